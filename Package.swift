@@ -1,8 +1,9 @@
 // swift-tools-version: 6.2
 // Larder: a cache that the processes of one machine share, kept in LevelDB.
 //
-// LevelDB, snappy, libuv and xxHash come from the system: Debian's libleveldb-dev, libsnappy-dev, libuv1-dev and
-// libxxhash-dev (installed by `make deps`), or Homebrew's leveldb, snappy, libuv and xxhash. On Linux the daemon takes its
+// LevelDB, snappy, libuv, xxHash, Lua and libmd come from the system: Debian's libleveldb-dev, libsnappy-dev, libuv1-dev,
+// libxxhash-dev, liblua5.1-0-dev, lua-cjson-dev, lua-bitop-dev and libmd-dev (installed by `make deps`), or Homebrew's
+// leveldb, snappy, libuv, xxhash, lua@5.1 and libmd. On Linux the daemon takes its
 // memory from libjemalloc-dev, unless LARDER_SYSTEM_MALLOC is set.
 
 import PackageDescription
@@ -52,6 +53,18 @@ let package = Package(
         .systemLibrary(
             name: "CXXHash", pkgConfig: "libxxhash",
             providers: [.apt(["libxxhash-dev"]), .brew(["xxhash"])]),
+        .systemLibrary(
+            name: "CLua", pkgConfig: "lua5.1",
+            providers: [.apt(["liblua5.1-0-dev", "lua-cjson-dev", "lua-bitop-dev"]), .brew(["lua@5.1"])]),
+        .systemLibrary(
+            name: "CMessageDigest", pkgConfig: "libmd", providers: [.apt(["libmd-dev"]), .brew(["libmd"])]),
+        // All that Lua may leave by longjmp. Homebrew has neither cjson nor bit; Debian's pkg-config file of bit is faulty.
+        .target(
+            name: "CLuaBridge", dependencies: ["CLua"],
+            linkerSettings: [
+                .linkedLibrary("lua5.1-cjson", .when(platforms: [.linux])),
+                .linkedLibrary("lua5.1-bitop", .when(platforms: [.linux])),
+            ]),
         .target(name: "CLevelDBFiles", dependencies: ["CLevelDB"], cxxSettings: homebrewCXX),
         .target(name: "CCRC32C"),
         .target(name: "CPrefetch"),
@@ -88,7 +101,9 @@ let package = Package(
         .target(name: "CommandCatalog", dependencies: ["LarderVocabulary", "RESP"], swiftSettings: settings),
         .target(
             name: "LarderServer",
-            dependencies: ["CommandCatalog", "LarderEngine", "RESP", "Platform", "CUV", "CXXHash"],
+            dependencies: [
+                "CLuaBridge", "CMessageDigest", "CommandCatalog", "LarderEngine", "RESP", "Platform", "CUV", "CXXHash",
+            ],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
             name: "LarderClient",

@@ -52,12 +52,20 @@
     /// For the server's own use.
     @inlinable package static var systemCommand: CommandFlags { CommandFlags(rawValue: 1 << 27) }
 
+    /// MONITOR does not show it by itself, in Redis.
+    @inlinable package static var skipMonitor: CommandFlags { CommandFlags(rawValue: 1 << 28) }
+    /// A call may name no key.
+    @inlinable package static var noMandatoryKeys: CommandFlags { CommandFlags(rawValue: 1 << 29) }
+    /// Runs a script: what it does is decided by the script.
+    @inlinable package static var runsScript: CommandFlags { CommandFlags(rawValue: 1 << 30) }
+
     /// Redis' names, in the order in which Redis lists them.
     package var names: [String] {
         let all: [(CommandFlags, String)] = [
             (.write, "write"), (.readonly, "readonly"), (.denyOOM, "denyoom"), (.admin, "admin"), (.pubsub, "pubsub"),
-            (.noScript, "noscript"), (.loading, "loading"), (.stale, "stale"), (.skipSlowlog, "skip_slowlog"),
-            (.fast, "fast"), (.noAuth, "no_auth"), (.noAsyncLoading, "no_async_loading"), (.noMulti, "no_multi"),
+            (.noScript, "noscript"), (.loading, "loading"), (.stale, "stale"), (.skipMonitor, "skip_monitor"),
+            (.skipSlowlog, "skip_slowlog"), (.fast, "fast"), (.noAuth, "no_auth"),
+            (.noAsyncLoading, "no_async_loading"), (.noMulti, "no_multi"), (.noMandatoryKeys, "no_mandatory_keys"),
             (.allowBusy, "allow_busy"),
         ]
         return all.filter { contains($0.0) }.map(\.1)

@@ -1,6 +1,9 @@
 /// What COMMAND shows of a command: Redis' flags, categories and key specifications, which follow from its row.
 extension CommandMetadata {
-    package var flagNames: [String] { runsByItself ? flags.names : [] }
+    package var flagNames: [String] {
+        guard runsByItself else { return [] }
+        return flags.names + (flags.contains(.runsScript) ? ["movablekeys"] : [])
+    }
 
     /// The positions that COMMAND shows: none for a command with subcommands.
     package var shownKeys: KeyPositions {
@@ -18,7 +21,7 @@ extension CommandMetadata {
     /// In the order in which Redis lists them.
     private static let categoryOrder = [
         "keyspace", "read", "write", "string", "bitmap", "pubsub", "admin", "fast", "slow", "dangerous", "connection",
-        "transaction",
+        "transaction", "scripting",
     ]
 
     /// The access list categories of the command, such as `@read`.
@@ -47,9 +50,17 @@ extension CommandMetadata {
         /// Counted from `index`, or from the end if negative.
         package let last: Int
         package let step: Int
+        /// Whether a number stands at `index`, and as many keys behind it.
+        package var isCounted = false
     }
 
     package var keySpecifications: [KeySpecification] {
+        if flags.contains(.runsScript) {
+            return [
+                KeySpecification(
+                    notes: keyNotes, flags: access[0], index: keys.countAt, last: 0, step: keys.step, isCounted: true)
+            ]
+        }
         let keys = shownKeys
         guard keys.first > 0, keys.step > 0 else { return [] }
         guard access.count == 2 else {

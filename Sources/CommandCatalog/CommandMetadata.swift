@@ -120,7 +120,7 @@ extension CommandMetadata: Hashable {
 extension CommandMetadata {
     /// All commands, in the order of help and documentation; subcommands are in the row of their command.
     package static let all: [CommandMetadata] =
-        strings + bits + comparison + keyspace + expiry + connections + server + larder
+        strings + bits + comparison + keyspace + expiry + connections + scripting + server + larder
 
     /// With all subcommands, each behind its command.
     package static let withSubcommands: [CommandMetadata] = all.flatMap { [$0] + $0.subcommands }

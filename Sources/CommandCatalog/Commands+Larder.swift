@@ -19,7 +19,7 @@ extension CommandMetadata {
             + "was set")
 
     package static let fetch = CommandMetadata(
-        "fetch", arity: -2, [.readonly, .noMulti], keys: .one, group: .larder, since: "0.1.0",
+        "fetch", arity: -2, [.readonly, .noMulti, .noScript], keys: .one, group: .larder, since: "0.1.0",
         syntax: "key [MAXAGE milliseconds] [WAIT milliseconds] [LEASE milliseconds] [IFNOT version]",
         summary: "Returns the fresh value of a key, or chooses this client of all to fetch it from its origin. "
             + "Others get a stale value meanwhile, or wait.",
@@ -28,7 +28,7 @@ extension CommandMetadata {
             + "the rest, where there is no entry)", access: ["RW access"], effect: .none)
 
     package static let release = CommandMetadata(
-        "release", arity: -3, [.write, .denyOOM], keys: .one, group: .larder, since: "0.1.0",
+        "release", arity: -3, [.write, .denyOOM, .noScript], keys: .one, group: .larder, since: "0.1.0",
         syntax: "key token [UNCHANGED | ABSENT milliseconds | FAILED milliseconds]",
         summary: "Gives up the right to refresh a key. UNCHANGED: its value is still right and gets a new life; "
             + "ABSENT: there is none, for that time or until a tag is purged; FAILED: nobody tries again for that time.",

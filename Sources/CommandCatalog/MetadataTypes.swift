@@ -2,7 +2,7 @@
 
 /// The subject of a command.
 package enum CommandGroup: String, Sendable {
-    case string, bitmap, generic, transactions, pubsub, connection, server, larder
+    case string, bitmap, generic, transactions, scripting, pubsub, connection, server, larder
 
     /// Redis' access list category for such commands.
     package var category: String? {
@@ -12,6 +12,7 @@ package enum CommandGroup: String, Sendable {
         case .generic: "keyspace"
         case .connection: "connection"
         case .transactions: "transaction"
+        case .scripting: "scripting"
         case .pubsub, .server, .larder: nil
         }
     }
@@ -34,6 +35,8 @@ package struct KeyPositions: Sendable {
     package static let pairs = KeyPositions(first: 1, last: -1, step: 2)
     /// A number, then as many keys, each with something behind it.
     package static let countedPairs = KeyPositions(first: 2, last: 0, step: 2, countAt: 1)
+    /// Behind a script: a number, then as many keys.
+    package static let counted = KeyPositions(first: 3, last: 0, step: 1, countAt: 2)
 }
 
 /// How the words of a call change the use of its key.
@@ -118,6 +121,8 @@ package enum CommandTip: String, Sendable {
     case requestAllNodes = "request_policy:all_nodes"
     case requestSpecial = "request_policy:special"
     case responseSum = "response_policy:agg_sum"
+    case responseLogicalAnd = "response_policy:agg_logical_and"
+    case responseOneSucceeded = "response_policy:one_succeeded"
     case responseMinimum = "response_policy:agg_min"
     case responseAllSucceeded = "response_policy:all_succeeded"
     case responseSpecial = "response_policy:special"

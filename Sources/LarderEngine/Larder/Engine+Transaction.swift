@@ -13,6 +13,34 @@ extension Engine {
         _ parts: [TransactionPart], now: Int64, bytesMax: Int, _ access: Access,
         _ body: (inout TransactionUpdate) throws(LarderError) -> Bool
     ) throws(LarderError) -> TransactionEnd {
+        try withEntries(parts, now: now, bytesMax: bytesMax, access, isSpeculative: false) {
+            (update, loaded) throws(LarderError) in
+            var ticket = loaded
+            guard try body(&update) else { return .dropped }
+            if let sequence = try update.apply() { ticket = max(ticket, sequence) }
+            return .applied(CommitTicket(sequence: ticket))
+        } ?? .cold
+    }
+
+    /// Reads the entries of a transaction that is tried without locks: its commands run on them as if they were all
+    /// that is, others change them meanwhile, and nothing is ever applied. May wait for the disk.
+    package func speculate(
+        _ parts: [TransactionPart], now: Int64, bytesMax: Int
+    ) throws(LarderError) -> TransactionUpdate {
+        let update = try withEntries(parts, now: now, bytesMax: bytesMax, .mayBlock, isSpeculative: true) {
+            (update, _) throws(LarderError) in update
+        }
+        return update ?? TransactionUpdate([], [])
+    }
+
+    /// Calls `body` with the entries of the keys of several databases at one instant, and with the locks of the keys
+    /// held.
+    /// - Parameter body: also gets the sequence of the last commit that its answer has to wait for.
+    /// - Returns: nil if the disk was needed and not allowed.
+    private func withEntries<Result>(
+        _ parts: [TransactionPart], now: Int64, bytesMax: Int, _ access: Access, isSpeculative: Bool,
+        _ body: (inout TransactionUpdate, UInt64) throws(LarderError) -> Result
+    ) throws(LarderError) -> Result? {
         try ForkGuard.check("update")
         // The order of locks.
         let parts = parts.sorted { $0.database.number < $1.database.number }
@@ -40,16 +68,17 @@ extension Engine {
                         read[index], .records, &cold[index], attempt: attempt, now: now, ticket: &ticket)
                 else { break }
                 let unread = Array(repeating: ColdReads.Value.record(nil), count: part.keys.count - part.loadedCount)
-                updates.append(try Update(part.database, part.keys, slots: nil, now, .records, found + unread))
+                updates.append(
+                    try Update(
+                        part.database, part.keys, slots: nil, now, .records, found + unread,
+                        isSpeculative: isSpeculative))
             }
             guard updates.count == parts.count else {
                 if access == .mayBlock { continue }
-                return .cold
+                return nil
             }
             var update = TransactionUpdate(parts, updates)
-            guard try body(&update) else { return .dropped }
-            if let sequence = try update.apply() { ticket = max(ticket, sequence) }
-            return .applied(CommitTicket(sequence: ticket))
+            return try body(&update, ticket)
         }
     }
 

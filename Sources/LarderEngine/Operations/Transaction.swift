@@ -42,6 +42,23 @@ package struct TransactionUpdate {
         return true
     }
 
+    /// Whether every entry that was loaded is as fresh at another time as at the transaction's. Called before its commands
+    /// run.
+    package func isAsFresh(at time: Int64) -> Bool { updates.allSatisfy { $0.isAsFresh(at: time) } }
+
+    /// Reads the entry of one more key, in a transaction that is tried without locks. May wait for the disk.
+    /// - Parameter bytesMax: the longest record that is read.
+    /// - Returns: the key's position in its part.
+    package mutating func load(part: Int, _ key: Key, bytesMax: Int) throws(LarderError) -> Int {
+        let (database, now) = (parts[part].database, updates[part].now)
+        var ticket: UInt64 = 0
+        let values = try database.withLoaded([key], .records, .mayBlock, fillCache: true, bytesMax: bytesMax) {
+            (cold, attempt) throws(LarderError) in
+            try database.gather([key], .records, &cold, attempt: attempt, now: now, ticket: &ticket)
+        }
+        return try updates[part].add(key, values?.first ?? .record(nil))
+    }
+
     /// The rules for the entries of a part.
     package func rules(part: Int) -> FreshnessRules { updates[part].rules }
 

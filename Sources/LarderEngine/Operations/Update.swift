@@ -24,6 +24,8 @@ package struct Update {
     var step = 0
     /// What the next operation on a key means for its lease, where it is something else than usual.
     private var leaseEffects: [Key: LeaseEffect] = [:]
+    /// Whether no locks are held: what it does is only tried, and never applied.
+    private let isSpeculative: Bool
     /// Whether it runs the commands of a transaction.
     private var isNarrowed: Bool { undo != nil }
     /// The keys of the first ``changedCount`` operations of a transaction that uses leases.
@@ -38,9 +40,10 @@ package struct Update {
     /// - Throws: if the command needs a whole record that cannot be read.
     init(
         _ database: Database, _ keys: [Key], slots: [Int]?, _ now: Int64, _ loading: Loading,
-        _ values: [ColdReads.Value]
+        _ values: [ColdReads.Value], isSpeculative: Bool = false
     ) throws(LarderError) {
         self.database = database
+        self.isSpeculative = isSpeculative
         let state = database.applied
         self.keys = keys
         self.slots = slots
@@ -87,6 +90,27 @@ package struct Update {
     }
 
     private func slot(_ index: Int) -> Int { slots?[index] ?? index }
+
+    /// Adds a key with what is stored under it, between two commands of a transaction that is tried without locks.
+    /// - Returns: its index.
+    mutating func add(_ key: Key, _ value: ColdReads.Value) throws(LarderError) -> Int {
+        precondition(isSpeculative && !isNarrowed, "only what is tried without locks finds its keys while it runs")
+        switch value {
+        case .record(let record): loaded.append(record)
+        case .header: preconditionFailure("a transaction loads records")
+        case .unreadable(let error): throw error
+        }
+        keys.append(key)
+        return keys.count - 1
+    }
+
+    /// Whether every entry that was loaded is as fresh at another time as at this update's.
+    func isAsFresh(at time: Int64) -> Bool {
+        loaded.allSatisfy { record in
+            guard let header = record?.header else { return true }
+            return rules.freshness(header, now: now) == rules.freshness(header, now: time)
+        }
+    }
 
     /// The fresh entry of the key at `index`, after the update's changes so far.
     package func current(_ index: Int) -> Record? {
@@ -215,11 +239,16 @@ package struct Update {
     package mutating func holdsLease(_ index: Int, _ token: UInt64, tags: Tags? = nil) -> Bool {
         let key = keys[index]
         let purged = tags.flatMap { rules.purges?.last(of: $0) } ?? 0
-        guard !isChanged(key), database.shards[key].leases?.isGood(key, token, purgedAt: purged) ?? false else {
-            return false
-        }
+        guard !isChanged(key), isGood(key, token, purgedAt: purged) else { return false }
         leaseEffects[key] = .refreshed
         return true
+    }
+
+    private func isGood(_ key: Key, _ token: UInt64, purgedAt purged: UInt64) -> Bool {
+        let shard = database.shards[key]
+        if isSpeculative { shard.lock.lock() }
+        defer { if isSpeculative { shard.lock.unlock() } }
+        return shard.leases?.isGood(key, token, purgedAt: purged) ?? false
     }
 
     /// Whether an earlier command of the transaction has changed a key, so that its lease is over.
@@ -273,6 +302,7 @@ package struct Update {
     /// Removes the key at `index` if anything is stored there. In any case what is being fetched for it is out of date.
     package mutating func removeStored(_ index: Int) {
         guard !isStored(index) else { return remove(index) }
+        if isSpeculative { return }
         let key = keys[index]
         key.withBytes { database.shards[key].leases?.changed($0, .outdated, isRemoval: true) }
     }

@@ -72,9 +72,18 @@ extension CommandMetadata.KeySpecification {
         replies.bulk("find_keys")
         replies.map(count: 2)
         replies.bulk("type")
-        replies.bulk("range")
+        replies.bulk(isCounted ? "keynum" : "range")
         replies.bulk("spec")
         replies.map(count: 3)
+        if isCounted {
+            replies.bulk("keynumidx")
+            replies.integer(0)
+            replies.bulk("firstkey")
+            replies.integer(1)
+            replies.bulk("keystep")
+            replies.integer(step)
+            return
+        }
         replies.bulk("lastkey")
         replies.integer(last)
         replies.bulk("keystep")

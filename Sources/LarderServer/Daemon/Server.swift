@@ -90,7 +90,7 @@ package enum Server {
             state = try ServerState(
                 engine: engine, limits: configuration.limits, socketPath: configuration.socketPath,
                 threadCount: configuration.threads, password: configuration.password,
-                clientsPossible: descriptors.clientsPossible, beforeColdSlice: configuration.beforeColdSlice,
+                clientsPossible: descriptors.clientsPossible, log: { log.write($0, $1) }, beforeColdSlice: configuration.beforeColdSlice,
                 beforeWork: configuration.beforeWork, onStopRequest: { stopper.stop($0) })
         } catch {
             throw .larder(error)
@@ -139,6 +139,7 @@ package enum Server {
         onReady { stopper.stop($0) }
         loops[0].run()
         for thread in threads { thread.join() }
+        _ = state.scripts.kill()
         pools.stop()
         state.counts.stop()
         withExtendedLifetime((listener, signals, loops)) {}

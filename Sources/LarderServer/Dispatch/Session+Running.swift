@@ -234,7 +234,9 @@ extension Session {
         let isWrite = spec.flags.contains(.write)
         if spec.flags.contains(.onLoop), mayBlock { return .sliceEnded }
         if isWrite || spec.flags.contains(.pubsub), server.pubsub.isCongested { return .congested }
-        guard isWrite || !spec.flags.isDisjoint(with: [.readonly, .opens]), !spec.flags.contains(.wholeDatabase) else {
+        guard isWrite || !spec.flags.isDisjoint(with: [.readonly, .opens, .runsScript]),
+            !spec.flags.contains(.wholeDatabase)
+        else {
             return nil
         }
         if isWrite, server.engine.pipeline.isCongested { return .congested }
@@ -242,6 +244,8 @@ extension Session {
         if !mayBlock, parser.argumentCount > Limits.loopArgumentsMax || commandBytes > Limits.loopBytesMax {
             return .cold
         }
+        // Its execution prepares what it needs.
+        if spec.flags.contains(.runsScript) { return nil }
         // A command that stores an entry creates a database without files; a command that would only change one does
         // not.
         let forWriting = isWrite && (spec.flags.contains(.creates) || database.exists)

@@ -25,7 +25,7 @@ extension Session {
         while execution.next < execution.commands.count || !execution.isBegun {
             var rest = execution.commands[execution.next...]
             // Long work with locks held should at least not delay the loop's other connections.
-            if !mayBlock, rest.count > server.limits.coldSliceCommands { return .cold }
+            if !mayBlock, rest.count > server.limits.coldSliceCommands || needsScriptThread { return .cold }
             if let first = rest.first, execution.isSplit || mayBlock, rest.contains(where: Self.isOnLoop) {
                 execution.isSplit = true
                 if mayBlock, Self.isOnLoop(first) { return .sliceEnded }
@@ -39,12 +39,20 @@ extension Session {
                 isWaiting = true
                 return .prepare(part.database, forWriting: part.needsWritableFiles)
             }
+            if let script = execution.script, case .speculating = script.stage {
+                do throws(LarderError) {
+                    if let error = try speculate(execution, plan, now) { failExecution(error) } else { continue }
+                } catch {
+                    failExecution(CommandError(error))
+                }
+                return nil
+            }
             waitForRoomToBuild()
             let startCount = replies.count
             let startDatabase = database
             let startSelf = (name: name, version: replies.version, replyMode: modes.replyMode)
             do throws(LarderError) {
-                let attempt = try self.attempt(execution, rest, plan, now, mayBlock)
+                let attempt = try self.attempt(execution, rest, plan, execution.script?.time ?? now, mayBlock)
                 switch attempt.end {
                 case .cold: return .cold
                 case .dropped where attempt.isRefused:
@@ -61,7 +69,11 @@ extension Session {
                     replies.version = startSelf.version
                     modes.replyMode = startSelf.replyMode
                     execution.more += attempt.missing
-                    if attempt.needsLongThread { return .cold }
+                    if let script = execution.script {
+                        if beginAnew(script, attempt, mayBlock: mayBlock) == .elsewhere { return .cold }
+                    } else if attempt.needsLongThread {
+                        return .cold
+                    }
                 case .applied(let ticket):
                     execution.isBegun = true
                     execution.endWatches()
@@ -88,8 +100,79 @@ extension Session {
         return nil
     }
 
+    // MARK: Scripts
+
+    /// Handles EVAL outside of MULTI: a transaction of its own.
+    func beginScript(_ script: ScriptCall, _ call: Call) throws(CommandError) {
+        var bytes = 0
+        for index in 0..<call.count { bytes += call.bytes(index).count }
+        guard QueuedCommand.byteCount(words: call.count, bytes: bytes) <= server.limits.transactionBytesMax else {
+            throw CommandError(
+                "ERR the script and its arguments are longer than \(server.limits.transactionBytesMax) bytes "
+                    + "(--max-transaction)")
+        }
+        guard let spec = call.spec else { throw .syntax }
+        let command = QueuedCommand(spec, count: call.count) { call.bytes($0) }
+        transactions.execution = Execution(command, script: script)
+    }
+
+    /// Whether a script goes on on a thread of its own.
+    var needsScriptThread: Bool { transactions.execution?.script?.isLong ?? false }
+
+    private enum Place {
+        case here, elsewhere
+    }
+
+    /// Decides how a script goes on whose attempt was given up.
+    private func beginAnew(_ script: ScriptProgress, _ attempt: Attempt, mayBlock: Bool) -> Place {
+        script.repeats += 1
+        server.scripts.counts.repeats.wrappingAdd(1, ordering: .relaxed)
+        if attempt.needsLongThread { return .elsewhere }
+        if case .replaying = script.stage { script.stage = .speculating }
+        guard attempt.needsScriptThread || script.repeats > ScriptProgress.repeatsInPlace else { return .here }
+        // A slice on a thread where only cold reads wait decides for most: reading the disk took the time.
+        if attempt.needsScriptThread, !mayBlock { return .elsewhere }
+        if !script.isLong {
+            script.isLong = true
+            script.stage = .speculating
+            server.scripts.counts.longRuns.wrappingAdd(1, ordering: .relaxed)
+            server.scripts.begin(script.killSwitch)
+            return .elsewhere
+        }
+        return .here
+    }
+
+    /// Runs a script without locks, and records what it does.
+    /// - Returns: the error with which it ends, if it may not go on.
+    private func speculate(
+        _ execution: Execution, _ plan: TransactionPlan, _ now: Int64
+    ) throws(LarderError) -> CommandError? {
+        let startCount = replies.count
+        let bytesMax = server.limits.replyBytesMax
+        let update = try server.engine.speculate(plan.engineParts, now: now, bytesMax: bytesMax)
+        let run = TransactionRun(plan, update, loadedBytesMax: bytesMax)
+        let command = execution.commands[0]
+        var call = Call(self, server, now: now, mayBlock: false, command: command, run: run)
+        let begin = MonotonicClock.nanoseconds()
+        defer { subscription.published = [] }
+        do throws(CommandError) {
+            _ = try CommandTable.spec(command.row).run(&call)
+        } catch {
+            replies.removeLast(replies.count - startCount)
+            execution.more += run.missing
+            if !run.missing.isEmpty { return nil }
+            note(command.row, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: true)
+            return error
+        }
+        return nil
+    }
+
     /// Shows EXEC, which is still the parser's current command, to monitoring connections.
     private func showExec(_ now: Int64) {
+        if let row = transactions.execution?.scriptCall.flatMap({ _ in transactions.execution?.commands.first?.row }) {
+            if !server.monitors.isEmpty { show(row, Call(self, server, now: now, mayBlock: false)) }
+            return
+        }
         guard !server.monitors.isEmpty, parser.argumentCount == 1 else { return }
         show(.exec, Call(self, server, now: now, mayBlock: false))
     }
@@ -104,6 +187,7 @@ extension Session {
         var isRefused = false
         var missing: [TransactionMissing] = []
         var needsLongThread = false
+        var needsScriptThread = false
         /// The positions of the commands' replies, counted from the connection's beginning.
         var regions: [Range<Int>] = []
         /// The index behind the last command that ran.
@@ -124,13 +208,14 @@ extension Session {
                 attempt.isRefused = true
                 return false
             }
-            if !execution.isBegun { replies.array(count: execution.commands.count) }
+            if !execution.isBegun, execution.script == nil { replies.array(count: execution.commands.count) }
             let run = TransactionRun(plan, update)
             runQueued(commands, run, now, &attempt)
             attempt.missing = run.missing
             update = run.update
             attempt.needsLongThread = run.needsLongThread
-            return attempt.missing.isEmpty && !run.needsLongThread
+            attempt.needsScriptThread = run.needsScriptThread
+            return attempt.missing.isEmpty && !run.mustLeave
         }
         return attempt
     }
@@ -157,12 +242,12 @@ extension Session {
                 }
                 note(command.row, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: false)
             } catch {
-                if !run.missing.isEmpty || run.needsLongThread { return }
+                if !run.missing.isEmpty || run.mustLeave { return }
                 replies.error(error.bytes)
                 server.errors.count(error.bytes)
                 note(command.row, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: true)
             }
-            if !server.monitors.isEmpty { show(command.row, call) }
+            if !server.monitors.isEmpty, transactions.execution?.script == nil { show(command.row, call) }
             attempt.regions.append(start..<(replyQueue.position))
         }
     }
@@ -182,6 +267,7 @@ extension Session {
     func endExecution() {
         guard transactions.execution != nil else { return }
         modes.caching = nil
+        if let script = transactions.execution?.script, script.isLong { server.scripts.end(script.killSwitch) }
         transactions.execution?.endWatches()
         let pushes = transactions.execution?.pushes ?? []
         let start = transactions.execution?.start

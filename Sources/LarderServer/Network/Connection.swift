@@ -287,13 +287,15 @@ final class Connection {
         let outputMax = session.pendingOutput + Self.flushBytes
         let pools = eventLoop.pools
         let isLong = session.isCommandLong
-        (isLong ? pools.long : pools.cold).submit { [eventLoop, session] in
+        let isScript = session.needsScriptThread
+        let pool = isScript ? pools.scripts : isLong ? pools.long : pools.cold
+        pool.submit { [eventLoop, session] in
             session.server.beforeColdSlice?()
             let until = session.server.engine.monotonic() + limits.coldSliceMilliseconds
             let pause = session.runBlocking(
                 outputBytesMax: outputMax,
                 slice: Session.Slice(
-                    commandsMax: limits.coldSliceCommands, until: until, mayBuildLong: isLong))
+                    commandsMax: limits.coldSliceCommands, until: until, mayBuildLong: isLong || isScript))
             eventLoop.send(.returned(session.id, pause))
         }
     }

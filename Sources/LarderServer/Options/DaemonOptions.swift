@@ -194,6 +194,34 @@ extension DaemonOption {
             ]
         ) { $0.configuration.limits.transactionBytesMax = try $1.byteCount() },
         DaemonOption(
+            "--script-time-limit", "MS",
+            [
+                "how long a script may run before it is ended and nothing of it applied (default: 5000)"
+            ],
+            settings: [
+                Setting("larder-script-time-limit") { String($0.limits.scriptMilliseconds) },
+                Setting("lua-time-limit") { String($0.limits.scriptMilliseconds) },
+            ]
+        ) { $0.configuration.limits.scriptMilliseconds = Int64(try $1.number(1...3_600_000)) },
+        DaemonOption(
+            "--max-script-memory", "BYTES",
+            [
+                "the memory of one script's interpreter (default: 64M)"
+            ],
+            settings: [
+                Setting("larder-max-script-memory") { String($0.limits.scriptMemoryMax) }
+            ]
+        ) { $0.configuration.limits.scriptMemoryMax = try $1.byteCount(least: 1 << 20) },
+        DaemonOption(
+            "--max-scripts", "BYTES",
+            [
+                "the texts of all scripts that are kept for EVALSHA (default: 16M)"
+            ],
+            settings: [
+                Setting("larder-max-scripts") { String($0.limits.scriptsBytesMax) }
+            ]
+        ) { $0.configuration.limits.scriptsBytesMax = try $1.byteCount() },
+        DaemonOption(
             "--max-watched-keys", "N",
             [
                 "keys that one connection may WATCH (default: 10000)"

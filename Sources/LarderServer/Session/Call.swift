@@ -21,7 +21,7 @@ struct Call {
     /// The words of a queued command; nil if they are the parser's.
     private let command: QueuedCommand?
     /// The transaction to which the command belongs. Then the engine must not be called, because its locks are held.
-    private let run: TransactionRun?
+    let run: TransactionRun?
     /// Whether the command found that it must wait for the disk, and may not. Then it has done nothing, and runs again
     /// from its beginning on another thread.
     private(set) var isCold = false
@@ -515,7 +515,7 @@ struct Call {
     }
 
     /// The command's row of the table.
-    private var spec: CommandMetadata? { command?.row ?? session.lastRow }
+    var spec: CommandMetadata? { command?.row ?? session.lastRow }
 
     /// Notes the deadline of an entry that the client may keep.
     func note(_ key: Key, _ header: RecordHeader, _ rules: FreshnessRules) {

@@ -46,6 +46,12 @@ package struct Limits: Sendable {
     package var coldSliceMilliseconds: Int64 = 10
     /// Bytes of the commands between MULTI and EXEC (`--max-transaction`): 64 MiB for each connection.
     package var transactionBytesMax = 64 << 20
+    /// How long a script may run, in milliseconds (`--script-time-limit`): 5 s.
+    package var scriptMilliseconds: Int64 = 5_000
+    /// Bytes of one script's interpreter (`--max-script-memory`): 64 MiB.
+    package var scriptMemoryMax = 64 << 20
+    /// Bytes of the texts of all scripts that are kept (`--max-scripts`): 16 MiB.
+    package var scriptsBytesMax = 16 << 20
     /// Keys that one connection may watch (`--max-watched-keys`).
     package var watchedKeysMax = 10_000
     /// Leases that one connection may have at a time (`--max-leases`).

@@ -40,6 +40,9 @@ package final class ServerState: Sendable {
     let counts = EntryCounts()
     let pubsub: PubSub
     let directory = ConnectionDirectory()
+    let scripts: ScriptCache
+    /// Takes what scripts write to the log.
+    let log: @Sendable (Log.Level, String) -> Void
     let tracking: Tracking
     /// Sends keyspace notifications, and invalidations to clients that track keys.
     package let notifier: Notifier
@@ -54,6 +57,7 @@ package final class ServerState: Sendable {
     package init(
         engine: Engine, limits: Limits = Limits(), socketPath: String = "", threadCount: Int = 1,
         password: [UInt8]? = nil, clientsPossible: Int = .max,
+        log: @escaping @Sendable (Log.Level, String) -> Void = { _, _ in },
         beforeColdSlice: (@Sendable () -> Void)? = nil, beforeWork: (@Sendable (String) -> Void)? = nil,
         onStopRequest: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(LarderError) {
@@ -65,6 +69,8 @@ package final class ServerState: Sendable {
         self.beforeWork = beforeWork
         self.password = password
         self.clientsPossible = clientsPossible
+        self.log = log
+        scripts = ScriptCache(limits: limits)
         settings = Settings(limits: limits)
         saves = Saves(now: engine.now())
         runID = String((0..<40).map { _ in "0123456789abcdef".randomElement() ?? "0" })

@@ -16,6 +16,9 @@ struct WorkerPools: Sendable {
     /// values; so they run one after the other.
     let long = WorkerPool(name: "larder-long", threads: 1)
 
+    /// For scripts that take long.
+    let scripts = WorkerPool(name: "larder-script", threads: 2)
+
     init(coldThreads: Int) { cold = WorkerPool(name: "larder-cold", threads: max(1, coldThreads)) }
 
     /// The pool on which the deferred work of a command runs.
@@ -27,7 +30,7 @@ struct WorkerPools: Sendable {
 
     /// Finishes the queued work and ends the threads.
     func stop() {
-        for pool in [slow, brief, status, cold, long] { pool.stop() }
+        for pool in [slow, brief, status, cold, long, scripts] { pool.stop() }
     }
 }
 

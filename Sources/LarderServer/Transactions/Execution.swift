@@ -20,12 +20,24 @@ final class Execution {
     var start = 0
     /// Messages that came before the reply was complete.
     var pushes: [PushMessage] = []
+    /// The script that is run, outside of MULTI: then ``commands`` is its one call.
+    let scriptCall: ScriptCall?
+    let script: ScriptProgress?
     /// Keys that commands asked for, and that their key positions do not tell.
     var more: [TransactionMissing] = []
 
     init(_ commands: [QueuedCommand], watches: [KeyWatch]) {
         self.commands = commands
         self.watches = watches
+        scriptCall = nil
+        script = nil
+    }
+
+    init(_ command: QueuedCommand, script: ScriptCall) {
+        commands = [command]
+        watches = []
+        scriptCall = script
+        self.script = ScriptProgress()
     }
 
     /// Called without any shard's lock held.

@@ -81,9 +81,12 @@ struct TransactionPlan {
     private mutating func note(_ command: QueuedCommand, _ database: Database, _ loadsAll: Bool) {
         let row = command.row
         let indices = row.keyIndices(count: command.count) { command[$0] }
-        guard !indices.isEmpty || row.flags.contains(.write) && !row.flags.contains(.wholeDatabase) else { return }
+        let isScript = row.flags.contains(.runsScript)
+        guard !indices.isEmpty || isScript || row.flags.contains(.write) && !row.flags.contains(.wholeDatabase) else {
+            return
+        }
         let index = part(database)
-        if row.flags.contains(.write) { parts[index].isWritten = true }
+        if row.flags.contains(.write) || isScript && !row.flags.contains(.readonly) { parts[index].isWritten = true }
         if row.flags.contains(.creates) { parts[index].isCreated = true }
         let isBlind = command.overwritesBlindly && !loadsAll
         for position in indices where command[position].count <= Key.bytesMax {
@@ -145,11 +148,21 @@ final class TransactionRun {
     }
     /// Whether a command would build a long value, and may not here: then nothing is applied.
     private(set) var needsLongThread = false
+    /// Whether a script takes so long that it must go on without locks: then nothing is applied.
+    private(set) var needsScriptThread = false
+    /// Whether the entries differ from those that a script saw without locks: then nothing is applied.
+    private(set) var isOutdated = false
+    /// The longest record that is read while commands run, without locks; nil with locks, when none is.
+    private let loadedBytesMax: Int?
+    /// The positions of keys that were read while commands ran, by part.
+    private var loaded: [Int: [Key: Int]] = [:]
     private let parts: [ObjectIdentifier: (plan: Int, engine: Int)]
 
-    init(_ plan: TransactionPlan, _ update: TransactionUpdate) {
+    /// - Parameter loadedBytesMax: given for a transaction that is tried without locks.
+    init(_ plan: TransactionPlan, _ update: TransactionUpdate, loadedBytesMax: Int? = nil) {
         self.plan = plan
         self.update = update
+        self.loadedBytesMax = loadedBytesMax
         var parts: [ObjectIdentifier: (plan: Int, engine: Int)] = [:]
         for (index, part) in plan.parts.enumerated() {
             let engine = update.parts.firstIndex { $0.database === part.database }
@@ -159,17 +172,24 @@ final class TransactionRun {
     }
 
     func leaveToLongThread() { needsLongThread = true }
+    func leaveToScriptThread() { needsScriptThread = true }
+    func outdate() { isOutdated = true }
+
+    /// Whether the attempt is given up for another reason than ``missing``.
+    var mustLeave: Bool { needsLongThread || needsScriptThread || isOutdated }
 
     /// The indices of keys; nil if the plan lacks one, which is noted.
     private func find(
         _ keys: [Key], _ database: Database
-    ) -> (part: Int, positions: [Int])? {
+    ) throws(CommandError) -> (part: Int, positions: [Int])? {
         let part = parts[ObjectIdentifier(database)]
         var positions: [Int] = []
         positions.reserveCapacity(keys.count)
         for key in keys {
             if let part, let position = plan.parts[part.plan].positions[key] {
                 positions.append(position)
+            } else if let part, let loadedBytesMax {
+                positions.append(try load(key, part.engine, loadedBytesMax))
             } else {
                 notFound.append(.key(database, key))
             }
@@ -178,12 +198,23 @@ final class TransactionRun {
         return (part.engine, positions)
     }
 
+    private func load(_ key: Key, _ part: Int, _ bytesMax: Int) throws(CommandError) -> Int {
+        if let position = loaded[part]?[key] { return position }
+        do throws(LarderError) {
+            let position = try update.load(part: part, key, bytesMax: bytesMax)
+            loaded[part, default: [:]][key] = position
+            return position
+        } catch {
+            throw CommandError(error)
+        }
+    }
+
     private static let isMissing = CommandError("ERR a key was not known before the transaction began")
 
     func update(
         _ database: Database, _ keys: [Key], _ body: (inout Update) throws(LarderError) -> Void
     ) throws(CommandError) {
-        guard let (part, positions) = find(keys, database) else { throw Self.isMissing }
+        guard let (part, positions) = try find(keys, database) else { throw Self.isMissing }
         do throws(LarderError) {
             try update.update(part: part, positions: positions, body)
         } catch {
@@ -196,8 +227,8 @@ final class TransactionRun {
         _ database: Database, _ keys: [Key], and other: Database, _ otherKeys: [Key],
         _ body: (inout Update, inout Update) throws(LarderError) -> Void
     ) throws(CommandError) {
-        let own = find(keys, database)
-        let others = find(otherKeys, other)
+        let own = try find(keys, database)
+        let others = try find(otherKeys, other)
         guard let own, let others else { throw Self.isMissing }
         do throws(LarderError) {
             try update.update(part: own.part, positions: own.positions, and: others.part, others.positions, body)
@@ -208,7 +239,7 @@ final class TransactionRun {
 
     /// The fresh entry of a key.
     func current(_ database: Database, _ key: Key) throws(CommandError) -> Record? {
-        guard let (part, positions) = find([key], database), let position = positions.first else {
+        guard let (part, positions) = try find([key], database), let position = positions.first else {
             throw Self.isMissing
         }
         return update.current(part: part, position: position)

@@ -1,0 +1,154 @@
+// Functions of Lua's libraries that take time or stack without a bound, with a bound.
+//
+// The interpreter asks whether to end after so many instructions; what one instruction does in C is not asked about. So
+// what may take long in C is refused, or asks itself.
+#include "state.h"
+
+#include <string.h>
+
+/// Steps that a search may take at worst: some seconds.
+#define SEARCH_STEPS_MAX 1e9
+/// With more steps at worst, the host is told.
+#define SEARCH_STEPS_HEAVY 1e6
+/// Quantifiers, captures and the like of a pattern: each may be one level of recursion in C.
+enum { PATTERN_ITEMS_MAX = 200 };
+
+/// Calls the function that is the first upvalue with all arguments.
+static int forward(lua_State *lua) {
+    lua_pushvalue(lua, lua_upvalueindex(1));
+    lua_insert(lua, 1);
+    lua_call(lua, lua_gettop(lua) - 1, LUA_MULTRET);
+    return lua_gettop(lua);
+}
+
+/// What a pattern consists of, as far as it costs time.
+typedef struct {
+    /// Items that repeat, and may have to try all lengths because something behind them may fail.
+    int repeats;
+    /// Repeating and optional items, and captures.
+    int items;
+} pattern_cost;
+
+static pattern_cost cost_of(const char *pattern, size_t count) {
+    pattern_cost cost = {0, 0};
+    bool is_in_set = false, ends_with_repeat = false;
+    for (size_t index = 0; index < count; index++) {
+        char byte = pattern[index];
+        bool is_repeat = false;
+        if (byte == '%') {
+            index += 1;
+            is_repeat = !is_in_set && index < count && (pattern[index] == 'b' || pattern[index] == 'f');
+        } else if (is_in_set) {
+            // A bracket directly behind the opening one, or behind its ^, belongs to the set.
+            if (byte == ']') is_in_set = false;
+        } else if (byte == '[') {
+            is_in_set = true;
+            if (index + 1 < count && pattern[index + 1] == '^') index += 1;
+            if (index + 1 < count && pattern[index + 1] == ']') index += 1;
+        } else if (byte == '*' || byte == '+' || byte == '-') {
+            is_repeat = true;
+        } else if (byte == '?' || byte == '(' || byte == ')') {
+            cost.items += 1;
+        }
+        if (is_repeat) {
+            cost.repeats += 1;
+            cost.items += 1;
+        }
+        // The end of a capture fails never.
+        if (byte != ')' || is_in_set) ends_with_repeat = is_repeat;
+    }
+    if (ends_with_repeat) cost.repeats -= 1;
+    return cost;
+}
+
+/// The steps of the matcher at worst: it tries each place, and for each repeating item all lengths.
+static double steps_at_worst(lua_State *lua, const char *pattern, size_t pattern_count, size_t count) {
+    pattern_cost cost = cost_of(pattern, pattern_count);
+    if (cost.items > PATTERN_ITEMS_MAX) luaL_error(lua, "pattern too complex");
+    double length = (double)count + 1;
+    double steps = pattern_count > 0 && pattern[0] == '^' ? 1 : length;
+    for (int index = 0; index < cost.repeats && steps <= SEARCH_STEPS_MAX; index++) steps *= length;
+    return steps < length ? length : steps;
+}
+
+static void check_search(lua_State *lua, bool may_be_plain) {
+    size_t count, pattern_count;
+    luaL_checklstring(lua, 1, &count);
+    const char *pattern = luaL_checklstring(lua, 2, &pattern_count);
+    bool is_plain = may_be_plain && lua_toboolean(lua, 4);
+    // A search for a plain text compares it, some bytes at a time, at each place where it may begin.
+    double steps = (double)count * (double)pattern_count / 16;
+    if (!is_plain) {
+        double others = steps_at_worst(lua, pattern, pattern_count, count);
+        if (others > steps) steps = others;
+    }
+    if (steps <= SEARCH_STEPS_HEAVY) return;
+    if (steps > SEARCH_STEPS_MAX) {
+        luaL_error(lua, "search may take too long: a text of %d bytes, a pattern of %d", (int)count, (int)pattern_count);
+    }
+    larder_script_weigh(lua);
+}
+
+static int find(lua_State *lua) {
+    check_search(lua, true);
+    return forward(lua);
+}
+
+static int match(lua_State *lua) {
+    check_search(lua, false);
+    return forward(lua);
+}
+
+static int repeat(lua_State *lua) {
+    size_t count;
+    luaL_checklstring(lua, 1, &count);
+    lua_Number times = luaL_checknumber(lua, 2);
+    if (count == 0 || !(times >= 1)) {
+        lua_pushliteral(lua, "");
+        return 1;
+    }
+    if ((double)count * times > (double)larder_script_of(lua)->bytes_max) {
+        return luaL_error(lua, "resulting string too large");
+    }
+    return forward(lua);
+}
+
+static void replace(lua_State *lua, const char *name, lua_CFunction wrapper) {
+    lua_getfield(lua, -1, name);
+    lua_pushcclosure(lua, wrapper, 1);
+    lua_setfield(lua, -2, name);
+}
+
+void larder_script_bound_strings(lua_State *lua) {
+    replace(lua, "find", find);
+    static const char *const matching[] = {"match", "gmatch", "gfind", "gsub", NULL};
+    for (int index = 0; matching[index] != NULL; index++) replace(lua, matching[index], match);
+    replace(lua, "rep", repeat);
+    // What it makes is refused by loadstring.
+    lua_pushnil(lua);
+    lua_setfield(lua, -2, "dump");
+}
+
+// MARK: Tables
+
+/// Compares as `<` does, and asks now and then whether to end.
+static int compare(lua_State *lua) {
+    int *count = lua_touserdata(lua, lua_upvalueindex(1));
+    if (++*count % 1024 == 0) larder_script_check(lua);
+    lua_pushboolean(lua, lua_lessthan(lua, 1, 2));
+    return 1;
+}
+
+static int sort(lua_State *lua) {
+    luaL_checktype(lua, 1, LUA_TTABLE);
+    // Only long tables need it: each comparison is a call.
+    if (lua_isnoneornil(lua, 2) && lua_objlen(lua, 1) > 1000) {
+        lua_settop(lua, 1);
+        int *count = lua_newuserdata(lua, sizeof *count);
+        *count = 0;
+        lua_pushcclosure(lua, compare, 1);
+    }
+    return forward(lua);
+}
+
+void larder_script_bound_tables(lua_State *lua) { replace(lua, "sort", sort); }

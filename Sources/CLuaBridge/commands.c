@@ -1,0 +1,212 @@
+// redis.*: what a script calls.
+#include "state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/// The host of the run; raises an error outside of one.
+static const larder_script_host *host(lua_State *lua) {
+    larder_script_state *state = larder_script_of(lua);
+    if (state->job == NULL) luaL_error(lua, "redis.* can only be called inside a script invocation");
+    return state->job->host;
+}
+
+/// Raises {err = "ERR " + text}: without a place, which the handler adds.
+static int raise_error(lua_State *lua, const char *text) {
+    larder_script_push_error(lua, text);
+    return lua_error(lua);
+}
+
+/// Replaces a number by its text, exactly.
+static void make_text(lua_State *lua, int index) {
+    lua_Number value = lua_tonumber(lua, index);
+    char text[64];
+    int count;
+    if (value > -1e15 && value < 1e15 && (lua_Number)(long long)value == value && value != 0) {
+        count = snprintf(text, sizeof text, "%lld", (long long)value);
+    } else {
+        count = snprintf(text, sizeof text, "%.17g", value);
+    }
+    lua_pushlstring(lua, text, (size_t)count);
+    lua_replace(lua, index);
+}
+
+/// Makes words of all arguments. Returns their number; 0 with an error on the stack.
+static size_t take_words(lua_State *lua, larder_script_word *words, larder_script_word **all) {
+    int count = lua_gettop(lua);
+    *all = words;
+    if (count == 0) {
+        larder_script_push_error(lua, "Please specify at least one argument for this redis lib call");
+        return 0;
+    }
+    // A userdata, so that it goes with its call, however that ends.
+    if (count > 16) {
+        *all = lua_newuserdata(lua, (size_t)count * sizeof **all);
+        lua_insert(lua, 1);
+    }
+    int first = count > 16 ? 2 : 1;
+    for (int index = 0; index < count; index++) {
+        int type = lua_type(lua, first + index);
+        if (type == LUA_TNUMBER) make_text(lua, first + index);
+        else if (type != LUA_TSTRING) {
+            larder_script_push_error(lua, "Lua redis lib command arguments must be strings or integers");
+            return 0;
+        }
+        size_t bytes;
+        (*all)[index].bytes = (const uint8_t *)lua_tolstring(lua, first + index, &bytes);
+        (*all)[index].count = bytes;
+    }
+    return (size_t)count;
+}
+
+static int run_command(lua_State *lua, bool raises) {
+    const larder_script_host *own = host(lua);
+    larder_script_state *state = larder_script_of(lua);
+    larder_script_word few[16], *words;
+    size_t count = take_words(lua, few, &words);
+    if (count == 0) return raises ? lua_error(lua) : 1;
+    const uint8_t *reply = NULL;
+    size_t reply_count = 0;
+    int ending = own->call(own->context, words, count, state->protocol, &reply, &reply_count);
+    if (ending != 0) return larder_script_raise_ending(lua, ending);
+    bool is_error = reply_count > 0 && reply[0] == '-';
+    larder_script_push_reply(lua, reply, reply_count);
+    return raises && is_error ? lua_error(lua) : 1;
+}
+
+static int call(lua_State *lua) { return run_command(lua, true); }
+
+static int protected_call(lua_State *lua) { return run_command(lua, false); }
+
+static int error_reply(lua_State *lua) {
+    if (lua_gettop(lua) != 1 || lua_type(lua, 1) != LUA_TSTRING) {
+        larder_script_push_error(lua, "wrong number or type of arguments");
+        return 1;
+    }
+    const char *text = lua_tostring(lua, 1);
+    if (text[0] == '-') text += 1;
+    lua_createtable(lua, 0, 1);
+    if (strchr(text, ' ') == NULL) lua_pushfstring(lua, "ERR %s", text);
+    else lua_pushstring(lua, text);
+    lua_setfield(lua, -2, "err");
+    return 1;
+}
+
+static int status_reply(lua_State *lua) {
+    if (lua_gettop(lua) != 1 || lua_type(lua, 1) != LUA_TSTRING) {
+        larder_script_push_error(lua, "wrong number or type of arguments");
+        return 1;
+    }
+    lua_createtable(lua, 0, 1);
+    lua_pushvalue(lua, 1);
+    lua_setfield(lua, -2, "ok");
+    return 1;
+}
+
+static int sha1hex(lua_State *lua) {
+    if (lua_gettop(lua) != 1) return raise_error(lua, "wrong number of arguments");
+    size_t count;
+    const char *text = lua_tolstring(lua, 1, &count);
+    char digits[40];
+    host(lua)->sha1((const uint8_t *)text, text == NULL ? 0 : count, digits);
+    lua_pushlstring(lua, digits, sizeof digits);
+    return 1;
+}
+
+static int write_log(lua_State *lua) {
+    int count = lua_gettop(lua);
+    if (count < 2) return raise_error(lua, "redis.log() requires two arguments or more.");
+    if (!lua_isnumber(lua, 1)) return raise_error(lua, "First argument must be a number (log level).");
+    lua_Number level = lua_tonumber(lua, 1);
+    if (!(level >= 0 && level < 4)) return raise_error(lua, "Invalid debug level.");
+    luaL_Buffer buffer;
+    luaL_buffinit(lua, &buffer);
+    for (int index = 2; index <= count; index++) {
+        if (!lua_isstring(lua, index)) continue;
+        if (index > 2) luaL_addchar(&buffer, ' ');
+        lua_pushvalue(lua, index);
+        luaL_addvalue(&buffer);
+    }
+    luaL_pushresult(&buffer);
+    size_t bytes;
+    const char *text = lua_tolstring(lua, -1, &bytes);
+    const larder_script_host *own = host(lua);
+    own->log(own->context, (int)level, (const uint8_t *)text, bytes);
+    return 0;
+}
+
+static int setresp(lua_State *lua) {
+    host(lua);
+    if (lua_gettop(lua) != 1) return raise_error(lua, "redis.setresp() requires one argument.");
+    lua_Number version = lua_tonumber(lua, 1);
+    if (version != 2 && version != 3) return raise_error(lua, "RESP version must be 2 or 3.");
+    larder_script_of(lua)->protocol = (int)version;
+    return 0;
+}
+
+/// Replication is not there; the call is checked, and does nothing.
+static int set_repl(lua_State *lua) {
+    host(lua);
+    if (lua_gettop(lua) != 1) return raise_error(lua, "redis.set_repl() requires two arguments.");
+    lua_Number flags = lua_tonumber(lua, 1);
+    if (!(flags >= 0 && flags <= 3)) {
+        return raise_error(lua, "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.");
+    }
+    return 0;
+}
+
+static int replicate_commands(lua_State *lua) {
+    lua_pushboolean(lua, 1);
+    return 1;
+}
+
+static int breakpoint(lua_State *lua) {
+    lua_pushboolean(lua, 0);
+    return 1;
+}
+
+static int debug(lua_State *lua) {
+    (void)lua;
+    return 0;
+}
+
+/// There is one user, who may do everything.
+static int acl_check_cmd(lua_State *lua) {
+    const larder_script_host *own = host(lua);
+    larder_script_word few[16], *words;
+    if (take_words(lua, few, &words) == 0) return lua_error(lua);
+    if (!own->knows(own->context, words[0].bytes, words[0].count)) {
+        return raise_error(lua, "Invalid command passed to redis.acl_check_cmd()");
+    }
+    lua_pushboolean(lua, 1);
+    return 1;
+}
+
+void larder_script_add_commands(lua_State *lua, const char *version, int version_number) {
+    static const luaL_Reg functions[] = {
+        {"call", call}, {"pcall", protected_call}, {"error_reply", error_reply}, {"status_reply", status_reply},
+        {"sha1hex", sha1hex}, {"log", write_log}, {"setresp", setresp}, {"set_repl", set_repl},
+        {"replicate_commands", replicate_commands}, {"breakpoint", breakpoint}, {"debug", debug},
+        {"acl_check_cmd", acl_check_cmd}, {NULL, NULL},
+    };
+    static const struct {
+        const char *name;
+        int value;
+    } numbers[] = {
+        {"LOG_DEBUG", 0}, {"LOG_VERBOSE", 1}, {"LOG_NOTICE", 2}, {"LOG_WARNING", 3}, {"REPL_NONE", 0}, {"REPL_AOF", 1},
+        {"REPL_SLAVE", 2}, {"REPL_REPLICA", 2}, {"REPL_ALL", 3}, {NULL, 0},
+    };
+    for (const luaL_Reg *function = functions; function->name != NULL; function++) {
+        lua_pushcfunction(lua, function->func);
+        lua_setfield(lua, -2, function->name);
+    }
+    for (int index = 0; numbers[index].name != NULL; index++) {
+        lua_pushinteger(lua, numbers[index].value);
+        lua_setfield(lua, -2, numbers[index].name);
+    }
+    lua_pushstring(lua, version);
+    lua_setfield(lua, -2, "REDIS_VERSION");
+    lua_pushinteger(lua, version_number);
+    lua_setfield(lua, -2, "REDIS_VERSION_NUM");
+}

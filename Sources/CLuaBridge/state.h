@@ -1,0 +1,75 @@
+// What the files of this target share.
+#ifndef LARDER_LUA_BRIDGE_STATE_H
+#define LARDER_LUA_BRIDGE_STATE_H
+
+#include <lua.h>
+
+#include <lauxlib.h>
+#include <lualib.h>
+
+#include "CLuaBridge.h"
+
+struct larder_script_state {
+    lua_State *lua;
+    size_t bytes, bytes_max;
+    /// Set during a run.
+    const larder_script_job *job;
+    /// The version that commands reply in: redis.setresp.
+    int protocol;
+    /// Not 0: the script ends, whatever it does about it.
+    int ending;
+    bool is_spoilt;
+    bool is_out_of_memory;
+    /// The state of math.random, 48 bits; and that of all runs, which math.randomseed does not set.
+    uint64_t random, shared_random;
+    bool is_seeded;
+    uint8_t *output;
+    size_t output_count, output_capacity;
+    /// References into the registry.
+    int globals, runner, compiler, handler, readonly_error;
+};
+
+/// The state of an interpreter, from its allocator.
+static inline larder_script_state *larder_script_of(lua_State *lua) {
+    void *state;
+    lua_getallocf(lua, &state);
+    return state;
+}
+
+/// Has the hook called after so many instructions.
+enum { LARDER_SCRIPT_HOOK_INSTRUCTIONS = 1000 };
+
+void larder_script_hook(lua_State *lua, lua_Debug *event);
+/// Ends the script with a number. Does not return.
+int larder_script_raise_ending(lua_State *lua, int number);
+/// Asks the host whether to end: for loops in C.
+void larder_script_check(lua_State *lua);
+/// Tells the host that what follows may take long, and cannot be ended meanwhile.
+void larder_script_weigh(lua_State *lua);
+
+/// Pushes {err = "ERR " + text}.
+void larder_script_push_error(lua_State *lua, const char *text);
+
+// Replies (replies.c).
+
+/// Pushes the value of an encoded reply.
+void larder_script_push_reply(lua_State *lua, const uint8_t *bytes, size_t count);
+/// Encodes the value on top as the run's reply.
+void larder_script_encode(lua_State *lua, larder_script_state *state);
+/// Appends to the output. False without memory, or if the reply is too long.
+bool larder_script_append(larder_script_state *state, const void *bytes, size_t count);
+/// Replaces the output by an error; line ends become spaces.
+void larder_script_output_error(larder_script_state *state, const char *text, size_t count);
+
+// Libraries (sandbox.c, strings.c).
+
+/// Opens the libraries, and makes of them what scripts see: the table of globals, on top of the stack.
+void larder_script_open(lua_State *lua, const char *version, int version_number);
+/// Replaces functions of the string library that take time or stack without a bound. The library is on top.
+void larder_script_bound_strings(lua_State *lua);
+/// Replaces functions of the table library that change tables, or take time without a bound. The library is on top.
+void larder_script_bound_tables(lua_State *lua);
+/// Sets the functions of redis.* in the table on top.
+void larder_script_add_commands(lua_State *lua, const char *version, int version_number);
+
+#endif

@@ -1,0 +1,174 @@
+import Platform
+import Synchronization
+
+/// The scripts that the server knows, and idle interpreters.
+///
+/// Scripts that EVAL brought are kept as long as they are among the last ones used; scripts that SCRIPT LOAD brought
+/// until SCRIPT FLUSH.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
+final class ScriptCache: @unchecked Sendable {
+    /// How many scripts of EVAL are kept.
+    static let evaluatedMax = 500
+    private static let idleMax = 8
+
+    private let limits: Limits
+    private let lock = Lock()
+    private var scripts: [ScriptDigest: Script] = [:]
+    private var evaluatedCount = 0
+    private var byteCount = 0
+    private var idle: [Interpreter] = []
+    /// Raised by SCRIPT FLUSH: older interpreters are given up.
+    private var generation = 0
+    /// Scripts that run without locks, and can be ended.
+    private var running: [ObjectIdentifier: ScriptKillSwitch] = [:]
+    private let uses = Atomic<Int>(0)
+
+    let counts = ScriptCounts()
+
+    init(limits: Limits) { self.limits = limits }
+
+    // MARK: Scripts
+
+    /// The script with a digest; nil if the server does not know it.
+    func find(_ digest: ScriptDigest) -> Script? {
+        guard let script = lock.withLock({ scripts[digest] }) else { return nil }
+        script.lastUse.store(uses.wrappingAdd(1, ordering: .relaxed).newValue, ordering: .relaxed)
+        return script
+    }
+
+    /// The script with a text, new if necessary. It is compiled, so that a faulty one is not kept.
+    func script(_ text: UnsafeRawBufferPointer, isLoaded: Bool) throws(CommandError) -> Script {
+        let digest = ScriptDigest(of: text)
+        if let known = find(digest) {
+            if isLoaded { try keep(known) }
+            return known
+        }
+        let script = try Script(digest, text)
+        let interpreter = try take()
+        do throws(CommandError) {
+            _ = try interpreter.compile(script)
+        } catch {
+            give(interpreter)
+            throw error
+        }
+        give(interpreter)
+        let kept = try insert(script)
+        if isLoaded { try keep(kept) }
+        return kept
+    }
+
+    private func insert(_ script: Script) throws(CommandError) -> Script {
+        try lock.withLock { () throws(CommandError) -> Script in
+            if let known = scripts[script.digest] { return known }
+            while evaluatedCount >= Self.evaluatedMax || evaluatedCount > 0 && script.byteCount > room {
+                let oldest = scripts.values.filter { !$0.isLoaded.load(ordering: .relaxed) }
+                    .min { $0.lastUse.load(ordering: .relaxed) < $1.lastUse.load(ordering: .relaxed) }
+                guard let oldest else { break }
+                scripts[oldest.digest] = nil
+                evaluatedCount -= 1
+                byteCount -= oldest.byteCount
+                counts.evicted.wrappingAdd(1, ordering: .relaxed)
+            }
+            guard script.byteCount <= room else { throw full }
+            scripts[script.digest] = script
+            script.lastUse.store(uses.wrappingAdd(1, ordering: .relaxed).newValue, ordering: .relaxed)
+            evaluatedCount += 1
+            byteCount += script.byteCount
+            return script
+        }
+    }
+
+    /// Has a script stay until SCRIPT FLUSH.
+    private func keep(_ script: Script) throws(CommandError) {
+        try lock.withLock { () throws(CommandError) in
+            guard !script.isLoaded.load(ordering: .relaxed) else { return }
+            if scripts[script.digest] == nil {
+                guard script.byteCount <= room else { throw full }
+                scripts[script.digest] = script
+                byteCount += script.byteCount
+            } else {
+                evaluatedCount -= 1
+            }
+            script.isLoaded.store(true, ordering: .relaxed)
+        }
+    }
+
+    private var room: Int { limits.scriptsBytesMax - byteCount }
+
+    private var full: CommandError {
+        CommandError(
+            "ERR scripts take \(limits.scriptsBytesMax) bytes at most (--max-scripts): SCRIPT FLUSH makes room")
+    }
+
+    /// Forgets all scripts.
+    func flush() {
+        let former = lock.withLock {
+            generation += 1
+            defer {
+                scripts = [:]
+                evaluatedCount = 0
+                byteCount = 0
+                idle = []
+            }
+            return (scripts, idle)
+        }
+        // Released without the lock.
+        withExtendedLifetime(former) {}
+    }
+
+    /// How many scripts are kept, and their bytes.
+    var kept: (count: Int, bytes: Int) { lock.withLock { (scripts.count, byteCount) } }
+
+    // MARK: Interpreters
+
+    /// An interpreter, to be given back.
+    func take() throws(CommandError) -> Interpreter {
+        let (found, generation) = lock.withLock { (idle.popLast(), self.generation) }
+        if let found { return found }
+        guard let made = Interpreter(bytesMax: limits.scriptMemoryMax, generation: generation) else {
+            throw CommandError("ERR there is no memory for an interpreter of \(limits.scriptMemoryMax) bytes at most")
+        }
+        return made
+    }
+
+    func give(_ interpreter: Interpreter) {
+        guard interpreter.isReusable else { return }
+        lock.withLock {
+            if interpreter.generation == generation, idle.count < Self.idleMax { idle.append(interpreter) }
+        }
+    }
+
+    /// The memory of idle interpreters.
+    var idleBytes: Int { lock.withLock { idle.reduce(0) { $0 + $1.byteCount } } }
+
+    // MARK: Scripts that take long
+
+    func begin(_ script: ScriptKillSwitch) { lock.withLock { running[ObjectIdentifier(script)] = script } }
+
+    func end(_ script: ScriptKillSwitch) { lock.withLock { running[ObjectIdentifier(script)] = nil } }
+
+    /// Ends all scripts that take long.
+    /// - Returns: how many there were.
+    func kill() -> Int {
+        lock.withLock {
+            for script in running.values { script.isKilled.store(true, ordering: .relaxed) }
+            return running.count
+        }
+    }
+
+    /// How many scripts run that take long.
+    var runningCount: Int { lock.withLock { running.count } }
+}
+
+/// How scripts ended.
+struct ScriptCounts: ~Copyable {
+    let runs = Atomic<Int>(0)
+    /// Attempts that began anew: with keys that were not declared, or because others changed what was read.
+    let repeats = Atomic<Int>(0)
+    /// Scripts that went on without locks, because they took long.
+    let longRuns = Atomic<Int>(0)
+    let killed = Atomic<Int>(0)
+    let timedOut = Atomic<Int>(0)
+    let evicted = Atomic<Int>(0)
+}

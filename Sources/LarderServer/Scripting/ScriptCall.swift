@@ -1,0 +1,137 @@
+import CLuaBridge
+import LarderEngine
+import RESP
+
+/// The words of EVAL and its like, checked: which script, and which words are keys.
+struct ScriptCall {
+    let script: Script
+    let keyCount: Int
+    let isReadOnly: Bool
+
+    /// Where the keys begin.
+    static let firstKey = 3
+
+    /// - Parameters:
+    ///   - isDigest: whether the second word is the digest of a script rather than its text.
+    ///   - isReadOnly: whether the command forbids to write.
+    init(_ call: Call, isDigest: Bool, isReadOnly: Bool) throws(CommandError) {
+        let cache = call.server.scripts
+        var digest: ScriptDigest?
+        if isDigest {
+            digest = ScriptDigest(hexadecimal: call.bytes(1))
+            if digest == nil { throw Self.unknown }
+        }
+        let number = try call.integer(2)
+        guard number <= call.count - Self.firstKey else {
+            throw CommandError("ERR Number of keys can't be greater than number of args")
+        }
+        guard number >= 0 else { throw CommandError("ERR Number of keys can't be negative") }
+        keyCount = Int(number)
+        if let digest {
+            guard let found = cache.find(digest) else { throw Self.unknown }
+            script = found
+        } else {
+            script = try cache.script(call.bytes(1), isLoaded: false)
+        }
+        if isReadOnly, script.flags.isDeclared, !script.flags.noWrites {
+            throw CommandError("ERR Can not execute a script with write flag using *_ro command.")
+        }
+        self.isReadOnly = isReadOnly || script.flags.noWrites
+    }
+
+    private static let unknown = CommandError("NOSCRIPT No matching script. Please use EVAL.")
+}
+
+extension Call {
+    /// Runs a script in the transaction to which the call belongs, and writes its reply.
+    mutating func run(_ script: ScriptCall) throws(CommandError) {
+        guard let run else { preconditionFailure("a script runs in a transaction") }
+        let progress = session.transactions.execution?.script
+        server.scripts.counts.runs.wrappingAdd(1, ordering: .relaxed)
+        if case .replaying(let record)? = progress?.stage { return try replay(record, run) }
+        var record: ScriptRecord?
+        if case .speculating? = progress?.stage { record = ScriptRecord(now: now) }
+        let host = ScriptHost(
+            session, run, now: now, isReadOnly: script.isReadOnly, progress: progress, record: record)
+        let reply = try reply(script, host)
+        guard var recorded = host.record else {
+            guard reply.first != UInt8(ascii: "-") else { throw reply.withUnsafeBytes { CommandError(encoded: $0) } }
+            return session.replies.raw(reply)
+        }
+        recorded.reply = reply
+        progress?.stage = .replaying(recorded)
+    }
+
+    /// Runs a script, and gives back its encoded reply; throws if it has none.
+    private func reply(_ script: ScriptCall, _ host: ScriptHost) throws(CommandError) -> [UInt8] {
+        let (version, selected) = (session.replies.version, session.database)
+        let interpreter = try server.scripts.take()
+        defer {
+            host.clear()
+            session.replyMemory.pointee.version = version
+            if session.database !== selected { session.select(selected) }
+            server.scripts.give(interpreter)
+        }
+        let call = self
+        let count = count - ScriptCall.firstKey
+        let limit = server.limits.replyBytesMax
+        return try withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: max(1, count)) {
+            (words) throws(CommandError) -> [UInt8] in
+            for index in 0..<count {
+                let bytes = call.bytes(ScriptCall.firstKey + index)
+                words[index] = larder_script_word(
+                    bytes: bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), count: bytes.count)
+            }
+            let end = try interpreter.run(
+                script.script, words: UnsafeBufferPointer(start: words.baseAddress, count: count),
+                keyCount: script.keyCount, version: version, replyBytesMax: limit, host: host.functions)
+            switch end {
+            case .replied(let reply): return Array(reply)
+            case .ended(let number): throw call.error(ScriptEnding(rawValue: number) ?? .abandoned, script.script)
+            }
+        }
+    }
+
+    private func error(_ ending: ScriptEnding, _ script: Script) -> CommandError {
+        let name = String(decoding: script.digest.hexadecimal, as: UTF8.self)
+        let counts = server.scripts
+        switch ending {
+        case .abandoned: return CommandError("ERR the script begins anew")
+        case .killed:
+            counts.counts.killed.wrappingAdd(1, ordering: .relaxed)
+            return CommandError("ERR Script killed by user with SCRIPT KILL... script: \(name)")
+        case .timedOut:
+            counts.counts.timedOut.wrappingAdd(1, ordering: .relaxed)
+            return CommandError(
+                "ERR the script ran longer than \(server.limits.scriptMilliseconds) ms (--script-time-limit) and was "
+                    + "ended; nothing of it was applied. script: \(name)")
+        case .tooMuch:
+            return CommandError(
+                "ERR the commands of the script are longer than \(server.limits.transactionBytesMax) bytes "
+                    + "(--max-transaction); nothing of it was applied. script: \(name)")
+        case .tooLongInTransaction:
+            return CommandError(
+                "ERR a script in a transaction may run \(ScriptProgress.transactionSlice / 1_000_000) ms; it was ended, "
+                    + "and what it did before stays. script: \(name)")
+        }
+    }
+
+    /// Runs what was recorded of a script that took long.
+    private mutating func replay(_ record: ScriptRecord, _ run: TransactionRun) throws(CommandError) {
+        let (version, selected) = (session.replies.version, session.database)
+        let host = ScriptHost(
+            session, run, now: record.now, isReadOnly: false, progress: session.transactions.execution?.script)
+        let isSame = run.update.isAsFresh(at: session.clock.now()) && host.replay(record)
+        host.clear()
+        session.replyMemory.pointee.version = version
+        if session.database !== selected { session.select(selected) }
+        guard isSame else {
+            run.outdate()
+            throw CommandError("ERR the script begins anew")
+        }
+        guard record.reply.first != UInt8(ascii: "-") else {
+            throw record.reply.withUnsafeBytes { CommandError(encoded: $0) }
+        }
+        session.replies.raw(record.reply)
+    }
+}

@@ -1,0 +1,247 @@
+import CLuaBridge
+import CommandCatalog
+import LarderEngine
+import Platform
+import RESP
+
+/// What a running script reaches: the commands, in the transaction to which it belongs.
+///
+/// Confined to the thread that runs the script.
+final class ScriptHost {
+    private let session: Session
+    private let server: ServerState
+    private let run: TransactionRun
+    private let now: Int64
+    private let isReadOnly: Bool
+    private let progress: ScriptProgress?
+    /// The command that the script calls; reused.
+    private let command: QueuedCommand
+    /// Where answers are written; they are taken back.
+    private let base: Int
+    private let begin: Int64
+    private let slice: Int64
+    private var logLines = 0
+    /// What is recorded; nil with locks held.
+    private(set) var record: ScriptRecord?
+
+    /// Lines that one script may log, and the bytes of each.
+    private static let logLinesMax = 100
+    private static let logBytesMax = 1024
+
+    init(
+        _ session: Session, _ run: TransactionRun, now: Int64, isReadOnly: Bool, progress: ScriptProgress?,
+        record: ScriptRecord? = nil
+    ) {
+        self.session = session
+        server = session.server
+        self.run = run
+        self.now = now
+        self.isReadOnly = isReadOnly
+        self.progress = progress
+        self.record = record
+        command = QueuedCommand(borrowing: .eval)
+        base = session.replies.count
+        begin = MonotonicClock.nanoseconds()
+        if progress == nil {
+            slice = ScriptProgress.transactionSlice
+        } else {
+            slice = session.isOnLoop ? ScriptProgress.loopSlice : ScriptProgress.blockingSlice
+        }
+    }
+
+    /// The functions for the interpreter. Valid while this object is.
+    var functions: larder_script_host {
+        larder_script_host(
+            context: Unmanaged.passUnretained(self).toOpaque(),
+            call: { context, words, count, version, reply, replyCount in
+                guard let host = ScriptHost.of(context), let reply, let replyCount else {
+                    return ScriptEnding.abandoned.rawValue
+                }
+                let version: RESPVersion = version == 3 ? .three : .two
+                let words = UnsafeBufferPointer(start: words, count: count)
+                if let ending = host.call(count: count, version, { UnsafeRawBufferPointer(words[$0]) }) {
+                    return ending.rawValue
+                }
+                // The script copies it before it calls again.
+                let answer = host.answer
+                reply.pointee = answer.baseAddress?.assumingMemoryBound(to: UInt8.self)
+                replyCount.pointee = answer.count
+                return 0
+            },
+            interrupt: { ScriptHost.of($0)?.interruption?.rawValue ?? 0 },
+            weigh: { ScriptHost.of($0)?.leave()?.rawValue ?? 0 },
+            log: { context, level, text, count in
+                ScriptHost.of(context)?.log(Int(level), UnsafeRawBufferPointer(start: text, count: count))
+            },
+            knows: { _, name, count in
+                CommandTable.find(UnsafeRawBufferPointer(start: name, count: count)) != nil
+            },
+            sha1: { bytes, count, digits in
+                let text = ScriptDigest(of: UnsafeRawBufferPointer(start: bytes, count: count)).hexadecimal
+                // The bridge has room for 40.
+                for (index, digit) in text.enumerated() { digits?[index] = CChar(bitPattern: digit) }
+            })
+    }
+
+    private static func of(_ context: UnsafeMutableRawPointer?) -> ScriptHost? {
+        context.map { Unmanaged<ScriptHost>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    // MARK: Commands
+
+    /// The encoded answer of the last call; valid until the next.
+    var answer: UnsafeRawBufferPointer {
+        let base = base
+        return session.replyMemory.pointee.withBytes { UnsafeRawBufferPointer(rebasing: $0[base...]) }
+    }
+
+    /// Takes the last answer back.
+    func clear() { session.replies.removeLast(session.replies.count - base) }
+
+    /// Runs a command and writes its answer.
+    /// - Returns: why the script must end, if it must.
+    func call(
+        count: Int, _ version: RESPVersion, _ word: (Int) -> UnsafeRawBufferPointer
+    ) -> ScriptEnding? {
+        if let interruption { return interruption }
+        clear()
+        session.replyMemory.pointee.version = version
+        do throws(CommandError) {
+            let spec = try find(count: count, word)
+            command.borrow(spec.metadata, count: count, word: word)
+            try perform(spec)
+        } catch {
+            if !run.missing.isEmpty || run.mustLeave { return .abandoned }
+            clear()
+            session.replyMemory.pointee.error(error.bytes)
+        }
+        guard record != nil else { return nil }
+        return note(count: count, version, word)
+    }
+
+    /// Finds a command that a script may call.
+    private func find(count: Int, _ word: (Int) -> UnsafeRawBufferPointer) throws(CommandError) -> CommandSpec {
+        guard var spec = CommandTable.find(word(0)) else {
+            guard let subject = UnsupportedTypes.subject(of: String(decoding: word(0), as: UTF8.self)) else {
+                throw CommandError("ERR Unknown Redis command called from script")
+            }
+            throw CommandError(
+                "ERR Unknown Redis command called from script (there are no \(subject): Larder stores strings only)")
+        }
+        if !spec.subcommands.isEmpty, count > 1 {
+            guard let found = spec.subcommand(named: String(decoding: word(1), as: UTF8.self)) else {
+                throw CommandError("ERR Unknown Redis command called from script")
+            }
+            spec = found
+        }
+        let row = spec.metadata
+        guard row.accepts(argumentCount: count) else {
+            throw CommandError("ERR Wrong number of args calling Redis command from script")
+        }
+        guard row.flags.isDisjoint(with: [.noScript, .runsScript]) else {
+            throw CommandError("ERR This Redis command is not allowed from script")
+        }
+        guard row.flags.isDisjoint(with: [.wholeDatabase, .noMulti, .status, .brief]) else {
+            throw CommandError(
+                "ERR This Redis command is not allowed from script (it works on more than single keys)")
+        }
+        if isReadOnly, row.flags.contains(.write) {
+            throw CommandError("ERR Write commands are not allowed from read-only scripts.")
+        }
+        return spec
+    }
+
+    private func perform(_ spec: CommandSpec) throws(CommandError) {
+        let row = spec.metadata
+        if session.modes.tracking != nil { session.willRead(row, count: command.count) { command[$0] } }
+        let begin = MonotonicClock.nanoseconds()
+        var call = Call(session, server, now: now, mayBlock: false, command: command, run: run)
+        do throws(CommandError) {
+            switch try spec.run(&call) {
+            case .done: break
+            case .close, .waits, .deferred:
+                throw CommandError(
+                    "ERR This Redis command is not allowed from script (it works on more than single keys)")
+            }
+            count(row, begin, failed: false)
+        } catch {
+            count(row, begin, failed: true)
+            throw error
+        }
+    }
+
+    private func count(_ row: CommandMetadata, _ begin: Int64, failed: Bool) {
+        session.accounting.counter.ran(
+            row.number, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: failed)
+    }
+
+    // MARK: Recording
+
+    private func note(
+        count: Int, _ version: RESPVersion, _ word: (Int) -> UnsafeRawBufferPointer
+    ) -> ScriptEnding? {
+        let copy = QueuedCommand(command.row, count: count, word: word)
+        record?.byteCount += copy.byteCount
+        guard let bytes = record?.byteCount, bytes <= server.limits.transactionBytesMax else { return .tooMuch }
+        record?.commands.append(copy)
+        record?.answers.append(ScriptRecord.Answer(answer))
+        record?.versions.append(version)
+        return nil
+    }
+
+    /// Runs recorded commands.
+    /// - Returns: whether each got the recorded answer, so far as it could run at all.
+    func replay(_ record: ScriptRecord) -> Bool {
+        for (index, recorded) in record.commands.enumerated() {
+            if call(count: recorded.count, record.versions[index], { recorded[$0] }) != nil { return false }
+            guard ScriptRecord.Answer(answer) == record.answers[index] else { return false }
+        }
+        return true
+    }
+
+    // MARK: Time
+
+    /// Why the script must end now; nil if it may go on.
+    private var interruption: ScriptEnding? {
+        let time = MonotonicClock.nanoseconds()
+        guard record != nil else {
+            guard time - begin > slice else { return nil }
+            return leave()
+        }
+        guard let progress else { return nil }
+        if progress.killSwitch.isKilled.load(ordering: .relaxed) || session.record.isGone {
+            return .killed
+        }
+        if time - progress.begin > server.limits.scriptMilliseconds * 1_000_000 { return .timedOut }
+        return nil
+    }
+
+    /// Ends the attempt, if it holds locks, so that the script can take its time where nobody waits for it.
+    private func leave() -> ScriptEnding? {
+        if record != nil { return nil }
+        if case .replaying? = progress?.stage { return nil }
+        guard progress != nil else { return .tooLongInTransaction }
+        run.leaveToScriptThread()
+        return .abandoned
+    }
+
+    // MARK: The log
+
+    private func log(_ level: Int, _ text: UnsafeRawBufferPointer) {
+        // A script that begins anew would say everything twice.
+        guard logLines <= Self.logLinesMax else { return }
+        logLines += 1
+        let levels: [Log.Level] = [.debug, .debug, .info, .warning]
+        if logLines > Self.logLinesMax {
+            server.log(.warning, "a script wrote more than \(Self.logLinesMax) lines; its others are dropped")
+        } else {
+            server.log(
+                levels[max(0, min(3, level))],
+                "script: \(String(decoding: text.prefix(Self.logBytesMax), as: UTF8.self))")
+        }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    init(_ word: larder_script_word) { self.init(start: word.bytes, count: word.count) }
+}
