@@ -66,12 +66,25 @@ static int run_command(lua_State *lua, bool raises) {
     larder_script_word few[16], *words;
     size_t count = take_words(lua, few, &words);
     if (count == 0) return raises ? lua_error(lua) : 1;
-    const uint8_t *reply = NULL;
-    size_t reply_count = 0;
-    int ending = own->call(own->context, words, count, state->protocol, &reply, &reply_count);
+    larder_script_answer answer = {LARDER_ANSWER_NULL, NULL, 0, 0};
+    int ending = own->call(own->context, words, count, state->protocol, &answer);
     if (ending != 0) return larder_script_raise_ending(lua, ending);
-    bool is_error = reply_count > 0 && reply[0] == '-';
-    larder_script_push_reply(lua, reply, reply_count);
+    switch (answer.kind) {
+    case LARDER_ANSWER_STRING: lua_pushlstring(lua, (const char *)answer.bytes, answer.count); return 1;
+    case LARDER_ANSWER_INTEGER: lua_pushnumber(lua, (lua_Number)answer.integer); return 1;
+    case LARDER_ANSWER_NULL:
+        if (state->protocol == 3) lua_pushnil(lua);
+        else lua_pushboolean(lua, 0);
+        return 1;
+    case LARDER_ANSWER_OK:
+        lua_createtable(lua, 0, 1);
+        lua_pushliteral(lua, "OK");
+        lua_setfield(lua, -2, "ok");
+        return 1;
+    case LARDER_ANSWER_ENCODED: break;
+    }
+    bool is_error = answer.count > 0 && answer.bytes[0] == '-';
+    larder_script_push_reply(lua, answer.bytes, answer.count);
     return raises && is_error ? lua_error(lua) : 1;
 }
 

@@ -35,6 +35,12 @@ bool larder_script_has_bit(void) {
 
 // MARK: Tables that cannot be changed
 
+/// Without a place, as Redis says it for its own functions.
+static int refuse_change_by_function(lua_State *lua) {
+    lua_pushliteral(lua, "Attempt to modify a readonly table");
+    return lua_error(lua);
+}
+
 static int refuse_change(lua_State *lua) { return luaL_error(lua, "Attempt to modify a readonly table"); }
 
 static int refuse_unknown(lua_State *lua) {
@@ -67,7 +73,7 @@ static bool push_shown(lua_State *lua, int index) {
 
 /// Calls the function that is the first upvalue, unless its first argument is a protected table.
 static int call_unless_protected(lua_State *lua) {
-    if (lua_istable(lua, 1) && luaL_getmetafield(lua, 1, "__readonly")) return refuse_change(lua);
+    if (lua_istable(lua, 1) && luaL_getmetafield(lua, 1, "__readonly")) return refuse_change_by_function(lua);
     lua_pushvalue(lua, lua_upvalueindex(1));
     lua_insert(lua, 1);
     lua_call(lua, lua_gettop(lua) - 1, LUA_MULTRET);

@@ -31,7 +31,7 @@ extension CommandMetadata {
         if subcommands.isEmpty {
             if category == nil, let category = group.category { own.insert(category) }
             if flags.contains(.write) { own.insert("write") }
-            if flags.contains(.readonly) { own.insert("read") }
+            if flags.contains(.readonly), !flags.contains(.runsScript) { own.insert("read") }
             if flags.contains(.pubsub) { own.insert("pubsub") }
             if !flags.isDisjoint(with: [.admin, .administrative]) { own.formUnion(["admin", "dangerous"]) }
             if flags.contains(.dangerous) { own.insert("dangerous") }

@@ -76,10 +76,22 @@ package let deliberateDifferences: [DeliberateDifference] = [
         "commands of other types are unknown", "LPUSH k v", redis: ":1", larder: "-ERR unknown command 'LPUSH'",
         "Only strings exist."),
     DeliberateDifference(
-        "there are no scripts, users, modules and other nodes", "EVAL \"return 1\" 0", redis: ":1",
-        larder: "-ERR unknown command 'EVAL'",
-        "ACL, CLUSTER, EVAL, FUNCTION, LOLWUT, MODULE, REPLICAOF, SCRIPT and what belongs to them are unknown: a cache for "
-            + "the processes of one machine, whose socket's mode says who may."),
+        "there are no functions, users, modules and other nodes", "FUNCTION LIST", redis: "*0",
+        larder: "-ERR unknown command 'FUNCTION'",
+        "ACL, CLUSTER, FCALL, FUNCTION, LOLWUT, MODULE, REPLICAOF and what belongs to them are unknown: a cache for the "
+            + "processes of one machine, whose socket's mode says who may."),
+    DeliberateDifference(
+        "scripts work on single keys", "EVAL \"return redis.call('flushall')\" 0", redis: "+OK",
+        larder: "-ERR This Redis command is not allowed from script (it works on more than single keys)",
+        "Nor may they PURGE, FETCH and RELEASE. KEYS, SCAN, DBSIZE and RANDOMKEY they may, not in a transaction: what these "
+            + "answer is as it was while the script ran, without its own changes."),
+    DeliberateDifference(
+        "scripts have neither struct nor cmsgpack", "EVAL \"return struct.pack('b',65)\" 0", redis: "$1",
+        larder: "-ERR user_script:1: Script attempted to access nonexistent global variable 'struct'",
+        "Debian does not have these libraries. cjson and bit are there."),
+    DeliberateDifference(
+        "there is no debugger for scripts", "SCRIPT DEBUG YES", redis: "+OK",
+        larder: "-ERR there is no debugger for scripts in Larder", "SCRIPT DEBUG NO is accepted."),
     DeliberateDifference(
         "CLIENT NO-TOUCH", "CLIENT NO-TOUCH ON", redis: "-ERR unknown subcommand 'NO-TOUCH'. Try CLIENT HELP.",
         larder: "+OK", "From newer Redis, accepted: reads count for what stays in memory all the same."),

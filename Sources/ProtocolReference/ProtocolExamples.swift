@@ -171,6 +171,38 @@ package enum ProtocolExamples {
         > WAIT 0 100
         :0
         """#,
+        "scripting": #"""
+        > SET lock token
+        +OK
+        > EVAL "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) end return 0" 1 lock other
+        :0
+        > EVAL "return {KEYS[1], ARGV[1], 3.9, false}" 1 lock x
+        *4
+        $4
+        lock
+        $1
+        x
+        :3
+        $-1
+        > SCRIPT LOAD "return redis.call('get',KEYS[1])"
+        $40
+        fd758d1589d044dd850a6f05d52f2eefd27f033f
+        > EVALSHA fd758d1589d044dd850a6f05d52f2eefd27f033f 1 lock
+        $5
+        token
+        > EVALSHA_RO fd758d1589d044dd850a6f05d52f2eefd27f033f 1 lock
+        $5
+        token
+        > EVAL_RO "return redis.call('del',KEYS[1])" 1 lock
+        -ERR Write commands are not allowed from read-only scripts. script: dd818e8f932b442a1fa2b44d767baa93d8031d7a, on @user_script:1.
+        > SCRIPT EXISTS fd758d1589d044dd850a6f05d52f2eefd27f033f
+        *1
+        :1
+        > SCRIPT FLUSH
+        +OK
+        > EVALSHA fd758d1589d044dd850a6f05d52f2eefd27f033f 1 lock
+        -NOSCRIPT No matching script. Please use EVAL.
+        """#,
         "transactions": #"""
         > SET stock 3
         +OK

@@ -7,7 +7,7 @@ import LarderServer
 package enum ProtocolPage {
     package static var text: String {
         let prose = [
-            introduction, examples, limitsSection, settingsSection, errorsSection, databasesSection,
+            introduction, examples, limitsSection, settingsSection, errorsSection, scriptsSection, databasesSection,
             transactionsSection,
             changesSection,
         ]
@@ -84,10 +84,48 @@ package enum ProtocolPage {
         | `ERR Protocol error: …` | the request cannot be read; the connection is closed after it |
         | `ERR commit …: the write was not committed: …` | the disk refused the write, and it is rolled back; every command that waited with it gets this reply |
         | `ERR update …: an earlier write failed …` | LevelDB refused committed writes; the database takes no writes until it can be reopened, which larderd keeps trying |
+        | `NOSCRIPT No matching script. Please use EVAL.` | `EVALSHA` of a script that is not kept: client libraries then send its text |
+        | `NOTBUSY No scripts in execution right now.` | `SCRIPT KILL` while no script takes long |
         | `NOPROTO unsupported protocol version` | `HELLO` with a version other than 2 or 3 |
         | `WRONGPASS …` | `AUTH` or `HELLO … AUTH` with a wrong password (`--password-file`), or with a user other than `default` |
 
         """
+
+    private static var scriptsSection: String {
+        let limits = Limits()
+        return """
+            ## Scripts
+
+            Scripts are of Lua 5.1, as in Redis 7.0, on strings: `redis.call`, `redis.pcall`, `redis.error_reply`,
+            `redis.status_reply`, `redis.sha1hex`, `redis.log`, `redis.setresp`; the libraries `string`, `table`, `math`, `coroutine`,
+            `cjson` and `bit`. There are no `struct`, `cmsgpack`, `os`, `io`, `require`, and no bytecode. Errors, conversions and flags
+            (`#!lua flags=no-writes`) are those of Redis.
+
+            - A script is isolated, and one commit unit, as `EXEC` is: others see all of it or nothing, and so does the next start. If it
+              fails half-way, what it did before stays, as in Redis. Keys need not be declared; with declared keys it is faster.
+            - Most scripts run on the event loop, with the locks of their keys. One that takes longer than a millisecond begins anew
+              elsewhere, without any lock; others go on, on the same keys too. Its commands are then run once more with the locks held;
+              if they get other answers, because somebody has changed an entry meanwhile, the script begins anew. So there is no `BUSY`,
+              and `SCRIPT KILL` ends every script that takes long, whatever it has written: nothing of it is applied, and there
+              is no `UNKILLABLE`. A script that calls `KEYS`, `SCAN`, `DBSIZE` or `RANDOMKEY` always takes this way.
+            - In a transaction (`MULTI`) a script may run \(Limits.scriptInTransactionMilliseconds) ms.
+            - `math.random` gives other numbers in each run, until `math.randomseed`.
+            - Scripts cannot change globals, nor the libraries, nor anything that another script sees.
+            - `redis.log` writes to the daemon's log, 100 lines of 1024 bytes for each run at most.
+
+            | what | limit |
+            |---|---|
+            | time of a script | \(limits.scriptMilliseconds) ms (`--script-time-limit`); then it is ended, and nothing of it applied |
+            | memory of a script | \(limits.scriptMemoryMax) bytes (`--max-script-memory`), then an error |
+            | scripts kept for EVALSHA | the \(Limits.evaluatedScriptsMax) of `EVAL` that were used last, and those of `SCRIPT LOAD`; \(limits.scriptsBytesMax) bytes together (`--max-scripts`), then an error for `SCRIPT LOAD` |
+            | words of a call, commands of a script that takes long | \(limits.transactionBytesMax) bytes (`--max-transaction`) |
+            | depth of a reply | 1000 |
+
+            `INFO larder` counts `script_runs`, `script_repeats` (attempts that began anew), `scripts_without_locks`, `scripts_running`
+            (without locks, now), `scripts_killed`, `scripts_timed_out`, `scripts_evicted`.
+
+            """ + "\n"
+    }
 
     private static var limitsSection: String {
         let limits = Limits()

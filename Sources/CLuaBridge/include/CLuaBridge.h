@@ -22,15 +22,32 @@ typedef struct {
     size_t count;
 } larder_script_word;
 
+/// The answer to a command.
+typedef struct {
+    enum {
+        /// `bytes` are a reply in RESP.
+        LARDER_ANSWER_ENCODED,
+        /// A string: `bytes`.
+        LARDER_ANSWER_STRING,
+        LARDER_ANSWER_INTEGER,
+        LARDER_ANSWER_NULL,
+        /// +OK
+        LARDER_ANSWER_OK,
+    } kind;
+    /// Valid until the next call.
+    const uint8_t *bytes;
+    size_t count;
+    int64_t integer;
+} larder_script_answer;
+
 /// What a script may ask for. All functions get `context`; none may keep what it is given.
 typedef struct {
     void *context;
-    /// Runs a command and returns 0, with its encoded reply, valid until the next call; else the script ends, and cannot
-    /// prevent it, with the returned number (see larder_script_run).
-    /// @param protocol 2 or 3: the version of the reply.
+    /// Runs a command and returns 0, with its answer; else the script ends, and cannot prevent it, with the returned
+    /// number (see larder_script_run).
+    /// @param protocol 2 or 3: the version of an encoded answer.
     int (*call)(
-        void *context, const larder_script_word *words, size_t count, int protocol, const uint8_t **reply,
-        size_t *reply_count);
+        void *context, const larder_script_word *words, size_t count, int protocol, larder_script_answer *answer);
     /// Asked now and then: the number with which to end the script, or 0.
     int (*interrupt)(void *context);
     /// Asked before something that may take up to seconds in one piece: the number with which to end the script, or 0.

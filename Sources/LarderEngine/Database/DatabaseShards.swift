@@ -21,6 +21,9 @@ struct DatabaseShards: ~Copyable {
         unmanaged[Shard.index(hash)]._withUnsafeGuaranteedRef(body)
     }
 
+    /// The shard of a hash, not retained: it lives as long as this.
+    func unmanaged(_ hash: Int) -> Unmanaged<Shard> { unmanaged[Shard.index(hash)] }
+
     // MARK: Locks
 
     func lockAll() { for shard in all { shard.lock.lock() } }

@@ -31,7 +31,7 @@ enum UnsupportedTypes {
             geosearchstore
             """,
             "counting sketches": "pfadd pfcount pfdebug pfmerge pfselftest",
-            "scripts": "eval eval_ro evalsha evalsha_ro fcall fcall_ro function script",
+            "functions": "fcall fcall_ro function",
             "lists and sets": "sort sort_ro",
         ]
         var subjects: [String: String] = [:]

@@ -12,7 +12,8 @@ package enum CommandTable {
     static let handlers: Handlers = [
         stringCommands, storingCommands, valuePartCommands, numberCommands, bitCommands, bitFieldCommands, lcsCommands,
         conditionalCommands, keyCommands, movingCommands, dumpCommands, objectCommands, expiryCommands,
-        transactionCommands, scriptingCommands, pubsubCommands, connectionCommands, clientCommands, commandCommands, serverCommands,
+        transactionCommands, scriptingCommands, pubsubCommands, connectionCommands, clientCommands, commandCommands,
+        serverCommands,
         administrationCommands, configCommands, larderCommands, fetchingCommands,
     ].reduce(into: [:]) { $0.merge($1) { _, _ in preconditionFailure("a command has two handlers") } }
 

@@ -90,8 +90,9 @@ package enum Server {
             state = try ServerState(
                 engine: engine, limits: configuration.limits, socketPath: configuration.socketPath,
                 threadCount: configuration.threads, password: configuration.password,
-                clientsPossible: descriptors.clientsPossible, log: { log.write($0, $1) }, beforeColdSlice: configuration.beforeColdSlice,
-                beforeWork: configuration.beforeWork, onStopRequest: { stopper.stop($0) })
+                clientsPossible: descriptors.clientsPossible, log: { log.write($0, $1) },
+                beforeColdSlice: configuration.beforeColdSlice, beforeWork: configuration.beforeWork,
+                onStopRequest: { stopper.stop($0) })
         } catch {
             throw .larder(error)
         }

@@ -45,6 +45,12 @@ extension Session {
             noteWork(bytes: 0)
             return true
         }
+        if word == .evalsha {
+            guard count >= 3, scriptOnFastPath(arguments, now) else { return false }
+            accounting.fastPath.pointee.evalsha += 1
+            accounting.fastPath.pointee.workLeft -= 4
+            return true
+        }
         if word == .fetch {
             let length = replyMemory.pointee.count
             guard count >= 2, fetchOnFastPath(arguments, now) else { return false }
@@ -229,6 +235,7 @@ extension ShortWord {
     static var get: ShortWord { ShortWord(constant: 0x74_65_67, length: 3) }
     static var set: ShortWord { ShortWord(constant: 0x74_65_73, length: 3) }
     static var fetch: ShortWord { ShortWord(constant: 0x68_63_74_65_66, length: 5) }
+    static var evalsha: ShortWord { ShortWord(constant: 0x61_68_73_6C_61_76_65, length: 7) }
     static var ping: ShortWord { ShortWord(constant: 0x67_6E_69_70, length: 4) }
     static var mget: ShortWord { ShortWord(constant: 0x74_65_67_6D, length: 4) }
     static var exists: ShortWord { ShortWord(constant: 0x73_74_73_69_78_65, length: 6) }

@@ -39,18 +39,14 @@ extension Session {
                 isWaiting = true
                 return .prepare(part.database, forWriting: part.needsWritableFiles)
             }
-            if let script = execution.script, case .speculating = script.stage {
-                do throws(LarderError) {
-                    if let error = try speculate(execution, plan, now) { failExecution(error) } else { continue }
-                } catch {
-                    failExecution(CommandError(error))
-                }
+            if case .speculating? = execution.script?.stage {
+                if speculate(execution, plan, now) { continue }
                 return nil
             }
             waitForRoomToBuild()
-            let startCount = replies.count
-            let startDatabase = database
-            let startSelf = (name: name, version: replies.version, replyMode: modes.replyMode)
+            let start = AttemptStart(
+                count: replies.count, database: database, name: name, version: replies.version,
+                replyMode: modes.replyMode)
             do throws(LarderError) {
                 let attempt = try self.attempt(execution, rest, plan, execution.script?.time ?? now, mayBlock)
                 switch attempt.end {
@@ -61,19 +57,8 @@ extension Session {
                     endExecution()
                     return nil
                 case .dropped:
-                    subscription.published = []
-                    replies.removeLast(replies.count - startCount)
-                    select(startDatabase)
-                    // It starts again and must find the same state.
-                    if name != startSelf.name { name = startSelf.name }
-                    replies.version = startSelf.version
-                    modes.replyMode = startSelf.replyMode
-                    execution.more += attempt.missing
-                    if let script = execution.script {
-                        if beginAnew(script, attempt, mayBlock: mayBlock) == .elsewhere { return .cold }
-                    } else if attempt.needsLongThread {
-                        return .cold
-                    }
+                    undo(attempt, execution, start)
+                    if mustMove(attempt, execution, mayBlock: mayBlock) { return .cold }
                 case .applied(let ticket):
                     execution.isBegun = true
                     execution.endWatches()
@@ -89,8 +74,8 @@ extension Session {
                 }
             } catch {
                 subscription.published = []
-                replies.removeLast(replies.count - startCount)
-                select(startDatabase)
+                replies.removeLast(replies.count - start.count)
+                select(start.database)
                 failExecution(CommandError(error))
                 return nil
             }
@@ -98,6 +83,32 @@ extension Session {
         showExec(now)
         endExecution()
         return nil
+    }
+
+    /// What an attempt that is given up must leave as it was.
+    private struct AttemptStart {
+        let count: Int
+        let database: Database
+        let name: String
+        let version: RESPVersion
+        let replyMode: ReplyMode
+    }
+
+    /// Takes back what an attempt did to the session: it starts again and must find the same state.
+    private func undo(_ attempt: Attempt, _ execution: Execution, _ start: AttemptStart) {
+        subscription.published = []
+        replies.removeLast(replies.count - start.count)
+        select(start.database)
+        if name != start.name { name = start.name }
+        replies.version = start.version
+        modes.replyMode = start.replyMode
+        execution.more += attempt.missing
+    }
+
+    /// Whether the next attempt needs another thread.
+    private func mustMove(_ attempt: Attempt, _ execution: Execution, mayBlock: Bool) -> Bool {
+        guard let script = execution.script else { return attempt.needsLongThread }
+        return beginAnew(script, attempt, mayBlock: mayBlock) == .elsewhere
     }
 
     // MARK: Scripts
@@ -142,9 +153,20 @@ extension Session {
         return .here
     }
 
-    /// Runs a script without locks, and records what it does.
-    /// - Returns: the error with which it ends, if it may not go on.
-    private func speculate(
+    /// Runs a script without locks, and records what it does. If it may not go on, the execution fails.
+    /// - Returns: whether it goes on.
+    private func speculate(_ execution: Execution, _ plan: TransactionPlan, _ now: Int64) -> Bool {
+        do throws(LarderError) {
+            guard let error = try record(execution, plan, now) else { return true }
+            failExecution(error)
+        } catch {
+            failExecution(CommandError(error))
+        }
+        return false
+    }
+
+    /// - Returns: the error with which the script ends, if it may not go on.
+    private func record(
         _ execution: Execution, _ plan: TransactionPlan, _ now: Int64
     ) throws(LarderError) -> CommandError? {
         let startCount = replies.count
@@ -164,6 +186,8 @@ extension Session {
             note(command.row, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: true)
             return error
         }
+        // The locks of these are needed when it is applied.
+        execution.more += run.loadedKeys
         return nil
     }
 

@@ -200,7 +200,7 @@ extension DaemonOption {
             ],
             settings: [
                 Setting("larder-script-time-limit") { String($0.limits.scriptMilliseconds) },
-                Setting("lua-time-limit") { String($0.limits.scriptMilliseconds) },
+                Setting("lua-time-limit", .onlyToItself) { String($0.limits.scriptMilliseconds) },
             ]
         ) { $0.configuration.limits.scriptMilliseconds = Int64(try $1.number(1...3_600_000)) },
         DaemonOption(

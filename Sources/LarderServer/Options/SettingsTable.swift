@@ -27,7 +27,6 @@ enum SettingsTable {
         Setting("proto-max-bulk-len", .onlyToItself) { String($0.limits.requests.bulkBytesMax) },
         Setting("client-query-buffer-limit", .onlyToItself) { String($0.limits.requests.requestBytesMax) },
         Setting("hash-max-listpack-entries", .onlyToItself) { _ in "512" },
-        Setting("lua-time-limit", .onlyToItself) { _ in "5000" },
         Setting("hz", .onlyToItself) { _ in "10" },
         Setting("cluster-enabled") { _ in "no" },
         .number(

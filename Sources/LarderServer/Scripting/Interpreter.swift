@@ -10,25 +10,35 @@ final class Interpreter: @unchecked Sendable {
     private let state: OpaquePointer
     /// The compiled scripts, by number.
     private var functions: [Int: Int32] = [:]
+    /// For short scripts on an event loop.
+    let quick = QuickScriptHost()
+    private let quickFunctions: UnsafeMutablePointer<larder_script_host>
     /// Which scripts it may know: see ``ScriptCache/generation``.
     let generation: Int
 
-    /// More compiled scripts than are kept are not held on to: then a new interpreter begins.
-    private static let functionsMax = 2 * ScriptCache.evaluatedMax
+    /// With more compiled scripts a new interpreter begins: those that are no longer kept are not forgotten one by one.
+    private let functionsMax: Int
 
     /// Nil without memory.
-    init?(bytesMax: Int, generation: Int) {
-        guard let state = larder_script_create(
-            bytesMax, .random(in: 0 ... .max), Version.redis, Version.redisNumber)
+    init?(bytesMax: Int, functionsMax: Int, generation: Int) {
+        guard
+            let state = larder_script_create(
+                bytesMax, .random(in: 0 ... .max), Version.redis, Version.redisNumber)
         else { return nil }
         self.state = state
         self.generation = generation
+        self.functionsMax = functionsMax
+        quickFunctions = .allocate(capacity: 1)
+        quickFunctions.initialize(to: quick.functions)
     }
 
-    deinit { larder_script_destroy(state) }
+    deinit {
+        larder_script_destroy(state)
+        quickFunctions.deallocate()
+    }
 
     /// Whether it may run other scripts.
-    var isReusable: Bool { !larder_script_is_spoilt(state) && functions.count <= Self.functionsMax }
+    var isReusable: Bool { !larder_script_is_spoilt(state) && functions.count <= functionsMax }
 
     /// The memory of the interpreter.
     var byteCount: Int { larder_script_bytes(state) }
@@ -62,20 +72,43 @@ final class Interpreter: @unchecked Sendable {
         replyBytesMax: Int, host: larder_script_host
     ) throws(CommandError) -> End {
         let function = try compile(script)
+        return withUnsafePointer(to: host) {
+            run(function, script, words, keyCount, version, replyBytesMax, $0)
+        }
+    }
+
+    /// Runs a script with ``quick``, which has been prepared.
+    /// - Returns: nil if the script is not compiled here yet, or has given up.
+    func runQuickly(
+        _ script: Script, words: UnsafeBufferPointer<larder_script_word>, keyCount: Int, version: RESPVersion,
+        replyBytesMax: Int
+    ) -> UnsafeRawBufferPointer? {
+        guard let function = functions[script.number] else { return nil }
+        switch run(function, script, words, keyCount, version, replyBytesMax, quickFunctions) {
+        case .replied(let reply): return reply
+        case .ended: return nil
+        }
+    }
+
+    /// Whether a script is compiled here.
+    func knows(_ script: Script) -> Bool { functions[script.number] != nil }
+
+    private func run(
+        _ function: Int32, _ script: Script, _ words: UnsafeBufferPointer<larder_script_word>, _ keyCount: Int,
+        _ version: RESPVersion, _ replyBytesMax: Int, _ host: UnsafePointer<larder_script_host>
+    ) -> End {
         let end = script.name.withUnsafeBufferPointer { name in
-            withUnsafePointer(to: host) { host in
-                var job = larder_script_job()
-                job.function = function
-                job.name = name.baseAddress
-                job.keys = words.baseAddress
-                job.key_count = keyCount
-                job.arguments = words.baseAddress.map { $0 + keyCount }
-                job.argument_count = words.count - keyCount
-                job.protocol = Int32(version.rawValue)
-                job.reply_bytes_max = replyBytesMax
-                job.host = host
-                return larder_script_run(state, &job)
-            }
+            var job = larder_script_job()
+            job.function = function
+            job.name = name.baseAddress
+            job.keys = words.baseAddress
+            job.key_count = keyCount
+            job.arguments = words.baseAddress.map { $0 + keyCount }
+            job.argument_count = words.count - keyCount
+            job.protocol = Int32(version.rawValue)
+            job.reply_bytes_max = replyBytesMax
+            job.host = host
+            return larder_script_run(state, &job)
         }
         if end == LARDER_SCRIPT_ENDED { return .ended(larder_script_ending(state)) }
         return .replied(output)

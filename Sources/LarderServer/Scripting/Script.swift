@@ -48,6 +48,11 @@ struct ScriptDigest: Hashable, Sendable {
         (first, second, third) = (parts.0, parts.1, UInt32(parts.2))
     }
 
+    /// Writes the digits to a place with room for 40.
+    func write(to place: UnsafeMutablePointer<CChar>?) {
+        for (index, digit) in hexadecimal.enumerated() { place?[index] = CChar(bitPattern: digit) }
+    }
+
     /// 40 hexadecimal digits in lower case.
     var hexadecimal: [UInt8] {
         var text: [UInt8] = []
@@ -79,6 +84,8 @@ final class Script: Sendable {
     let name: [CChar]
     /// Whether it was compiled without an error.
     let isCompiled = Atomic<Bool>(false)
+    /// Whether it needs more than ``QuickScriptHost`` can do, as was found out once.
+    let isUnusual = Atomic<Bool>(false)
     /// When it was last asked for, in uses of all scripts.
     let lastUse = Atomic<Int>(0)
     /// Whether SCRIPT LOAD keeps it until SCRIPT FLUSH.
@@ -101,12 +108,14 @@ final class Script: Sendable {
         guard text.count >= 2, text[0] == UInt8(ascii: "#"), text[1] == UInt8(ascii: "!") else {
             return (ScriptFlags(), Array(text))
         }
-        guard let end = text.firstIndex(of: UInt8(ascii: "\n")) else { throw CommandError("ERR Invalid script shebang") }
+        guard let end = text.firstIndex(of: UInt8(ascii: "\n")) else {
+            throw CommandError("ERR Invalid script shebang")
+        }
         let words = String(decoding: UnsafeRawBufferPointer(rebasing: text[2..<end]), as: UTF8.self)
             .split(whereSeparator: { $0 == " " || $0 == "\t" || $0 == "\r" || $0 == "\u{0B}" || $0 == "\u{0C}" })
         guard let engine = words.first else { throw CommandError("ERR Invalid engine in script shebang") }
         guard engine.lowercased() == "lua" else {
-            throw CommandError("ERR Unexpected engine in script shebang: \(engine)")
+            throw CommandError("ERR Unexpected engine in script shebang: #!\(engine)")
         }
         var flags = ScriptFlags(isDeclared: true)
         for word in words.dropFirst() {

@@ -8,11 +8,13 @@ import Synchronization
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
 final class ScriptCache: @unchecked Sendable {
-    /// How many scripts of EVAL are kept.
-    static let evaluatedMax = 500
     private static let idleMax = 8
 
-    private let limits: Limits
+    /// How many scripts of EVAL are kept, and the bytes of all.
+    private let evaluatedMax: Int
+    private let bytesMax: Int
+    /// The bytes of an interpreter.
+    private let memoryMax: Int
     private let lock = Lock()
     private var scripts: [ScriptDigest: Script] = [:]
     private var evaluatedCount = 0
@@ -26,7 +28,11 @@ final class ScriptCache: @unchecked Sendable {
 
     let counts = ScriptCounts()
 
-    init(limits: Limits) { self.limits = limits }
+    init(evaluatedMax: Int, bytesMax: Int, memoryMax: Int) {
+        self.evaluatedMax = evaluatedMax
+        self.bytesMax = bytesMax
+        self.memoryMax = memoryMax
+    }
 
     // MARK: Scripts
 
@@ -61,7 +67,7 @@ final class ScriptCache: @unchecked Sendable {
     private func insert(_ script: Script) throws(CommandError) -> Script {
         try lock.withLock { () throws(CommandError) -> Script in
             if let known = scripts[script.digest] { return known }
-            while evaluatedCount >= Self.evaluatedMax || evaluatedCount > 0 && script.byteCount > room {
+            while evaluatedCount >= evaluatedMax || evaluatedCount > 0 && script.byteCount > room {
                 let oldest = scripts.values.filter { !$0.isLoaded.load(ordering: .relaxed) }
                     .min { $0.lastUse.load(ordering: .relaxed) < $1.lastUse.load(ordering: .relaxed) }
                 guard let oldest else { break }
@@ -94,11 +100,11 @@ final class ScriptCache: @unchecked Sendable {
         }
     }
 
-    private var room: Int { limits.scriptsBytesMax - byteCount }
+    private var room: Int { bytesMax - byteCount }
 
     private var full: CommandError {
         CommandError(
-            "ERR scripts take \(limits.scriptsBytesMax) bytes at most (--max-scripts): SCRIPT FLUSH makes room")
+            "ERR scripts take \(bytesMax) bytes at most (--max-scripts): SCRIPT FLUSH makes room")
     }
 
     /// Forgets all scripts.
@@ -126,11 +132,14 @@ final class ScriptCache: @unchecked Sendable {
     func take() throws(CommandError) -> Interpreter {
         let (found, generation) = lock.withLock { (idle.popLast(), self.generation) }
         if let found { return found }
-        guard let made = Interpreter(bytesMax: limits.scriptMemoryMax, generation: generation) else {
-            throw CommandError("ERR there is no memory for an interpreter of \(limits.scriptMemoryMax) bytes at most")
+        guard let made = Interpreter(bytesMax: memoryMax, functionsMax: 2 * evaluatedMax, generation: generation) else {
+            throw CommandError("ERR there is no memory for an interpreter of \(memoryMax) bytes at most")
         }
         return made
     }
+
+    /// An idle interpreter, to be given back; nil if there is none.
+    func takeIdle() -> Interpreter? { lock.withLock { idle.popLast() } }
 
     func give(_ interpreter: Interpreter) {
         guard interpreter.isReusable else { return }

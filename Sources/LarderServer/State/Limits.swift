@@ -66,6 +66,10 @@ package struct Limits: Sendable {
     /// The limits for the lengths of requests.
     package var requests = RESPLimits()
 
+    /// How long a script may hold locks that runs in a transaction, in milliseconds.
+    package static let scriptInTransactionMilliseconds: Int64 = 100
+    /// How many scripts of EVAL are kept.
+    package static let evaluatedScriptsMax = 500
     /// The most entries that one SCAN reads.
     package static let scanCountMax = 1_000_000
     /// Bytes that a command may bring, build or repeatedly process on an event loop: 1 MiB. With more it runs on a

@@ -70,7 +70,9 @@ package final class ServerState: Sendable {
         self.password = password
         self.clientsPossible = clientsPossible
         self.log = log
-        scripts = ScriptCache(limits: limits)
+        scripts = ScriptCache(
+            evaluatedMax: Limits.evaluatedScriptsMax, bytesMax: limits.scriptsBytesMax,
+            memoryMax: limits.scriptMemoryMax)
         settings = Settings(limits: limits)
         saves = Saves(now: engine.now())
         runID = String((0..<40).map { _ in "0123456789abcdef".randomElement() ?? "0" })

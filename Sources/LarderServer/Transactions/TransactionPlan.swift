@@ -175,6 +175,11 @@ final class TransactionRun {
     func leaveToScriptThread() { needsScriptThread = true }
     func outdate() { isOutdated = true }
 
+    /// The keys that were read while commands ran.
+    var loadedKeys: [TransactionMissing] {
+        loaded.flatMap { part, keys in keys.keys.map { .key(update.parts[part].database, $0) } }
+    }
+
     /// Whether the attempt is given up for another reason than ``missing``.
     var mustLeave: Bool { needsLongThread || needsScriptThread || isOutdated }
 

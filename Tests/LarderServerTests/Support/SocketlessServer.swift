@@ -110,14 +110,14 @@ final class TestClient {
     func run() {
         while true {
             var pause = session.run(outputBytesMax: server.state.limits.outputBytesPause)
-            if case .cold = pause {
+            while case .cold = pause {
                 colds += 1
                 pause = session.runBlocking(
                     outputBytesMax: server.state.limits.outputBytesPause,
                     slice: Session.Slice(commandsMax: 2, until: .max))
             }
             switch pause {
-            case .cold: preconditionFailure("a session that may block is never cold")
+            case .cold: break
             case .sliceEnded: break
             case .waiting(let until):
                 waitsUntil = until

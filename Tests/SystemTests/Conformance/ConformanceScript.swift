@@ -74,6 +74,7 @@ enum ConformanceScript {
         moving,
         dumps,
         transactions,
+        scripting,
         server,
         administration,
     ]

@@ -45,6 +45,12 @@ import Testing
           --max-reply BYTES  the values of one MGET together (default: 512M)
           --max-transaction BYTES
                              the commands between MULTI and EXEC, for each connection (default: 64M)
+          --script-time-limit MS
+                             how long a script may run before it is ended and nothing of it applied (default: 5000)
+          --max-script-memory BYTES
+                             the memory of one script's interpreter (default: 64M)
+          --max-scripts BYTES
+                             the texts of all scripts that are kept for EVALSHA (default: 16M)
           --max-watched-keys N
                              keys that one connection may WATCH (default: 10000)
           --max-leases N     keys that one connection may refresh at a time, of 100000 for all (default: 10000)

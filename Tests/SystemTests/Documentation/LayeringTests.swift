@@ -28,8 +28,8 @@ import Testing
         Plan(
             module: "LarderServer",
             rooms: [
-                "Daemon", "Network", "Dispatch", "Commands", "Session", "Transactions", "Options", "State", "Command",
-                "Notifications", "Messages", "Formats", "System",
+                "Daemon", "Network", "Dispatch", "Commands", "Session", "Transactions", "Options", "State", "Scripting",
+                "Command", "Notifications", "Messages", "Formats", "System",
             ]),
         Plan(
             module: "LarderClient",

@@ -4,7 +4,7 @@ import Testing
 /// A program has the libraries that it needs, and no others: scripts start larderctl again and again, on machines too that have
 /// no daemon.
 @Suite struct LinkageTests {
-    private static let libraries = ["libleveldb", "libsnappy", "libuv", "libxxhash"]
+    private static let libraries = ["libleveldb", "libsnappy", "libuv", "libxxhash", "liblua5.1", "libmd"]
 
     /// The libraries that a program names to the loader.
     private func libraries(of program: String) throws -> [String] {

@@ -164,7 +164,9 @@ enum CommandCommands {
             throw CommandError("ERR Invalid number of arguments specified for command")
         }
         let indices = spec.metadata.keyIndices(count: count) { call.bytes($0 + 2) }
-        guard !indices.isEmpty else { throw CommandError("ERR Invalid arguments specified for command") }
+        guard !indices.isEmpty || spec.metadata.flags.contains(.noMandatoryKeys) else {
+            throw CommandError("ERR Invalid arguments specified for command")
+        }
         return (spec, indices.map { $0 + 2 })
     }
 

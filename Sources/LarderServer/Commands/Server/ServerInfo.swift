@@ -1,5 +1,6 @@
 import LarderEngine
 import Platform
+import Synchronization
 
 /// The text of INFO: the sections and fields that Redis' tools expect, and ours in the section `larder`.
 ///
@@ -103,6 +104,7 @@ struct ServerInfo {
 
     private var memoryFields: Fields {
         let memory = server.engine.memory
+        let scripts = server.scripts.kept
         let resident = residentBytes
         let peak = server.rates.notePeak(resident)
         let pages = Int(sysconf(Int32(_SC_PHYS_PAGES))) * Int(sysconf(Int32(_SC_PAGESIZE)))
@@ -114,7 +116,9 @@ struct ServerInfo {
             ("used_memory_startup", "0"), ("used_memory_dataset", "\(memory.usedBytes)"),
             ("used_memory_dataset_perc", Self.percent(memory.usedBytes, of: resident)),
             ("total_system_memory", "\(pages)"), ("total_system_memory_human", Self.human(pages)),
-            ("used_memory_lua", "0"), ("used_memory_scripts", "0"), ("number_of_cached_scripts", "0"),
+            ("used_memory_lua", "\(server.scripts.idleBytes)"), ("used_memory_vm_eval", "\(server.scripts.idleBytes)"),
+            ("used_memory_scripts", "\(scripts.bytes)"), ("used_memory_scripts_eval", "\(scripts.bytes)"),
+            ("number_of_cached_scripts", "\(scripts.count)"),
             ("maxmemory", "\(memory.limitBytes)"), ("maxmemory_human", Self.human(memory.limitBytes)),
             ("maxmemory_policy", "noeviction"), ("mem_fragmentation_ratio", "1.00"), ("mem_fragmentation_bytes", "0"),
             ("mem_not_counted_for_evict", "0"), ("mem_replication_backlog", "0"), ("mem_clients_slaves", "0"),
@@ -273,6 +277,19 @@ struct ServerInfo {
         }
     }
 
+    private var scriptFields: Fields {
+        let scripts = server.scripts
+        return [
+            ("script_runs", "\(scripts.counts.runs.load(ordering: .relaxed))"),
+            ("script_repeats", "\(scripts.counts.repeats.load(ordering: .relaxed))"),
+            ("scripts_without_locks", "\(scripts.counts.longRuns.load(ordering: .relaxed))"),
+            ("scripts_running", "\(scripts.runningCount)"),
+            ("scripts_killed", "\(scripts.counts.killed.load(ordering: .relaxed))"),
+            ("scripts_timed_out", "\(scripts.counts.timedOut.load(ordering: .relaxed))"),
+            ("scripts_evicted", "\(scripts.counts.evicted.load(ordering: .relaxed))"),
+        ]
+    }
+
     private var larderFields: Fields {
         let (statistics, leases) = (server.engine.statistics, server.engine.leases)
         return [
@@ -285,6 +302,6 @@ struct ServerInfo {
             ("index_records_swept", "\(statistics.indexSwept.read())"), ("leases", "\(leases.leases.read())"),
             ("lease_waiters", "\(leases.waiters.read())"), ("leases_granted", "\(leases.granted.read())"),
             ("leases_lost", "\(leases.lost.read())"), ("fetch_failures", "\(leases.failures.read())"),
-        ]
+        ] + scriptFields
     }
 }

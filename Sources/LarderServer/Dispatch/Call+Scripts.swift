@@ -2,15 +2,8 @@ import CLuaBridge
 import LarderEngine
 import RESP
 
-/// The words of EVAL and its like, checked: which script, and which words are keys.
-struct ScriptCall {
-    let script: Script
-    let keyCount: Int
-    let isReadOnly: Bool
-
-    /// Where the keys begin.
-    static let firstKey = 3
-
+extension ScriptCall {
+    /// Checks the words of EVAL and its like.
     /// - Parameters:
     ///   - isDigest: whether the second word is the digest of a script rather than its text.
     ///   - isReadOnly: whether the command forbids to write.
@@ -26,7 +19,7 @@ struct ScriptCall {
             throw CommandError("ERR Number of keys can't be greater than number of args")
         }
         guard number >= 0 else { throw CommandError("ERR Number of keys can't be negative") }
-        keyCount = Int(number)
+        let script: Script
         if let digest {
             guard let found = cache.find(digest) else { throw Self.unknown }
             script = found
@@ -36,7 +29,7 @@ struct ScriptCall {
         if isReadOnly, script.flags.isDeclared, !script.flags.noWrites {
             throw CommandError("ERR Can not execute a script with write flag using *_ro command.")
         }
-        self.isReadOnly = isReadOnly || script.flags.noWrites
+        self.init(script: script, keyCount: Int(number), isReadOnly: isReadOnly || script.flags.noWrites)
     }
 
     private static let unknown = CommandError("NOSCRIPT No matching script. Please use EVAL.")
@@ -111,7 +104,7 @@ extension Call {
                     + "(--max-transaction); nothing of it was applied. script: \(name)")
         case .tooLongInTransaction:
             return CommandError(
-                "ERR a script in a transaction may run \(ScriptProgress.transactionSlice / 1_000_000) ms; it was ended, "
+                "ERR a script in a transaction may run \(Limits.scriptInTransactionMilliseconds) ms; it was ended, "
                     + "and what it did before stays. script: \(name)")
         }
     }

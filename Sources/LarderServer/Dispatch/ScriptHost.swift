@@ -21,6 +21,8 @@ final class ScriptHost {
     private let begin: Int64
     private let slice: Int64
     private var logLines = 0
+    /// Whether the last answer is not compared when the script's commands are run again.
+    private var isUnrepeatable = false
     /// What is recorded; nil with locks held.
     private(set) var record: ScriptRecord?
 
@@ -43,9 +45,9 @@ final class ScriptHost {
         base = session.replies.count
         begin = MonotonicClock.nanoseconds()
         if progress == nil {
-            slice = ScriptProgress.transactionSlice
+            slice = Limits.scriptInTransactionMilliseconds * 1_000_000
         } else {
-            slice = session.isOnLoop ? ScriptProgress.loopSlice : ScriptProgress.blockingSlice
+            slice = session.isOnLoop ? ScriptSlice.onLoop : ScriptSlice.blocking
         }
     }
 
@@ -53,19 +55,18 @@ final class ScriptHost {
     var functions: larder_script_host {
         larder_script_host(
             context: Unmanaged.passUnretained(self).toOpaque(),
-            call: { context, words, count, version, reply, replyCount in
-                guard let host = ScriptHost.of(context), let reply, let replyCount else {
-                    return ScriptEnding.abandoned.rawValue
-                }
+            call: { context, words, count, version, answer in
+                guard let host = ScriptHost.of(context), let answer else { return ScriptEnding.abandoned.rawValue }
                 let version: RESPVersion = version == 3 ? .three : .two
                 let words = UnsafeBufferPointer(start: words, count: count)
                 if let ending = host.call(count: count, version, { UnsafeRawBufferPointer(words[$0]) }) {
                     return ending.rawValue
                 }
                 // The script copies it before it calls again.
-                let answer = host.answer
-                reply.pointee = answer.baseAddress?.assumingMemoryBound(to: UInt8.self)
-                replyCount.pointee = answer.count
+                let encoded = host.answer
+                answer.pointee.kind = LARDER_ANSWER_ENCODED
+                answer.pointee.bytes = encoded.baseAddress?.assumingMemoryBound(to: UInt8.self)
+                answer.pointee.count = encoded.count
                 return 0
             },
             interrupt: { ScriptHost.of($0)?.interruption?.rawValue ?? 0 },
@@ -77,9 +78,7 @@ final class ScriptHost {
                 CommandTable.find(UnsafeRawBufferPointer(start: name, count: count)) != nil
             },
             sha1: { bytes, count, digits in
-                let text = ScriptDigest(of: UnsafeRawBufferPointer(start: bytes, count: count)).hexadecimal
-                // The bridge has room for 40.
-                for (index, digit) in text.enumerated() { digits?[index] = CChar(bitPattern: digit) }
+                ScriptDigest(of: UnsafeRawBufferPointer(start: bytes, count: count)).write(to: digits)
             })
     }
 
@@ -106,6 +105,7 @@ final class ScriptHost {
         if let interruption { return interruption }
         clear()
         session.replyMemory.pointee.version = version
+        isUnrepeatable = false
         do throws(CommandError) {
             let spec = try find(count: count, word)
             command.borrow(spec.metadata, count: count, word: word)
@@ -115,7 +115,7 @@ final class ScriptHost {
             clear()
             session.replyMemory.pointee.error(error.bytes)
         }
-        guard record != nil else { return nil }
+        guard record != nil, !isUnrepeatable else { return nil }
         return note(count: count, version, word)
     }
 
@@ -141,10 +141,8 @@ final class ScriptHost {
         guard row.flags.isDisjoint(with: [.noScript, .runsScript]) else {
             throw CommandError("ERR This Redis command is not allowed from script")
         }
-        guard row.flags.isDisjoint(with: [.wholeDatabase, .noMulti, .status, .brief]) else {
-            throw CommandError(
-                "ERR This Redis command is not allowed from script (it works on more than single keys)")
-        }
+        guard row.flags.isDisjoint(with: [.noMulti, .status]), !row.flags.isSuperset(of: [.write, .wholeDatabase])
+        else { throw Self.worksOnMore }
         if isReadOnly, row.flags.contains(.write) {
             throw CommandError("ERR Write commands are not allowed from read-only scripts.")
         }
@@ -159,9 +157,8 @@ final class ScriptHost {
         do throws(CommandError) {
             switch try spec.run(&call) {
             case .done: break
-            case .close, .waits, .deferred:
-                throw CommandError(
-                    "ERR This Redis command is not allowed from script (it works on more than single keys)")
+            case .deferred(let work): try perform(work, row)
+            case .close, .waits: throw Self.worksOnMore
             }
             count(row, begin, failed: false)
         } catch {
@@ -169,6 +166,21 @@ final class ScriptHost {
             throw error
         }
     }
+
+    /// Runs what a command left to another thread: it lists or counts keys. This needs a script without locks; what it
+    /// finds is as it was then, and is not looked at again when the script's changes are applied.
+    private func perform(_ work: DeferredWork, _ row: CommandMetadata) throws(CommandError) {
+        guard row.flags.contains(.readonly), progress != nil else { throw Self.worksOnMore }
+        guard record != nil else {
+            run.leaveToScriptThread()
+            throw Self.worksOnMore
+        }
+        _ = try work(&session.replyMemory.pointee)
+        isUnrepeatable = true
+    }
+
+    private static let worksOnMore = CommandError(
+        "ERR This Redis command is not allowed from script (it works on more than single keys)")
 
     private func count(_ row: CommandMetadata, _ begin: Int64, failed: Bool) {
         session.accounting.counter.ran(

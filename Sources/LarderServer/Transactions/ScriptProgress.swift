@@ -40,16 +40,6 @@ final class ScriptProgress {
 
     /// How often a script may begin anew with the locks held before it goes on without them.
     static let repeatsInPlace = 4
-    /// How long a script may hold locks on an event loop, in nanoseconds: 1 ms; on another thread: 5 ms.
-    static let loopSlice: Int64 = 1_000_000
-    static let blockingSlice: Int64 = 5_000_000
-    /// How long a script may hold locks that runs in a transaction: 100 ms.
-    static let transactionSlice: Int64 = 100_000_000
-}
-
-/// With which other connections end a script. Thread-safe.
-final class ScriptKillSwitch: Sendable {
-    let isKilled = Atomic<Bool>(false)
 }
 
 /// What a script asked for and was answered while it ran without locks, and its reply.
@@ -79,11 +69,4 @@ struct ScriptRecord {
             hash = hasher.finalize()
         }
     }
-}
-
-/// Why a script ended without a reply.
-enum ScriptEnding: Int32 {
-    /// The attempt is given up: the transaction's run says why.
-    case abandoned = 1
-    case killed, timedOut, tooMuch, tooLongInTransaction
 }

@@ -1,0 +1,96 @@
+import Platform
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+/// Scripts beside other connections: isolation of those that take long, and who waits for whom.
+@Suite(.timeLimit(.minutes(3))) struct ScriptConcurrencyTests {
+    private static let busy = "local x = 0 for i = 1, 200000 do x = x + i end "
+
+    /// Long scripts and plain increments of one counter: none is lost, and nobody sees half of a script.
+    @Test(arguments: [1, 2]) func longScriptsAreIsolated(threads: Int) async throws {
+        let server = try InProcessServer(threads: threads)
+        defer { server.stop() }
+        // Reads, works on for a while, and writes what it has read plus one, to two keys.
+        let script =
+            "local v = tonumber(redis.call('get','a') or '0') \(Self.busy)"
+            + " redis.call('set','a',v + 1) redis.call('set','b',v + 1) return v + 1"
+        let errors = Recorder<String>()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    let client = try server.connect()
+                    for _ in 0..<10 {
+                        let reply = try client.text(["EVAL", script, "0"])
+                        if !reply.hasPrefix(":") { errors.add(reply) }
+                    }
+                }
+            }
+            group.addTask {
+                let client = try server.connect()
+                for _ in 0..<200 {
+                    let reply = try client.text(["MGET", "a", "b"])
+                    let values = reply.split(separator: "\r\n").filter { !$0.hasPrefix("$") && !$0.hasPrefix("*") }
+                    if values.count == 2, values[0] != values[1] { errors.add("half: \(reply)") }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(errors.all == [])
+        #expect(try server.connect().call("MGET a b") == Wire.bulks("40", "40"))
+    }
+
+    /// While scripts run as long as they may, others are served, on the same loop and on the same keys; and SCRIPT KILL
+    /// ends them, with nothing applied.
+    @Test func othersGoOn() throws {
+        var limits = Limits()
+        limits.scriptMilliseconds = 600_000
+        let server = try InProcessServer(limits: limits)
+        defer { server.stop() }
+        let (busy, other) = (try server.connect(), try server.connect())
+        try busy.send(encodeRequest(["EVAL", "redis.call('set','a','never') while true do end", "0"]))
+        while !(try other.call("INFO larder").contains("scripts_running:1\r\n")) {}
+        #expect(try other.call("SET a 1") == Wire.ok)
+        #expect(try other.call("INCR a") == Wire.int(2))
+        #expect(try other.text(["EVAL", "return redis.call('incr',KEYS[1])", "1", "a"]) == Wire.int(3))
+        #expect(try other.call("SCRIPT KILL") == Wire.ok)
+        #expect(
+            String(decoding: try busy.receive(), as: UTF8.self)
+                .hasPrefix("-ERR Script killed by user with SCRIPT KILL..."))
+        #expect(try other.call("GET a") == Wire.bulk("3"))
+        #expect(try other.call("SCRIPT KILL") == Wire.error("NOTBUSY No scripts in execution right now."))
+        #expect(try busy.call("PING") == "+PONG\r\n")
+    }
+
+    /// A client that goes away takes its script with it.
+    @Test func theScriptOfALostClientEnds() throws {
+        var limits = Limits()
+        limits.scriptMilliseconds = 600_000
+        let server = try InProcessServer(limits: limits)
+        defer { server.stop() }
+        let other = try server.connect()
+        do {
+            let busy = try server.connect()
+            try busy.send(encodeRequest(["EVAL", "while true do end", "0"]))
+            while !(try other.call("INFO larder").contains("scripts_running:1\r\n")) {}
+            busy.close()
+        }
+        while !(try other.call("INFO larder").contains("scripts_running:0\r\n")) {}
+    }
+
+    /// A stop does not wait for scripts.
+    @Test func aStopEndsScripts() throws {
+        var limits = Limits()
+        limits.scriptMilliseconds = 600_000
+        let server = try InProcessServer(limits: limits)
+        let (busy, other) = (try server.connect(), try server.connect())
+        try busy.send(encodeRequest(["EVAL", "while true do end", "0"]))
+        while !(try other.call("INFO larder").contains("scripts_running:1\r\n")) {}
+        server.stop()
+    }
+}
+
+extension SocketClient {
+    fileprivate func text(_ words: [String]) throws -> String { String(decoding: try call(words), as: UTF8.self) }
+}

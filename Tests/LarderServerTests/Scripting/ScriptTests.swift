@@ -1,0 +1,360 @@
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+@testable import LarderServer
+
+/// Scripts in sessions without sockets: what they see and leave, and how they end.
+@Suite struct ScriptTests {
+    private static let unlock =
+        "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end"
+
+    private static func load(_ call: TestClient, _ script: String) -> String {
+        let reply = call(["SCRIPT", "LOAD", script])
+        return String(reply.split(separator: "\r\n").last ?? "")
+    }
+
+    // MARK: The fast path
+
+    /// Scripts that take the fast path, with what they are given; each once with and once without it.
+    private static let quick: [(script: String, keys: [String], arguments: [String])] = [
+        (unlock, ["a"], ["1"]), (unlock, ["a"], ["2"]), (unlock, ["nothing"], ["2"]),
+        ("return redis.call('set',KEYS[1],ARGV[1])", ["n"], ["v"]),
+        ("return redis.call('set',KEYS[1],ARGV[1],'NX','PX','5000')", ["n"], ["v"]),
+        ("return redis.call('set',KEYS[1],ARGV[1],'nx','ex','5')", ["a"], ["v"]),
+        ("return redis.call('set',KEYS[1],ARGV[1],'XX')", ["n"], ["v"]),
+        ("return {redis.call('incr',KEYS[1]),redis.call('get',KEYS[1])}", ["a"], []),
+        ("return {redis.call('incrby',KEYS[1],ARGV[1]),redis.call('pttl',KEYS[1])}", ["n"], ["-7"]),
+        ("return {redis.call('expire',KEYS[1],'100'),redis.call('ttl',KEYS[1]),redis.call('pttl',KEYS[1])}", ["a"], []),
+        ("return {redis.call('pexpire',KEYS[1],'1500'),redis.call('ttl',KEYS[1])}", ["a"], []),
+        (
+            "redis.call('expire',KEYS[1],'100') return {redis.call('decr',KEYS[1]),redis.call('pttl',KEYS[1])}", ["a"],
+            []
+        ),
+        ("return {redis.call('del',KEYS[1]),redis.call('exists',KEYS[1]),redis.call('get',KEYS[1])}", ["a"], []),
+        ("redis.call('del',KEYS[1]) return {redis.call('incr',KEYS[1]),redis.call('ttl',KEYS[1])}", ["a"], []),
+        ("redis.call('set',KEYS[1],KEYS[2]) redis.call('set',KEYS[2],KEYS[1])", ["x", "y"], []),
+        ("redis.call('set',KEYS[1],'1') error('after a write')", ["x"], []),
+        ("redis.call('set',KEYS[1],'1') return redis.call('append',KEYS[1],'2')", ["x"], []),
+        ("redis.call('set',KEYS[1],'1') return redis.call('set',ARGV[1],'2')", ["x"], ["undeclared"]),
+        ("return redis.call('incr',KEYS[1])", ["text"], []), ("return redis.call('expire',KEYS[1],'-1')", ["a"], []),
+        ("return redis.call('incrby',KEYS[1],'9223372036854775807')", ["a"], []),
+        ("return {redis.call('get',KEYS[1]),redis.call('get',KEYS[2])}", ["a", "a"], []),
+        ("return redis.call('exists',KEYS[1],KEYS[2])", ["a", "n"], []), ("return #KEYS", [], []),
+        ("return redis.call('set',KEYS[1],string.rep('x',70000)).ok", ["a"], []),
+    ]
+
+    @Test func theFastPathAnswersAsTheHandlers() throws {
+        for (script, keys, arguments) in Self.quick {
+            var results: [[String]] = []
+            for isFast in [true, false] {
+                let server = try SocketlessServer()
+                let call = server.connect()
+                call.session.allowsFastPath = isFast
+                _ = call(["MSET", "a", "1", "text", "abc"])
+                _ = call(["EXPIRE", "text", "100"])
+                let digest = Self.load(call, script)
+                // The first call reads what memory does not know.
+                _ = call(["EXISTS"] + ["a", "n", "x", "y", "undeclared", "nothing"])
+                let reply = call(["EVALSHA", digest, "\(keys.count)"] + keys + arguments)
+                var left = ["a", "n", "x", "y", "undeclared", "text"].map { call(["GET", $0]) + call(["PTTL", $0]) }
+                left.append(reply)
+                results.append(left)
+            }
+            #expect(results[0] == results[1], "\(script)")
+        }
+    }
+
+    @Test func theFastPathIsTaken() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        _ = call("SET a 1")
+        let digest = Self.load(call, Self.unlock)
+        #expect(call(["EVALSHA", digest, "1", "a", "2"]) == Wire.int(0))
+        #expect(call(["EVALSHA", digest, "1", "a", "1"]) == Wire.int(1))
+        let repeats = server.state.scripts.counts.repeats.load(ordering: .relaxed)
+        #expect(repeats == 0)
+        #expect(call(["EVALSHA", digest, "1", "a", "1"]) == Wire.int(0))
+        let script = try #require(digestOf(digest).flatMap { server.state.scripts.find($0) })
+        let isUnusual = script.isUnusual.load(ordering: .relaxed)
+        #expect(!isUnusual)
+    }
+
+    private func digestOf(_ text: String) -> ScriptDigest? {
+        Array(text.utf8).withUnsafeBytes { ScriptDigest(hexadecimal: $0) }
+    }
+
+    @Test func digestsAreThoseOfTheStandard() {
+        // FIPS 180-4, one block and two.
+        for (text, digest) in [
+            ("abc", "a9993e364706816aba3e25717850c26c9cd0d89d"), ("", "da39a3ee5e6b4b0d3255bfef95601890afd80709"),
+            (
+                "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+                "84983e441c3bd26ebaae4aa1f95129e5e54670f1"
+            ),
+        ] {
+            let found = Array(text.utf8).withUnsafeBytes { ScriptDigest(of: $0) }
+            #expect(String(decoding: found.hexadecimal, as: UTF8.self) == digest)
+            #expect(digestOf(digest.uppercased()) == found)
+        }
+        #expect(digestOf("a9993e364706816aba3e25717850c26c9cd0d89") == nil)
+        #expect(digestOf("g9993e364706816aba3e25717850c26c9cd0d89d") == nil)
+    }
+
+    // MARK: What is seen and left
+
+    @Test func aScriptIsOneInstantAndOneUnit() throws {
+        let server = try SocketlessServer()
+        let (call, other) = (server.connect(), server.connect())
+        #expect(
+            call(["EVAL", "redis.call('set','a','1') redis.call('set','b','2') return redis.call('mget','a','b')", "0"])
+                == Wire.bulks("1", "2"))
+        #expect(other("MGET a b") == Wire.bulks("1", "2"))
+        // A failure keeps what was done before, as in Redis.
+        let reply = call(["EVAL", "redis.call('set','a','3') redis.call('incr','c','x')", "0"])
+        #expect(reply.hasPrefix("-ERR Wrong number of args calling Redis command from script"))
+        #expect(other("GET a") == Wire.bulk("3"))
+    }
+
+    @Test func expiredEntriesAreNotSeen() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        _ = call("SET a 1 PX 1000 GRACE 100")
+        server.time.advance(milliseconds: 1001)
+        #expect(
+            call(["EVAL", "return {redis.call('get',KEYS[1]) == false, redis.call('exists',KEYS[1])}", "1", "a"])
+                == Wire.array(Wire.int(1), Wire.int(0)))
+        #expect(call(["EVAL", "return redis.call('incr',KEYS[1])", "1", "a"]) == Wire.int(1))
+    }
+
+    @Test func tagsPurgedAreNotSeen() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        _ = call("SET a 1 TAGS 1 t")
+        let digest = Self.load(call, "return redis.call('get',KEYS[1])")
+        #expect(call(["EVALSHA", digest, "1", "a"]) == Wire.bulk("1"))
+        _ = call("PURGE TAG t")
+        #expect(call(["EVALSHA", digest, "1", "a"]) == Wire.null)
+    }
+
+    @Test func undeclaredKeysAreFound() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        let script = "local s = 0 for i = 1, 200 do s = s + redis.call('incr', 'k' .. i) end return s"
+        #expect(call(["EVAL", script, "0"]) == Wire.int(200))
+        #expect(call(["EVAL", script, "0"]) == Wire.int(400))
+        // Not one attempt for each key.
+        let repeats = server.state.scripts.counts.repeats.load(ordering: .relaxed)
+        #expect(repeats <= 16)
+    }
+
+    @Test func entriesOnTheDiskAreRead() throws {
+        let server = try SocketlessServer(configure: { $0.memoryBytes = 0 })
+        let call = server.connect()
+        _ = call("MSET a 1 b 2")
+        server.commit()
+        for database in server.engine.databases { _ = try database.checkpointer.flush(database) }
+        #expect(
+            call(["EVAL", "return {redis.call('get',KEYS[1]),redis.call('get','b')}", "1", "a"]) == Wire.bulks("1", "2")
+        )
+    }
+
+    @Test func aScriptThatOnlyReadsMakesNoDatabase() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        _ = call("SELECT books")
+        #expect(call(["EVAL", "return redis.call('get','a')", "0"]) == Wire.null)
+        #expect(!call("DATABASES").contains("books"))
+        #expect(call(["EVAL", "return redis.call('set','a','1')", "0"]) == Wire.ok)
+        #expect(call("DATABASES").contains("books"))
+    }
+
+    @Test func whatTheConnectionSelectedStays() throws {
+        let call = try SocketlessServer().connect()
+        #expect(call(["EVAL", "redis.call('select','books') return redis.call('set','a','1')", "0"]) == Wire.ok)
+        #expect(call("GET a") == Wire.null)
+        _ = call("SELECT books")
+        #expect(call("GET a") == Wire.bulk("1"))
+    }
+
+    @Test func leasesAreNotForScripts() throws {
+        let call = try SocketlessServer().connect()
+        for command in ["'fetch','a'", "'release','a','1'"] {
+            let reply = call(["EVAL", "return redis.call(\(command))", "0"])
+            #expect(reply.hasPrefix("-ERR This Redis command is not allowed from script"), "\(command)")
+        }
+    }
+
+    @Test func scriptsOfATransactionAreItsCommands() throws {
+        let server = try SocketlessServer()
+        let (call, other) = (server.connect(), server.connect())
+        _ = call("MULTI")
+        _ = call(["EVAL", "return redis.call('incr',KEYS[1])", "1", "a"])
+        _ = call(["EVAL", "return redis.call('incr','undeclared')", "0"])
+        #expect(other("GET a") == Wire.null)
+        #expect(call("EXEC") == Wire.array(Wire.int(1), Wire.int(1)))
+        #expect(other("MGET a undeclared") == Wire.bulks("1", "1"))
+    }
+
+    // MARK: Scripts that take long
+
+    /// Long enough to leave the event loop.
+    private static let busy = "local x = 0 for i = 1, 3000000 do x = x + i end "
+
+    @Test func aLongScriptGoesOnWithoutLocks() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        let script = "local v = redis.call('incr',KEYS[1]) \(Self.busy) redis.call('set','other',v) return v"
+        #expect(call(["EVAL", script, "1", "a"]) == Wire.int(1))
+        #expect(call(["EVAL", script, "1", "a"]) == Wire.int(2))
+        #expect(call("MGET a other") == Wire.bulks("2", "2"))
+        let longRuns = server.state.scripts.counts.longRuns.load(ordering: .relaxed)
+        #expect(longRuns == 2)
+        #expect(server.state.scripts.runningCount == 0)
+        // An error keeps what was done, as in a short one.
+        let reply = call(["EVAL", "redis.call('set','a','x') \(Self.busy) error('late')", "0"])
+        #expect(reply.hasPrefix("-ERR user_script:1: late script: "))
+        #expect(call("GET a") == Wire.bulk("x"))
+    }
+
+    @Test func keysAreListed() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        _ = call("MSET p:1 1 p:2 2 q 3")
+        #expect(call(["EVAL", "return redis.call('del',unpack(redis.call('keys','p:*')))", "0"]) == Wire.int(2))
+        #expect(call("MGET p:1 p:2 q") == Wire.array(Wire.null, Wire.null, Wire.bulk("3")))
+    }
+
+    @Test func aScriptThatDoesNotEndIsEnded() throws {
+        var limits = Limits()
+        limits.scriptMilliseconds = 50
+        let server = try SocketlessServer(limits: limits)
+        let call = server.connect()
+        for script in [
+            "redis.call('set','a','1') while true do end", "while true do pcall(function() while true do end end) end",
+            "while true do redis.call('incr','a') end", "local function f() return pcall(f) end while true do f() end",
+        ] {
+            let reply = call(["EVAL", script, "0"])
+            #expect(
+                reply.hasPrefix("-ERR the script ran longer than 50 ms (--script-time-limit)")
+                    || reply.contains("--max-transaction"), "\(script): \(reply)")
+        }
+        #expect(call("GET a") == Wire.null, "nothing of it is applied")
+        _ = call("MULTI")
+        _ = call(["EVAL", "while true do end", "0"])
+        _ = call("SET b 1")
+        #expect(call("EXEC").contains("-ERR a script in a transaction may run 100 ms"))
+        #expect(call("GET b") == Wire.bulk("1"))
+    }
+
+    // MARK: Bounds
+
+    @Test func memoryIsBounded() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        for script in [
+            "local t = {} for i = 1, 1e9 do t[i] = i .. 'x' end", "local s = 'x' while true do s = s .. s end",
+        ] {
+            let reply = call(["EVAL", script, "0"])
+            #expect(reply.contains("--max-script-memory"), "\(reply)")
+        }
+        #expect(call(["EVAL", "return string.rep('x', 1e9)", "0"]).contains("resulting string too large"))
+        #expect(call(["EVAL", "return 1", "0"]) == Wire.int(1))
+    }
+
+    @Test func repliesAreBounded() throws {
+        var limits = Limits()
+        limits.replyBytesMax = 100_000
+        let call = try SocketlessServer(limits: limits).connect()
+        let deep = "local t = {} local c = t for i = 1, 10000 do c[1] = {} c = c[1] end return t"
+        #expect(call(["EVAL", deep, "0"]) == Wire.error("ERR the script's reply is nested deeper than 1000 levels"))
+        let long = "local t = {} for i = 1, 1000 do t[i] = string.rep('x', 1000) end return t"
+        #expect(call(["EVAL", long, "0"]).hasPrefix("-ERR the script's reply is longer than a reply may be"))
+    }
+
+    @Test func searchesAreBounded() throws {
+        let call = try SocketlessServer().connect()
+        for search in [
+            "(('a'):rep(30000)):find(('.-'):rep(20)..'b')", "('x'):find(('a?'):rep(100000))",
+            "(('a'):rep(10000000)):find(('a'):rep(5000000)..'b',1,true)",
+        ] {
+            let reply = call(["EVAL", "return \(search)", "0"])
+            #expect(reply.contains("too long") || reply.contains("too complex"), "\(reply)")
+        }
+        #expect(call(["EVAL", "return (string.gsub('  a  ','^%s*(.-)%s*$','%1'))", "0"]) == Wire.bulk("a"))
+    }
+
+    /// What one script does to the interpreter, another does not see.
+    @Test func scriptsLeaveNothingBehind() throws {
+        let call = try SocketlessServer().connect()
+        for (script, probe, expected) in [
+            ("local _, t = pairs(string) t.rep = nil", "return string.rep('a',2)", Wire.bulk("aa")),
+            ("pcall(function() getmetatable('').__index = nil end)", "return ('a'):rep(2)", Wire.bulk("aa")),
+            ("pcall(function() rawset(redis, 'call', 1) end)", "return redis.call('echo','x')", Wire.bulk("x")),
+            ("pcall(error, string)", "return tostring(rawget(string,'source'))", Wire.bulk("nil")),
+            ("cjson.encode_max_depth(1)", "return cjson.encode({{{1}}})", Wire.bulk("[[[1]]]")),
+            ("collectgarbage('stop')", "return tostring(KEYS[1])", Wire.bulk("nil")),
+            (
+                "table.insert(KEYS, 'x') ARGV.y = 1", "return {#KEYS, tostring(ARGV.y)}",
+                Wire.array(Wire.int(0), Wire.bulk("nil"))
+            ),
+            ("coroutine.wrap(function() error('x') end)()", "return 1", Wire.int(1)),
+        ] {
+            _ = call(["EVAL", script, "0"])
+            #expect(call(["EVAL", probe, "0"]) == expected, "\(script)")
+        }
+    }
+
+    @Test func bytecodeIsRefused() throws {
+        let call = try SocketlessServer().connect()
+        #expect(call(["EVAL", "\u{1B}Lua", "0"]).contains("bytecode is refused"))
+        #expect(
+            call(["EVAL", "return select(2, loadstring(string.char(27)..'Lua'))", "0"])
+                == Wire.bulk("bytecode is refused"))
+        let pieces =
+            "local n = 0 return select(2, load(function() n = n + 1 if n == 1 then return string.char(27) elseif n == 2 then return 'Lua' end end))"
+        #expect(call(["EVAL", pieces, "0"]) == Wire.bulk("bytecode is refused"))
+        #expect(call(["EVAL", "return string.dump", "0"]) == Wire.null)
+    }
+
+    @Test func scriptsThatAreKeptAreBounded() throws {
+        var limits = Limits()
+        limits.scriptsBytesMax = 40_000
+        let server = try SocketlessServer(limits: limits)
+        let call = server.connect()
+        let digest = Self.load(call, "return 'kept'")
+        for number in 0..<1000 { #expect(call(["EVAL", "return \(number)", "0"]) == Wire.int(number)) }
+        #expect(server.state.scripts.kept.bytes <= 40_000)
+        #expect(call(["EVALSHA", digest, "0"]) == Wire.bulk("kept"), "what was loaded stays")
+        var refusal = ""
+        for number in 0..<1000 where refusal.isEmpty {
+            let reply = call(["SCRIPT", "LOAD", "return 'loaded \(number)'"])
+            if reply.hasPrefix("-") { refusal = reply }
+        }
+        #expect(refusal.hasPrefix("-ERR scripts take 40000 bytes at most (--max-scripts)"))
+        #expect(call("SCRIPT FLUSH") == Wire.ok)
+        #expect(call(["EVALSHA", digest, "0"]) == Wire.error("NOSCRIPT No matching script. Please use EVAL."))
+    }
+
+    @Test func aFaultyScriptIsNotKept() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        #expect(call(["EVAL", "return foo bar", "0"]).hasPrefix("-ERR Error compiling script (new function): "))
+        #expect(server.state.scripts.kept.count == 0)
+    }
+
+    @Test func wordsMayBeAnyBytes() throws {
+        let call = try SocketlessServer().connect()
+        #expect(call(["EVAL", "return #'\u{FF}\u{0}'", "0"]) == Wire.int(3))
+        #expect(call(["EVAL", "return KEYS[1] .. ARGV[1]", "1", "a\u{0}b", "\r\n"]) == Wire.bulk("a\u{0}b\r\n"))
+    }
+
+    @Test func informationIsThere() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        _ = call(["EVAL", "return 1", "0"])
+        let info = call("INFO")
+        #expect(info.contains("number_of_cached_scripts:1\r\n"))
+        #expect(info.contains("script_runs:1\r\n"))
+    }
+}
