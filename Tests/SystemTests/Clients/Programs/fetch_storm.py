@@ -195,6 +195,9 @@ def storm(name, origin, kills):
         if answers < (PROCESSES - 1) * THREADS + SHELLS - 1:
             raise AssertionError(f"{key}: only {answers} answers")
         count += len(leaders) - 1
+        # Who runs this waits as long as it says something.
+        if turn % 10 == 9:
+            print(f"{name}: {turn + 1} of {rounds} rounds", flush=True)
     for worker in workers:
         worker.end()
     print(f"{name}: {rounds} rounds of {PROCESSES} * {THREADS} + {SHELLS} clients, {count} asked once more")
@@ -236,6 +239,8 @@ def invalidations():
         )
         writer.command(*change)
         acknowledged.value = value
+        if value % 1000 == 0:
+            print(f"invalidations: {value}", flush=True)
         time.sleep(random.random() * 0.003)
     done.value = 1
     for reader in readers:
