@@ -31,7 +31,9 @@ BUILD_PACKAGES = g++ libleveldb-dev libsnappy-dev libuv1-dev libxxhash-dev libje
 TOUR_PACKAGES = netcat-openbsd redis-tools python3 gcc libc6-dev
 TEST_PACKAGES = $(TOUR_PACKAGES) graphviz redis-server python3-venv $(CLIENT_PACKAGES)
 # Clients in other languages, each with what runs it.
-CLIENT_PACKAGES = libhiredis-dev nodejs node-redis php-cli php-redis ruby ruby-redis perl libredis-perl
+CLIENT_PACKAGES = libhiredis-dev nodejs node-redis php-cli php-redis ruby ruby-redis perl libredis-perl \
+  php-illuminate-cache php-illuminate-redis php-predis php-symfony-cache php-symfony-lock php-symfony-rate-limiter \
+  ruby-activesupport ruby-rack ruby-rack-attack
 BENCH_PACKAGES = redis-server redis-tools memcached libsqlite3-0 python3-venv
 
 SUDO = $(shell [ "$$(id -u)" = 0 ] || echo sudo)
@@ -79,7 +81,10 @@ $(VENV)/bin/python:
 	python3 -m venv $(VENV)
 
 # Clients and frameworks in Python that the tests use.
-PYTHON_PACKAGES = redis django flask-caching dogpile.cache celery
+PYTHON_PACKAGES = redis django flask-caching dogpile.cache celery django-redis aiocache pottery limits flask-limiter slowapi \
+  cashews litestar fastapi fastapi-cache2 httpx
+PYTHON_MODULES = redis django flask_caching dogpile.cache celery django_redis aiocache pottery limits flask_limiter slowapi \
+  cashews litestar fastapi fastapi_cache httpx
 
 # Packages of Debian's before anything else, since only one can install at a time.
 .PHONY: test-packages test-python test-build test-deps
@@ -88,7 +93,8 @@ test-packages: deps
 
 test-python: test-packages
 	@$(MAKE) --no-print-directory $(VENV)/bin/python
-	@$(VENV)/bin/python -c 'import redis, django, flask_caching, dogpile.cache, celery' 2>/dev/null || \
+	@$(VENV)/bin/python -c 'import sys; from importlib.util import find_spec; sys.exit(not all(map(find_spec, sys.argv[1:])))' \
+	  $(PYTHON_MODULES) 2>/dev/null || \
 	  $(VENV)/bin/python -m pip install -q --disable-pip-version-check $(PYTHON_PACKAGES)
 
 test-build: test-packages

@@ -11,6 +11,10 @@ import Testing
         try run("redis_py_transactions.py", server, version)
     }
 
+    @Test(arguments: LiveServer.allCases, [2, 3]) func lock(_ server: LiveServer, _ version: Int) throws {
+        try run("redis_py_lock.py", server, version)
+    }
+
     @Test(arguments: LiveServer.allCases, [2, 3]) func publishAndSubscribe(
         _ server: LiveServer, _ version: Int
     ) throws {

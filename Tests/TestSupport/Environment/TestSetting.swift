@@ -6,6 +6,7 @@ package enum TestSetting: String, CaseIterable, Sendable {
     case rounds = "LARDER_ROUNDS"
     case killRounds = "LARDER_KILL_ROUNDS"
     case accidents = "LARDER_ACCIDENTS"
+    case lockProcesses = "LARDER_LOCK_PROCESSES"
     case damageRounds = "LARDER_DAMAGE_ROUNDS"
     case controlPoints = "LARDER_CONTROL_POINTS"
     case salvagePoints = "LARDER_SALVAGE_POINTS"

@@ -67,8 +67,8 @@ while brief.get("stale") != NO_VALUE:
     expect(time.monotonic() < deadline, True)
 expect(brief.get_or_create("stale", lambda: "new"), "new")
 
-# With a lock that lies in the server, only one of many makes the value: it is released by a script, which Larder does
-# not have, so the lock is kept in the process here.
+# Only one of many makes the value: of the threads of a process, whose lock is the process's own, and of processes, for
+# which the lock lies in the server and a script releases it.
 made = []
 
 
@@ -83,5 +83,28 @@ def work(_):
 
 in_threads(8, work)
 expect(made, [1])
+made.clear()
+shared = [
+    region(distributed_lock=True, lock_timeout=100, lock_sleep=0.001, thread_local_lock=False) for _ in range(8)
+]
+
+
+def create_slowly():
+    made.append(raw.ttl("_lockdogpile:shared"))
+    return "made"
+
+
+def work_shared(number):
+    expect(shared[number].get_or_create("shared", create_slowly), "made")
+
+
+in_threads(8, work_shared)
+expect(len(made), 1)
+expect_in(made[0], (99, 100))
+expect(raw.keys("_lock*"), [])
+mutex = shared[0].actual_backend.get_mutex("mutex")
+expect((mutex.acquire(), shared[1].actual_backend.get_mutex("mutex").acquire(False)), (True, False))
+mutex.release()
+expect(raw.keys("_lock*"), [])
 raw.flushall()
 all_is_well()
