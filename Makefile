@@ -12,7 +12,8 @@
 #   make html         the documentation of Larder and LarderClient as HTML, below .build/html
 #   make check        lint, the tests, and both sanitizers: about an hour
 #   make tsan asan    the tests under the thread and the address sanitizer
-#   make fuzz         the protocol codec and the reader of damaged databases under libFuzzer (FUZZ_SECONDS each)
+#   make fuzz         the protocol codec, the reader of damaged databases and the bridge to Lua under libFuzzer
+#                     (FUZZ_SECONDS each)
 #   make hostile      hostile clients at full size: ten thousand connections, values of 512 MiB, a million words
 #   make crash power  accidents of recorded daemons: SIGKILL and failing calls, power cuts; ROUNDS points of each
 #   make kill         hundreds of rounds of kill -9 under load (ROUNDS), the model test over many seeds (ROUNDS)
@@ -209,6 +210,12 @@ fuzz: deps
 	    for kind in $$kinds; do n=$$((n + 1)); \
 	      { printf "\\$$kind"; cat $$file; } >.build/fuzz/$$name.corpus/seed-$$n; done; done; \
 	  $(FUZZ_RUN) -max_len=16384 .build/fuzz/$$name.corpus
+	@name=Script; mkdir -p .build/fuzz/$$name.corpus && \
+	  python3 Tests/Fuzz/script_seeds.py .build/fuzz/$$name.corpus && \
+	  clang -O1 -g -fsanitize=fuzzer,address,undefined -fuse-ld=lld -ISources/CLuaBridge/include \
+	    $$(pkg-config --cflags lua5.1) Sources/CLuaBridge/*.c Tests/Fuzz/ScriptFuzz.c -o .build/fuzz/$$name \
+	    $$(pkg-config --libs lua5.1) -llua5.1-cjson -llua5.1-bitop -lm && \
+	  $(FUZZ_RUN) -max_len=2048 .build/fuzz/$$name.corpus
 
 clean:
 	rm -rf .build

@@ -14,6 +14,8 @@ package final class FewEntries: @unchecked Sendable {
 
     private enum Change {
         case none, put, remove
+        /// Nothing is stored, but what is being fetched is out of date.
+        case outdate
     }
 
     /// A key and its entry. The pointers are valid while the locks are held.
@@ -42,6 +44,8 @@ package final class FewEntries: @unchecked Sendable {
     private var generation: UInt32 = 0
     private var rules: FreshnessRules?
     private(set) var isChanged = false
+    /// Whether keys without an entry were removed.
+    private var hasOutdated = false
 
     package init() {}
 
@@ -58,6 +62,7 @@ package final class FewEntries: @unchecked Sendable {
         count = 0
         arenaCount = 0
         isChanged = false
+        hasOutdated = false
     }
 
     /// Adds a key, which must stay where it is until the end.
@@ -139,11 +144,20 @@ package final class FewEntries: @unchecked Sendable {
         return true
     }
 
-    /// Removes the fresh entry of a key. The entry must be there.
-    package func remove(_ index: Int) {
+    /// Removes whatever is stored under a key: also what is no longer fresh, which FETCH might still serve. In any case
+    /// what is being fetched for it is out of date.
+    /// - Returns: whether there was a fresh entry.
+    package func remove(_ index: Int) -> Bool {
+        let slot = slots[index]
+        guard slot.header != nil || slot.former != nil || slot.change == .remove else {
+            slots[index].change = .outdate
+            hasOutdated = true
+            return false
+        }
         slots[index].header = nil
         slots[index].change = .remove
         isChanged = true
+        return slot.header != nil
     }
 
     private func change(_ index: Int, _ header: RecordHeader, _ payload: UnsafeRawBufferPointer) {
@@ -215,7 +229,7 @@ package final class FewEntries: @unchecked Sendable {
         for index in 0..<count {
             let slot = slots[index]
             switch slot.change {
-            case .none: break
+            case .none, .outdate: break
             case .put:
                 guard let header = slot.header else { break }
                 batch.put(key: slot.key, header: header, payload: slot.payload, sequence: sequence)
@@ -224,11 +238,21 @@ package final class FewEntries: @unchecked Sendable {
         }
     }
 
+    /// Ends what is being fetched for keys that were removed and had no entry. Called with the locks held.
+    fileprivate func outdate() {
+        guard hasOutdated else { return }
+        for index in 0..<count where slots[index].change == .outdate {
+            slots[index].shard?._withUnsafeGuaranteedRef {
+                $0.leases?.changed(slots[index].key, .outdated, isRemoval: true)
+            }
+        }
+    }
+
     /// Applies the changes to the entries in memory. Called with the locks held.
     fileprivate func apply(_ sequence: UInt64) {
         for index in 0..<count {
             let slot = slots[index]
-            guard slot.change != .none else { continue }
+            guard slot.change == .put || slot.change == .remove else { continue }
             slot.shard?._withUnsafeGuaranteedRef { shard in
                 if slot.change == .put, let header = slot.header {
                     _ = shard.put(slot.key, slot.hash, header, slot.payload, sequence: sequence)
@@ -269,6 +293,7 @@ extension Database {
         var needed = ticket
         guard entries.load(self, now, &needed), body(entries) else { return .left }
         ticket = needed
+        entries.outdate()
         guard entries.isChanged else { return .applied }
         let sequence = pipeline.enqueue(context.options.durability) { batch, sequence in
             batch.select(database: name, number: number, epoch: store.epoch)

@@ -3,17 +3,19 @@ import CommandCatalog
 import LarderEngine
 import RESP
 
-/// The fast path of EVALSHA: a script of a few keys that are in memory, and of commands that ``QuickScriptHost`` has.
+/// The fast path of EVAL and EVALSHA: a script of a few keys that are in memory, and of commands that ``QuickScriptHost`` has.
 /// Everything else is left to the handler before anything was done.
 extension Session {
     /// The most words behind the number of keys.
     private static let scriptWordsMax = 64
 
-    func scriptOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+    /// - Parameter isDigest: whether the second word is the digest of a script rather than its text.
+    func scriptOnFastPath(_ arguments: RequestArguments, isDigest: Bool, _ now: Int64) -> Bool {
         guard seesCurrent, let number = parseInteger(arguments[2]), number >= 0,
             number <= min(FewEntries.countMax, arguments.count - ScriptCall.firstKey),
             arguments.count - ScriptCall.firstKey <= Self.scriptWordsMax,
-            let digest = ScriptDigest(hexadecimal: arguments[1]), let script = server.scripts.find(digest),
+            let digest = isDigest ? ScriptDigest(hexadecimal: arguments[1]) : digest(of: arguments[1]),
+            let script = server.scripts.find(digest),
             !script.isUnusual.load(ordering: .relaxed), !script.flags.isDeclared, !pipeline.isCongested
         else { return false }
         guard let interpreter = server.scripts.takeIdle() else { return false }
@@ -21,6 +23,13 @@ extension Session {
         guard interpreter.knows(script) else { return false }
         return run(script, in: interpreter, arguments, keyCount: Int(number), now)
     }
+
+    /// The digest of a text that is short enough for an event loop.
+    private func digest(of text: UnsafeRawBufferPointer) -> ScriptDigest? {
+        text.count <= Self.scriptTextMax ? ScriptDigest(of: text) : nil
+    }
+
+    private static let scriptTextMax = 4096
 
     private func run(
         _ script: Script, in interpreter: Interpreter, _ arguments: RequestArguments, keyCount: Int, _ now: Int64

@@ -92,8 +92,7 @@ final class QuickScriptHost {
     private func call(_ name: ShortWord, _ index: Int, _ answer: inout larder_script_answer) -> Bool {
         switch name {
         case .del, .unlink:
-            answer.integer = entries.current(index) == nil ? 0 : 1
-            if answer.integer == 1 { entries.remove(index) }
+            answer.integer = entries.remove(index) ? 1 : 0
             note(name == .del ? .del : .unlink)
         case .exists:
             answer.integer = entries.read(index) == nil ? 0 : 1

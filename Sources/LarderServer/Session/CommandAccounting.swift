@@ -10,6 +10,7 @@ struct FastPathCounts {
     var mget = 0
     var exists = 0
     var fetch = 0
+    var eval = 0
     var evalsha = 0
     /// How many more commands may share the time that was read last: a command counts as one, and each KiB that it
     /// copies as one more.
@@ -59,7 +60,7 @@ final class CommandAccounting {
     private static let numbers = (
         get: CommandMetadata.get.number, set: CommandMetadata.set.number, ping: CommandMetadata.ping.number,
         mget: CommandMetadata.mget.number, exists: CommandMetadata.exists.number, fetch: CommandMetadata.fetch.number,
-        evalsha: CommandMetadata.evalsha.number
+        eval: CommandMetadata.eval.number, evalsha: CommandMetadata.evalsha.number
     )
 
     /// Every n-th run of the session is timed; the fast path of the others is assumed to take as long.
@@ -78,7 +79,7 @@ final class CommandAccounting {
     func noteRun(_ count: Int, _ now: Int64?, _ sample: Int64, outputBytes: Int) {
         counter.total.add(count)
         let done = fastPath.pointee
-        let doneCount = done.get + done.set + done.ping + done.mget + done.exists + done.fetch + done.evalsha
+        let doneCount = done.get + done.set + done.ping + done.mget + done.exists + done.fetch + done.eval + done.evalsha
         if doneCount > 0 {
             // If other commands ran too, the time includes theirs.
             if sample != 0, doneCount == count {
@@ -90,6 +91,7 @@ final class CommandAccounting {
             note(Self.numbers.mget, done.mget)
             note(Self.numbers.exists, done.exists)
             note(Self.numbers.fetch, done.fetch)
+            note(Self.numbers.eval, done.eval)
             note(Self.numbers.evalsha, done.evalsha)
             fastPath.pointee.get = 0
             fastPath.pointee.set = 0
@@ -97,6 +99,7 @@ final class CommandAccounting {
             fastPath.pointee.mget = 0
             fastPath.pointee.exists = 0
             fastPath.pointee.fetch = 0
+            fastPath.pointee.eval = 0
             fastPath.pointee.evalsha = 0
         }
         if let now { record.lastActivity.store(now, ordering: .relaxed) }

@@ -25,6 +25,8 @@ struct Load: Hashable {
     var setPercent = 0
     /// Whether FETCH reads instead of GET. For larderd only.
     var readsWithFetch = false
+    /// The script that is called instead of GET. For RESP only.
+    var script: BenchScript?
     var valueBytes = 64
     var clients = 50
     var pipeline = 1
@@ -54,6 +56,14 @@ struct Load: Hashable {
         Load(setPercent: 100, valueBytes: valueBytes, clients: clients, pipeline: pipeline, keys: keys, order: order)
     }
 
+    static func script(_ script: BenchScript, clients: Int = 50, pipeline: Int = 1) -> Load {
+        var load = Load.get(clients: clients, pipeline: pipeline)
+        load.script = script
+        load.setPercent = script.setPercent
+        load.firstKey = script.firstKey
+        return load
+    }
+
     /// Every key stored once.
     static func fill(_ count: Int, valueBytes: Int, firstKey: Int = 0) -> Load {
         Load(
@@ -77,9 +87,13 @@ struct Load: Hashable {
 
     /// The title of its table: FETCH stands beside GET.
     var title: String {
-        let what = setPercent == 0 ? "GET" : setPercent == 100 ? "SET" : "\(setPercent) % SET"
+        let what = script.map { "\($0.rawValue) by EVALSHA" + ($0.setPercent > 0 ? ", and SET" : "") } ?? verb
         return "\(what) over the socket, \(valueBytes) B, \(clients == 1 ? "1 client" : "\(clients) clients"), "
             + "pipeline \(pipeline)"
+    }
+
+    private var verb: String {
+        setPercent == 0 ? "GET" : setPercent == 100 ? "SET" : "\(setPercent) % SET"
     }
 }
 

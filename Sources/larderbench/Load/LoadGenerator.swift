@@ -51,7 +51,9 @@ final class LoadGenerator {
         self.socket = socket
         self.stop = stop
         scanner = ReplyScanner(dialect, valueBytes: load.valueBytes)
-        get = load.readsWithFetch ? .fetch : .get(dialect)
+        get =
+            load.script.map { .script($0, valueBytes: load.valueBytes) }
+            ?? (load.readsWithFetch ? .fetch : .get(dialect))
         set = .set(dialect, valueBytes: load.valueBytes, words: load.setWords)
         requestBytesMax = max(get.bytes.count, set.bytes.count)
         values = Values(bytes: load.valueBytes)

@@ -1,7 +1,8 @@
 /// The project's targets, line by line, over the rows that the suites measure.
 extension Target {
     static func all(_ options: BenchOptions) -> [Target] {
-        gets + fetches + tags + sets + steady + threads + mixed + bystanders + embedded(options) + models + fetching
+        gets + fetches + tags + sets + scripts + steady + threads + mixed + bystanders + embedded(options) + models
+            + fetching
             + start + memory
             + large(options) + hits
     }
@@ -37,6 +38,17 @@ extension Target {
             Target(
                 "GET of entries with tags P\(pipeline), CPU per op / without", Load.get(pipeline: pipeline).title,
                 Contender.larderTags.name, ours, .processor, .most(1.15))
+        }
+    }
+
+    private static var scripts: [Target] {
+        let redis = Contender.redisEverySecond.name
+        return BenchScript.allCases.flatMap { script in
+            [1, 16].map { pipeline in
+                Target(
+                    "\(script.rawValue) P\(pipeline), CPU per op / \(redis)",
+                    Load.script(script, pipeline: pipeline).title, ours, redis, .processor, .most(1))
+            }
         }
     }
 

@@ -26,6 +26,13 @@ struct RequestTemplate {
 
     static let fetch = RequestTemplate("*2\r\n$5\r\nFETCH\r\n$16\r\n", "\r\n")
 
+    /// A call of a script that the server has.
+    static func script(_ script: BenchScript, valueBytes: Int) -> RequestTemplate {
+        let head = "*\(script.hasValue ? 5 : 4)\r\n$7\r\nEVALSHA\r\n$40\r\n\(script.digest)\r\n$1\r\n1\r\n$16\r\n"
+        guard script.hasValue else { return RequestTemplate(head, "\r\n") }
+        return RequestTemplate(head, "\r\n$\(valueBytes)\r\n", valueBytes: valueBytes, "\r\n")
+    }
+
     /// - Parameter words: added after the value, for RESP only.
     static func set(_ dialect: Dialect, valueBytes: Int, words: [String] = []) -> RequestTemplate {
         switch dialect {

@@ -52,6 +52,13 @@ final class SocketSuite: Suite {
                 result.append((.set(valueBytes, clients: clients, pipeline: pipeline), writers))
             }
         }
+        // Last, because some of them delete what GET reads.
+        let locking: [Contender] = [.larderEverySecond, .redisEverySecond]
+        for pipeline in [1, 16] where valueBytes == 64 {
+            for script in [BenchScript.countAndExpire, .compareAndExpire, .compareAndDelete] {
+                result.append((.script(script, pipeline: pipeline), locking))
+            }
+        }
         return result
     }
 
@@ -72,6 +79,14 @@ final class SocketSuite: Suite {
                 if !contender.fillWords.isEmpty {
                     // Reads look for a purge of their entries' tags.
                     _ = try SocketClient(path: server.socket).ask(["PURGE", "TAG", "article:18"])
+                }
+                if contender.dialect == .resp {
+                    for script in BenchScript.allCases {
+                        let reply = try SocketClient(path: server.socket).ask(["SCRIPT", "LOAD", script.text])
+                        guard reply == .bulk(Array(script.digest.utf8)) else {
+                            throw BenchError("\(contender.name) answers SCRIPT LOAD with \(reply)")
+                        }
+                    }
                 }
                 running[contender.name] = server
                 guard valueBytes == 64, contender.program != .null else { return }

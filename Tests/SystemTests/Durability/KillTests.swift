@@ -41,12 +41,22 @@ import Testing
 /// - Writer c sets `c<c>:<n % keys>` to n, in pipelines.
 /// - The batch writer sets `b0` … `b9` to n, all by one MSET, and every third time removes them all by one DEL.
 /// - The transaction writer sets `x0` … `x9` of database 0 and `x0` of `other` to n, all by one EXEC.
+/// - The script writer sets `s0` … `s5` to n, all by one script: with declared keys, with others, or taking its time.
 /// - The reader reads the first writer's keys: what it was shown must be there after the kill too.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
 private final class Load: @unchecked Sendable {
     private static let keysPerClient = 100
     private static let batchKeys = (0..<10).map { "b\($0)" }
+    private static let scriptKeys = (0..<6).map { "s\($0)" }
+    /// Sets its keys, and those that follow the first argument, to the first argument.
+    private static let script = """
+        for _, key in ipairs(KEYS) do redis.call('set', key, ARGV[1]) end
+        for index = 2, #ARGV do redis.call('set', ARGV[index], ARGV[1]) end
+        return redis.status_reply('OK')
+        """
+    /// The same, with so much work in between that it goes on without locks.
+    private static let slowScript = "local x = 0 for i = 1, 500000 do x = x + i end " + script
     private static let transactionKeys = (0..<10).map { "x\($0)" }
 
     private let clients: Int
@@ -64,6 +74,8 @@ private final class Load: @unchecked Sendable {
     /// Of the transactions: the last one acknowledged, and the next one.
     private var transactionFloor = 0
     private var nextTransaction = 1
+    private var scriptFloor = 0
+    private var nextScript = 1
 
     init(clients: Int) {
         self.clients = clients
@@ -78,7 +90,7 @@ private final class Load: @unchecked Sendable {
     }
 
     func start(_ daemon: DaemonProcess, window: Int) throws -> [WorkThread] {
-        let connections = try (0..<(clients + 3)).map { _ in Handed(try daemon.connect()) }
+        let connections = try (0..<(clients + 4)).map { _ in Handed(try daemon.connect()) }
         lock.withLock { running = connections.count }
         return connections.enumerated().map { index, connection in
             WorkThread(name: "load-\(index)") { [self] in
@@ -106,6 +118,8 @@ private final class Load: @unchecked Sendable {
                 try writeBatch(client)
             } else if index == clients + 1 {
                 try writeTransaction(client)
+            } else if index == clients + 2 {
+                try writeScript(client)
             } else {
                 try read(client, window)
             }
@@ -164,6 +178,26 @@ private final class Load: @unchecked Sendable {
         lock.withLock { transactionFloor = found[0] }
     }
 
+    private func writeScript(_ client: SocketClient) throws {
+        let number = lock.withLock {
+            defer { nextScript += 1 }
+            return nextScript
+        }
+        let (keys, count) = (Self.scriptKeys, [Self.scriptKeys.count, 1, 0][number % 3])
+        let words =
+            ["EVAL", number % 30 == 0 ? Self.slowScript : Self.script, "\(count)"] + keys.prefix(count) + ["\(number)"]
+            + keys.dropFirst(count)
+        if try client.call(words) == Array("+OK\r\n".utf8) { acknowledge { scriptFloor = number } }
+    }
+
+    private func verifyScript(_ client: SocketClient, _ when: String) throws {
+        let found = try Self.scriptKeys.map { Self.number(try client.call(["GET", $0])) ?? 0 }
+        #expect(found.allSatisfy { $0 == found[0] }, "\(when): half a script: \(found)")
+        let (least, last) = lock.withLock { (scriptFloor, nextScript - 1) }
+        #expect((least...max(least, last)).contains(found[0]), "\(when): script \(least) was acknowledged: \(found)")
+        lock.withLock { scriptFloor = found[0] }
+    }
+
     private func read(_ client: SocketClient, _ window: Int) throws {
         try client.send((0..<window).flatMap { encodeRequest(["GET", key(0, $0)]) })
         for number in 0..<window {
@@ -196,6 +230,7 @@ private final class Load: @unchecked Sendable {
             lock.withLock { floor[key] = value }
         }
         try verifyTransaction(client, when)
+        try verifyScript(client, when)
         let batch = try Self.batchKeys.map { Self.number(try client.call(["GET", $0])) }
         #expect(batch.allSatisfy { $0 == batch[0] }, "\(when): half a batch: \(batch)")
         let (least, last) = lock.withLock { (batchFloor, nextBatch - 1) }

@@ -1,0 +1,38 @@
+/// A script that everybody sends: what locks and limits are made of. A call has a key and at most a value.
+enum BenchScript: String, CaseIterable {
+    /// Releases a lock: removes the key if it has the value.
+    case compareAndDelete = "compare-and-delete"
+    /// Extends a lock.
+    case compareAndExpire = "compare-and-expire"
+    /// Counts for a limit, in a window that begins with the first.
+    case countAndExpire = "INCRBY and EXPIRE"
+
+    var text: String {
+        switch self {
+        case .compareAndDelete:
+            "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end"
+        case .compareAndExpire:
+            "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('pexpire',KEYS[1],30000) else return 0 end"
+        case .countAndExpire:
+            "local count = redis.call('incrby',KEYS[1],1) if count == 1 then redis.call('expire',KEYS[1],60) end return 1"
+        }
+    }
+
+    /// The SHA-1 of ``text``, by which it is called.
+    var digest: String {
+        switch self {
+        case .compareAndDelete: "ae3671744a5dbb24ea37ef607b8b10ac7856d43e"
+        case .compareAndExpire: "4a73b414dea25b738aea4a3f13163f7230ab7352"
+        case .countAndExpire: "7738f85a3382bf98597461989f7bd345b73247e7"
+        }
+    }
+
+    /// Whether a call brings the value that is compared.
+    var hasValue: Bool { self != .countAndExpire }
+
+    /// The percentage of SETs beside the calls: what is deleted must be stored before.
+    var setPercent: Int { self == .compareAndDelete ? 50 : 0 }
+
+    /// The number of the first key: counters are no values.
+    var firstKey: Int { self == .countAndExpire ? 1_000_000_000 : 0 }
+}
