@@ -79,7 +79,8 @@ final class CommandAccounting {
     func noteRun(_ count: Int, _ now: Int64?, _ sample: Int64, outputBytes: Int) {
         counter.total.add(count)
         let done = fastPath.pointee
-        let doneCount = done.get + done.set + done.ping + done.mget + done.exists + done.fetch + done.eval + done.evalsha
+        let doneCount =
+            done.get + done.set + done.ping + done.mget + done.exists + done.fetch + done.eval + done.evalsha
         if doneCount > 0 {
             // If other commands ran too, the time includes theirs.
             if sample != 0, doneCount == count {
