@@ -67,6 +67,8 @@ package enum DatabaseArgument: Sendable {
     case target(name: Int, key: Int)
     /// The word behind the option DB: the database to which a key goes.
     case targetOption(key: Int)
+
+    package var isSelection: Bool { if case .selected = self { true } else { false } }
 }
 
 /// Which words of a call are secret.

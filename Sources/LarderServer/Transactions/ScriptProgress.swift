@@ -47,8 +47,8 @@ struct ScriptRecord {
     /// The time of the commands.
     let now: Int64
     var commands: [QueuedCommand] = []
-    /// The encoded answers' lengths and hashes.
-    var answers: [Answer] = []
+    /// The encoded answers' lengths and hashes; nil for those that may differ.
+    var answers: [Answer?] = []
     /// The version that each answer was encoded in.
     var versions: [RESPVersion] = []
     /// The memory of the commands.

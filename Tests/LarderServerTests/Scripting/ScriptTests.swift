@@ -235,6 +235,17 @@ import Testing
         #expect(call("GET a") == Wire.bulk("x"))
     }
 
+    /// What answers otherwise each time does not make a script begin anew.
+    @Test func theTimeMayBeAsked() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        _ = call("SET a 0")
+        let script = "redis.call('time') \(Self.busy) redis.call('publish','c','m') return redis.call('incr','a')"
+        #expect(call(["EVAL", script, "0"]) == Wire.int(1))
+        let repeats = server.state.scripts.counts.repeats.load(ordering: .relaxed)
+        #expect(repeats <= 2)
+    }
+
     @Test func keysAreListed() throws {
         let server = try SocketlessServer()
         let call = server.connect()
