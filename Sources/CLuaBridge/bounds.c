@@ -13,31 +13,25 @@
 /// Quantifiers, captures and the like of a pattern: each may be one level of recursion in C.
 enum { PATTERN_ITEMS_MAX = 200 };
 
-/// Calls the function that is the first upvalue with all arguments.
-static int forward(lua_State *lua) {
-    lua_pushvalue(lua, lua_upvalueindex(1));
-    lua_insert(lua, 1);
-    lua_call(lua, lua_gettop(lua) - 1, LUA_MULTRET);
-    return lua_gettop(lua);
-}
-
 /// What a pattern consists of, as far as it costs time.
 typedef struct {
     /// Items that repeat, and may have to try all lengths because something behind them may fail.
     int repeats;
+    /// Items that may be there or not: each doubles what has to be tried.
+    int options;
     /// Repeating and optional items, and captures.
     int items;
 } pattern_cost;
 
 static pattern_cost cost_of(const char *pattern, size_t count) {
-    pattern_cost cost = {0, 0};
+    pattern_cost cost = {0, 0, 0};
     bool is_in_set = false, ends_with_repeat = false;
     for (size_t index = 0; index < count; index++) {
         char byte = pattern[index];
         bool is_repeat = false;
         if (byte == '%') {
             index += 1;
-            is_repeat = !is_in_set && index < count && (pattern[index] == 'b' || pattern[index] == 'f');
+            is_repeat = !is_in_set && index < count && pattern[index] == 'b';
         } else if (is_in_set) {
             // A bracket directly behind the opening one, or behind its ^, belongs to the set.
             if (byte == ']') is_in_set = false;
@@ -47,7 +41,10 @@ static pattern_cost cost_of(const char *pattern, size_t count) {
             if (index + 1 < count && pattern[index + 1] == ']') index += 1;
         } else if (byte == '*' || byte == '+' || byte == '-') {
             is_repeat = true;
-        } else if (byte == '?' || byte == '(' || byte == ')') {
+        } else if (byte == '?') {
+            cost.options += 1;
+            cost.items += 1;
+        } else if (byte == '(' || byte == ')') {
             cost.items += 1;
         }
         if (is_repeat) {
@@ -61,13 +58,15 @@ static pattern_cost cost_of(const char *pattern, size_t count) {
     return cost;
 }
 
-/// The steps of the matcher at worst: it tries each place, and for each repeating item all lengths.
+/// The steps of the matcher at worst: it tries each place, and for each repeating item all lengths, each optional
+/// item with and without it.
 static double steps_at_worst(lua_State *lua, const char *pattern, size_t pattern_count, size_t count) {
     pattern_cost cost = cost_of(pattern, pattern_count);
     if (cost.items > PATTERN_ITEMS_MAX) luaL_error(lua, "pattern too complex");
     double length = (double)count + 1;
     double steps = pattern_count > 0 && pattern[0] == '^' ? 1 : length;
     for (int index = 0; index < cost.repeats && steps <= SEARCH_STEPS_MAX; index++) steps *= length;
+    for (int index = 0; index < cost.options && steps <= SEARCH_STEPS_MAX; index++) steps *= 2;
     return steps < length ? length : steps;
 }
 
@@ -91,12 +90,12 @@ static void check_search(lua_State *lua, bool may_be_plain) {
 
 static int find(lua_State *lua) {
     check_search(lua, true);
-    return forward(lua);
+    return larder_script_forward(lua);
 }
 
 static int match(lua_State *lua) {
     check_search(lua, false);
-    return forward(lua);
+    return larder_script_forward(lua);
 }
 
 static int repeat(lua_State *lua) {
@@ -110,7 +109,8 @@ static int repeat(lua_State *lua) {
     if ((double)count * times > (double)larder_script_of(lua)->bytes_max) {
         return luaL_error(lua, "resulting string too large");
     }
-    return forward(lua);
+    if ((double)count * times > LARDER_SCRIPT_HEAVY_BYTES) larder_script_weigh(lua);
+    return larder_script_forward(lua);
 }
 
 static void replace(lua_State *lua, const char *name, lua_CFunction wrapper) {
@@ -148,7 +148,7 @@ static int sort(lua_State *lua) {
         *count = 0;
         lua_pushcclosure(lua, compare, 1);
     }
-    return forward(lua);
+    return larder_script_forward(lua);
 }
 
 void larder_script_bound_tables(lua_State *lua) { replace(lua, "sort", sort); }

@@ -165,13 +165,15 @@ enum { DEPTH_MAX = 1000 };
 
 typedef struct {
     larder_script_state *state;
+    /// Values so far: the same table may stand in many places.
+    size_t values;
     /// Why the reply cannot be made; null as long as it can.
     const char *failure;
 } writer;
 
 static void append(writer *writer, const void *bytes, size_t count) {
     if (writer->failure == NULL && !larder_script_append(writer->state, bytes, count)) {
-        writer->failure = "ERR the script's reply is longer than a reply may be (--max-reply)";
+        writer->failure = "ERR the script's reply is longer than a reply may be (--max-reply, --max-script-memory)";
     }
 }
 
@@ -295,7 +297,6 @@ static void append_array(lua_State *lua, writer *writer, int depth) {
         lua_rawgeti(lua, -1, index);
         append_value(lua, writer, depth + 1);
         lua_pop(lua, 1);
-        if (index % 4096 == 0) larder_script_check(lua);
     }
 }
 
@@ -334,6 +335,8 @@ static void append_value(lua_State *lua, writer *writer, int depth) {
         writer->failure = "ERR the script's reply is nested deeper than 1000 levels";
     }
     if (writer->failure != NULL) return;
+    writer->values += 1;
+    if (writer->values % 1024 == 0) larder_script_check(lua);
     size_t count;
     switch (lua_type(lua, -1)) {
     case LUA_TSTRING: {
@@ -359,7 +362,7 @@ static void append_value(lua_State *lua, writer *writer, int depth) {
 }
 
 void larder_script_encode(lua_State *lua, larder_script_state *state) {
-    writer writer = {state, NULL};
+    writer writer = {state, 0, NULL};
     state->output_count = 0;
     append_value(lua, &writer, 0);
     if (writer.failure != NULL) larder_script_output_error(state, writer.failure, strlen(writer.failure));

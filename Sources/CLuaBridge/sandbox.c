@@ -33,6 +33,33 @@ bool larder_script_has_bit(void) {
 #endif
 }
 
+/// Completes the text on top, the error of a function that was called by another function in C: it has looked for its name
+/// and its place in its caller, and the script is one level above.
+static void complete_error(lua_State *lua) {
+    const char *text = lua_tostring(lua, -1);
+    // These have a place already, or have none in a script either.
+    if (strncmp(text, "user_script:", 12) == 0 || strncmp(text, "attempt to ", 11) == 0) return;
+    lua_Debug where;
+    if (strncmp(text, "bad argument ", 13) == 0 && lua_getstack(lua, 0, &where) && lua_getinfo(lua, "n", &where)
+        && where.name != NULL) {
+        lua_pushfstring(lua, "to '%s'", where.name);
+        luaL_gsub(lua, text, "to '?'", lua_tostring(lua, -1));
+        lua_replace(lua, -3);
+        lua_pop(lua, 1);
+    }
+    luaL_where(lua, 1);
+    lua_insert(lua, -2);
+    lua_concat(lua, 2);
+}
+
+int larder_script_forward(lua_State *lua) {
+    lua_pushvalue(lua, lua_upvalueindex(1));
+    lua_insert(lua, 1);
+    if (lua_pcall(lua, lua_gettop(lua) - 1, LUA_MULTRET, 0) == 0) return lua_gettop(lua);
+    if (larder_script_of(lua)->ending == 0 && lua_type(lua, -1) == LUA_TSTRING) complete_error(lua);
+    return lua_error(lua);
+}
+
 // MARK: Tables that cannot be changed
 
 /// Without a place, as Redis says it for its own functions.
@@ -74,19 +101,13 @@ static bool push_shown(lua_State *lua, int index) {
 /// Calls the function that is the first upvalue, unless its first argument is a protected table.
 static int call_unless_protected(lua_State *lua) {
     if (lua_istable(lua, 1) && luaL_getmetafield(lua, 1, "__readonly")) return refuse_change_by_function(lua);
-    lua_pushvalue(lua, lua_upvalueindex(1));
-    lua_insert(lua, 1);
-    lua_call(lua, lua_gettop(lua) - 1, LUA_MULTRET);
-    return lua_gettop(lua);
+    return larder_script_forward(lua);
 }
 
 /// Calls the function that is the first upvalue; a first argument that is a protected table stands for what it shows.
 static int call_with_shown(lua_State *lua) {
     if (push_shown(lua, 1)) lua_replace(lua, 1);
-    lua_pushvalue(lua, lua_upvalueindex(1));
-    lua_insert(lua, 1);
-    lua_call(lua, lua_gettop(lua) - 1, LUA_MULTRET);
-    return lua_gettop(lua);
+    return larder_script_forward(lua);
 }
 
 /// Returns an iterator over the first argument: of a protected table over what it shows, but without that table.
@@ -98,19 +119,13 @@ static int pairs(lua_State *lua) {
         lua_pushnil(lua);
         return 3;
     }
-    lua_pushvalue(lua, lua_upvalueindex(1));
-    lua_insert(lua, 1);
-    lua_call(lua, lua_gettop(lua) - 1, LUA_MULTRET);
-    return lua_gettop(lua);
+    return larder_script_forward(lua);
 }
 
 /// Calls the function that is the first upvalue. What it sets stays, so that no other script may come after it.
 static int call_and_spoil(lua_State *lua) {
     if (lua_gettop(lua) > 0) larder_script_of(lua)->is_spoilt = true;
-    lua_pushvalue(lua, lua_upvalueindex(1));
-    lua_insert(lua, 1);
-    lua_call(lua, lua_gettop(lua) - 1, LUA_MULTRET);
-    return lua_gettop(lua);
+    return larder_script_forward(lua);
 }
 
 /// Replaces a function of the table on top by a closure over it.
@@ -144,9 +159,21 @@ static int protected_call(lua_State *lua) {
     return lua_gettop(lua);
 }
 
+/// Calls the handler that is the first upvalue. Not for an end: it is raised by the hook, and while the hook's error is
+/// handled there are no hooks, so that a handler that does not end would never be ended.
+static int handle_unless_ending(lua_State *lua) {
+    if (larder_script_of(lua)->ending != 0) return 1;
+    lua_settop(lua, 1);
+    lua_pushvalue(lua, lua_upvalueindex(1));
+    lua_insert(lua, 1);
+    lua_call(lua, 1, 1);
+    return 1;
+}
+
 static int protected_call_with_handler(lua_State *lua) {
     luaL_checkany(lua, 2);
     lua_settop(lua, 2);
+    lua_pushcclosure(lua, handle_unless_ending, 1);
     lua_insert(lua, 1);
     int status = lua_pcall(lua, 0, LUA_MULTRET, 1);
     if (larder_script_of(lua)->ending != 0) return lua_error(lua);
@@ -164,6 +191,7 @@ static int compile(lua_State *lua) {
         lua_pushliteral(lua, "bytecode is refused");
         return 2;
     }
+    if (count > LARDER_SCRIPT_HEAVY_BYTES) larder_script_weigh(lua);
     // The parser does not keep the name itself: this string, which it will find, does.
     const char *name = lua_tostring(lua, 2);
     lua_pushstring(lua, name);

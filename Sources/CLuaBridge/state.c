@@ -20,6 +20,10 @@ static void *allocate(void *context, void *old, size_t old_bytes, size_t bytes) 
         state->is_out_of_memory = true;
         return NULL;
     }
+    // One instruction that makes a long text may take as long as thousands of others.
+    if (bytes > LARDER_SCRIPT_HEAVY_BYTES && state->job != NULL && state->ending == 0) {
+        state->is_hurried = true;
+    }
     void *new = realloc(old, bytes);
     if (new == NULL) {
         if (bytes <= old_bytes) return old;
@@ -87,6 +91,10 @@ void larder_script_weigh(lua_State *lua) {
 
 void larder_script_hook(lua_State *lua, lua_Debug *event) {
     (void)event;
+    larder_script_state *state = larder_script_of(lua);
+    state->hooks += 1;
+    if (!state->is_hurried && state->ending == 0 && state->hooks % LARDER_SCRIPT_HOOKS_PER_QUESTION != 0) return;
+    state->is_hurried = false;
     larder_script_check(lua);
 }
 
@@ -218,6 +226,8 @@ larder_script_end larder_script_run(larder_script_state *state, const larder_scr
     state->is_out_of_memory = false;
     state->random = state->shared_random;
     state->is_seeded = false;
+    state->hooks = 0;
+    state->is_hurried = false;
     lua_sethook(lua, larder_script_hook, LUA_MASKCOUNT, LARDER_SCRIPT_HOOK_INSTRUCTIONS);
     lua_rawgeti(lua, LUA_REGISTRYINDEX, state->runner);
     int status = lua_pcall(lua, 0, 0, 0);

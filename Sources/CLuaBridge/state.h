@@ -20,6 +20,9 @@ struct larder_script_state {
     int ending;
     bool is_spoilt;
     bool is_out_of_memory;
+    /// Whether the hook is to ask the host the next time, because an instruction has worked on much.
+    bool is_hurried;
+    int hooks;
     /// The state of math.random, 48 bits; and that of all runs, which math.randomseed does not set.
     uint64_t random, shared_random;
     bool is_seeded;
@@ -36,8 +39,13 @@ static inline larder_script_state *larder_script_of(lua_State *lua) {
     return state;
 }
 
-/// Has the hook called after so many instructions.
-enum { LARDER_SCRIPT_HOOK_INSTRUCTIONS = 1000 };
+enum {
+    /// Has the hook called after so many instructions; the host is asked at every tenth time.
+    LARDER_SCRIPT_HOOK_INSTRUCTIONS = 100,
+    LARDER_SCRIPT_HOOKS_PER_QUESTION = 10,
+    /// Work on longer texts is announced to the host.
+    LARDER_SCRIPT_HEAVY_BYTES = 256 << 10,
+};
 
 void larder_script_hook(lua_State *lua, lua_Debug *event);
 /// Ends the script with a number. Does not return.
@@ -46,6 +54,9 @@ int larder_script_raise_ending(lua_State *lua, int number);
 void larder_script_check(lua_State *lua);
 /// Tells the host that what follows may take long, and cannot be ended meanwhile.
 void larder_script_weigh(lua_State *lua);
+
+/// Calls the function that is the first upvalue with all arguments; its errors are as if the script had called it.
+int larder_script_forward(lua_State *lua);
 
 /// Pushes {err = "ERR " + text}.
 void larder_script_push_error(lua_State *lua, const char *text);

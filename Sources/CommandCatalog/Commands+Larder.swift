@@ -55,7 +55,7 @@ extension CommandMetadata {
         summary: "Returns the tags of an entry.", reply: "array; null when there is no fresh entry", access: ["RO"])
 
     package static let snapshot = CommandMetadata(
-        "snapshot", arity: 2, [.readonly], group: .larder, since: "0.1.0",
+        "snapshot", arity: 2, [.readonly, .noScript], group: .larder, since: "0.1.0",
         complexity: "O(M) with M the entries that LevelDB does not have yet", syntax: "OPEN | CLOSE",
         summary: "From OPEN to CLOSE, this connection reads the current database as it was at OPEN.", reply: "OK",
         effect: .changesState)

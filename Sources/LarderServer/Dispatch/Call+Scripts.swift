@@ -1,5 +1,6 @@
 import CLuaBridge
 import LarderEngine
+import LarderVocabulary
 import RESP
 
 extension ScriptCall {
@@ -46,8 +47,19 @@ extension Call {
         if case .speculating? = progress?.stage { record = ScriptRecord(now: now) }
         let host = ScriptHost(
             session, run, now: now, isReadOnly: script.isReadOnly, progress: progress, record: record)
-        let reply = try reply(script, host)
+        let reply: [UInt8]
+        if let record {
+            let call = self
+            reply = try Jitter.repeatably(record.seed) { () -> Result<[UInt8], CommandError> in
+                do throws(CommandError) { return .success(try call.reply(script, host)) } catch {
+                    return .failure(error)
+                }
+            }.get()
+        } else {
+            reply = try self.reply(script, host)
+        }
         guard var recorded = host.record else {
+            show(host)
             guard reply.first != UInt8(ascii: "-") else { throw reply.withUnsafeBytes { CommandError(encoded: $0) } }
             return session.replies.raw(reply)
         }
@@ -67,7 +79,7 @@ extension Call {
         }
         let call = self
         let count = count - ScriptCall.firstKey
-        let limit = server.limits.replyBytesMax
+        let limit = min(server.limits.replyBytesMax, server.limits.scriptMemoryMax)
         return try withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: max(1, count)) {
             (words) throws(CommandError) -> [UInt8] in
             for index in 0..<count {
@@ -83,6 +95,13 @@ extension Call {
             case .ended(let number): throw call.error(ScriptEnding(rawValue: number) ?? .abandoned, script.script)
             }
         }
+    }
+
+    /// Shows the call, and the commands of its script, to connections that monitor.
+    private func show(_ host: ScriptHost) {
+        guard !server.monitors.isEmpty, let spec else { return }
+        session.show(spec, self)
+        for line in host.shown { server.monitors.show(line, except: nil) }
     }
 
     private func error(_ ending: ScriptEnding, _ script: Script) -> CommandError {
@@ -114,7 +133,9 @@ extension Call {
         let (version, selected) = (session.replies.version, session.database)
         let host = ScriptHost(
             session, run, now: record.now, isReadOnly: false, progress: session.transactions.execution?.script)
-        let isSame = run.update.isAsFresh(at: session.clock.now()) && host.replay(record)
+        let isSame =
+            run.update.isAsFresh(at: session.clock.now())
+            && Jitter.repeatably(record.seed) { host.replay(record) }
         host.clear()
         session.replyMemory.pointee.version = version
         if session.database !== selected { session.select(selected) }
@@ -122,6 +143,7 @@ extension Call {
             run.outdate()
             throw CommandError("ERR the script begins anew")
         }
+        show(host)
         guard record.reply.first != UInt8(ascii: "-") else {
             throw record.reply.withUnsafeBytes { CommandError(encoded: $0) }
         }

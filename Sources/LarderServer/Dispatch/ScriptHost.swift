@@ -20,6 +20,9 @@ final class ScriptHost {
     private let base: Int
     private let begin: Int64
     private let slice: Int64
+    /// The commands that connections that monitor are shown, once they count.
+    private(set) var shown: [[UInt8]] = []
+    private static let shownMax = 1000
     private var logLines = 0
     /// Whether the last answer is not compared when the script's commands are run again.
     private var isUnrepeatable = false
@@ -162,15 +165,25 @@ final class ScriptHost {
             }
             count(row, begin, failed: false)
         } catch {
-            count(row, begin, failed: true)
+            if run.missing.isEmpty, !run.mustLeave { count(row, begin, failed: true) }
             throw error
         }
+        noteShown(call)
+    }
+
+    /// Notes a command for the connections that monitor.
+    private func noteShown(_ call: Call) {
+        guard record == nil, !server.monitors.isEmpty, shown.count < Self.shownMax else { return }
+        shown.append(
+            Monitors.line(now: now, database: session.database.name, address: "lua", count: command.count) {
+                command[$0]
+            })
     }
 
     /// Runs what a command left to another thread: it lists or counts keys. This needs a script without locks; what it
     /// finds is as it was then, and is not looked at again when the script's changes are applied.
     private func perform(_ work: DeferredWork, _ row: CommandMetadata) throws(CommandError) {
-        guard row.flags.contains(.readonly), progress != nil else { throw Self.worksOnMore }
+        guard Self.lists.contains(row), progress != nil else { throw Self.worksOnMore }
         guard record != nil else {
             run.leaveToScriptThread()
             throw Self.worksOnMore
@@ -179,10 +192,14 @@ final class ScriptHost {
         isUnrepeatable = true
     }
 
+    private static let lists: Set<CommandMetadata> = [.keys, .scan, .dbsize, .randomkey]
+
     private static let worksOnMore = CommandError(
         "ERR This Redis command is not allowed from script (it works on more than single keys)")
 
     private func count(_ row: CommandMetadata, _ begin: Int64, failed: Bool) {
+        // What is recorded will run once more.
+        guard record == nil else { return }
         session.accounting.counter.ran(
             row.number, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: failed)
     }

@@ -134,9 +134,11 @@ extension Session {
                 hasCommand = true
                 return .waiting(until: until)
             }
-            // Shown after the command has run, as in Redis; EXEC after the commands that it runs.
+            // Shown after the command has run, as in Redis; EXEC after its commands; a script is counted when it has run.
             if transactions.execution == nil, !server.monitors.isEmpty { show(spec, call) }
-            note(spec, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: false)
+            if transactions.execution?.script == nil {
+                note(spec, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: false)
+            }
         } catch {
             if call.isCold {
                 // Nothing was done: it starts again on a thread that may block.
@@ -234,7 +236,7 @@ extension Session {
         let isWrite = spec.flags.contains(.write)
         if spec.flags.contains(.onLoop), mayBlock { return .sliceEnded }
         if isWrite || spec.flags.contains(.pubsub), server.pubsub.isCongested { return .congested }
-        guard isWrite || !spec.flags.isDisjoint(with: [.readonly, .opens, .runsScript]),
+        guard isWrite || !spec.flags.isDisjoint(with: [.readonly, .opens, .runsScript]) || spec == .scriptLoad,
             !spec.flags.contains(.wholeDatabase)
         else {
             return nil
@@ -244,8 +246,8 @@ extension Session {
         if !mayBlock, parser.argumentCount > Limits.loopArgumentsMax || commandBytes > Limits.loopBytesMax {
             return .cold
         }
-        // Its execution prepares what it needs.
-        if spec.flags.contains(.runsScript) { return nil }
+        // A script's execution prepares what it needs.
+        if spec.flags.contains(.runsScript) || spec == .scriptLoad { return nil }
         // A command that stores an entry creates a database without files; a command that would only change one does
         // not.
         let forWriting = isWrite && (spec.flags.contains(.creates) || database.exists)

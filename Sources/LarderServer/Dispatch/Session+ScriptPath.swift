@@ -48,7 +48,10 @@ extension Session {
                 if index < keyCount, !quick.entries.add(word) { return false }
             }
             let words = UnsafeBufferPointer(rebasing: words[..<count])
-            let (version, bytesMax, replies) = (replyMemory.pointee.version, server.limits.replyBytesMax, replyMemory)
+            let (version, bytesMax, replies) = (
+                replyMemory.pointee.version, min(server.limits.replyBytesMax, server.limits.scriptMemoryMax),
+                replyMemory
+            )
             let end = fastDatabase._withUnsafeGuaranteedRef { database in
                 database.withFew(quick.entries, now: now, ticket: &ticket) { _ in
                     let reply = interpreter.runQuickly(

@@ -193,11 +193,7 @@ extension Session {
 
     /// Shows EXEC, which is still the parser's current command, to monitoring connections.
     private func showExec(_ now: Int64) {
-        if let row = transactions.execution?.scriptCall.flatMap({ _ in transactions.execution?.commands.first?.row }) {
-            if !server.monitors.isEmpty { show(row, Call(self, server, now: now, mayBlock: false)) }
-            return
-        }
-        guard !server.monitors.isEmpty, parser.argumentCount == 1 else { return }
+        guard !server.monitors.isEmpty, parser.argumentCount == 1, transactions.execution?.script == nil else { return }
         show(.exec, Call(self, server, now: now, mayBlock: false))
     }
 
@@ -271,7 +267,7 @@ extension Session {
                 server.errors.count(error.bytes)
                 note(command.row, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: true)
             }
-            if !server.monitors.isEmpty, transactions.execution?.script == nil { show(command.row, call) }
+            if !server.monitors.isEmpty, !command.row.flags.contains(.runsScript) { show(command.row, call) }
             attempt.regions.append(start..<(replyQueue.position))
         }
     }

@@ -90,7 +90,8 @@ extension Session {
     func isPaused(_ spec: CommandMetadata) -> Bool {
         guard server.hasAttention.load(ordering: .relaxed) else { return false }
         let isWrite =
-            !spec.flags.isDisjoint(with: [.write, .publishes, .runsScript])
+            !spec.flags.isDisjoint(with: [.write, .publishes])
+            || spec.flags.contains(.runsScript) && !spec.flags.contains(.readonly)
             || spec.flags.contains(.runsTransaction)
                 && transactions.queue?.commands.contains { $0.row.flags.contains(.write) } == true
         return server.pause.holds(isWrite: isWrite, now: server.engine.monotonic())

@@ -46,6 +46,8 @@ final class ScriptProgress {
 struct ScriptRecord {
     /// The time of the commands.
     let now: Int64
+    /// From which jitters are drawn.
+    let seed = UInt64.random(in: 0 ... .max)
     var commands: [QueuedCommand] = []
     /// The encoded answers' lengths and hashes; nil for those that may differ.
     var answers: [Answer?] = []

@@ -61,6 +61,7 @@ struct Load: Hashable {
         load.script = script
         load.setPercent = script.setPercent
         load.firstKey = script.firstKey
+        load.keys = script.keyCount
         return load
     }
 

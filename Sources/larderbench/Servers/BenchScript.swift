@@ -33,6 +33,9 @@ enum BenchScript: String, CaseIterable {
     /// The percentage of SETs beside the calls: what is deleted must be stored before.
     var setPercent: Int { self == .compareAndDelete ? 50 : 0 }
 
+    /// Counters live in memory for as long as their windows; the first count of each reads the disk.
+    var keyCount: Int { self == .countAndExpire ? 1_000 : 100_000 }
+
     /// The number of the first key: counters are no values.
     var firstKey: Int { self == .countAndExpire ? 1_000_000_000 : 0 }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -197,7 +198,7 @@ import Testing
 
     @Test func leasesAreNotForScripts() throws {
         let call = try SocketlessServer().connect()
-        for command in ["'fetch','a'", "'release','a','1'"] {
+        for command in ["'fetch','a'", "'release','a','1'", "'snapshot','open'", "'policy','high'", "'purge'"] {
             let reply = call(["EVAL", "return redis.call(\(command))", "0"])
             #expect(reply.hasPrefix("-ERR This Redis command is not allowed from script"), "\(command)")
         }
@@ -261,7 +262,11 @@ import Testing
         let call = server.connect()
         for script in [
             "redis.call('set','a','1') while true do end", "while true do pcall(function() while true do end end) end",
-            "while true do redis.call('incr','a') end", "local function f() return pcall(f) end while true do f() end",
+            "while true do redis.call('incr','a') end",
+            "xpcall(function() error('a') end, function(e) while true do end end)",
+            "xpcall(function() while true do end end, function(e) while true do end end)",
+            "coroutine.wrap(function() while true do end end)()",
+            "local function f() return pcall(f) end while true do f() end",
         ] {
             let reply = call(["EVAL", script, "0"])
             #expect(
@@ -301,10 +306,31 @@ import Testing
         #expect(call(["EVAL", long, "0"]).hasPrefix("-ERR the script's reply is longer than a reply may be"))
     }
 
+    /// The same table in many places.
+    @Test func repliesThatTakeLongAreEnded() throws {
+        var limits = Limits()
+        limits.scriptMilliseconds = 50
+        let call = try SocketlessServer(limits: limits).connect()
+        let shared = "local a = {} for i = 1, 12 do a = {a,a,a,a,a,a,a,a,a,a} end return a"
+        #expect(call(["EVAL", shared, "0"]).hasPrefix("-ERR the script"))
+    }
+
+    @Test func livesWithAJitterAreTheSameWhenTheyAreApplied() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        _ = call("POLICY 50 JITTER 50")
+        let script = "redis.call('set','a','1') \(Self.busy) return redis.call('pttl','a')"
+        let reply = call(["EVAL", script, "0"])
+        #expect(call("PTTL a") == reply)
+        let repeats = server.state.scripts.counts.repeats.load(ordering: .relaxed)
+        #expect(repeats <= 3)
+    }
+
     @Test func searchesAreBounded() throws {
         let call = try SocketlessServer().connect()
         for search in [
-            "(('a'):rep(30000)):find(('.-'):rep(20)..'b')", "('x'):find(('a?'):rep(100000))",
+            "(('a'):rep(30)..'b'):find(('a?'):rep(28)..('a'):rep(28))", "(('a'):rep(30000)):find(('.-'):rep(20)..'b')",
+            "('x'):find(('a?'):rep(100000))",
             "(('a'):rep(10000000)):find(('a'):rep(5000000)..'b',1,true)",
         ] {
             let reply = call(["EVAL", "return \(search)", "0"])
@@ -376,6 +402,20 @@ import Testing
         let call = try SocketlessServer().connect()
         #expect(call(["EVAL", "return #'\u{FF}\u{0}'", "0"]) == Wire.int(3))
         #expect(call(["EVAL", "return KEYS[1] .. ARGV[1]", "1", "a\u{0}b", "\r\n"]) == Wire.bulk("a\u{0}b\r\n"))
+    }
+
+    @Test func aScriptCountsOnce() throws {
+        let call = try SocketlessServer().connect()
+        _ = call("SET a 0")
+        _ = call("CONFIG SET slowlog-log-slower-than 0")
+        for script in ["return redis.call('incr','a')", "\(Self.busy) return redis.call('incr','a')"] {
+            _ = call("CONFIG RESETSTAT")
+            _ = call("SLOWLOG RESET")
+            _ = call(["EVAL", script, "0"])
+            let statistics = call("INFO commandstats")
+            #expect(statistics.contains("cmdstat_eval:calls=1,"), "\(statistics)")
+            #expect(call("SLOWLOG GET").components(separatedBy: "EVAL").count == 2)
+        }
     }
 
     @Test func informationIsThere() throws {

@@ -182,6 +182,29 @@ extension ConformanceScript {
         EVAL "return {string.find('hello world','o w'),string.match('k=v','(%w+)=(%w+)')}" 0
         EVAL "return (string.gsub('hello','l','L'))" 0
         EVAL "return string.rep('ab',3)" 0
+        EVAL "return string.rep()" 0
+        EVAL "return string.rep('a',{})" 0
+        EVAL "return string.find()" 0
+        EVAL "return string.find('a','%')" 0
+        EVAL "return string.gsub('a','(','b')" 0
+        EVAL "return string.gsub('a','a',function() error('inside') end)" 0
+        EVAL "return string.match('a','[a')" 0
+        EVAL "return table.insert({},1,2,3)" 0
+        EVAL "return table.insert(1,2)" 0
+        EVAL "return table.sort({3,1,'a'})" 0
+        EVAL "return table.sort({3,1,2},1)" 0
+        EVAL "return rawset(1,2,3)" 0
+        EVAL "return rawget(1,2)" 0
+        EVAL "return next(1)" 0
+        EVAL "return pairs(1)" 0
+        EVAL "return setmetatable(1,2)" 0
+        EVAL "return cjson.encode(function() end)" 0
+        EVAL "return cjson.encode({[1]=1,[1000]=2})" 0
+        EVAL "return unpack(1)" 0
+        EVAL "return loadstring({})" 0
+        EVAL "return load(1)" 0
+        EVAL "return xpcall(1)" 0
+        EVAL "return math.random(1,2,3)" 0
         EVAL "return #string.rep('ab',-1)" 0
         EVAL "local t = {3,1,2} table.sort(t) return t" 0
         EVAL "local t = {3,1,2} table.sort(t,function(a,b) return a > b end) return t" 0
