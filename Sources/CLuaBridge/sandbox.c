@@ -351,8 +351,9 @@ static void add_libraries(lua_State *lua) {
 #ifdef LARDER_HAS_JSON
     lua_pushcfunction(lua, luaopen_cjson);
     lua_call(lua, 0, 1);
+    larder_script_bound_json(lua);
     static const char *const setting[] = {
-        "encode_sparse_array", "encode_max_depth", "decode_max_depth", "encode_number_precision", "encode_keep_buffer",
+        "encode_sparse_array", "encode_max_depth", "decode_max_depth", "encode_number_precision",
         "encode_invalid_numbers", "decode_invalid_numbers", NULL,
     };
     for (int index = 0; setting[index] != NULL; index++) wrap(lua, setting[index], call_and_spoil);

@@ -80,6 +80,8 @@ void larder_script_open(lua_State *lua, const char *version, int version_number)
 void larder_script_bound_strings(lua_State *lua);
 /// Replaces functions of the table library that change tables, or take time without a bound. The library is on top.
 void larder_script_bound_tables(lua_State *lua);
+/// Replaces functions of cjson, which is on top, that take memory beyond the limit.
+void larder_script_bound_json(lua_State *lua);
 /// Sets the functions of redis.* in the table on top.
 void larder_script_add_commands(lua_State *lua, const char *version, int version_number);
 

@@ -105,10 +105,12 @@ package enum ProtocolPage {
               fails half-way, what it did before stays, as in Redis. Keys need not be declared; with declared keys it is faster.
             - Most scripts run on the event loop, with the locks of their keys. One that takes longer than a millisecond begins anew
               elsewhere, without any lock; others go on, on the same keys too. Its commands are then run once more with the locks held;
-              if they get other answers, because somebody has changed an entry meanwhile, the script begins anew. So there is no `BUSY`,
+              if they get other answers, because somebody has changed an entry meanwhile, the script begins anew; one of up to 100 ms
+              holds the locks after some vain attempts. So there is no `BUSY`,
               and `SCRIPT KILL` ends every script that takes long, whatever it has written: nothing of it is applied, and there
               is no `UNKILLABLE`. A script that calls `KEYS`, `SCAN`, `DBSIZE` or `RANDOMKEY` always takes this way.
-            - In a transaction (`MULTI`) a script may run \(Limits.scriptInTransactionMilliseconds) ms.
+            - In a transaction (`MULTI`) its scripts may run \(Limits.scriptInTransactionMilliseconds) ms together. With `SNAPSHOT OPEN` a
+              script cannot read.
             - `math.random` gives other numbers in each run, until `math.randomseed`.
             - Scripts cannot change globals, nor the libraries, nor anything that another script sees.
             - `redis.log` writes to the daemon's log, 100 lines of 1024 bytes for each run at most.
@@ -119,7 +121,8 @@ package enum ProtocolPage {
             | memory of a script | \(limits.scriptMemoryMax) bytes (`--max-script-memory`), then an error |
             | scripts kept for EVALSHA | the \(Limits.evaluatedScriptsMax) of `EVAL` that were used last, and those of `SCRIPT LOAD`; \(limits.scriptsBytesMax) bytes together (`--max-scripts`), then an error for `SCRIPT LOAD` |
             | words of a call, commands of a script that takes long | \(limits.transactionBytesMax) bytes (`--max-transaction`) |
-            | depth of a reply | 1000 |
+            | a reply | `--max-script-memory` and `--max-reply`, 1000 levels |
+            | what `cjson.encode` writes | a quarter of `--max-script-memory` |
 
             `INFO larder` counts `script_runs`, `script_repeats` (attempts that began anew), `scripts_without_locks`, `scripts_running`
             (without locks, now), `scripts_killed`, `scripts_timed_out`, `scripts_evicted`.

@@ -97,11 +97,12 @@ package struct TransactionUpdate {
         }
     }
 
-    /// The databases that would be written to and have no open files. With these nothing can be applied.
+    /// The databases that would be written to and have no open files, or must be reopened before they take writes. With
+    /// these nothing can be applied.
     package var withoutFiles: [Database] {
         zip(parts, updates).filter { part, update in
             let state = part.database.applied
-            return !update.operations.isEmpty && (state.isAbsent || state.isUnopened)
+            return !update.operations.isEmpty && !state.isReady(forWriting: true)
         }.map(\.0.database)
     }
 

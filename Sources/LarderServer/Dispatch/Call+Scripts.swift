@@ -47,6 +47,10 @@ extension Call {
         if case .speculating? = progress?.stage { record = ScriptRecord(now: now) }
         let host = ScriptHost(
             session, run, now: now, isReadOnly: script.isReadOnly, progress: progress, record: record)
+        defer {
+            progress?.lastRun = host.duration
+            if progress == nil { session.transactions.execution?.scriptTime += host.duration }
+        }
         let reply: [UInt8]
         if let record {
             let call = self

@@ -47,8 +47,11 @@ final class ScriptHost {
         command = QueuedCommand(borrowing: .eval)
         base = session.replies.count
         begin = MonotonicClock.nanoseconds()
-        if progress == nil {
-            slice = Limits.scriptInTransactionMilliseconds * 1_000_000
+        if let held = progress?.heldSlice {
+            slice = held
+        } else if progress == nil {
+            let used = session.transactions.execution?.scriptTime ?? 0
+            slice = Limits.scriptInTransactionMilliseconds * 1_000_000 - used
         } else {
             slice = session.isOnLoop ? ScriptSlice.onLoop : ScriptSlice.blocking
         }
@@ -88,6 +91,9 @@ final class ScriptHost {
     private static func of(_ context: UnsafeMutableRawPointer?) -> ScriptHost? {
         context.map { Unmanaged<ScriptHost>.fromOpaque($0).takeUnretainedValue() }
     }
+
+    /// How long it has been running, in nanoseconds.
+    var duration: Int64 { MonotonicClock.nanoseconds() - begin }
 
     // MARK: Commands
 

@@ -34,7 +34,9 @@ extension Session {
             let plan = TransactionPlan(
                 rest, in: database, watches: execution.watches, more: execution.more,
                 loadsAll: server.notifier.needsFormer, engine: server.engine)
-            if pipeline.isCongested, plan.parts.contains(where: \.isWritten) { return .congested }
+            if pipeline.isCongested, plan.parts.contains(where: { $0.isWritten || $0.mayBeWritten }) {
+                return .congested
+            }
             for part in plan.parts where !part.database.isReady(forWriting: part.needsWritableFiles) {
                 isWaiting = true
                 return .prepare(part.database, forWriting: part.needsWritableFiles)
@@ -139,7 +141,22 @@ extension Session {
         script.repeats += 1
         server.scripts.counts.repeats.wrappingAdd(1, ordering: .relaxed)
         if attempt.needsLongThread { return .elsewhere }
-        if case .replaying = script.stage { script.stage = .speculating }
+        if case .replaying = script.stage {
+            script.stage = .speculating
+            script.conflicts += 1
+            // Others are always faster: now they wait, for as long as they would for a long transaction.
+            if script.conflicts >= ScriptProgress.conflictsMax, script.lastRun <= ScriptProgress.heldRunMax {
+                script.stage = .inPlace
+                script.heldSlice = 2 * script.lastRun + ScriptSlice.blocking
+            }
+            return .here
+        }
+        if script.heldSlice != nil, attempt.needsScriptThread {
+            script.heldSlice = nil
+            script.conflicts = 0
+            script.stage = .speculating
+            return .here
+        }
         guard attempt.needsScriptThread || script.repeats > ScriptProgress.repeatsInPlace else { return .here }
         // A slice on a thread where only cold reads wait decides for most: reading the disk took the time.
         if attempt.needsScriptThread, !mayBlock { return .elsewhere }

@@ -424,6 +424,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private func beginStopping() {
         guard !isStopping else { return }
         isStopping = true
+        _ = server.scripts.kill()
         stopDeadline = server.engine.monotonic() + server.limits.stopMilliseconds
         onStopping?()
         for connection in Array(connections.values) { connection.finishAndClose() }

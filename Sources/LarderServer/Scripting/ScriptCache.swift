@@ -76,7 +76,8 @@ final class ScriptCache: @unchecked Sendable {
                 byteCount -= oldest.byteCount
                 counts.evicted.wrappingAdd(1, ordering: .relaxed)
             }
-            guard script.byteCount <= room else { throw full }
+            // Without room it runs all the same, and is not kept.
+            guard script.byteCount <= room else { return script }
             scripts[script.digest] = script
             script.lastUse.store(uses.wrappingAdd(1, ordering: .relaxed).newValue, ordering: .relaxed)
             evaluatedCount += 1

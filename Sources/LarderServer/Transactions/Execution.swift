@@ -23,6 +23,8 @@ final class Execution {
     /// The script that is run, outside of MULTI: then ``commands`` is its one call.
     let scriptCall: ScriptCall?
     let script: ScriptProgress?
+    /// How long the scripts of the transaction have held its locks, in nanoseconds.
+    var scriptTime: Int64 = 0
     /// Keys that commands asked for, and that their key positions do not tell.
     var more: [TransactionMissing] = []
 

@@ -29,6 +29,16 @@ final class ScriptProgress {
     var isLong = false
     /// How often it began anew.
     var repeats = 0
+    /// How often what was recorded was out of date.
+    var conflicts = 0
+    /// How long the last run without locks took, in nanoseconds.
+    var lastRun: Int64 = 0
+    /// How long it may hold the locks after all, because others were always faster, in nanoseconds; nil for not at all.
+    var heldSlice: Int64?
+
+    /// After so many conflicts a script that takes at most ``heldRunMax`` nanoseconds holds the locks.
+    static let conflictsMax = 3
+    static let heldRunMax: Int64 = 100_000_000
 
     init() { begin = MonotonicClock.nanoseconds() }
 

@@ -13,6 +13,7 @@ struct TransactionPlan {
         private var blind: [Key] = []
         fileprivate var watches: [KeyWatch] = []
         fileprivate(set) var isWritten = false
+        fileprivate(set) var mayBeWritten = false
         fileprivate(set) var isCreated = false
 
         fileprivate init(_ database: Database) { self.database = database }
@@ -86,7 +87,9 @@ struct TransactionPlan {
             return
         }
         let index = part(database)
-        if row.flags.contains(.write) || isScript && !row.flags.contains(.readonly) { parts[index].isWritten = true }
+        // Whether a script writes is known when it does.
+        if isScript, !row.flags.contains(.readonly) { parts[index].mayBeWritten = true }
+        if row.flags.contains(.write) { parts[index].isWritten = true }
         if row.flags.contains(.creates) { parts[index].isCreated = true }
         let isBlind = command.overwritesBlindly && !loadsAll
         for position in indices where command[position].count <= Key.bytesMax {

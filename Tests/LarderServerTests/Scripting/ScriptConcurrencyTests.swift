@@ -41,6 +41,26 @@ import Testing
         #expect(try server.connect().call("MGET a b") == Wire.bulks("40", "40"))
     }
 
+    /// A script whose key others change all the time comes to its end nevertheless.
+    @Test func aScriptOfAHotKeyIsNotStarved() async throws {
+        let server = try InProcessServer()
+        defer { server.stop() }
+        let isDone = Guarded(false)
+        let script = "local v = redis.call('get','hot') \(Self.busy)\(Self.busy) redis.call('set','copy',v) return 1"
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                let client = try server.connect()
+                while !isDone.value { _ = try client.call("INCR hot") }
+            }
+            group.addTask {
+                let client = try server.connect()
+                for _ in 0..<3 { #expect(try client.text(["EVAL", script, "0"]) == Wire.int(1)) }
+                isDone.value = true
+            }
+            try await group.waitForAll()
+        }
+    }
+
     /// While scripts run as long as they may, others are served, on the same loop and on the same keys; and SCRIPT KILL
     /// ends them, with nothing applied.
     @Test func othersGoOn() throws {

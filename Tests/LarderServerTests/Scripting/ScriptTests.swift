@@ -315,6 +315,27 @@ import Testing
         #expect(call(["EVAL", shared, "0"]).hasPrefix("-ERR the script"))
     }
 
+    @Test func whatIsWrittenAsJSONIsBounded() throws {
+        var limits = Limits()
+        limits.scriptMilliseconds = 200
+        let call = try SocketlessServer(limits: limits).connect()
+        let long =
+            "local s = string.rep('a',1000000) local a = {} for i = 1, 200 do a[i] = s end return #cjson.encode(a)"
+        #expect(
+            call(["EVAL", long, "0"]).hasPrefix("-ERR user_script:1: the JSON would be longer than 16777216 bytes"))
+        let shared = "local a = {} for i = 1, 40 do a = {a,a} end return #cjson.encode(a)"
+        #expect(call(["EVAL", shared, "0"]).hasPrefix("-ERR "))
+        #expect(call(["EVAL", "return cjson.new().encode({1,'\u{1}\"'})", "0"]) == Wire.bulk("[1,\"\\u0001\\\"\"]"))
+    }
+
+    @Test func aTransactionHasOneLimitForItsScripts() throws {
+        let call = try SocketlessServer().connect()
+        _ = call("MULTI")
+        for _ in 0..<40 { _ = call(["EVAL", "local x = 0 for i = 1, 1000000 do x = x + i end return 1", "0"]) }
+        let reply = call("EXEC")
+        #expect(reply.contains("-ERR a script in a transaction may run 100 ms"))
+    }
+
     @Test func livesWithAJitterAreTheSameWhenTheyAreApplied() throws {
         let server = try SocketlessServer()
         let call = server.connect()
@@ -386,6 +407,7 @@ import Testing
             let reply = call(["SCRIPT", "LOAD", "return 'loaded \(number)'"])
             if reply.hasPrefix("-") { refusal = reply }
         }
+        #expect(call(["EVAL", "return 'no room'", "0"]) == Wire.bulk("no room"))
         #expect(refusal.hasPrefix("-ERR scripts take 40000 bytes at most (--max-scripts)"))
         #expect(call("SCRIPT FLUSH") == Wire.ok)
         #expect(call(["EVALSHA", digest, "0"]) == Wire.error("NOSCRIPT No matching script. Please use EVAL."))

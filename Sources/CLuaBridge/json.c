@@ -1,0 +1,102 @@
+// cjson, whose buffers are not Lua's: what it writes is measured before.
+#include "state.h"
+
+#include <string.h>
+
+/// Bytes of JSON that a script may have written at a time: a quarter of its memory.
+static size_t bytes_max(lua_State *lua) { return larder_script_of(lua)->bytes_max / 4; }
+
+/// cjson refuses deeper tables by itself.
+enum { DEPTH_MAX = 1100 };
+
+typedef struct {
+    size_t bytes, bytes_max, values;
+} measure;
+
+/// The bytes of a text as JSON, with quotes and escapes.
+static size_t text_bytes(const char *text, size_t count) {
+    size_t bytes = count + 2;
+    for (size_t index = 0; index < count; index++) {
+        unsigned char byte = (unsigned char)text[index];
+        if (byte < 0x20 || byte == 0x7F) bytes += 5;
+        else if (byte == '"' || byte == '\\' || byte == '/') bytes += 1;
+    }
+    return bytes;
+}
+
+/// Adds what the value on top takes at most, and leaves it there.
+static void add(lua_State *lua, measure *sum, int depth) {
+    sum->values += 1;
+    if (sum->values % 1024 == 0) larder_script_check(lua);
+    if (sum->bytes > sum->bytes_max || depth > DEPTH_MAX) return;
+    size_t count;
+    switch (lua_type(lua, -1)) {
+    case LUA_TSTRING: {
+        const char *text = lua_tolstring(lua, -1, &count);
+        if (count > LARDER_SCRIPT_HEAVY_BYTES) larder_script_weigh(lua);
+        sum->bytes += text_bytes(text, count);
+        return;
+    }
+    case LUA_TTABLE:
+        luaL_checkstack(lua, 4, "table nested too deep");
+        sum->bytes += 2;
+        lua_pushnil(lua);
+        while (lua_next(lua, -2)) {
+            // A comma, and for a name that is a number its text.
+            sum->bytes += 2;
+            if (lua_type(lua, -2) == LUA_TSTRING) {
+                const char *name = lua_tolstring(lua, -2, &count);
+                sum->bytes += text_bytes(name, count);
+            } else {
+                sum->bytes += 32;
+            }
+            add(lua, sum, depth + 1);
+            lua_pop(lua, 1);
+        }
+        return;
+    default: sum->bytes += 32;
+    }
+}
+
+static int encode(lua_State *lua) {
+    if (lua_gettop(lua) == 1) {
+        measure sum = {0, bytes_max(lua), 0};
+        add(lua, &sum, 0);
+        if (sum.bytes > sum.bytes_max) {
+            return luaL_error(lua, "the JSON would be longer than %d bytes", (int)sum.bytes_max);
+        }
+        if (sum.bytes > LARDER_SCRIPT_HEAVY_BYTES) larder_script_weigh(lua);
+    }
+    return larder_script_forward(lua);
+}
+
+static int decode(lua_State *lua) {
+    if (lua_type(lua, 1) == LUA_TSTRING && lua_objlen(lua, 1) > LARDER_SCRIPT_HEAVY_BYTES) larder_script_weigh(lua);
+    return larder_script_forward(lua);
+}
+
+static void replace(lua_State *lua, const char *name, lua_CFunction wrapper) {
+    lua_getfield(lua, -1, name);
+    lua_pushcclosure(lua, wrapper, 1);
+    lua_setfield(lua, -2, name);
+}
+
+/// Another module with settings of its own, bounded likewise.
+static int new_module(lua_State *lua) {
+    lua_pushvalue(lua, lua_upvalueindex(1));
+    lua_call(lua, 0, 1);
+    larder_script_bound_json(lua);
+    return 1;
+}
+
+void larder_script_bound_json(lua_State *lua) {
+    // No buffer stays.
+    lua_getfield(lua, -1, "encode_keep_buffer");
+    lua_pushboolean(lua, 0);
+    lua_call(lua, 1, 0);
+    lua_pushnil(lua);
+    lua_setfield(lua, -2, "encode_keep_buffer");
+    replace(lua, "encode", encode);
+    replace(lua, "decode", decode);
+    replace(lua, "new", new_module);
+}
