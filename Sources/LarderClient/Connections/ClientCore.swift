@@ -92,6 +92,10 @@ final class DatabaseStore: LinkEvents {
     let signals = FetchSignals()
     /// The connection of those who fetch, made by the first: rights to fetch end with it.
     private let fetchLink: Link
+    /// Which task of this process asks for a lock, by the lock's key.
+    let lockQueues = NamedSemaphores()
+    /// The connections of those who wait for other processes.
+    let waitingLinks: WaitingLinks
     /// Lets one failed transaction try again at a time.
     let retries = AsyncSemaphore(1)
     /// How long a transaction waits for that at most, in milliseconds. Then it continues anyway: the holder may be
@@ -111,6 +115,7 @@ final class DatabaseStore: LinkEvents {
             timeoutMilliseconds: options.timeoutMilliseconds,
             patienceMilliseconds: options.reconnectPatienceMilliseconds, gate: gate)
         ownConnections = ConnectionPool(settings, max: options.ownConnectionsMax)
+        waitingLinks = WaitingLinks(settings)
         var forFetches = settings
         forFetches.hearsOfFetches = true
         fetchLink = Link(forFetches)
@@ -127,6 +132,8 @@ final class DatabaseStore: LinkEvents {
         for link in links { link.close() }
         fetchLink.close()
         ownConnections.close()
+        lockQueues.close()
+        waitingLinks.close()
         // Not only when the loop notices the end of the connection: calls after this one must throw.
         near?.setLive(false)
     }
@@ -170,6 +177,11 @@ final class DatabaseStore: LinkEvents {
                 return .failure(error.about(name))
             }
         }
+    }
+
+    /// Carries out a request over a link; nil for the next one.
+    func perform<Result>(_ request: Request<Result>, _ link: Link?) async throws(LarderClientError) -> Result {
+        try await perform(request, on: link ?? self.link(isRead: request.isRead))
     }
 
     private func perform<Result>(_ request: Request<Result>, on link: Link) async throws(LarderClientError) -> Result {

@@ -27,6 +27,12 @@ public struct LarderClientError: Error, Sendable {
         public static let cancelled = Code("cancelled")
         /// An update or a transaction has used all its attempts, and each time another client had changed what it read.
         public static let conflict = Code("conflict")
+        /// Somebody else held the lock for as long as the call may wait.
+        public static let locked = Code("locked")
+        /// The lock was lost while its body ran: somebody else may have held it at the same time.
+        public static let lockLost = Code("lockLost")
+        /// The body of a lock has asked for the same lock: it would wait for itself.
+        public static let recursion = Code("recursion")
         /// The operating system refused: no permission to use the socket, too many open files.
         public static let io = Code("io")
         /// A stored value is not of the requested type.

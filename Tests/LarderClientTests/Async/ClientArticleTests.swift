@@ -198,4 +198,54 @@ import Testing
             #expect(replies == [.simpleString("OK"), .integer(2)])
         }
     }
+
+    private struct Reader: Codable, Sendable, Equatable {
+        var name: String
+        var age: Int
+    }
+
+    @Test func scripts() async throws {
+        try await LiveServer.larderd.run { (client: LarderClient) in
+            let countUp = Script(
+                """
+                local count = redis.call('incr', KEYS[1])
+                if count == 1 then redis.call('expire', KEYS[1], ARGV[1]) end
+                return count
+                """)
+            let visits: Int = try await client.script(countUp, keys: ["visits:ana"], arguments: [60])
+            #expect(visits == 1)
+
+            let exchange = Script("return redis.call('set', KEYS[1], ARGV[1], 'get')")
+            let reader = Reader(name: "Ana", age: 36)
+            let stored = ScriptModel(reader)
+            let former: ScriptModel<Reader>? = try await client.script(exchange, keys: ["reader"], arguments: [stored])
+            #expect(former == nil)
+            #expect(try await client.cache(of: Reader.self).value(forKey: "reader") == reader)
+
+            let refuse = Script("return redis.error_reply('LIMIT too many visits')")
+            do throws(LarderClientError) {
+                try await client.script(refuse)
+            } catch {
+                print(error.serverText ?? error.message)
+            }
+        }
+    }
+
+    @Test func locks() async throws {
+        let made = Recorder<UInt64>()
+        @Sendable func makeReports(token: UInt64) async throws { made.add(token) }
+        try await LiveServer.larderd.run { (client: LarderClient) in
+            try await client.lock("reports", for: .seconds(10)) { lock in
+                try await makeReports(token: lock.token)
+            }
+            do {
+                try await client.lock("reports", for: .seconds(10), waitingUpTo: .zero) { _ in
+                    try await makeReports(token: 0)
+                }
+            } catch let error as LarderClientError where error.code == .locked {
+                print("somebody else makes them")
+            }
+        }
+        #expect(made.count == 2)
+    }
 }

@@ -34,7 +34,8 @@ import Testing
         Plan(
             module: "LarderClient",
             rooms: [
-                "Client", "Blocking", "Cache", "Connections", "NearCache", "Subscriptions", "Wire", "Requests", "Types",
+                "Client", "Locks", "Blocking", "Cache", "Connections", "NearCache", "Subscriptions", "Wire", "Requests",
+                "Types",
             ]),
         Plan(module: "Larder", rooms: ["Cache", "Reading", "Enumeration", "Source", "Types"]),
         Plan(module: "LevelDB", rooms: ["Database", "Options", "Files", "System"]),

@@ -15,6 +15,8 @@ import Testing
         "cachedThenFetched",
         // Sequences for tasks.
         "changes", "decodedChanges",
+        // The daemon's matter: in one process a closure does it.
+        "script",
         // The blocking client is a connection as well.
         "select", "ping", "command", "pipeline", "serverInfo", "socketPath",
     ]

@@ -1,0 +1,56 @@
+import Platform
+
+/// For each name a place for one task of this process; the others wait in order.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+final class NamedSemaphores: @unchecked Sendable {
+    private struct Entry {
+        let semaphore = AsyncSemaphore(1)
+        /// Who holds it or waits for it.
+        var users = 1
+    }
+
+    private let lock = Lock()
+    private var entries: [[UInt8]: Entry] = [:]
+    private var isClosed = false
+
+    /// Waits for the place; if it is given, ``giveBack(_:)`` follows.
+    /// - Parameter limit: for how long, in milliseconds; 0 for no limit.
+    func take(_ name: [UInt8], limit: Int) async -> AsyncSemaphore.Outcome {
+        let semaphore: AsyncSemaphore? = lock.withLock {
+            if isClosed { return nil }
+            if let entry = entries[name] {
+                entries[name]?.users += 1
+                return entry.semaphore
+            }
+            let entry = Entry()
+            entries[name] = entry
+            return entry.semaphore
+        }
+        guard let semaphore else { return .closed }
+        let outcome = await semaphore.take(limit: limit)
+        if outcome != .given { forget(name) }
+        return outcome
+    }
+
+    func giveBack(_ name: [UInt8]) {
+        let semaphore = lock.withLock { entries[name]?.semaphore }
+        forget(name)
+        semaphore?.giveBack()
+    }
+
+    private func forget(_ name: [UInt8]) {
+        lock.withLock {
+            guard let entry = entries[name] else { return }
+            if entry.users == 1 { entries[name] = nil } else { entries[name]?.users -= 1 }
+        }
+    }
+
+    func close() {
+        let semaphores = lock.withLock {
+            isClosed = true
+            return entries.values.map(\.semaphore)
+        }
+        for semaphore in semaphores { semaphore.close() }
+    }
+}

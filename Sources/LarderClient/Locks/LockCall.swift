@@ -1,0 +1,74 @@
+import LarderVocabulary
+
+/// One call that runs a body with a lock held. A value.
+struct LockCall: Sendable {
+    private static let longest: Int64 = 86_400_000
+
+    private let entrance: LockEntrance
+
+    /// - Throws: `invalidArgument`, and `recursion` if the task holds the lock already.
+    init(
+        _ core: ClientCore, _ store: DatabaseStore, _ key: [UInt8], for time: Duration, waitingUpTo limit: Duration?,
+        clock: LockClock
+    ) throws(LarderClientError) {
+        let name = LockName(store, key)
+        guard let milliseconds = time.roundedMilliseconds, (1...Self.longest).contains(milliseconds) else {
+            throw name.error(.invalidArgument, "a lock is held for 1 millisecond to a day, and not for \(time)")
+        }
+        let wait = limit.map { $0.roundedMilliseconds ?? -1 }
+        if let limit, let wait, wait < 0 {
+            throw name.error(.invalidArgument, "waitingUpTo is \(limit), and must not be negative")
+        }
+        guard !LockGrip.held.contains(where: { $0.name == name && !$0.isReleased }) else {
+            throw name.error(.recursion, "this task holds the lock already, and would wait for itself")
+        }
+        let value = "\(UInt64.random(in: 0 ... .max))-\(UInt64.random(in: 0 ... .max))"
+        entrance = LockEntrance(
+            core: core, store: store, name: name, value: Array(value.utf8), milliseconds: milliseconds,
+            deadline: wait.map { clock.now() + min($0, Self.longest * 365) }, clock: clock)
+    }
+
+    func run<Result: Sendable>(_ body: @escaping @Sendable (HeldLock) async throws -> Result) async throws -> Result {
+        do throws(LarderClientError) {
+            guard try await entrance.store.server().isLarder else {
+                throw entrance.name.error(.invalidArgument, "locks need larderd: this server has no queue for them")
+            }
+        } catch {
+            throw error.about(entrance.name.database)
+        }
+        let grip = try await entrance.enter()
+        // Not a child of this task: it keeps the lock until it has ended, also when this task is cancelled.
+        let work = Task {
+            try await LockGrip.$held.withValue(LockGrip.held + [grip]) { try await body(HeldLock(grip)) }
+        }
+        let keeper = Task { if await LockKeeper(grip: grip, entrance: entrance).keep() { work.cancel() } }
+        let result = await withTaskCancellationHandler {
+            await work.result
+        } onCancel: {
+            work.cancel()
+        }
+        keeper.cancel()
+        await keeper.value
+        let loss = await Task { await end(grip) }.value
+        if let loss {
+            let underlying: (any Error)? = if case .failure(let error) = result { error } else { nil }
+            throw grip.error(loss, underlying)
+        }
+        return try result.get()
+    }
+
+    /// Releases the lock.
+    /// - Returns: nil if it was held to the end.
+    private func end(_ grip: LockGrip) async -> LockGrip.Loss? {
+        let wasHeld = grip.isHeld
+        grip.release()
+        let answer = await entrance.release()
+        if let loss = grip.loss { return loss }
+        switch answer {
+        case true?: return nil
+        case false?: return .taken
+        // Nobody else can have had it meanwhile.
+        case nil: return wasHeld ? nil : .unreachable
+        }
+    }
+}

@@ -1,0 +1,193 @@
+import Fetching
+import Platform
+import RESP
+
+/// The way to a lock: first a place among the tasks of this process, then one in the daemon's queue, then the lock.
+///
+/// The queue is FETCH's: who is first in it has the right to fetch a key that never has a value, and keeps it until it has
+/// the lock. Only the first one looks at the lock's entry, and waits for its end or its removal, of which the daemon tells.
+/// The right ends with the connection, so one who is killed leaves no gap. It also ends after half a minute, so several may
+/// be first; the entry alone decides. A value.
+struct LockEntrance: Sendable {
+    /// For how long the daemon keeps a FETCH waiting.
+    private static let waitMost: Int64 = 86_400_000
+
+    let core: ClientCore
+    let store: DatabaseStore
+    let name: LockName
+    /// The value of the lock's entry.
+    let value: [UInt8]
+    /// For how long the lock is good, in milliseconds.
+    let milliseconds: Int64
+    /// By when it must be held; nil for no limit.
+    let deadline: Int64?
+    let clock: LockClock
+
+    /// A place in the daemon's queue.
+    struct Place: Sendable {
+        /// 0 for none.
+        var token: UInt64 = 0
+        /// The connection that it belongs to, if that is not one for all.
+        var link: Link?
+    }
+
+    private var queue: [UInt8] { LockScripts.queue(name.key) }
+
+    /// What is left of the time, in milliseconds; nil for no limit.
+    private func left() -> Int64? { deadline.map { max(0, $0 - clock.now()) } }
+
+    private var tooLate: LarderClientError {
+        name.error(.locked, "somebody else held the lock for as long as the call may wait")
+    }
+
+    // MARK: The queue
+
+    /// Waits for the lock.
+    func enter() async throws(LarderClientError) -> LockGrip {
+        switch await store.lockQueues.take(name.key, limit: left().map { Int(clamping: max(1, $0)) } ?? 0) {
+        case .given: break
+        case .timeout: throw tooLate
+        case .cancelled: throw cancellation
+        case .closed:
+            throw LarderClientError(
+                .closed, "the client was closed", operation: "lock", socketPath: core.socketPath)
+        }
+        var place = Place()
+        do throws(LarderClientError) {
+            place = try await queueUp()
+            let grip = try await acquire()
+            // The body need not wait for it.
+            Task { [place] in await leave(place) }
+            return grip
+        } catch {
+            let place = place
+            await Task { await leave(place) }.value
+            throw error.about(name.database)
+        }
+    }
+
+    private var cancellation: LarderClientError {
+        name.error(.cancelled, "the task was cancelled while it waited for the lock")
+    }
+
+    private func queueUp() async throws(LarderClientError) -> Place {
+        // Who is cancelled gives the place back, if it was given one.
+        let asked = await Task { () async -> Result<FetchAnswer, LarderClientError> in
+            do throws(LarderClientError) {
+                return .success(try await store.fetch(.fetch(queue, maxAge: nil, lease: nil)))
+            } catch {
+                return .failure(error)
+            }
+        }.value
+        let answer = try asked.get()
+        // Without a wait the lock's entry decides, whatever somebody has done to the queue's.
+        guard answer.state == .wait else { return Place(token: answer.token) }
+        let link = store.waitingLinks.begin(waiting: left())
+        do throws(LarderClientError) {
+            while true {
+                let wait = min(left() ?? Self.waitMost, Self.waitMost)
+                guard wait > 0 else { throw tooLate }
+                let request = Request.fetch(queue, maxAge: nil, wait: wait, lease: nil)
+                let answer = try await store.perform(request, link)
+                if answer.state != .wait { return Place(token: answer.token, link: link) }
+            }
+        } catch {
+            // The place goes with the connection.
+            store.waitingLinks.end(link)
+            throw error
+        }
+    }
+
+    /// Lets the next one have the place.
+    func leave(_ place: Place) async {
+        if place.token != 0 {
+            // If the daemon does not hear of it, the place ends with its connection or its time.
+            _ = try? await store.perform(.release(queue, token: place.token, .open), store.links[0])
+        }
+        if let link = place.link { store.waitingLinks.end(link) }
+        store.lockQueues.giveBack(name.key)
+    }
+
+    // MARK: The lock
+
+    private func acquire() async throws(LarderClientError) -> LockGrip {
+        let call = try call(
+            LockScripts.acquire, [name.key, LockScripts.fence(name.key)], ["\(milliseconds)"], mayRepeat: true)
+        var listener: LockListener?
+        defer { if let listener { core.changesHub.remove(listener) } }
+        while true {
+            let attempt = try await attempt(call)
+            if case .held(let grip) = attempt { return grip }
+            guard let listener else {
+                // From now on no release is missed; one may have been.
+                let new = LockListener(name)
+                listener = new
+                try await core.changesHub.add(new, new.topics)
+                continue
+            }
+            guard case .busy(let rest) = attempt else { continue }
+            // An entry without a deadline may get one, or be removed: that is told.
+            let wait = min(rest < 0 ? Self.waitMost : max(1, rest), left() ?? Self.waitMost)
+            guard wait > 0 else { throw tooLate }
+            await listener.wakeUp.wait(milliseconds: wait)
+            if Task.isCancelled { throw cancellation }
+        }
+    }
+
+    private enum Attempt {
+        case held(LockGrip)
+        /// Somebody else's for so many milliseconds; -1 without an end.
+        case busy(Int64)
+    }
+
+    private func attempt(_ call: ScriptCall) async throws(LarderClientError) -> Attempt {
+        let sentAt = clock.now()
+        let reply: RESPValue
+        do throws(LarderClientError) {
+            reply = try await store.run(call, isOrdered: true)
+        } catch {
+            // It may have been carried out.
+            _ = await Task { await release() }.value
+            throw error.code == .cancelled ? cancellation : error
+        }
+        guard let parts = reply.elements, parts.count == 2, let rest = parts[1].int else {
+            throw .unexpectedReply(to: "lock", "a token and a time", key: name.printable)
+        }
+        if parts[0].isNull { return .busy(rest) }
+        guard let token = parts[0].string.flatMap({ UInt64($0) }) else {
+            throw .unexpectedReply(to: "lock", "a token and a time", key: name.printable)
+        }
+        return .held(
+            LockGrip(name, token: token, milliseconds: milliseconds, end: sentAt + milliseconds, clock: clock))
+    }
+
+    /// - Returns: whether the lock was still this one's; nil if the daemon did not say.
+    func release() async -> Bool? {
+        guard let call = try? call(LockScripts.release, [name.key], []) else { return nil }
+        return await answer(call)
+    }
+
+    /// - Returns: whether the lock is still this one's; nil if the daemon did not say.
+    func renew() async -> Bool? {
+        guard let call = try? call(LockScripts.renew, [name.key], ["\(milliseconds)"], mayRepeat: true) else {
+            return nil
+        }
+        return await answer(call)
+    }
+
+    private func answer(_ call: ScriptCall) async -> Bool? {
+        do throws(LarderClientError) {
+            return try await store.run(call, isOrdered: true) == .integer(1)
+        } catch {
+            return nil
+        }
+    }
+
+    private func call(
+        _ script: Script, _ keys: [[UInt8]], _ words: [String], mayRepeat: Bool = false
+    ) throws(LarderClientError) -> ScriptCall {
+        let arguments: [any ScriptArgument] = [value] + words
+        return try ScriptCall(
+            script, keys: keys, arguments: arguments, readOnly: false, mayRepeat: mayRepeat)
+    }
+}

@@ -1,0 +1,80 @@
+import Platform
+
+/// Which lock it is. A value.
+struct LockName: Hashable, Sendable {
+    private let store: ObjectIdentifier
+    let key: [UInt8]
+    let database: String
+
+    init(_ store: DatabaseStore, _ key: [UInt8]) {
+        self.store = ObjectIdentifier(store)
+        self.key = key
+        database = store.name
+    }
+
+    var printable: String { printableKey(key) }
+
+    func error(_ code: LarderClientError.Code, _ message: String, _ underlying: (any Error)? = nil)
+        -> LarderClientError
+    {
+        LarderClientError(
+            code, message, operation: "lock", database: database, key: printable, underlying: underlying)
+    }
+}
+
+/// A lock while it is held, and what is known of it.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+final class LockGrip: @unchecked Sendable {
+    enum Loss {
+        /// The entry is gone, or somebody else's.
+        case taken
+        /// The daemon could not be asked in time.
+        case unreachable
+    }
+
+    /// The locks that the running body holds, from the outermost to the innermost.
+    @TaskLocal static var held: [LockGrip] = []
+
+    let name: LockName
+    let token: UInt64
+    /// How long the lock is good if it is not renewed, in milliseconds.
+    let milliseconds: Int64
+    let clock: LockClock
+    private let lock = Lock()
+    private var end: Int64
+    private var known: Loss?
+    private var released = false
+
+    init(_ name: LockName, token: UInt64, milliseconds: Int64, end: Int64, clock: LockClock) {
+        self.name = name
+        self.token = token
+        self.milliseconds = milliseconds
+        self.clock = clock
+        self.end = end
+    }
+
+    /// Until when the lock is good, by the clock.
+    var validUntil: Int64 { lock.withLock { end } }
+    var loss: Loss? { lock.withLock { known } }
+    /// Whether its body has ended.
+    var isReleased: Bool { lock.withLock { released } }
+    var isHeld: Bool {
+        let now = clock.now()
+        return lock.withLock { known == nil && !released && now < end }
+    }
+
+    func renew(until end: Int64) { lock.withLock { self.end = max(self.end, end) } }
+    func lose(_ loss: Loss) { lock.withLock { known = known ?? loss } }
+    func release() { lock.withLock { released = true } }
+
+    func error(_ loss: Loss, _ underlying: (any Error)? = nil) -> LarderClientError {
+        switch loss {
+        case .taken:
+            name.error(.lockLost, "the lock was lost: its entry was removed, or is somebody else's", underlying)
+        case .unreachable:
+            name.error(
+                .lockLost, "the lock was lost: it could not be renewed within its \(milliseconds) ms", underlying)
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import RESP
+
+/// A call of a script, checked: what is sent, and how its reply is read. A value.
+struct ScriptCall: Sendable {
+    private let script: Script
+    /// The keys, which the script may change.
+    let keys: [[UInt8]]
+    /// What follows the script: the number of keys, the keys, the arguments.
+    private let words: [[UInt8]]
+    /// The single key, for messages.
+    private let key: [UInt8]?
+    private let isReadOnly: Bool
+    private let isRead: Bool
+
+    /// - Parameters:
+    ///   - readOnly: whether the server refuses what would change anything.
+    ///   - mayRepeat: whether nothing is changed by the script's running twice.
+    /// - Throws: `encode` for an argument that has no bytes, `invalidArgument` for one that is too long.
+    init(
+        _ script: Script, keys: [any CacheKey], arguments: [any ScriptArgument], readOnly: Bool,
+        mayRepeat: Bool = false
+    ) throws(LarderClientError) {
+        let keys = keys.map(\.keyBytes)
+        var words = wordList("\(keys.count)") + keys
+        for (index, argument) in arguments.enumerated() {
+            do {
+                words.append(try argument.scriptBytes)
+            } catch {
+                throw LarderClientError(
+                    .encode,
+                    "argument \(index + 1) of the script cannot be encoded: " + CodingProblem.encoding(error, .json),
+                    operation: "EVALSHA",
+                    underlying: error)
+            }
+        }
+        try CommandRules.checkLengths(words)
+        self.script = script
+        self.keys = readOnly ? [] : keys
+        self.words = words
+        key = keys.count == 1 ? keys.first : nil
+        isReadOnly = readOnly
+        isRead = readOnly || mayRepeat
+    }
+
+    /// The script's digest, if it is known.
+    var digest: String? { ScriptDigests.shared.digest(of: script) }
+
+    /// Asks the server for the script's digest, and has it keep the script.
+    var load: Request<String> {
+        Request([Array("SCRIPT".utf8), Array("LOAD".utf8), Array(script.text.utf8)], isRead: true, expects: "a SHA-1") {
+            [script] reply in
+            guard let digest = reply.string, digest.utf8.count == 40 else { return nil }
+            ScriptDigests.shared.note(digest, of: script)
+            return digest
+        }
+    }
+
+    /// Names the script by its digest.
+    func run(_ digest: String) -> Request<RESPValue> { request("EVALSHA", digest) }
+
+    /// Sends the script itself.
+    var runText: Request<RESPValue> { request("EVAL", script.text) }
+
+    private func request(_ command: String, _ script: String) -> Request<RESPValue> {
+        Request(
+            wordList(command + (isReadOnly ? "_RO" : ""), script) + words, key: key, isRead: isRead, expects: "a reply"
+        ) { $0 }
+    }
+
+    /// Whether an error says that the server does not know the script, and so has run nothing of it.
+    static func isUnknown(_ error: LarderClientError) -> Bool {
+        error.serverText?.hasPrefix("NOSCRIPT No matching script") ?? false
+    }
+
+    /// The reply as a value of the type that the caller wants.
+    /// - Throws: `decode`.
+    static func result<Result: ScriptResult>(_ reply: RESPValue) throws(LarderClientError) -> Result {
+        do throws(ScriptMismatch) {
+            return try Result(scriptReply: reply)
+        } catch {
+            throw LarderClientError(.decode, error.description, operation: "EVALSHA", underlying: error)
+        }
+    }
+}
