@@ -68,7 +68,9 @@ enum Tool {
     private static func exitCode(for error: LarderClientError) -> ExitCode {
         switch error.code {
         case .server: .serverError
-        case .invalidArgument: .usage
+        case .invalidArgument, .recursion: .usage
+        case .locked: .noValue
+        case .lockLost: .lockLost
         default: .noDaemon
         }
     }
@@ -77,6 +79,7 @@ enum Tool {
         switch error.code {
         case .server: error.serverText ?? error.message
         case .noDaemon, .untrusted, .timeout, .io, .invalidArgument: error.message
+        case .locked, .lockLost: [error.key, error.message].compactMap { $0 }.joined(separator: ": ")
         default: error.description
         }
     }

@@ -12,8 +12,10 @@ enum ExitCode: Int32 {
     case serverError = 4
     /// The result could not be written, or the value could not be read.
     case inputOutput = 5
-    /// There is no value now: its origin failed, or somebody else still fetches it.
+    /// There is no value now: its origin failed, or somebody else still fetches it. Or somebody else holds the lock.
     case noValue = 6
+    /// The lock was lost while the command ran.
+    case lockLost = 7
 
     /// The meaning of each number, for the help.
     static let explanation = """
@@ -24,6 +26,8 @@ enum ExitCode: Int32 {
         4  the daemon answered with an error; standard error has its text
         5  the result could not be written, or the input could not be read
         6  fetch: there is no value now; the command failed, or somebody else still runs it
+           lock: somebody else held the lock for as long as --wait
+        7  lock: the lock was lost while the command ran
         """
 }
 

@@ -1,0 +1,121 @@
+import LarderClient
+import Platform
+
+extension Verb {
+    static let lock = Verb(
+        name: "lock", synopsis: "NAME [OPTION…] -- COMMAND [ARGUMENT…]",
+        summary: "run COMMAND while nobody else on the machine holds the lock NAME",
+        details: """
+            Waits until it has the lock, in the order of arrival, runs COMMAND, and releases the lock. The lock is renewed
+            while COMMAND runs. If this program is killed, the lock ends after --for, and who waits longest gets it.
+            COMMAND has this standard input, output and error, and in its environment:
+              LARDER_LOCK_TOKEN   the fencing token: greater than that of all who have held the lock before
+            SIGINT, SIGTERM and SIGHUP go to COMMAND; while this program waits for the lock, they end it.
+            If the lock is lost (its entry was removed, or the daemon was gone for longer than --for), COMMAND gets SIGTERM.
+            A larderctl that is killed with SIGKILL leaves COMMAND running, without the lock.
+            The same lock in Swift: client.lock("NAME", for: .seconds(30)) { … }. A COMMAND that wants the lock NAME again
+            gets an error.
+            Exits as COMMAND does: with its exit code, or 128 and the number of the signal that ended it. Own exit codes
+            are 6 if somebody else held the lock for all of --wait, 7 if the lock was lost, 5 if COMMAND cannot be started,
+            and those of all verbs.
+            """,
+        options: [
+            OptionSpec(
+                name: "--for", value: "SECONDS",
+                summary: "how long the lock is held if this program is killed (default: 30; fractions are allowed)"),
+            OptionSpec(
+                name: "--wait", value: "SECONDS",
+                summary: "how long to wait for the lock; 0 for not at all (default: as long as it takes)"),
+        ],
+        argumentCount: 2...Int.max
+    ) { arguments, context in try LockVerbCall(arguments, context).run() }
+}
+
+/// One call of the verb.
+private struct LockVerbCall: Sendable {
+    /// The variable in which a command finds the locks that are held for it.
+    private static let marker = "LARDER_LOCKS"
+    private static let tokenName = "LARDER_LOCK_TOKEN"
+
+    private let socketPath: String?
+    private let clientOptions: ClientOptions
+    private let name: [UInt8]
+    private let words: [[UInt8]]
+    private let time: Duration
+    private let limit: Duration?
+
+    init(_ arguments: VerbArguments, _ context: Context) throws {
+        name = arguments.words[0]
+        words = Array(arguments.words.dropFirst())
+        time = .milliseconds(try arguments.seconds("--for", from: 1, "lock") ?? 30_000)
+        limit = try arguments.seconds("--wait", from: 0, "lock").map { .milliseconds($0) }
+        let options = context.options
+        socketPath = options.socketPath
+        clientOptions = ClientOptions(
+            database: options.database, password: options.password, timeoutMilliseconds: options.timeoutMilliseconds,
+            trustedUsers: options.trustedUsers)
+    }
+
+    func run() throws -> ExitCode {
+        try markHeld()
+        let command = LockedCommand()
+        let task = Task { () -> Result<ProcessEnd, any Error> in
+            do {
+                return .success(try await hold(command))
+            } catch {
+                return .failure(error)
+            }
+        }
+        command.onSignal { task.cancel() }
+        switch Waiting.result(of: task) {
+        case .success(let end): command.endProgram(as: end)
+        case .failure(let error):
+            let isLost = (error as? LarderClientError)?.code == .lockLost
+            if command.askedBy != 0, !isLost, !(error is InputOutputError) {
+                LoaderProcess.endProgram(by: command.askedBy)
+            }
+            throw error
+        }
+    }
+
+    private func hold(_ command: LockedCommand) async throws -> ProcessEnd {
+        let client = try await LarderClient.connect(socketPath: socketPath, options: clientOptions)
+        defer { client.close() }
+        return try await client.lock(name, for: time, waitingUpTo: limit) { lock in
+            setenv(Self.tokenName, "\(lock.token)", 1)
+            return try await command.run(words)
+        }
+    }
+
+    /// Notes in the environment that the lock is held.
+    /// - Throws: if it is held for this program.
+    private func markHeld() throws(UsageError) {
+        let place = [socketPath ?? LarderClient.defaultSocketPath, clientOptions.database ?? "0"]
+        let bytes = place.flatMap { Array($0.utf8) + [0] } + name
+        let mark = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        let outer = getenv(Self.marker).map { String(cString: $0) } ?? ""
+        guard !outer.split(separator: ":").contains(Substring(mark)) else {
+            throw UsageError(
+                "\(printableKey(name)) is held for a command that calls this one: it would wait for itself",
+                verb: "lock")
+        }
+        setenv(Self.marker, outer.isEmpty ? mark : outer + ":" + mark, 1)
+    }
+}
+
+extension VerbArguments {
+    /// The seconds that an option names, in milliseconds, up to a day; nil where it is not given.
+    fileprivate func seconds(_ name: String, from least: Int64, _ verb: String) throws(UsageError) -> Int64? {
+        guard let option = options[name] else { return nil }
+        let text = (try? option.text()) ?? ""
+        // As a policy has them; zero is no policy.
+        let isNumber = text.utf8.allSatisfy { ($0 >= 0x30 && $0 <= 0x39) || $0 == UInt8(ascii: ".") }
+        let milliseconds =
+            isNumber && Double(text) == 0 ? 0 : isNumber ? UpdatePolicy(text)?.intervalMilliseconds : nil
+        guard let milliseconds, (least...86_400_000).contains(milliseconds) else {
+            throw UsageError(
+                "\(name) takes seconds, \(least == 0 ? "0" : "0.001") to 86400, not '\(text)'", verb: verb)
+        }
+        return milliseconds
+    }
+}

@@ -1,0 +1,86 @@
+import LarderClient
+import Platform
+import TestSupport
+import Testing
+
+/// Many tasks and processes on one lock: never two of them hold it.
+@Suite(.timeLimit(.minutes(5))) struct LockContentionTests {
+    /// What the lock protects: a directory that one holder makes and removes, and a list of tokens.
+    private final class Protected: Sendable {
+        let path: String
+        private let tokens = Recorder<UInt64>()
+
+        init(_ directory: TemporaryDirectory) { path = directory.path }
+
+        var place: String { path + "/inside" }
+        var log: String { path + "/log" }
+
+        func use(_ token: UInt64) async {
+            if mkdir(place, 0o700) != 0 { Issue.record("two hold the lock: \(token)") }
+            note(token)
+            await Task.yield()
+            if rmdir(place) != 0 { Issue.record("two held the lock: \(token)") }
+        }
+
+        private func note(_ token: UInt64) {
+            let file = open(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
+            let line = Array("\(token)\n".utf8)
+            if write(file, line, line.count) != line.count { Issue.record("the log cannot be written") }
+            close(file)
+        }
+
+        /// The same in a shell.
+        var command: String {
+            "mkdir '\(place)' || exit 99; echo $LARDER_LOCK_TOKEN >> '\(log)'; rmdir '\(place)' || exit 99"
+        }
+
+        func allTokens() throws -> [UInt64] {
+            String(decoding: try Files.read(log), as: UTF8.self).split(separator: "\n").compactMap { UInt64($0) }
+        }
+    }
+
+    @Test func neverTwoHoldTheLock() async throws {
+        let directory = try TemporaryDirectory(inMemory: true)
+        let daemon = try DaemonProcess(["--threads", "2"], in: directory)
+        let protected = Protected(directory)
+        let rounds = TestSetting.rounds.number() ?? 1
+        for _ in 0..<rounds {
+            // Each fourth holder is killed with the lock in its hands, and leaves it for its time.
+            let processes = try (0..<16).map { number in
+                let end = number.isMultiple(of: 4) ? "; kill -9 $PPID" : ""
+                return try ChildProcess(
+                    try DaemonProcess.program("larderctl"),
+                    ["lock", "l", "--for", "0.25", "--", "sh", "-c", protected.command + end],
+                    environment: ["LARDER_SOCKET=\(daemon.socketPath)", "PATH=/usr/bin:/bin"])
+            }
+            var clients: [LarderClient] = []
+            for _ in 0..<3 { clients.append(try await LarderClient.connect(socketPath: daemon.socketPath)) }
+            try await withThrowingTaskGroup { group in
+                for number in 0..<300 {
+                    group.addTask { [client = clients[number % 3]] in
+                        try await client.lock("l", for: .seconds(20)) { await protected.use($0.token) }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            for (number, process) in processes.enumerated() {
+                let end = try process.waitForExit()
+                #expect(end == (number.isMultiple(of: 4) ? .killed(signal: SIGKILL) : .exited(0)), "\(process.errors)")
+            }
+            // The last ones may have been killed: their locks end as well.
+            try await clients[0].lock("l", for: .seconds(20)) { await protected.use($0.token) }
+            #expect(try await clients[0].command("EXISTS", "l", "l:queue") == .integer(0))
+            for client in clients { client.close() }
+        }
+        let tokens = try protected.allTokens()
+        #expect(tokens.count == 317 * rounds)
+        #expect(zip(tokens, tokens.dropFirst()).allSatisfy { $0 < $1 }, "a token is not greater than the one before")
+        let observer = try daemon.connect()
+        func isIdle() throws -> Bool {
+            let info = try observer.call("INFO")
+            return info.contains("\nleases:0\r\n") && info.contains("\nlease_waiters:0\r\n")
+        }
+        // What the closed connections had left goes when the daemon notices.
+        try await eventually { try isIdle() }
+    }
+}

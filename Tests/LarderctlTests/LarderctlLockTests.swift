@@ -1,0 +1,148 @@
+import Platform
+import TestSupport
+import Testing
+
+/// `larderctl lock` with the daemon itself.
+@Suite(.timeLimit(.minutes(2))) struct LarderctlLockTests {
+    private let directory: TemporaryDirectory
+    private let daemon: DaemonProcess
+    private let larderctl: Larderctl
+
+    init() throws {
+        directory = try TemporaryDirectory(inMemory: true)
+        daemon = try DaemonProcess(in: directory)
+        larderctl = Larderctl(socketPath: daemon.socketPath)
+        guard mkfifo(directory.path + "/gate", 0o600) == 0 else { throw ChildProcess.Failure(description: "no FIFO") }
+    }
+
+    private var gate: String { directory.path + "/gate" }
+
+    private func start(_ words: String...) throws -> ChildProcess {
+        try ChildProcess(
+            try DaemonProcess.program("larderctl"), ["lock", "l"] + words,
+            environment: larderctl.environment + ["PATH=/usr/bin:/bin"])
+    }
+
+    /// Starts a holder, and waits until it has the lock.
+    /// - Parameter preparation: what the command does before it says that it runs.
+    private func hold(_ words: [String] = [], after preparation: String = ":", _ line: String) throws -> ChildProcess {
+        let process = try ChildProcess(
+            try DaemonProcess.program("larderctl"),
+            ["lock", "l"] + words + ["--", "sh", "-c", preparation + "; echo held >&2; " + line],
+            environment: larderctl.environment + ["PATH=/usr/bin:/bin"])
+        _ = try process.waitForErrorLine(containing: "held")
+        return process
+    }
+
+    private func openGate() throws {
+        #expect(try ChildProcess.run("sh", ["-c", "echo > '\(gate)'"]).end == .exited(0))
+    }
+
+    /// Waits until a command of this name is the last one of so many connections.
+    private func waitFor(_ command: String, _ count: Int) throws {
+        let observer = try daemon.connect()
+        while try observer.call("CLIENT LIST").split(separator: "\n").count(where: { $0.contains("cmd=\(command)") })
+            != count
+        {}
+    }
+
+    @Test func theCommandHasTheLockAndTheToken() throws {
+        let first = try larderctl("lock", "l", "--", "/bin/sh", "-c", "echo $LARDER_LOCK_TOKEN")
+        let second = try larderctl("lock", "l", "--", "/bin/sh", "-c", "echo $LARDER_LOCK_TOKEN")
+        let tokens = try [first, second].map { try #require(UInt64($0.text.dropLast())) }
+        #expect(tokens[0] < tokens[1])
+        #expect(first.errors.isEmpty && first.exitCode == 0)
+        let input = try larderctl("lock", "l", "--", "/bin/cat", input: Array("through".utf8))
+        #expect(input.text == "through")
+        #expect(try larderctl("get", "l").exitCode == 1)
+    }
+
+    @Test func itExitsAsItsCommand() throws {
+        #expect(try larderctl("lock", "l", "--", "/bin/sh", "-c", "exit 44").exitCode == 44)
+        #expect(try larderctl("lock", "l", "--", "/bin/sh", "-c", "kill -9 $$").exitCode == 137)
+        let missing = try larderctl("lock", "l", "--", "/no/such/program")
+        #expect(missing.exitCode == 5)
+        #expect(missing.errors == "larderctl: cannot start /no/such/program: No such file or directory\n")
+        #expect(try larderctl("get", "l").exitCode == 1)
+    }
+
+    @Test func whoWaitsTooLongIsToldSo() throws {
+        let holder = try hold([], "cat '\(gate)'")
+        for wait in ["0", "0.05"] {
+            let late = try larderctl("lock", "l", "--wait", wait, "--", "/bin/echo", "no")
+            #expect(late.exitCode == 6 && late.text.isEmpty)
+            #expect(late.errors == "larderctl: l: somebody else held the lock for as long as the call may wait\n")
+        }
+        let next = try start("--", "echo", "next")
+        try waitFor("fetch", 2)
+        try openGate()
+        #expect(try next.waitForExit() == .exited(0))
+        #expect(next.output == "next\n")
+        #expect(try holder.waitForExit() == .exited(0))
+    }
+
+    @Test func aKilledHolderLosesTheLockByItsTime() throws {
+        let holder = try hold(["--for", "0.3"], "kill -9 $PPID")
+        #expect(try holder.waitForExit() == .killed(signal: SIGKILL))
+        #expect(try larderctl("lock", "l", "--", "/bin/echo", "next").text == "next\n")
+    }
+
+    @Test(arguments: [SIGTERM, SIGINT, SIGHUP]) func signalsReachTheCommand(_ signal: Int32) throws {
+        let holder = try hold(after: "trap 'echo trapped; exit 7' \(signal)", "while :; do read x < '\(gate)'; done")
+        holder.send(signal: signal)
+        #expect(try holder.waitForExit() == .exited(7))
+        #expect(holder.output == "trapped\n")
+        // Whom the signal ends, ends this one, too.
+        let second = try hold([], "exec cat '\(gate)'")
+        second.send(signal: signal)
+        #expect(try second.waitForExit() == .killed(signal: signal))
+        #expect(try larderctl("lock", "l", "--wait", "0", "--", "/bin/echo", "free").text == "free\n")
+    }
+
+    @Test func aSignalEndsTheWaiting() throws {
+        let holder = try hold([], "cat '\(gate)'")
+        let waiting = try start("--", "echo", "never")
+        try waitFor("fetch", 2)
+        waiting.send(signal: SIGTERM)
+        #expect(try waiting.waitForExit() == .killed(signal: SIGTERM))
+        #expect(waiting.output.isEmpty)
+        try openGate()
+        #expect(try holder.waitForExit() == .exited(0))
+    }
+
+    @Test func aLostLockEndsTheCommand() throws {
+        let holder = try hold(["--for", "0.3"], "exec cat '\(gate)'")
+        #expect(try larderctl("del", "l").exitCode == 0)
+        #expect(try holder.waitForExit() == .exited(7))
+        #expect(
+            holder.errors.hasSuffix("larderctl: l: the lock was lost: its entry was removed, or is somebody else's\n"))
+    }
+
+    @Test func aLongCommandKeepsTheLock() throws {
+        let holder = try hold(["--for", "0.15"], "cat '\(gate)'")
+        // Longer than the lock's time without a renewal.
+        #expect(try larderctl("lock", "l", "--wait", "0.5", "--", "/bin/echo", "no").exitCode == 6)
+        try openGate()
+        #expect(try holder.waitForExit() == .exited(0))
+    }
+
+    @Test func aCommandCannotWaitForItself() throws {
+        let program = try DaemonProcess.program("larderctl")
+        let inner = try larderctl("lock", "l", "--", program, "lock", "l", "--", "/bin/echo", "no")
+        #expect(inner.exitCode == 2)
+        #expect(inner.errors.contains("l is held for a command that calls this one: it would wait for itself"))
+        #expect(try larderctl("lock", "l", "--", program, "lock", "m", "--", "/bin/echo", "yes").text == "yes\n")
+    }
+
+    @Test func wrongOptionsAreRefused() throws {
+        for (words, text) in [
+            (["l", "--for", "0", "--", "echo"], "--for takes seconds, 0.001 to 86400, not '0'"),
+            (["l", "--for", "high", "--", "echo"], "--for takes seconds, 0.001 to 86400, not 'high'"),
+            (["l", "--wait", "86401", "--", "echo"], "--wait takes seconds, 0 to 86400, not '86401'"),
+            (["l"], "too few arguments"),
+        ] {
+            let result = try larderctl.run(["lock"] + words)
+            #expect(result.exitCode == 2 && result.errors.contains(text), "\(result.errors)")
+        }
+    }
+}
