@@ -47,10 +47,11 @@ import Testing
         for _ in 0..<rounds {
             // Each fourth holder is killed with the lock in its hands, and leaves it for its time.
             let processes = try (0..<16).map { number in
-                let end = number.isMultiple(of: 4) ? "; kill -9 $PPID" : ""
+                // The others keep theirs however long they wait for a processor.
+                let (end, time) = number.isMultiple(of: 4) ? ("; kill -9 $PPID", "1") : ("", "600")
                 return try ChildProcess(
                     try DaemonProcess.program("larderctl"),
-                    ["lock", "l", "--for", "0.25", "--", "sh", "-c", protected.command + end],
+                    ["lock", "l", "--for", time, "--", "sh", "-c", protected.command + end],
                     environment: ["LARDER_SOCKET=\(daemon.socketPath)", "PATH=/usr/bin:/bin"])
             }
             var clients: [LarderClient] = []
@@ -58,7 +59,7 @@ import Testing
             try await withThrowingTaskGroup { group in
                 for number in 0..<300 {
                     group.addTask { [client = clients[number % 3]] in
-                        try await client.lock("l", for: .seconds(20)) { await protected.use($0.token) }
+                        try await client.lock("l", for: .seconds(600)) { await protected.use($0.token) }
                     }
                 }
                 try await group.waitForAll()
