@@ -17,22 +17,6 @@
 #define LARDER_HAS_BIT 1
 #endif
 
-bool larder_script_has_json(void) {
-#ifdef LARDER_HAS_JSON
-    return true;
-#else
-    return false;
-#endif
-}
-
-bool larder_script_has_bit(void) {
-#ifdef LARDER_HAS_BIT
-    return true;
-#else
-    return false;
-#endif
-}
-
 /// Completes the text on top, the error of a function that was called by another function in C: it has looked for its name
 /// and its place in its caller, and the script is one level above.
 static void complete_error(lua_State *lua) {

@@ -29,7 +29,7 @@ struct larder_script_state {
     uint8_t *output;
     size_t output_count, output_capacity;
     /// References into the registry.
-    int globals, runner, compiler, handler, readonly_error;
+    int globals, runner, compiler, handler;
 };
 
 /// The state of an interpreter, from its allocator.

@@ -1,8 +1,8 @@
 // Numbers as decimal text, without allocation.
 
-enum DecimalText {
+package enum DecimalText {
     /// Bytes that the longest 64-bit number takes, its sign included.
-    static let lengthMax = 20
+    package static let lengthMax = 20
 
     /// Reads a number in the protocol's form only: digits without leading zeros, with a leading `-` if negative. nil
     /// for everything else, and for numbers beyond 64 bits.
@@ -33,7 +33,7 @@ enum DecimalText {
     /// - Parameter destination: must have ``lengthMax`` bytes.
     /// - Returns: the number of bytes written.
     @inline(__always)
-    static func write(_ value: Int64, to destination: UnsafeMutableRawPointer) -> Int {
+    package static func write(_ value: Int64, to destination: UnsafeMutableRawPointer) -> Int {
         if value >= 0, value <= 9 {
             destination.storeBytes(of: ASCII.zero &+ UInt8(truncatingIfNeeded: value), as: UInt8.self)
             return 1

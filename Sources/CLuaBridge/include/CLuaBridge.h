@@ -111,10 +111,6 @@ bool larder_script_is_spoilt(const larder_script_state *state);
 /// Bytes of the interpreter now.
 size_t larder_script_bytes(const larder_script_state *state);
 
-/// Whether the libraries cjson and bit are there.
-bool larder_script_has_json(void);
-bool larder_script_has_bit(void);
-
 #ifdef __cplusplus
 }
 #endif

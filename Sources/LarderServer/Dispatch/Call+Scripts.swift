@@ -73,12 +73,10 @@ extension Call {
 
     /// Runs a script, and gives back its encoded reply; throws if it has none.
     private func reply(_ script: ScriptCall, _ host: ScriptHost) throws(CommandError) -> [UInt8] {
-        let (version, selected) = (session.replies.version, session.database)
+        let version = session.replies.version
         let interpreter = try server.scripts.take()
         defer {
-            host.clear()
-            session.replyMemory.pointee.version = version
-            if session.database !== selected { session.select(selected) }
+            host.end()
             server.scripts.give(interpreter)
         }
         let call = self
@@ -134,15 +132,12 @@ extension Call {
 
     /// Runs what was recorded of a script that took long.
     private mutating func replay(_ record: ScriptRecord, _ run: TransactionRun) throws(CommandError) {
-        let (version, selected) = (session.replies.version, session.database)
         let host = ScriptHost(
             session, run, now: record.now, isReadOnly: false, progress: session.transactions.execution?.script)
         let isSame =
             run.update.isAsFresh(at: session.clock.now())
             && Jitter.repeatably(record.seed) { host.replay(record) }
-        host.clear()
-        session.replyMemory.pointee.version = version
-        if session.database !== selected { session.select(selected) }
+        host.end()
         guard isSame else {
             run.outdate()
             throw CommandError("ERR the script begins anew")

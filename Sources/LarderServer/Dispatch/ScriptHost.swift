@@ -18,6 +18,8 @@ final class ScriptHost {
     private let command: QueuedCommand
     /// Where answers are written; they are taken back.
     private let base: Int
+    private let version: RESPVersion
+    private let selected: Database
     private let begin: Int64
     private let slice: Int64
     /// The commands that connections that monitor are shown, once they count.
@@ -46,6 +48,8 @@ final class ScriptHost {
         self.record = record
         command = QueuedCommand(borrowing: .eval)
         base = session.replies.count
+        version = session.replies.version
+        selected = session.database
         begin = MonotonicClock.nanoseconds()
         if let held = progress?.heldSlice {
             slice = held
@@ -80,12 +84,7 @@ final class ScriptHost {
             log: { context, level, text, count in
                 ScriptHost.of(context)?.log(Int(level), UnsafeRawBufferPointer(start: text, count: count))
             },
-            knows: { _, name, count in
-                CommandTable.find(UnsafeRawBufferPointer(start: name, count: count)) != nil
-            },
-            sha1: { bytes, count, digits in
-                ScriptDigest(of: UnsafeRawBufferPointer(start: bytes, count: count)).write(to: digits)
-            })
+            knows: larder_script_host.knowsCommand, sha1: larder_script_host.hashesText)
     }
 
     private static func of(_ context: UnsafeMutableRawPointer?) -> ScriptHost? {
@@ -104,7 +103,14 @@ final class ScriptHost {
     }
 
     /// Takes the last answer back.
-    func clear() { session.replies.removeLast(session.replies.count - base) }
+    private func clear() { session.replies.removeLast(session.replies.count - base) }
+
+    /// Takes back what the script has changed of the connection: the last answer, its version, the database.
+    func end() {
+        clear()
+        session.replyMemory.pointee.version = version
+        if session.database !== selected { session.select(selected) }
+    }
 
     /// Runs a command and writes its answer.
     /// - Returns: why the script must end, if it must.

@@ -51,7 +51,6 @@ final class Interpreter: @unchecked Sendable {
         }
         guard function >= 0 else { throw CommandError(encoded: output) }
         functions[script.number] = function
-        script.isCompiled.store(true, ordering: .relaxed)
         return function
     }
 

@@ -14,11 +14,13 @@ final class QuickScriptHost {
     private var now: Int64 = 0
     /// The commands that ran, for the count of commands; those beyond are not counted.
     private(set) var rows: [CommandMetadata] = []
-    private var digits = [UInt8](repeating: 0, count: 20)
+    private let digits = UnsafeMutableRawPointer.allocate(byteCount: DecimalText.lengthMax, alignment: 1)
     /// When the script was asked first whether to go on, in nanoseconds of the monotonic clock; 0 before.
     private var begin: Int64 = 0
 
     private static let rowsMax = 64
+
+    deinit { digits.deallocate() }
 
     /// Prepares for a script.
     func begin(now: Int64) {
@@ -46,12 +48,7 @@ final class QuickScriptHost {
             },
             weigh: { _ in ScriptEnding.abandoned.rawValue },
             log: { _, _, _, _ in },
-            knows: { _, name, count in
-                CommandMetadata.named(Array(UnsafeRawBufferPointer(start: name, count: count))) != nil
-            },
-            sha1: { bytes, count, digits in
-                ScriptDigest(of: UnsafeRawBufferPointer(start: bytes, count: count)).write(to: digits)
-            })
+            knows: larder_script_host.knowsCommand, sha1: larder_script_host.hashesText)
     }
 
     private var isTooLong: Bool {
@@ -184,29 +181,24 @@ final class QuickScriptHost {
         guard !overflows else { return false }
         note(row)
         answer.integer = sum
-        return withDigits(sum) { entries.put(index, $0, keepsLife: true) }
-    }
-
-    private func withDigits(_ value: Int64, _ body: (UnsafeRawBufferPointer) -> Bool) -> Bool {
-        digits.withUnsafeMutableBytes { space in
-            var rest = value.magnitude
-            var first = space.count
-            // 20 places: 19 digits and a sign.
-            repeat {
-                first -= 1
-                space[first] = UInt8(ascii: "0") + UInt8(rest % 10)
-                rest /= 10
-            } while rest > 0
-            if value < 0 {
-                first -= 1
-                space[first] = UInt8(ascii: "-")
-            }
-            return body(UnsafeRawBufferPointer(rebasing: space[first...]))
-        }
+        let count = DecimalText.write(sum, to: digits)
+        return entries.put(index, UnsafeRawBufferPointer(start: digits, count: count), keepsLife: true)
     }
 
     /// Counts a command.
     private func note(_ row: CommandMetadata) { if rows.count < Self.rowsMax { rows.append(row) } }
+}
+
+extension larder_script_host {
+    static let knowsCommand: @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<UInt8>?, Int) -> Bool = {
+        _, name, count in
+        CommandMetadata.named(Array(UnsafeRawBufferPointer(start: name, count: count))) != nil
+    }
+
+    static let hashesText: @convention(c) (UnsafePointer<UInt8>?, Int, UnsafeMutablePointer<CChar>?) -> Void = {
+        bytes, count, digits in
+        ScriptDigest(of: UnsafeRawBufferPointer(start: bytes, count: count)).write(to: digits)
+    }
 }
 
 extension ShortWord {

@@ -82,8 +82,6 @@ final class Script: Sendable {
     let number: Int
     /// 40 hexadecimal digits, and a zero.
     let name: [CChar]
-    /// Whether it was compiled without an error.
-    let isCompiled = Atomic<Bool>(false)
     /// Whether it needs more than ``QuickScriptHost`` can do, as was found out once.
     let isUnusual = Atomic<Bool>(false)
     /// When it was last asked for, in uses of all scripts.
