@@ -128,6 +128,9 @@ static int sha1hex(lua_State *lua) {
 }
 
 static int write_log(lua_State *lua) {
+    larder_script_state *state = larder_script_of(lua);
+    // A library is run for each call of its functions; what it says while it registers them is said once.
+    if (state->is_registering && state->add == NULL) return 0;
     int count = lua_gettop(lua);
     if (count < 2) return raise_error(lua, "redis.log() requires two arguments or more.");
     if (!lua_isnumber(lua, 1)) return raise_error(lua, "First argument must be a number (log level).");
@@ -196,28 +199,49 @@ static int acl_check_cmd(lua_State *lua) {
     return 1;
 }
 
-void larder_script_add_commands(lua_State *lua, const char *version, int version_number) {
-    static const luaL_Reg functions[] = {
-        {"call", call}, {"pcall", protected_call}, {"error_reply", error_reply}, {"status_reply", status_reply},
-        {"sha1hex", sha1hex}, {"log", write_log}, {"setresp", setresp}, {"set_repl", set_repl},
-        {"replicate_commands", replicate_commands}, {"breakpoint", breakpoint}, {"debug", debug},
-        {"acl_check_cmd", acl_check_cmd}, {NULL, NULL},
-    };
-    static const struct {
-        const char *name;
-        int value;
-    } numbers[] = {
-        {"LOG_DEBUG", 0}, {"LOG_VERBOSE", 1}, {"LOG_NOTICE", 2}, {"LOG_WARNING", 3}, {"REPL_NONE", 0}, {"REPL_AOF", 1},
-        {"REPL_SLAVE", 2}, {"REPL_REPLICA", 2}, {"REPL_ALL", 3}, {NULL, 0},
-    };
+static void set_functions(lua_State *lua, const luaL_Reg *functions) {
     for (const luaL_Reg *function = functions; function->name != NULL; function++) {
         lua_pushcfunction(lua, function->func);
         lua_setfield(lua, -2, function->name);
     }
-    for (int index = 0; numbers[index].name != NULL; index++) {
-        lua_pushinteger(lua, numbers[index].value);
-        lua_setfield(lua, -2, numbers[index].name);
+}
+
+typedef struct {
+    const char *name;
+    int value;
+} constant;
+
+static void set_constants(lua_State *lua, const constant *constants) {
+    for (const constant *next = constants; next->name != NULL; next++) {
+        lua_pushinteger(lua, next->value);
+        lua_setfield(lua, -2, next->name);
     }
+}
+
+void larder_script_add_commands(lua_State *lua, bool is_for_functions) {
+    static const luaL_Reg functions[] = {
+        {"call", call}, {"pcall", protected_call}, {"error_reply", error_reply}, {"status_reply", status_reply},
+        {"sha1hex", sha1hex}, {"setresp", setresp}, {"set_repl", set_repl}, {"acl_check_cmd", acl_check_cmd},
+        {NULL, NULL},
+    };
+    static const luaL_Reg of_scripts[] = {
+        {"replicate_commands", replicate_commands}, {"breakpoint", breakpoint}, {"debug", debug}, {NULL, NULL},
+    };
+    static const constant constants[] = {
+        {"REPL_NONE", 0}, {"REPL_AOF", 1}, {"REPL_SLAVE", 2}, {"REPL_REPLICA", 2}, {"REPL_ALL", 3}, {NULL, 0},
+    };
+    set_functions(lua, functions);
+    if (!is_for_functions) set_functions(lua, of_scripts);
+    set_constants(lua, constants);
+}
+
+void larder_script_add_log(lua_State *lua, const char *version, int version_number) {
+    static const constant levels[] = {
+        {"LOG_DEBUG", 0}, {"LOG_VERBOSE", 1}, {"LOG_NOTICE", 2}, {"LOG_WARNING", 3}, {NULL, 0},
+    };
+    lua_pushcfunction(lua, write_log);
+    lua_setfield(lua, -2, "log");
+    set_constants(lua, levels);
     lua_pushstring(lua, version);
     lua_setfield(lua, -2, "REDIS_VERSION");
     lua_pushinteger(lua, version_number);

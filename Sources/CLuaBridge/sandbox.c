@@ -22,7 +22,8 @@
 static void complete_error(lua_State *lua) {
     const char *text = lua_tostring(lua, -1);
     // These have a place already, or have none in a script either.
-    if (strncmp(text, "user_script:", 12) == 0 || strncmp(text, "attempt to ", 11) == 0) return;
+    if (strncmp(text, "user_script:", 12) == 0 || strncmp(text, "user_function:", 14) == 0
+        || strncmp(text, "attempt to ", 11) == 0) return;
     lua_Debug where;
     if (strncmp(text, "bad argument ", 13) == 0 && lua_getstack(lua, 0, &where) && lua_getinfo(lua, "n", &where)
         && where.name != NULL) {
@@ -389,7 +390,55 @@ static void protect_strings(lua_State *lua) {
     lua_pop(lua, 2);
 }
 
+/// Makes a name that is not in the table on top an error, not nil.
+static void refuse_unknown_names(lua_State *lua) {
+    lua_createtable(lua, 0, 1);
+    lua_pushcfunction(lua, refuse_unknown);
+    lua_setfield(lua, -2, "__index");
+    lua_setmetatable(lua, -2);
+}
+
+/// Pushes a protected table with redis.*.
+static void push_commands(lua_State *lua, const char *version, int version_number, bool is_for_functions) {
+    lua_newtable(lua);
+    larder_script_add_commands(lua, is_for_functions);
+    larder_script_add_log(lua, version, version_number);
+    protect(lua);
+}
+
+/// Pushes a table of all that is in the table on top.
+static void copy_table(lua_State *lua) {
+    lua_newtable(lua);
+    lua_pushnil(lua);
+    while (lua_next(lua, -3) != 0) {
+        lua_pushvalue(lua, -2);
+        lua_insert(lua, -2);
+        lua_rawset(lua, -4);
+    }
+}
+
+/// Sets the globals of functions of libraries, and of libraries while they register these. The table on top is what both
+/// and scripts have in common.
+static void add_function_globals(lua_State *lua, const char *version, int version_number) {
+    larder_script_state *state = larder_script_of(lua);
+    copy_table(lua);
+    push_commands(lua, version, version_number, true);
+    lua_setfield(lua, -2, "redis");
+    refuse_unknown_names(lua);
+    state->function_globals = luaL_ref(lua, LUA_REGISTRYINDEX);
+
+    lua_newtable(lua);
+    lua_newtable(lua);
+    larder_script_add_registration(lua, version, version_number);
+    refuse_unknown_names(lua);
+    protect(lua);
+    lua_setfield(lua, -2, "redis");
+    refuse_unknown_names(lua);
+    state->library_globals = luaL_ref(lua, LUA_REGISTRYINDEX);
+}
+
 void larder_script_open(lua_State *lua, const char *version, int version_number) {
+    larder_script_state *state = larder_script_of(lua);
     open_library(lua, "", luaopen_base);
     open_library(lua, LUA_TABLIBNAME, luaopen_table);
     open_library(lua, LUA_STRLIBNAME, luaopen_string);
@@ -398,24 +447,26 @@ void larder_script_open(lua_State *lua, const char *version, int version_number)
     lua_newtable(lua);
     add_base(lua);
     add_libraries(lua);
-    lua_newtable(lua);
-    larder_script_add_commands(lua, version, version_number);
-    set_library(lua, "redis");
+    protect_strings(lua);
+
+    // What is seen of all globals is the same table, which shows others.
+    lua_pushvalue(lua, -1);
+    protect(lua);
+    lua_getmetatable(lua, -1);
+    state->shown = luaL_ref(lua, LUA_REGISTRYINDEX);
+    lua_pushvalue(lua, -1);
+    lua_setfield(lua, -3, "_G");
+    lua_replace(lua, LUA_GLOBALSINDEX);
+    lua_pushliteral(lua, "__index");
+    state->index_name = luaL_ref(lua, LUA_REGISTRYINDEX);
+
+    add_function_globals(lua, version, version_number);
+    push_commands(lua, version, version_number, false);
+    lua_setfield(lua, -2, "redis");
     lua_newtable(lua);
     lua_setfield(lua, -2, "KEYS");
     lua_newtable(lua);
     lua_setfield(lua, -2, "ARGV");
-    protect_strings(lua);
-
-    // A name that is not among the globals is an error, not nil.
-    lua_createtable(lua, 0, 1);
-    lua_pushcfunction(lua, refuse_unknown);
-    lua_setfield(lua, -2, "__index");
-    lua_setmetatable(lua, -2);
-
-    lua_pushvalue(lua, -1);
-    protect(lua);
-    lua_pushvalue(lua, -1);
-    lua_setfield(lua, -3, "_G");
-    lua_replace(lua, LUA_GLOBALSINDEX);
+    refuse_unknown_names(lua);
+    state->globals = luaL_ref(lua, LUA_REGISTRYINDEX);
 }

@@ -112,7 +112,7 @@ static int handle_error(lua_State *lua) {
     lua_Debug where;
     bool is_known = lua_getstack(lua, 1, &where) && lua_getinfo(lua, "Sl", &where);
     if (is_known && strcmp(where.what, "C") == 0) {
-        is_known = lua_getstack(lua, 2, &where) && lua_getinfo(lua, "Sl", &where);
+        is_known = lua_getstack(lua, 2, &where) && lua_getinfo(lua, "Sl", &where) && strcmp(where.what, "C") != 0;
     }
     bool is_table = lua_istable(lua, 1) && !luaL_getmetafield(lua, 1, "__readonly");
     lua_settop(lua, 1);
@@ -147,6 +147,17 @@ static const char *push_field(lua_State *lua, const char *name, size_t *count) {
     return lua_tolstring(lua, -1, count);
 }
 
+const char *larder_script_push_error_text(lua_State *lua, size_t *count) {
+    const char *text = NULL;
+    if (lua_istable(lua, -1)) {
+        text = push_field(lua, "err", count);
+        if (text != NULL) return text;
+        lua_pop(lua, 1);
+    }
+    lua_pushliteral(lua, "ERR the script raised an error that is no text, and has no field err");
+    return lua_tolstring(lua, -1, count);
+}
+
 /// Writes the error on top as the reply.
 static void reply_with_error(lua_State *lua, larder_script_state *state, const char *name) {
     size_t count = 0, source_count = 0, line_count = 0;
@@ -158,14 +169,8 @@ static void reply_with_error(lua_State *lua, larder_script_state *state, const c
         larder_script_output_error(state, text, count);
         return;
     }
-    const char *text = push_field(lua, "err", &count);
-    if (text == NULL) {
-        lua_pushliteral(lua, "ERR the script raised an error that is no text, and has no field err");
-        text = lua_tolstring(lua, -1, &count);
-    } else {
-        lua_pushnil(lua);
-    }
-    lua_pushvalue(lua, -3);
+    const char *text = larder_script_push_error_text(lua, &count);
+    lua_pushvalue(lua, -2);
     const char *source = push_field(lua, "source", &source_count);
     lua_pushvalue(lua, -2);
     const char *line = push_field(lua, "line", &line_count);
@@ -197,27 +202,44 @@ static void push_words(lua_State *lua, const larder_script_word *words, size_t c
     }
 }
 
-/// Runs the state's job. The only value on the stack is ignored.
-static int run_job(lua_State *lua) {
+/// Pushes what the job calls, and its parameters.
+/// @return how many parameters; -1 after an error, which is on top.
+static int push_call(lua_State *lua) {
     larder_script_state *state = larder_script_of(lua);
     const larder_script_job *job = state->job;
-    lua_settop(lua, 0);
-    lua_rawgeti(lua, LUA_REGISTRYINDEX, state->globals);
-    push_words(lua, job->keys, job->key_count);
-    lua_setfield(lua, 1, "KEYS");
-    push_words(lua, job->arguments, job->argument_count);
-    lua_setfield(lua, 1, "ARGV");
-    lua_rawgeti(lua, LUA_REGISTRYINDEX, state->handler);
+    if (job->called == NULL) {
+        lua_rawgeti(lua, LUA_REGISTRYINDEX, state->globals);
+        push_words(lua, job->keys, job->key_count);
+        lua_setfield(lua, -2, "KEYS");
+        push_words(lua, job->arguments, job->argument_count);
+        lua_setfield(lua, -2, "ARGV");
+        lua_pop(lua, 1);
+        lua_rawgeti(lua, LUA_REGISTRYINDEX, job->function);
+        return 0;
+    }
     lua_rawgeti(lua, LUA_REGISTRYINDEX, job->function);
-    if (lua_pcall(lua, 0, 1, 2) == 0) {
+    if (larder_script_find_function(lua) != 0) return -1;
+    push_words(lua, job->keys, job->key_count);
+    push_words(lua, job->arguments, job->argument_count);
+    return 2;
+}
+
+/// Runs the state's job.
+static int run_job(lua_State *lua) {
+    larder_script_state *state = larder_script_of(lua);
+    lua_settop(lua, 0);
+    lua_rawgeti(lua, LUA_REGISTRYINDEX, state->handler);
+    int parameters = push_call(lua);
+    if (parameters >= 0 && lua_pcall(lua, parameters, 1, 1) == 0) {
         larder_script_encode(lua, state);
     } else if (state->ending == 0) {
-        reply_with_error(lua, state, job->name);
+        reply_with_error(lua, state, state->job->name);
     }
     return 0;
 }
 
-larder_script_end larder_script_run(larder_script_state *state, const larder_script_job *job) {
+/// Calls a function of the registry for a job.
+static larder_script_end run(larder_script_state *state, const larder_script_job *job, int function) {
     lua_State *lua = state->lua;
     state->job = job;
     state->protocol = 2;
@@ -229,11 +251,12 @@ larder_script_end larder_script_run(larder_script_state *state, const larder_scr
     state->hooks = 0;
     state->is_hurried = false;
     lua_sethook(lua, larder_script_hook, LUA_MASKCOUNT, LARDER_SCRIPT_HOOK_INSTRUCTIONS);
-    lua_rawgeti(lua, LUA_REGISTRYINDEX, state->runner);
+    lua_rawgeti(lua, LUA_REGISTRYINDEX, function);
     int status = lua_pcall(lua, 0, 0, 0);
     lua_sethook(lua, NULL, 0, 0);
     if (!state->is_seeded) state->shared_random = state->random;
     lua_settop(lua, 0);
+    state->is_registering = false;
     larder_script_end end = LARDER_SCRIPT_REPLIED;
     if (state->ending != 0) {
         end = LARDER_SCRIPT_ENDED;
@@ -253,6 +276,24 @@ larder_script_end larder_script_run(larder_script_state *state, const larder_scr
     return end;
 }
 
+larder_script_end larder_script_run(larder_script_state *state, const larder_script_job *job) {
+    larder_script_end end = run(state, job, state->runner);
+    if (job->called != NULL) larder_script_show_globals(state->lua, state->globals);
+    return end;
+}
+
+larder_script_end larder_script_register(
+    larder_script_state *state, const larder_script_job *job, void *context,
+    const char *(*add)(void *context, const larder_script_declaration *declaration)) {
+    state->add = add;
+    state->add_context = context;
+    larder_script_end end = run(state, job, state->registrar);
+    state->add = NULL;
+    state->add_context = NULL;
+    larder_script_show_globals(state->lua, state->globals);
+    return end;
+}
+
 int larder_script_ending(const larder_script_state *state) { return state->ending; }
 
 const uint8_t *larder_script_output(const larder_script_state *state, size_t *count) {
@@ -269,6 +310,7 @@ size_t larder_script_bytes(const larder_script_state *state) { return state->byt
 typedef struct {
     const uint8_t *bytes;
     size_t count;
+    bool is_library;
     int function;
 } source;
 
@@ -276,12 +318,13 @@ static int compile_source(lua_State *lua) {
     source *source = lua_touserdata(lua, 1);
     larder_script_state *state = larder_script_of(lua);
     // Anchored for as long as the parser works: it does not keep its chunk's name itself.
-    lua_pushliteral(lua, "@user_script");
-    if (luaL_loadbuffer(lua, (const char *)source->bytes, source->count, "@user_script") != 0) {
+    const char *name = source->is_library ? "@user_function" : "@user_script";
+    lua_pushstring(lua, name);
+    if (luaL_loadbuffer(lua, (const char *)source->bytes, source->count, name) != 0) {
         size_t count;
         const char *text = lua_tolstring(lua, -1, &count);
         if (text == NULL) return 0;
-        lua_pushfstring(lua, "ERR Error compiling script (new function): %s", text);
+        lua_pushfstring(lua, "ERR Error compiling %s: %s", source->is_library ? "function" : "script (new function)", text);
         text = lua_tolstring(lua, -1, &count);
         larder_script_output_error(state, text, count);
         return 0;
@@ -290,10 +333,10 @@ static int compile_source(lua_State *lua) {
     return 0;
 }
 
-int larder_script_compile(larder_script_state *state, const uint8_t *bytes, size_t count) {
+int larder_script_compile(larder_script_state *state, const uint8_t *bytes, size_t count, bool is_library) {
     static const char bytecode[] = "ERR Error compiling script (new function): user_script:1: bytecode is refused";
     static const char memory[] = "ERR Error compiling script (new function): it needs more memory than a script may have";
-    source source = {bytes, count, -1};
+    source source = {bytes, count, is_library, -1};
     state->output_count = 0;
     state->is_out_of_memory = false;
     if (count > 0 && bytes[0] == LUA_SIGNATURE[0]) {
@@ -332,10 +375,10 @@ static int open_state(lua_State *lua) {
     opening *opening = lua_touserdata(lua, 1);
     larder_script_state *state = larder_script_of(lua);
     larder_script_open(lua, opening->version, opening->version_number);
-    state->globals = luaL_ref(lua, LUA_REGISTRYINDEX);
     state->runner = keep(lua, run_job);
     state->compiler = keep(lua, compile_source);
     state->handler = keep(lua, handle_error);
+    state->registrar = keep(lua, larder_script_run_registration);
     return 0;
 }
 

@@ -28,8 +28,15 @@ struct larder_script_state {
     bool is_seeded;
     uint8_t *output;
     size_t output_count, output_capacity;
-    /// References into the registry.
-    int globals, runner, compiler, handler;
+    /// References into the registry: the globals of scripts, of functions of libraries, and of libraries while they
+    /// register these; the metatable that shows one of them; functions.
+    int globals, function_globals, library_globals, shown, index_name;
+    int runner, compiler, handler, registrar;
+    /// Whether a library registers its functions.
+    bool is_registering;
+    /// Set while a library is loaded: what takes its functions.
+    const char *(*add)(void *context, const larder_script_declaration *declaration);
+    void *add_context;
 };
 
 /// The state of an interpreter, from its allocator.
@@ -72,9 +79,26 @@ bool larder_script_append(larder_script_state *state, const void *bytes, size_t 
 /// Replaces the output by an error; line ends become spaces.
 void larder_script_output_error(larder_script_state *state, const char *text, size_t count);
 
-// Libraries (sandbox.c, strings.c).
+// Libraries of functions (library.c).
 
-/// Opens the libraries, and makes of them what scripts see: the table of globals, on top of the stack.
+/// Has the globals be those with a reference.
+void larder_script_show_globals(lua_State *lua, int globals);
+/// Runs the library on top of the stack, and leaves in its place the function that the job calls, or nil.
+/// @return 0, or the status of lua_pcall, with the error in its place.
+int larder_script_find_function(lua_State *lua);
+/// Calls a library, for larder_script_register.
+int larder_script_run_registration(lua_State *lua);
+/// Sets what a library sees of redis.* while it registers its functions, in the table on top.
+void larder_script_add_registration(lua_State *lua, const char *version, int version_number);
+
+// Errors (state.c).
+
+/// Pushes the text of the error on top, which the handler has seen.
+const char *larder_script_push_error_text(lua_State *lua, size_t *count);
+
+// What scripts see (sandbox.c, bounds.c, commands.c).
+
+/// Opens the libraries, and makes of them what scripts see.
 void larder_script_open(lua_State *lua, const char *version, int version_number);
 /// Replaces functions of the string library that take time or stack without a bound. The library is on top.
 void larder_script_bound_strings(lua_State *lua);
@@ -83,6 +107,8 @@ void larder_script_bound_tables(lua_State *lua);
 /// Replaces functions of cjson, which is on top, that take memory beyond the limit.
 void larder_script_bound_json(lua_State *lua);
 /// Sets the functions of redis.* in the table on top.
-void larder_script_add_commands(lua_State *lua, const char *version, int version_number);
+void larder_script_add_commands(lua_State *lua, bool is_for_functions);
+/// Sets redis.log, the levels, and the version, in the table on top.
+void larder_script_add_log(lua_State *lua, const char *version, int version_number);
 
 #endif

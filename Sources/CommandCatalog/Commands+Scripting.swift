@@ -1,10 +1,12 @@
 /// Commands for scripts.
 extension CommandMetadata {
-    static let scripting: [CommandMetadata] = [.eval, .evalsha, .evalRO, .evalshaRO, .script]
+    static let scripting: [CommandMetadata] = [
+        .eval, .evalsha, .evalRO, .evalshaRO, .script, .fcall, .fcallRO, .function,
+    ]
 
-    private static let writesNote =
+    static let scriptWritesNote =
         "We cannot tell how the keys will be used so we assume the worst, RW and UPDATE"
-    private static let readsNote = "We cannot tell how the keys will be used so we assume the worst, RO and ACCESS"
+    static let scriptReadsNote = "We cannot tell how the keys will be used so we assume the worst, RO and ACCESS"
     private static let complexity = "that of the script"
     private static let reply = "what the script returns"
 
@@ -12,7 +14,7 @@ extension CommandMetadata {
         "eval", arity: -3, [.noScript, .stale, .skipMonitor, .noMandatoryKeys, .runsScript], keys: .counted,
         group: .scripting, since: "2.6.0", complexity: complexity, syntax: "script numkeys [key ...] [arg ...]",
         summary: "Runs a script of Lua 5.1 on the entries of its keys, isolated from all other connections, as one "
-            + "commit unit.", reply: reply, access: ["RW access update"], keyNotes: writesNote)
+            + "commit unit.", reply: reply, access: ["RW access update"], keyNotes: scriptWritesNote)
 
     package static let evalsha = CommandMetadata(
         "evalsha", arity: -3, [.noScript, .stale, .skipMonitor, .noMandatoryKeys, .runsScript], keys: .counted,
@@ -24,7 +26,7 @@ extension CommandMetadata {
         "eval_ro", arity: -3, [.noScript, .readonly, .stale, .skipMonitor, .noMandatoryKeys, .runsScript],
         keys: .counted, group: .scripting, since: "7.0.0", complexity: complexity,
         syntax: "script numkeys [key ...] [arg ...]", summary: "Runs a script that may only read.", reply: reply,
-        access: ["RO access"], keyNotes: readsNote)
+        access: ["RO access"], keyNotes: scriptReadsNote)
 
     package static let evalshaRO = CommandMetadata(
         "evalsha_ro", arity: -3, [.noScript, .readonly, .stale, .skipMonitor, .noMandatoryKeys, .runsScript],

@@ -76,9 +76,9 @@ package let deliberateDifferences: [DeliberateDifference] = [
         "commands of other types are unknown", "LPUSH k v", redis: ":1", larder: "-ERR unknown command 'LPUSH'",
         "Only strings exist."),
     DeliberateDifference(
-        "there are no functions, users, modules and other nodes", "FUNCTION LIST", redis: "*0",
-        larder: "-ERR unknown command 'FUNCTION'",
-        "ACL, CLUSTER, FCALL, FUNCTION, LOLWUT, MODULE, REPLICAOF and what belongs to them are unknown: a cache for the "
+        "there are no users, modules and other nodes", "ACL WHOAMI", redis: "$7",
+        larder: "-ERR unknown command 'ACL'",
+        "ACL, CLUSTER, LOLWUT, MODULE, REPLICAOF and what belongs to them are unknown: a cache for the "
             + "processes of one machine, whose socket's mode says who may."),
     DeliberateDifference(
         "scripts work on single keys", "EVAL \"return redis.call('flushall')\" 0", redis: "+OK",

@@ -202,6 +202,17 @@ package enum ProtocolExamples {
         +OK
         > EVALSHA fd758d1589d044dd850a6f05d52f2eefd27f033f 1 lock
         -NOSCRIPT No matching script. Please use EVAL.
+        > FUNCTION LOAD "#!lua name=locks\nredis.register_function{function_name='holder', callback=function(keys) return redis.call('get',keys[1]) end, flags={'no-writes'}}"
+        $5
+        locks
+        > FCALL holder 1 lock
+        $5
+        token
+        > FCALL_RO holder 1 lock
+        $5
+        token
+        > FUNCTION DELETE locks
+        +OK
         """#,
         "transactions": #"""
         > SET stock 3

@@ -107,19 +107,38 @@ package enum ProtocolPage {
               elsewhere, without any lock; others go on, on the same keys too. Its commands are then run once more with the locks held;
               if they get other answers, because somebody has changed an entry meanwhile, the script begins anew; one of up to 100 ms
               holds the locks after some vain attempts. So there is no `BUSY`,
-              and `SCRIPT KILL` ends every script that takes long, whatever it has written: nothing of it is applied, and there
-              is no `UNKILLABLE`. A script that calls `KEYS`, `SCAN`, `DBSIZE` or `RANDOMKEY` always takes this way.
+              and `SCRIPT KILL` ends every script that takes long (`FUNCTION KILL` every function), whatever it has written: nothing of it
+              is applied, and there is no `UNKILLABLE`. A script that calls `KEYS`, `SCAN`, `DBSIZE` or `RANDOMKEY` always takes this way.
             - In a transaction (`MULTI`) its scripts may run \(Limits.scriptInTransactionMilliseconds) ms together. With `SNAPSHOT OPEN` a
               script cannot read.
             - `math.random` gives other numbers in each run, until `math.randomseed`.
             - Scripts cannot change globals, nor the libraries, nor anything that another script sees.
             - `redis.log` writes to the daemon's log, 100 lines of 1024 bytes for each run at most.
 
+            A function is a script with a name, in a library that `FUNCTION LOAD` brings (Redis 7.0) and `FCALL` calls:
+
+            ```text
+            #!lua name=locks
+            redis.register_function('unlock', function(keys, args)
+              if redis.call('get', keys[1]) == args[1] then return redis.call('del', keys[1]) end
+              return 0
+            end)
+            ```
+
+            - Libraries are in the larder's file `FUNCTIONS`, durably, before `FUNCTION LOAD`, `DELETE`, `FLUSH` or `RESTORE` answers; they
+              belong to no database, and `FLUSHALL` and purges leave them. `FUNCTION DUMP` and `RESTORE` exchange them with Redis.
+            - For each call the library is run anew. What it keeps in local variables is therefore as it was after loading: it cannot count
+              calls there, as it can in Redis. A library is to define functions, and no more.
+            - The name of a function is found in any case, so a library cannot have two whose names differ in case only.
+            - A file that is damaged is moved to `FUNCTIONS.damaged-` and the time, with an error in the log. A library of a sound file that
+              cannot be loaded, as with a lower limit, has no functions, and stays in the file.
+
             | what | limit |
             |---|---|
             | time of a script | \(limits.scriptMilliseconds) ms (`--script-time-limit`); then it is ended, and nothing of it applied |
             | memory of a script | \(limits.scriptMemoryMax) bytes (`--max-script-memory`), then an error |
             | scripts kept for EVALSHA | the \(Limits.evaluatedScriptsMax) of `EVAL` that were used last, and those of `SCRIPT LOAD`; \(limits.scriptsBytesMax) bytes together (`--max-scripts`), then an error for `SCRIPT LOAD` |
+            | libraries of functions | \(limits.scriptsBytesMax) bytes together (`--max-scripts`), then an error; 500 ms to register the functions of one |
             | words of a call, commands of a script that takes long | \(limits.transactionBytesMax) bytes (`--max-transaction`) |
             | a reply | `--max-script-memory` and `--max-reply`, 1000 levels |
             | what `cjson.encode` writes | a quarter of `--max-script-memory` |

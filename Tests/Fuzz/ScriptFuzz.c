@@ -1,8 +1,8 @@
 // Fuzzing of the bridge to Lua with libFuzzer: any text as a script, with any answers of the host. Not a part of the
 // package: `make fuzz` builds and runs it.
 //
-// The first byte of an input chooses what the host does: how it answers, when it ends the script, and how much memory there
-// is. The rest is the script. One interpreter runs many scripts; behind each a probe must find the library as it was.
+// The first byte of an input chooses what the host does: how it answers, when it ends the script, and whether the rest is a
+// script or a library. One interpreter runs many scripts; behind each a probe must find the library as it was.
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,19 +63,30 @@ static larder_script_host host = {NULL, call, interrupt, weigh, write_log, knows
 static larder_script_state *state;
 static int probe;
 
-static larder_script_end run(int function, int protocol) {
+static const char *take_function(void *context, const larder_script_declaration *declaration) {
+    (void)context;
+    unsigned char sum = (unsigned char)declaration->flags;
+    for (size_t index = 0; index < declaration->name.count; index++) sum ^= declaration->name.bytes[index];
+    if (declaration->is_described) {
+        for (size_t index = 0; index < declaration->description.count; index++) sum ^= declaration->description.bytes[index];
+    }
+    choice ^= sum & 0;
+    return sum % 7 == 0 ? "no" : NULL;
+}
+
+static larder_script_end run(int function, const char *called, int protocol) {
     static const larder_script_word words[] = {{(const uint8_t *)"key", 3}, {(const uint8_t *)"\0\xFF\r\n", 4}};
     asked = 0;
-    larder_script_job job = {function, "f_fuzz", words, 1, words + 1, 1, protocol, 1 << 20, &host};
+    larder_script_job job = {function, "f_fuzz", called, words, 1, words + 1, 1, protocol, 1 << 20, &host};
     return larder_script_run(state, &job);
 }
 
 static void begin(void) {
     static const char text[] =
         "return (string.rep('a',2) == 'aa' and #KEYS == 1 and rawget(_G,'x') == nil and type(redis.call) == 'function'"
-        " and ('b'):upper() == 'B' and next({}) == nil and tostring(1) == '1' and table.concat({1,2}) == '12') and 1 or 0";
+        " and rawget(redis,'register_function') == nil and ('b'):upper() == 'B' and next({}) == nil and tostring(1) == '1' and table.concat({1,2}) == '12') and 1 or 0";
     state = larder_script_create(4 << 20, 1, "7.0.0", 0x070000);
-    probe = larder_script_compile(state, (const uint8_t *)text, sizeof text - 1);
+    probe = larder_script_compile(state, (const uint8_t *)text, sizeof text - 1, false);
     if (probe < 0) abort();
 }
 
@@ -83,10 +94,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
     if (count < 1) return 0;
     if (state == NULL) begin();
     choice = bytes[0];
-    int function = larder_script_compile(state, bytes + 1, count - 1);
+    // Every third input is a library, with a function f.
+    bool is_library = choice % 3 == 0;
+    int function = larder_script_compile(state, bytes + 1, count - 1, is_library);
     size_t length;
     if (function >= 0) {
-        run(function, 2 + choice % 2);
+        if (is_library) {
+            asked = 0;
+            larder_script_job job = {function, "f_fuzz", NULL, NULL, 0, NULL, 0, 2, 1 << 20, &host};
+            larder_script_register(state, &job, NULL, take_function);
+        }
+        if (!larder_script_is_spoilt(state)) run(function, is_library ? "f" : NULL, 2 + choice % 2);
         const uint8_t *output = larder_script_output(state, &length);
         unsigned char sum = 0;
         for (size_t index = 0; index < length; index++) sum ^= output[index];
@@ -99,7 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
         return 0;
     }
     choice = 1;
-    if (run(probe, 2) != LARDER_SCRIPT_REPLIED) abort();
+    if (run(probe, NULL, 2) != LARDER_SCRIPT_REPLIED) abort();
     const uint8_t *output = larder_script_output(state, &length);
     if (length != 4 || memcmp(output, ":1\r\n", 4) != 0) abort();
     return 0;

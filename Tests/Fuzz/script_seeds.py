@@ -1,11 +1,14 @@
-"""Writes the scripts of the conformance tests as seeds for the fuzzer into the directory that is its argument."""
+"""Writes the scripts and libraries of the conformance tests as seeds for the fuzzer into the directory that is its argument."""
 import re
 import sys
 
-path = "Tests/SystemTests/Conformance/ConformanceScript+Scripting.swift"
-with open(path) as file:
-    text = file.read()
-for number, match in enumerate(re.finditer(r'EVAL "((?:[^"\\]|\\.)*)" ', text)):
-    script = match.group(1).replace('\\"', '"').replace("\\n", "\n")
-    with open(f"{sys.argv[1]}/seed-{number}", "w") as file:
-        file.write("a" + script)
+# The first byte of a seed says what it is: see ScriptFuzz.c.
+KINDS = [("Scripting", r'EVAL "((?:[^"\\]|\\.)*)" ', "a"), ("Functions", r'FUNCTION LOAD (?:REPLACE )?"((?:[^"\\]|\\.)*)"', "c")]
+
+for name, pattern, kind in KINDS:
+    with open(f"Tests/SystemTests/Conformance/ConformanceScript+{name}.swift") as file:
+        text = file.read()
+    for number, match in enumerate(re.finditer(pattern, text)):
+        script = match.group(1).replace('\\"', '"').replace("\\n", "\n")
+        with open(f"{sys.argv[1]}/seed-{name}-{number}", "w") as file:
+            file.write(kind + script)

@@ -70,12 +70,15 @@ typedef enum {
     LARDER_SCRIPT_OUT_OF_MEMORY,
 } larder_script_end;
 
-/// One run of a compiled script.
+/// One run of a compiled script, or of a function of a library.
 typedef struct {
     /// From larder_script_compile.
     int function;
     /// What error texts call it.
     const char *name;
+    /// For a library: the function to call, by the name that the library registers it by. Its parameters are the keys
+    /// and the arguments, each as one table.
+    const char *called;
     const larder_script_word *keys;
     size_t key_count;
     const larder_script_word *arguments;
@@ -95,13 +98,34 @@ larder_script_state *larder_script_create(
     size_t bytes_max, uint64_t seed, const char *version, int version_number);
 void larder_script_destroy(larder_script_state *state);
 
-/// Compiles a script; bytecode is refused.
+/// Compiles a script or a library; bytecode is refused.
 /// @return a number for larder_script_job, or -1, with the reason in larder_script_output.
-int larder_script_compile(larder_script_state *state, const uint8_t *bytes, size_t count);
+int larder_script_compile(larder_script_state *state, const uint8_t *bytes, size_t count, bool is_library);
 /// Forgets a compiled script.
 void larder_script_forget(larder_script_state *state, int function);
 
 larder_script_end larder_script_run(larder_script_state *state, const larder_script_job *job);
+
+/// What a library says of a function in its call of redis.register_function.
+typedef struct {
+    larder_script_word name;
+    bool is_described;
+    larder_script_word description;
+    /// Bits: see larder_script_flag_name.
+    unsigned flags;
+} larder_script_declaration;
+
+/// The name of a bit, from 0 on, of the flags of functions; null behind the last.
+const char *larder_script_flag_name(unsigned bit);
+
+/// Runs a compiled library, so that it registers its functions.
+/// @param job what is there besides function, name and host is ignored; of the host only interrupt, weigh and log are used.
+/// @param add is given each function; returns null, or a text that refuses it.
+/// @return the reply is empty, or an error.
+larder_script_end larder_script_register(
+    larder_script_state *state, const larder_script_job *job, void *context,
+    const char *(*add)(void *context, const larder_script_declaration *declaration));
+
 /// The number with which the host ended the last run.
 int larder_script_ending(const larder_script_state *state);
 /// The encoded reply of the last run; valid until the next.

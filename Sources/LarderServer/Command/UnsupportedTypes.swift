@@ -31,7 +31,6 @@ enum UnsupportedTypes {
             geosearchstore
             """,
             "counting sketches": "pfadd pfcount pfdebug pfmerge pfselftest",
-            "functions": "fcall fcall_ro function",
             "lists and sets": "sort sort_ro",
         ]
         var subjects: [String: String] = [:]

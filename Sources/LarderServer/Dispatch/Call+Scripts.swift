@@ -6,31 +6,52 @@ import RESP
 extension ScriptCall {
     /// Checks the words of EVAL and its like.
     /// - Parameters:
-    ///   - isDigest: whether the second word is the digest of a script rather than its text.
+    ///   - source: what the second word is.
     ///   - isReadOnly: whether the command forbids to write.
-    init(_ call: Call, isDigest: Bool, isReadOnly: Bool) throws(CommandError) {
+    init(_ call: Call, _ source: ScriptSource, isReadOnly: Bool) throws(CommandError) {
         let cache = call.server.scripts
-        var digest: ScriptDigest?
-        if isDigest {
-            digest = ScriptDigest(hexadecimal: call.bytes(1))
-            if digest == nil { throw Self.unknown }
+        var known: Script?
+        switch source {
+        case .text: break
+        case .digest:
+            // A number of keys that lies is told first, but for a text that is no digest.
+            guard let digest = ScriptDigest(hexadecimal: call.bytes(1)) else { throw Self.unknown }
+            known = cache.find(digest)
+            if known == nil {
+                _ = try Self.keyCount(call, source)
+                throw Self.unknown
+            }
+        case .function:
+            known = call.server.functions.find(call.bytes(1))
+            guard known != nil else {
+                _ = try call.server.functions.current()
+                throw CommandError("ERR Function not found")
+            }
         }
-        let number = try call.integer(2)
-        guard number <= call.count - Self.firstKey else {
-            throw CommandError("ERR Number of keys can't be greater than number of args")
-        }
-        guard number >= 0 else { throw CommandError("ERR Number of keys can't be negative") }
+        let count = try Self.keyCount(call, source)
         let script: Script
-        if let digest {
-            guard let found = cache.find(digest) else { throw Self.unknown }
-            script = found
-        } else {
-            script = try cache.script(call.bytes(1), isLoaded: false)
-        }
+        if let known { script = known } else { script = try cache.script(call.bytes(1), isLoaded: false) }
         if isReadOnly, script.flags.isDeclared, !script.flags.noWrites {
             throw CommandError("ERR Can not execute a script with write flag using *_ro command.")
         }
-        self.init(script: script, keyCount: Int(number), isReadOnly: isReadOnly || script.flags.noWrites)
+        self.init(script: script, keyCount: count, isReadOnly: isReadOnly || script.flags.noWrites)
+    }
+
+    private static func keyCount(_ call: Call, _ source: ScriptSource) throws(CommandError) -> Int {
+        let number: Int64
+        if source == .function {
+            guard let parsed = parseInteger(call.bytes(2)) else {
+                throw CommandError("ERR Bad number of keys provided")
+            }
+            number = parsed
+        } else {
+            number = try call.integer(2)
+        }
+        guard number <= call.count - firstKey else {
+            throw CommandError("ERR Number of keys can't be greater than number of args")
+        }
+        guard number >= 0 else { throw CommandError("ERR Number of keys can't be negative") }
+        return Int(number)
     }
 
     private static let unknown = CommandError("NOSCRIPT No matching script. Please use EVAL.")
@@ -107,7 +128,7 @@ extension Call {
     }
 
     private func error(_ ending: ScriptEnding, _ script: Script) -> CommandError {
-        let name = String(decoding: script.digest.hexadecimal, as: UTF8.self)
+        let name = script.title
         let counts = server.scripts
         switch ending {
         case .abandoned: return CommandError("ERR the script begins anew")

@@ -25,15 +25,11 @@ final class ScriptHost {
     /// The commands that connections that monitor are shown, once they count.
     private(set) var shown: [[UInt8]] = []
     private static let shownMax = 1000
-    private var logLines = 0
+    private var log: ScriptLog
     /// Whether the last answer is not compared when the script's commands are run again.
     private var isUnrepeatable = false
     /// What is recorded; nil with locks held.
     private(set) var record: ScriptRecord?
-
-    /// Lines that one script may log, and the bytes of each.
-    private static let logLinesMax = 100
-    private static let logBytesMax = 1024
 
     init(
         _ session: Session, _ run: TransactionRun, now: Int64, isReadOnly: Bool, progress: ScriptProgress?,
@@ -41,6 +37,7 @@ final class ScriptHost {
     ) {
         self.session = session
         server = session.server
+        log = ScriptLog(session.server.log)
         self.run = run
         self.now = now
         self.isReadOnly = isReadOnly
@@ -82,7 +79,7 @@ final class ScriptHost {
             interrupt: { ScriptHost.of($0)?.interruption?.rawValue ?? 0 },
             weigh: { ScriptHost.of($0)?.leave()?.rawValue ?? 0 },
             log: { context, level, text, count in
-                ScriptHost.of(context)?.log(Int(level), UnsafeRawBufferPointer(start: text, count: count))
+                ScriptHost.of(context)?.log.add(Int(level), UnsafeRawBufferPointer(start: text, count: count))
             },
             knows: larder_script_host.knowsCommand, sha1: larder_script_host.hashesText)
     }
@@ -271,22 +268,6 @@ final class ScriptHost {
         guard progress != nil else { return .tooLongInTransaction }
         run.leaveToScriptThread()
         return .abandoned
-    }
-
-    // MARK: The log
-
-    private func log(_ level: Int, _ text: UnsafeRawBufferPointer) {
-        // A script that begins anew would say everything twice.
-        guard logLines <= Self.logLinesMax else { return }
-        logLines += 1
-        let levels: [Log.Level] = [.debug, .debug, .info, .warning]
-        if logLines > Self.logLinesMax {
-            server.log(.warning, "a script wrote more than \(Self.logLinesMax) lines; its others are dropped")
-        } else {
-            server.log(
-                levels[max(0, min(3, level))],
-                "script: \(String(decoding: text.prefix(Self.logBytesMax), as: UTF8.self))")
-        }
     }
 }
 

@@ -45,12 +45,13 @@ extension Session {
             noteWork(bytes: 0)
             return true
         }
-        if word == .evalsha || word == .eval {
-            guard count >= 3, scriptOnFastPath(arguments, isDigest: word == .evalsha, now) else { return false }
-            if word == .eval {
-                accounting.fastPath.pointee.eval += 1
-            } else {
-                accounting.fastPath.pointee.evalsha += 1
+        if word == .evalsha || word == .eval || word == .fcall {
+            let source: ScriptSource = word == .evalsha ? .digest : word == .eval ? .text : .function
+            guard count >= 3, scriptOnFastPath(arguments, source, now) else { return false }
+            switch source {
+            case .text: accounting.fastPath.pointee.eval += 1
+            case .digest: accounting.fastPath.pointee.evalsha += 1
+            case .function: accounting.fastPath.pointee.fcall += 1
             }
             accounting.fastPath.pointee.workLeft -= 4
             return true
@@ -241,6 +242,7 @@ extension ShortWord {
     static var fetch: ShortWord { ShortWord(constant: 0x68_63_74_65_66, length: 5) }
     static var eval: ShortWord { ShortWord(constant: 0x6C_61_76_65, length: 4) }
     static var evalsha: ShortWord { ShortWord(constant: 0x61_68_73_6C_61_76_65, length: 7) }
+    static var fcall: ShortWord { ShortWord(constant: 0x6C_6C_61_63_66, length: 5) }
     static var ping: ShortWord { ShortWord(constant: 0x67_6E_69_70, length: 4) }
     static var mget: ShortWord { ShortWord(constant: 0x74_65_67_6D, length: 4) }
     static var exists: ShortWord { ShortWord(constant: 0x73_74_73_69_78_65, length: 6) }

@@ -3,20 +3,18 @@ import CommandCatalog
 import LarderEngine
 import RESP
 
-/// The fast path of EVAL and EVALSHA: a script of a few keys that are in memory, and of commands that ``QuickScriptHost`` has.
+/// The fast path of EVAL, EVALSHA and FCALL: a script of a few keys that are in memory, and of commands that ``QuickScriptHost`` has.
 /// Everything else is left to the handler before anything was done.
 extension Session {
     /// The most words behind the number of keys.
     private static let scriptWordsMax = 64
 
-    /// - Parameter isDigest: whether the second word is the digest of a script rather than its text.
-    func scriptOnFastPath(_ arguments: RequestArguments, isDigest: Bool, _ now: Int64) -> Bool {
+    func scriptOnFastPath(_ arguments: RequestArguments, _ source: ScriptSource, _ now: Int64) -> Bool {
         guard seesCurrent, let number = parseInteger(arguments[2]), number >= 0,
             number <= min(FewEntries.countMax, arguments.count - ScriptCall.firstKey),
             arguments.count - ScriptCall.firstKey <= Self.scriptWordsMax,
-            let digest = isDigest ? ScriptDigest(hexadecimal: arguments[1]) : digest(of: arguments[1]),
-            let script = server.scripts.find(digest),
-            !script.isUnusual.load(ordering: .relaxed), !script.flags.isDeclared, !pipeline.isCongested
+            let script = script(arguments[1], source),
+            !script.isUnusual.load(ordering: .relaxed), !script.flags.noWrites, !pipeline.isCongested
         else { return false }
         guard let interpreter = server.scripts.takeIdle() else { return false }
         defer { server.scripts.give(interpreter) }
@@ -24,9 +22,15 @@ extension Session {
         return run(script, in: interpreter, arguments, keyCount: Int(number), now)
     }
 
-    /// The digest of a text that is short enough for an event loop.
-    private func digest(of text: UnsafeRawBufferPointer) -> ScriptDigest? {
-        text.count <= Self.scriptTextMax ? ScriptDigest(of: text) : nil
+    /// The script that a word names, if the server knows it.
+    private func script(_ word: UnsafeRawBufferPointer, _ source: ScriptSource) -> Script? {
+        switch source {
+        // Only a text that is short enough for an event loop.
+        case .text:
+            word.count <= Self.scriptTextMax ? server.scripts.find(ScriptDigest(of: word)) : nil
+        case .digest: ScriptDigest(hexadecimal: word).flatMap { server.scripts.find($0) }
+        case .function: server.functions.find(word)
+        }
     }
 
     private static let scriptTextMax = 4096

@@ -164,7 +164,7 @@ extension Session {
             script.isLong = true
             script.stage = .speculating
             server.scripts.counts.longRuns.wrappingAdd(1, ordering: .relaxed)
-            server.scripts.begin(script.killSwitch)
+            if let running = transactions.execution?.running { server.scripts.begin(script.killSwitch, running) }
             return .elsewhere
         }
         return .here

@@ -1,4 +1,4 @@
-/// What DUMP returns and RESTORE takes, in the form in which Redis writes a string value: a type byte, the string, then
+/// What DUMP returns and RESTORE takes, in the form in which Redis writes a string value, and what FUNCTION DUMP does: a type byte, the string, then
 /// the version of the format (two bytes) and a CRC-64 of everything before it (eight bytes), both little-endian.
 ///
 /// A string is its length and its bytes. A length has 6, 14, 32 or 64 bits; its first two bits and its first byte say
@@ -7,6 +7,8 @@ enum DumpPayload {
     /// The format of Redis 7.0.
     private static let version: UInt16 = 10
     private static let stringType: UInt8 = 0
+    /// A library of functions: its text.
+    private static let functionType: UInt8 = 0xF5
     private static let footerBytes = 10
 
     private enum Encoding {
@@ -22,6 +24,21 @@ enum DumpPayload {
     static func encode(_ value: UnsafeRawBufferPointer) -> [UInt8] {
         var bytes = [stringType]
         bytes.reserveCapacity(value.count + 32)
+        append(string: value, to: &bytes)
+        return sealed(bytes)
+    }
+
+    /// The payload of libraries of functions.
+    static func encode(libraries texts: [[UInt8]]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for text in texts {
+            bytes.append(functionType)
+            text.withUnsafeBytes { append(string: $0, to: &bytes) }
+        }
+        return sealed(bytes)
+    }
+
+    private static func append(string value: UnsafeRawBufferPointer, to bytes: inout [UInt8]) {
         if let integer = integer(value) {
             bytes += integer
         } else if let compressed = compressed(value) {
@@ -33,6 +50,11 @@ enum DumpPayload {
             append(length: value.count, to: &bytes)
             bytes.append(contentsOf: value)
         }
+    }
+
+    /// With version and checksum behind them.
+    private static func sealed(_ content: [UInt8]) -> [UInt8] {
+        var bytes = content
         append(version, to: &bytes)
         append(bytes.withUnsafeBytes { CRC64.checksum($0) }, to: &bytes)
         return bytes
@@ -90,6 +112,32 @@ enum DumpPayload {
     /// The value of a payload. Never traps, whatever the bytes are.
     /// - Parameter bytesMax: the longest value that is accepted; nothing is allocated for a longer one.
     static func decode(_ payload: UnsafeRawBufferPointer, bytesMax: Int) throws(Defect) -> [UInt8] {
+        _ = try content(of: payload)
+        // Redis does not check whether anything stands behind the value, and takes bytes of the footer for the value if
+        // the length says so. So do we.
+        var reader = Reader(bytes: payload)
+        guard reader.byte() == stringType, let value = reader.string(bytesMax) else { throw .format }
+        return value
+    }
+
+    /// The texts of libraries of functions. Never traps, whatever the bytes are.
+    /// - Parameter bytesMax: the most bytes of all texts together.
+    static func decodeLibraries(
+        _ payload: UnsafeRawBufferPointer, bytesMax: Int
+    ) throws(Defect) -> [[UInt8]] {
+        var reader = Reader(bytes: try content(of: payload))
+        var texts: [[UInt8]] = []
+        var room = bytesMax
+        while let type = reader.byte() {
+            guard type == functionType, let text = reader.string(room) else { throw .format }
+            room -= text.count
+            texts.append(text)
+        }
+        return texts
+    }
+
+    /// A payload without its footer, which is checked.
+    private static func content(of payload: UnsafeRawBufferPointer) throws(Defect) -> UnsafeRawBufferPointer {
         guard payload.count >= footerBytes else { throw .footer }
         let end = payload.count - footerBytes
         let foot = UnsafeRawBufferPointer(rebasing: payload[end...])
@@ -97,11 +145,7 @@ enum DumpPayload {
         guard foot.loadUnaligned(as: UInt16.self).littleEndian <= version,
             foot.loadUnaligned(fromByteOffset: 2, as: UInt64.self).littleEndian == CRC64.checksum(checked)
         else { throw .footer }
-        // Redis does not check whether anything stands behind the value, and takes bytes of the footer for the value if
-        // the length says so. So do we.
-        var reader = Reader(bytes: payload)
-        guard reader.byte() == stringType, let value = reader.string(bytesMax) else { throw .format }
-        return value
+        return UnsafeRawBufferPointer(rebasing: payload[..<end])
     }
 
     /// An upper bound, about, of the value's length, by the payload's length.

@@ -8,7 +8,7 @@ import RESP
 /// thread to the next as a value.
 final class Interpreter: @unchecked Sendable {
     private let state: OpaquePointer
-    /// The compiled scripts, by number.
+    /// The compiled texts, by number.
     private var functions: [Int: Int32] = [:]
     /// For short scripts on an event loop.
     let quick = QuickScriptHost()
@@ -18,6 +18,7 @@ final class Interpreter: @unchecked Sendable {
 
     /// With more compiled scripts a new interpreter begins: those that are no longer kept are not forgotten one by one.
     private let functionsMax: Int
+    private let bytesMax: Int
 
     /// Nil without memory.
     init?(bytesMax: Int, functionsMax: Int, generation: Int) {
@@ -28,6 +29,7 @@ final class Interpreter: @unchecked Sendable {
         self.state = state
         self.generation = generation
         self.functionsMax = functionsMax
+        self.bytesMax = bytesMax
         quickFunctions = .allocate(capacity: 1)
         quickFunctions.initialize(to: quick.functions)
     }
@@ -37,20 +39,23 @@ final class Interpreter: @unchecked Sendable {
         quickFunctions.deallocate()
     }
 
-    /// Whether it may run other scripts.
-    var isReusable: Bool { !larder_script_is_spoilt(state) && functions.count <= functionsMax }
+    /// Whether it may run other scripts. One that has grown, by what scripts left to the collector or by compiled texts,
+    /// would be kept for nothing, and its next script would have less memory than it may have.
+    var isReusable: Bool {
+        !larder_script_is_spoilt(state) && functions.count <= functionsMax && byteCount <= bytesMax / 4
+    }
 
     /// The memory of the interpreter.
     var byteCount: Int { larder_script_bytes(state) }
 
-    /// Compiles a script, unless it has been.
-    func compile(_ script: Script) throws(CommandError) -> Int32 {
-        if let function = functions[script.number] { return function }
-        let function = script.body.withUnsafeBufferPointer {
-            larder_script_compile(state, $0.baseAddress, $0.count)
+    /// Compiles a text, unless it has been.
+    func compile(_ code: ScriptCode) throws(CommandError) -> Int32 {
+        if let function = functions[code.number] { return function }
+        let function = code.body.withUnsafeBufferPointer {
+            larder_script_compile(state, $0.baseAddress, $0.count, code.isLibrary)
         }
         guard function >= 0 else { throw CommandError(encoded: output) }
-        functions[script.number] = function
+        functions[code.number] = function
         return function
     }
 
@@ -70,7 +75,7 @@ final class Interpreter: @unchecked Sendable {
         _ script: Script, words: UnsafeBufferPointer<larder_script_word>, keyCount: Int, version: RESPVersion,
         replyBytesMax: Int, host: larder_script_host
     ) throws(CommandError) -> End {
-        let function = try compile(script)
+        let function = try compile(script.code)
         return withUnsafePointer(to: host) {
             run(function, script, words, keyCount, version, replyBytesMax, $0)
         }
@@ -82,7 +87,7 @@ final class Interpreter: @unchecked Sendable {
         _ script: Script, words: UnsafeBufferPointer<larder_script_word>, keyCount: Int, version: RESPVersion,
         replyBytesMax: Int
     ) -> UnsafeRawBufferPointer? {
-        guard let function = functions[script.number] else { return nil }
+        guard let function = functions[script.code.number] else { return nil }
         switch run(function, script, words, keyCount, version, replyBytesMax, quickFunctions) {
         case .replied(let reply): return reply
         case .ended: return nil
@@ -90,7 +95,7 @@ final class Interpreter: @unchecked Sendable {
     }
 
     /// Whether a script is compiled here.
-    func knows(_ script: Script) -> Bool { functions[script.number] != nil }
+    func knows(_ script: Script) -> Bool { functions[script.code.number] != nil }
 
     private func run(
         _ function: Int32, _ script: Script, _ words: UnsafeBufferPointer<larder_script_word>, _ keyCount: Int,
@@ -100,6 +105,7 @@ final class Interpreter: @unchecked Sendable {
             var job = larder_script_job()
             job.function = function
             job.name = name.baseAddress
+            job.called = script.code.isLibrary ? name.baseAddress : nil
             job.keys = words.baseAddress
             job.key_count = keyCount
             job.arguments = words.baseAddress.map { $0 + keyCount }
@@ -111,6 +117,29 @@ final class Interpreter: @unchecked Sendable {
         }
         if end == LARDER_SCRIPT_ENDED { return .ended(larder_script_ending(state)) }
         return .replied(output)
+    }
+
+    /// The longest error of a library that is loaded.
+    private static let errorBytesMax = 1 << 20
+
+    /// Runs a library, so that it registers its functions.
+    func register(_ library: ScriptCode, _ registration: LibraryRegistration) throws(CommandError) {
+        let function = try compile(library)
+        let end = withUnsafePointer(to: registration.host) { host in
+            var job = larder_script_job()
+            job.function = function
+            job.reply_bytes_max = Self.errorBytesMax
+            job.host = host
+            return "FUNCTION LOAD".withCString { name in
+                job.name = name
+                return larder_script_register(
+                    state, &job, Unmanaged.passUnretained(registration).toOpaque(), LibraryRegistration.add)
+            }
+        }
+        if end == LARDER_SCRIPT_ENDED {
+            throw CommandError("ERR Error registering functions: ERR FUNCTION LOAD timeout")
+        }
+        if !output.isEmpty { throw CommandError(encoded: output) }
     }
 
     private var output: UnsafeRawBufferPointer {

@@ -64,23 +64,38 @@ struct ScriptDigest: Hashable, Sendable {
     }
 }
 
-/// What a script says of itself in its first line: `#!lua flags=no-writes`.
+/// What a script says of itself in its first line: `#!lua flags=no-writes`; or a library of its function.
 struct ScriptFlags: Sendable, Equatable {
-    /// Whether it has such a line. Without one, keys need not be declared.
+    /// Whether it says anything. A script without flags may be run by EVAL_RO, too.
     var isDeclared = false
     var noWrites = false
 }
 
-/// The text of a script. Constant.
-final class Script: Sendable {
-    let digest: ScriptDigest
+/// A text that interpreters compile. Constant.
+struct ScriptCode: Sendable {
     /// Without the words of its first line, if that begins with `#!`; its line end stays, so that errors name the right
     /// lines.
     let body: [UInt8]
-    let flags: ScriptFlags
-    /// Different for each script of the process.
+    let isLibrary: Bool
+    /// Different for each text of the process.
     let number: Int
-    /// 40 hexadecimal digits, and a zero.
+
+    private static let nextNumber = Atomic<Int>(0)
+
+    init(_ body: [UInt8], isLibrary: Bool) {
+        self.body = body
+        self.isLibrary = isLibrary
+        number = Self.nextNumber.wrappingAdd(1, ordering: .relaxed).newValue
+    }
+}
+
+/// A script, or a function of a library. Constant.
+final class Script: Sendable {
+    /// The digest of its text; for a function nil.
+    let digest: ScriptDigest?
+    let code: ScriptCode
+    let flags: ScriptFlags
+    /// What errors call it, with a zero behind it: its digest, or the function's name.
     let name: [CChar]
     /// Whether it needs more than ``QuickScriptHost`` can do, as was found out once.
     let isUnusual = Atomic<Bool>(false)
@@ -89,17 +104,27 @@ final class Script: Sendable {
     /// Whether SCRIPT LOAD keeps it until SCRIPT FLUSH.
     let isLoaded = Atomic<Bool>(false)
 
-    private static let nextNumber = Atomic<Int>(0)
-
     init(_ digest: ScriptDigest, _ text: UnsafeRawBufferPointer) throws(CommandError) {
         self.digest = digest
-        (flags, body) = try Self.parse(text)
-        number = Self.nextNumber.wrappingAdd(1, ordering: .relaxed).newValue
+        let (flags, body) = try Self.parse(text)
+        self.flags = flags
+        code = ScriptCode(body, isLibrary: false)
         name = digest.hexadecimal.map { CChar(bitPattern: $0) } + [0]
     }
 
+    /// A function of a library.
+    init(function name: String, of library: ScriptCode, noWrites: Bool) {
+        digest = nil
+        code = library
+        flags = ScriptFlags(isDeclared: true, noWrites: noWrites)
+        self.name = name.utf8.map { CChar(bitPattern: $0) } + [0]
+    }
+
     /// Its memory, roughly; the compiled forms come on top.
-    var byteCount: Int { body.count + 256 }
+    var byteCount: Int { code.body.count + 256 }
+
+    /// ``name`` for people.
+    var title: String { String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) }
 
     /// Splits a text into the flags of its first line and the rest.
     private static func parse(_ text: UnsafeRawBufferPointer) throws(CommandError) -> (ScriptFlags, [UInt8]) {
@@ -109,8 +134,7 @@ final class Script: Sendable {
         guard let end = text.firstIndex(of: UInt8(ascii: "\n")) else {
             throw CommandError("ERR Invalid script shebang")
         }
-        let words = String(decoding: UnsafeRawBufferPointer(rebasing: text[2..<end]), as: UTF8.self)
-            .split(whereSeparator: { $0 == " " || $0 == "\t" || $0 == "\r" || $0 == "\u{0B}" || $0 == "\u{0C}" })
+        let words = ScriptShebang.words(UnsafeRawBufferPointer(rebasing: text[2..<end]))
         guard let engine = words.first else { throw CommandError("ERR Invalid engine in script shebang") }
         guard engine.lowercased() == "lua" else {
             throw CommandError("ERR Unexpected engine in script shebang: #!\(engine)")
@@ -128,5 +152,14 @@ final class Script: Sendable {
             }
         }
         return (flags, Array(text[end...]))
+    }
+}
+
+/// The first line of a script or a library: `#!lua` and options.
+enum ScriptShebang {
+    /// The words of a line.
+    static func words(_ line: some Collection<UInt8>) -> [Substring] {
+        String(decoding: line, as: UTF8.self)
+            .split(whereSeparator: { $0 == " " || $0 == "\t" || $0 == "\r" || $0 == "\u{0B}" || $0 == "\u{0C}" })
     }
 }

@@ -23,7 +23,7 @@ final class ScriptCache: @unchecked Sendable {
     /// Raised by SCRIPT FLUSH: older interpreters are given up.
     private var generation = 0
     /// Scripts that run without locks, and can be ended.
-    private var running: [ObjectIdentifier: ScriptKillSwitch] = [:]
+    private var running: [ObjectIdentifier: (ScriptKillSwitch, RunningScript)] = [:]
     private let uses = Atomic<Int>(0)
 
     let counts = ScriptCounts()
@@ -47,38 +47,38 @@ final class ScriptCache: @unchecked Sendable {
     func script(_ text: UnsafeRawBufferPointer, isLoaded: Bool) throws(CommandError) -> Script {
         let digest = ScriptDigest(of: text)
         if let known = find(digest) {
-            if isLoaded { try keep(known) }
+            if isLoaded { try keep(known, digest) }
             return known
         }
         let script = try Script(digest, text)
         let interpreter = try take()
         do throws(CommandError) {
-            _ = try interpreter.compile(script)
+            _ = try interpreter.compile(script.code)
         } catch {
             give(interpreter)
             throw error
         }
         give(interpreter)
-        let kept = try insert(script)
-        if isLoaded { try keep(kept) }
+        let kept = insert(script, digest)
+        if isLoaded { try keep(kept, digest) }
         return kept
     }
 
-    private func insert(_ script: Script) throws(CommandError) -> Script {
-        try lock.withLock { () throws(CommandError) -> Script in
-            if let known = scripts[script.digest] { return known }
+    private func insert(_ script: Script, _ digest: ScriptDigest) -> Script {
+        lock.withLock { () -> Script in
+            if let known = scripts[digest] { return known }
             while evaluatedCount >= evaluatedMax || evaluatedCount > 0 && script.byteCount > room {
                 let oldest = scripts.values.filter { !$0.isLoaded.load(ordering: .relaxed) }
                     .min { $0.lastUse.load(ordering: .relaxed) < $1.lastUse.load(ordering: .relaxed) }
                 guard let oldest else { break }
-                scripts[oldest.digest] = nil
+                if let digest = oldest.digest { scripts[digest] = nil }
                 evaluatedCount -= 1
                 byteCount -= oldest.byteCount
                 counts.evicted.wrappingAdd(1, ordering: .relaxed)
             }
             // Without room it runs all the same, and is not kept.
             guard script.byteCount <= room else { return script }
-            scripts[script.digest] = script
+            scripts[digest] = script
             script.lastUse.store(uses.wrappingAdd(1, ordering: .relaxed).newValue, ordering: .relaxed)
             evaluatedCount += 1
             byteCount += script.byteCount
@@ -87,12 +87,12 @@ final class ScriptCache: @unchecked Sendable {
     }
 
     /// Has a script stay until SCRIPT FLUSH.
-    private func keep(_ script: Script) throws(CommandError) {
+    private func keep(_ script: Script, _ digest: ScriptDigest) throws(CommandError) {
         try lock.withLock { () throws(CommandError) in
             guard !script.isLoaded.load(ordering: .relaxed) else { return }
-            if scripts[script.digest] == nil {
+            if scripts[digest] == nil {
                 guard script.byteCount <= room else { throw full }
-                scripts[script.digest] = script
+                scripts[digest] = script
                 byteCount += script.byteCount
             } else {
                 evaluatedCount -= 1
@@ -154,17 +154,33 @@ final class ScriptCache: @unchecked Sendable {
 
     // MARK: Scripts that take long
 
-    func begin(_ script: ScriptKillSwitch) { lock.withLock { running[ObjectIdentifier(script)] = script } }
+    func begin(_ script: ScriptKillSwitch, _ description: RunningScript) {
+        lock.withLock { running[ObjectIdentifier(script)] = (script, description) }
+    }
 
     func end(_ script: ScriptKillSwitch) { lock.withLock { running[ObjectIdentifier(script)] = nil } }
 
-    /// Ends all scripts that take long.
+    enum Kind {
+        case scripts, functions
+    }
+
+    /// Ends what takes long.
+    /// - Parameter kind: only scripts, or only functions; nil for both.
     /// - Returns: how many there were.
-    func kill() -> Int {
+    func kill(_ kind: Kind? = nil) -> Int {
         lock.withLock {
-            for script in running.values { script.isKilled.store(true, ordering: .relaxed) }
-            return running.count
+            var count = 0
+            for (killSwitch, script) in running.values where kind == nil || (kind == .functions) == script.isFunction {
+                killSwitch.isKilled.store(true, ordering: .relaxed)
+                count += 1
+            }
+            return count
         }
+    }
+
+    /// The function that has been running for the longest time; nil if none takes long.
+    var runningFunction: RunningScript? {
+        lock.withLock { running.values.map(\.1).filter(\.isFunction).min { $0.begin < $1.begin } }
     }
 
     /// How many scripts run that take long.

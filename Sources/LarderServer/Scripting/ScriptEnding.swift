@@ -19,3 +19,14 @@ enum ScriptSlice {
 final class ScriptKillSwitch: Sendable {
     let isKilled = Atomic<Bool>(false)
 }
+
+/// A script that takes long, for those who ask. A value.
+struct RunningScript: Sendable {
+    /// Its name: the digest, or the function's.
+    let name: String
+    let isFunction: Bool
+    /// The call, shortened.
+    let words: [[UInt8]]
+    /// When it began, in nanoseconds of the monotonic clock.
+    let begin: Int64
+}

@@ -12,6 +12,7 @@ struct FastPathCounts {
     var fetch = 0
     var eval = 0
     var evalsha = 0
+    var fcall = 0
     /// How many more commands may share the time that was read last: a command counts as one, and each KiB that it
     /// copies as one more.
     var workLeft = 0
@@ -60,7 +61,8 @@ final class CommandAccounting {
     private static let numbers = (
         get: CommandMetadata.get.number, set: CommandMetadata.set.number, ping: CommandMetadata.ping.number,
         mget: CommandMetadata.mget.number, exists: CommandMetadata.exists.number, fetch: CommandMetadata.fetch.number,
-        eval: CommandMetadata.eval.number, evalsha: CommandMetadata.evalsha.number
+        eval: CommandMetadata.eval.number, evalsha: CommandMetadata.evalsha.number,
+        fcall: CommandMetadata.fcall.number
     )
 
     /// Every n-th run of the session is timed; the fast path of the others is assumed to take as long.
@@ -81,6 +83,7 @@ final class CommandAccounting {
         let done = fastPath.pointee
         let doneCount =
             done.get + done.set + done.ping + done.mget + done.exists + done.fetch + done.eval + done.evalsha
+            + done.fcall
         if doneCount > 0 {
             // If other commands ran too, the time includes theirs.
             if sample != 0, doneCount == count {
@@ -94,6 +97,7 @@ final class CommandAccounting {
             note(Self.numbers.fetch, done.fetch)
             note(Self.numbers.eval, done.eval)
             note(Self.numbers.evalsha, done.evalsha)
+            note(Self.numbers.fcall, done.fcall)
             fastPath.pointee.get = 0
             fastPath.pointee.set = 0
             fastPath.pointee.ping = 0
@@ -102,6 +106,7 @@ final class CommandAccounting {
             fastPath.pointee.fetch = 0
             fastPath.pointee.eval = 0
             fastPath.pointee.evalsha = 0
+            fastPath.pointee.fcall = 0
         }
         if let now { record.lastActivity.store(now, ordering: .relaxed) }
         record.outputBytes.store(outputBytes, ordering: .relaxed)

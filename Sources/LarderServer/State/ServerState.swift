@@ -41,6 +41,7 @@ package final class ServerState: Sendable {
     let pubsub: PubSub
     let directory = ConnectionDirectory()
     let scripts: ScriptCache
+    let functions: FunctionLibraries
     /// Takes what scripts write to the log.
     let log: @Sendable (Log.Level, String) -> Void
     let tracking: Tracking
@@ -73,6 +74,9 @@ package final class ServerState: Sendable {
         scripts = ScriptCache(
             evaluatedMax: Limits.evaluatedScriptsMax, bytesMax: limits.scriptsBytesMax,
             memoryMax: limits.scriptMemoryMax)
+        functions = FunctionLibraries(
+            directory: engine.directory, bytesMax: limits.scriptsBytesMax, scripts: scripts, now: engine.now(),
+            log: log)
         settings = Settings(limits: limits)
         saves = Saves(now: engine.now())
         runID = String((0..<40).map { _ in "0123456789abcdef".randomElement() ?? "0" })

@@ -42,6 +42,19 @@ final class Execution {
         self.script = ScriptProgress()
     }
 
+    /// The script for those who ask for it.
+    var running: RunningScript? {
+        guard let scriptCall, let script, let command = commands.first else { return nil }
+        return RunningScript(
+            name: scriptCall.script.title, isFunction: scriptCall.script.code.isLibrary,
+            words: (0..<min(command.count, Self.shownWordsMax)).map { Array(command[$0].prefix(Self.shownBytesMax)) },
+            begin: script.begin)
+    }
+
+    /// How much of a call is shown.
+    private static let shownWordsMax = 32
+    private static let shownBytesMax = 128
+
     /// Called without any shard's lock held.
     func endWatches() {
         for watch in watches { watch.end() }

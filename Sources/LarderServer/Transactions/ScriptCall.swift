@@ -8,3 +8,8 @@ struct ScriptCall {
     /// Where the keys begin.
     static let firstKey = 3
 }
+
+/// What the second word of EVAL and its like is.
+enum ScriptSource {
+    case text, digest, function
+}

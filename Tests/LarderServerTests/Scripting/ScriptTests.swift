@@ -296,6 +296,22 @@ import Testing
         #expect(call(["EVAL", "return 1", "0"]) == Wire.int(1))
     }
 
+    /// What one script leaves to the collector is not taken from the next, and no idle interpreter keeps it.
+    @Test func anInterpreterThatHasGrownIsGivenUp() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        for _ in 0..<20 {
+            let many = "local t = {} for i = 1, 30 do t[i] = string.rep(tostring(i), 5e5) end return #t"
+            #expect(call(["EVAL", many, "0"]) == Wire.int(30))
+            #expect(server.state.scripts.idleBytes <= server.state.limits.scriptMemoryMax / 4)
+        }
+        for number in 0..<50 {
+            let long = "local t = {" + String(repeating: "\(number),", count: 20_000) + "} return #t"
+            #expect(call(["EVAL", long, "0"]) == Wire.int(20_000))
+            #expect(server.state.scripts.idleBytes <= server.state.limits.scriptMemoryMax / 4)
+        }
+    }
+
     @Test func repliesAreBounded() throws {
         var limits = Limits()
         limits.replyBytesMax = 100_000

@@ -75,6 +75,7 @@ enum ConformanceScript {
         dumps,
         transactions,
         scripting,
+        functions,
         server,
         administration,
     ]

@@ -4,33 +4,43 @@ import RESP
 
 extension CommandTable {
     static let scriptingCommands: Handlers = [
-        .eval: { call throws(CommandError) in try ScriptingCommands.run(&call, isDigest: false, isReadOnly: false) },
-        .evalRO: { call throws(CommandError) in try ScriptingCommands.run(&call, isDigest: false, isReadOnly: true) },
-        .evalsha: { call throws(CommandError) in try ScriptingCommands.run(&call, isDigest: true, isReadOnly: false) },
-        .evalshaRO: { call throws(CommandError) in try ScriptingCommands.run(&call, isDigest: true, isReadOnly: true) },
+        .eval: { call throws(CommandError) in try ScriptingCommands.run(&call, .text, isReadOnly: false) },
+        .evalRO: { call throws(CommandError) in try ScriptingCommands.run(&call, .text, isReadOnly: true) },
+        .evalsha: { call throws(CommandError) in try ScriptingCommands.run(&call, .digest, isReadOnly: false) },
+        .evalshaRO: { call throws(CommandError) in try ScriptingCommands.run(&call, .digest, isReadOnly: true) },
+        .fcall: { call throws(CommandError) in try ScriptingCommands.run(&call, .function, isReadOnly: false) },
+        .fcallRO: { call throws(CommandError) in try ScriptingCommands.run(&call, .function, isReadOnly: true) },
         .scriptLoad: ScriptingCommands.load,
         .scriptExists: ScriptingCommands.exists,
         .scriptFlush: ScriptingCommands.flush,
         .scriptKill: ScriptingCommands.kill,
         .scriptDebug: ScriptingCommands.debug,
+        .functionLoad: FunctionCommands.load,
+        .functionDelete: FunctionCommands.delete,
+        .functionFlush: FunctionCommands.flush,
+        .functionKill: FunctionCommands.kill,
+        .functionList: FunctionCommands.list,
+        .functionStats: FunctionCommands.stats,
+        .functionDump: FunctionCommands.dump,
+        .functionRestore: FunctionCommands.restore,
     ]
 }
 
 enum ScriptingCommands {
     /// Begins a transaction that consists of the script; in one, runs it.
-    static func run(_ call: inout Call, isDigest: Bool, isReadOnly: Bool) throws(CommandError) -> Outcome {
+    static func run(_ call: inout Call, _ source: ScriptSource, isReadOnly: Bool) throws(CommandError) -> Outcome {
         if call.isInTransaction, let own = call.session.transactions.execution?.scriptCall {
             try call.run(own)
             return .done
         }
-        let script = try ScriptCall(call, isDigest: isDigest, isReadOnly: isReadOnly)
+        let script = try ScriptCall(call, source, isReadOnly: isReadOnly)
         if call.isInTransaction { try call.run(script) } else { try call.session.beginScript(script, call) }
         return .done
     }
 
     @Sendable static func load(_ call: inout Call) throws(CommandError) -> Outcome {
         let script = try call.server.scripts.script(call.bytes(2), isLoaded: true)
-        call.session.replies.bulk(script.digest.hexadecimal)
+        call.session.replies.bulk(script.title)
         return .done
     }
 
@@ -53,7 +63,7 @@ enum ScriptingCommands {
     }
 
     @Sendable static func kill(_ call: inout Call) throws(CommandError) -> Outcome {
-        guard call.server.scripts.kill() > 0 else {
+        guard call.server.scripts.kill(.scripts) > 0 else {
             throw CommandError("NOTBUSY No scripts in execution right now.")
         }
         call.session.replies.simple("OK")

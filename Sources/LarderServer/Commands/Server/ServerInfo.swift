@@ -105,6 +105,7 @@ struct ServerInfo {
     private var memoryFields: Fields {
         let memory = server.engine.memory
         let scripts = server.scripts.kept
+        let functions = try? server.functions.current()
         let resident = residentBytes
         let peak = server.rates.notePeak(resident)
         let pages = Int(sysconf(Int32(_SC_PHYS_PAGES))) * Int(sysconf(Int32(_SC_PAGESIZE)))
@@ -117,8 +118,12 @@ struct ServerInfo {
             ("used_memory_dataset_perc", Self.percent(memory.usedBytes, of: resident)),
             ("total_system_memory", "\(pages)"), ("total_system_memory_human", Self.human(pages)),
             ("used_memory_lua", "\(server.scripts.idleBytes)"), ("used_memory_vm_eval", "\(server.scripts.idleBytes)"),
-            ("used_memory_scripts", "\(scripts.bytes)"), ("used_memory_scripts_eval", "\(scripts.bytes)"),
+            ("used_memory_scripts", "\(scripts.bytes + (functions?.byteCount ?? 0))"),
+            ("used_memory_scripts_eval", "\(scripts.bytes)"),
             ("number_of_cached_scripts", "\(scripts.count)"),
+            ("number_of_functions", "\(functions?.functionCount ?? 0)"),
+            ("number_of_libraries", "\(functions?.libraries.count ?? 0)"),
+            ("used_memory_functions", "\(functions?.byteCount ?? 0)"),
             ("maxmemory", "\(memory.limitBytes)"), ("maxmemory_human", Self.human(memory.limitBytes)),
             ("maxmemory_policy", "noeviction"), ("mem_fragmentation_ratio", "1.00"), ("mem_fragmentation_bytes", "0"),
             ("mem_not_counted_for_evict", "0"), ("mem_replication_backlog", "0"), ("mem_clients_slaves", "0"),

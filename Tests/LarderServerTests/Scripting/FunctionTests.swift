@@ -1,0 +1,201 @@
+import LarderEngine
+import Platform
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+/// Libraries of functions: how long they stay, how they run, and what is wrong with their file.
+@Suite struct FunctionTests {
+    private static func library(_ body: String, name: String = "lib", function: String = "f") -> String {
+        "#!lua name=\(name)\nredis.register_function('\(function)', function(keys, args) \(body) end)"
+    }
+
+    private static func load(_ call: TestClient, _ text: String) -> String {
+        call(["FUNCTION", "LOAD", "REPLACE", text])
+    }
+
+    // MARK: How they run
+
+    /// A compare-and-delete as FCALL, on the fast path and beside it.
+    @Test(arguments: [true, false]) func aFunctionRunsLikeAScript(isFast: Bool) throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        call.session.allowsFastPath = isFast
+        let unlock = "if redis.call('get',keys[1]) == args[1] then return redis.call('del',keys[1]) else return 0 end"
+        #expect(Self.load(call, Self.library(unlock)) == Wire.bulk("lib"))
+        _ = call("SET a 1")
+        #expect(call("FCALL f 1 a 2") == Wire.int(0))
+        #expect(call("FCALL f 1 a 1") == Wire.int(1))
+        #expect(call("FCALL F 1 a 1") == Wire.int(0))
+        #expect(call("EXISTS a") == Wire.int(0))
+        #expect(call("INFO commandstats").contains("cmdstat_fcall:calls=3,"))
+        #expect(server.state.functions.find("f")?.isUnusual.load(ordering: .relaxed) == false)
+    }
+
+    /// What a function keeps in local variables of its library is not there for the next call, on whatever interpreter
+    /// it runs; nor is it seen by scripts.
+    @Test func aFunctionLeavesNothingBehind() throws {
+        let call = try SocketlessServer().connect()
+        _ = Self.load(
+            call,
+            "#!lua name=lib\nlocal n = 0 local t = {} redis.register_function('f', function() n = n + 1 "
+                + "table.insert(t, n) return {n, #t} end)")
+        for _ in 0..<3 { #expect(call("FCALL f 0") == Wire.array(Wire.int(1), Wire.int(1))) }
+        #expect(
+            call(["EVAL", "return {type(KEYS), type(redis.call), tostring(redis.register_function)}", "1", "x"])
+                == Wire.array(Wire.bulk("table"), Wire.bulk("function"), Wire.bulk("nil")))
+        _ = Self.load(call, Self.library("return KEYS[1]"))
+        #expect(call("FCALL f 1 x").contains("nonexistent global variable 'KEYS'"))
+    }
+
+    /// A function that takes long goes on without locks; FUNCTION KILL ends it, SCRIPT KILL does not.
+    @Test func functionsThatTakeLongAreShownAndEnded() throws {
+        var limits = Limits()
+        limits.scriptMilliseconds = 600_000
+        let server = try InProcessServer(limits: limits)
+        defer { server.stop() }
+        let (busy, other) = (try server.connect(), try server.connect())
+        let text = Self.library("redis.call('set','a','never') while true do end")
+        #expect(String(decoding: try other.call(["FUNCTION", "LOAD", text]), as: UTF8.self) == Wire.bulk("lib"))
+        try busy.send(encodeRequest(["FCALL", "f", "1", "a", "word"]))
+        while !(try other.call("INFO larder").contains("scripts_running:1\r\n")) {}
+        let stats = try other.call("FUNCTION STATS")
+        for part in ["running_script", "word", "duration_ms", "libraries_count"] { #expect(stats.contains(part)) }
+        #expect(try other.call("SCRIPT KILL") == Wire.error("NOTBUSY No scripts in execution right now."))
+        #expect(try other.call("FUNCTION KILL") == Wire.ok)
+        #expect(String(decoding: try busy.receive(), as: UTF8.self).hasPrefix("-ERR Script killed by user"))
+        #expect(try other.call("EXISTS a") == Wire.int(0))
+        #expect(try other.call("FUNCTION STATS").contains("running_script\r\n$-1"))
+    }
+
+    @Test func aLibraryThatDoesNotEndIsNotLoaded() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        #expect(
+            Self.load(call, "#!lua name=lib\nwhile true do end")
+                == Wire.error("ERR Error registering functions: ERR FUNCTION LOAD timeout"))
+        let memory = Self.load(call, "#!lua name=lib\nlocal s = 'x' while true do s = s .. s end")
+        #expect(memory.contains("--max-script-memory"), "\(memory)")
+        #expect(Self.load(call, "#!lua name=lib\n\u{1B}Lua").contains("Error compiling function"))
+        #expect(call("FUNCTION LIST") == Wire.array())
+        #expect(try FileSystem.read(server.path) == nil, "nothing was written")
+        #expect(call(["EVAL", "return 1", "0"]) == Wire.int(1))
+    }
+
+    @Test func librariesAreBounded() throws {
+        var limits = Limits()
+        limits.scriptsBytesMax = 1000
+        let call = try SocketlessServer(limits: limits).connect()
+        #expect(Self.load(call, Self.library("return 1")) == Wire.bulk("lib"))
+        let long = Self.library("return '" + String(repeating: "x", count: 1000) + "'")
+        #expect(Self.load(call, long).hasPrefix("-ERR libraries of functions take 1000 bytes at most (--max-scripts)"))
+        #expect(call("FCALL f 0") == Wire.int(1), "the former one stays")
+    }
+
+    // MARK: The file
+
+    @Test func librariesStay() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        _ = Self.load(call, Self.library("return 1"))
+        _ = Self.load(call, Self.library("return 2", name: "other", function: "g"))
+        let list = call("FUNCTION LIST WITHCODE")
+        _ = call("FLUSHALL")
+        server.engine.shutdown()
+        let later = try SocketlessServer(reopening: server)
+        let again = later.connect()
+        #expect(again("FUNCTION LIST WITHCODE") == list)
+        #expect(again("FCALL g 0") == Wire.int(2))
+        #expect(again("FUNCTION DELETE lib") == Wire.ok)
+        later.engine.shutdown()
+        let last = try SocketlessServer(reopening: later).connect()
+        #expect(last("FCALL f 0") == Wire.error("ERR Function not found"))
+        #expect(last("FCALL g 0") == Wire.int(2))
+    }
+
+    /// A file with any byte changed, and one that is cut, are set aside; nothing of them is used, and nothing is lost.
+    @Test func aDamagedFileIsSetAside() throws {
+        let server = try SocketlessServer()
+        _ = Self.load(server.connect(), Self.library("return 1"))
+        server.engine.shutdown()
+        let good = try #require(try FileSystem.read(server.path))
+        var damaged = (0..<good.count).map { index in
+            var bytes = good
+            bytes[index] ^= 1
+            return bytes
+        }
+        damaged += [[], Array(good.dropLast()), Array(good.prefix(5)), good + [0]]
+        for bytes in damaged {
+            try FileSystem.writeFile(server.path, bytes)
+            let again = try SocketlessServer(reopening: server)
+            let call = again.connect()
+            #expect(call("FUNCTION LIST") == Wire.array())
+            let aside = try FileSystem.list(server.larder).filter { $0.hasPrefix("FUNCTIONS.damaged-") }
+            #expect(try aside.map { try FileSystem.read(server.larder + "/" + $0) } == [bytes])
+            for name in aside { try FileSystem.removeFile(server.larder + "/" + name) }
+            again.engine.shutdown()
+        }
+    }
+
+    /// A file that cannot be read is not replaced by the next change.
+    @Test func aFileThatCannotBeReadStays() throws {
+        let server = try SocketlessServer()
+        server.engine.shutdown()
+        try FileSystem.makeDirectory(server.path)
+        let call = try SocketlessServer(reopening: server).connect()
+        for reply in [
+            call("FUNCTION LIST"), call("FCALL f 0"), call("FUNCTION FLUSH"), Self.load(call, Self.library("return 1")),
+        ] {
+            #expect(reply.hasPrefix("-ERR the libraries of functions could not be read"), "\(reply)")
+        }
+        #expect(call("SET a 1") == Wire.ok)
+    }
+
+    /// A library that cannot be loaded any more, as by a lower limit, is not lost.
+    @Test func aLibraryThatIsRefusedAtTheStartIsKept() throws {
+        let server = try SocketlessServer()
+        _ = Self.load(server.connect(), Self.library("return 1"))
+        server.engine.shutdown()
+        let bad = Array("#!lua name=bad\nx = 1".utf8)
+        let good = Array(Self.library("return 1").utf8)
+        try FileSystem.writeFile(server.path, DumpPayload.encode(libraries: [bad, good]))
+        let again = try SocketlessServer(reopening: server)
+        let call = again.connect()
+        #expect(call("FCALL f 0") == Wire.int(1))
+        #expect(Self.load(call, Self.library("return 2", name: "other", function: "g")) == Wire.bulk("other"))
+        #expect(call("FUNCTION LIST WITHCODE").contains("name=bad\nx = 1"))
+        #expect(call("FUNCTION DELETE bad") == Wire.ok)
+    }
+
+    /// A change that cannot be written is not made.
+    @Test func aChangeThatCannotBeWrittenIsNotMade() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        _ = Self.load(call, Self.library("return 1"))
+        // The name under which new content is written is taken by something that is no file.
+        try FileSystem.makeDirectory(server.path + ".new")
+        for reply in [
+            Self.load(call, Self.library("return 2")), call("FUNCTION DELETE lib"), call("FUNCTION FLUSH"),
+        ] {
+            #expect(reply.hasPrefix("-ERR the libraries of functions could not be written, nothing was changed"))
+        }
+        #expect(call("FCALL f 0") == Wire.int(1))
+    }
+
+    @Test func informationIsThere() throws {
+        let call = try SocketlessServer().connect()
+        _ = Self.load(call, Self.library("return 1"))
+        let info = call("INFO memory")
+        #expect(info.contains("number_of_functions:1\r\n") && info.contains("number_of_libraries:1\r\n"))
+    }
+}
+
+extension SocketlessServer {
+    fileprivate var larder: String { directory.path + "/larder" }
+    fileprivate var path: String { larder + "/" + FunctionLibraries.fileName }
+}
+
+extension FunctionLibraries {
+    fileprivate func find(_ name: String) -> Script? { Array(name.utf8).withUnsafeBytes { find($0) } }
+}
