@@ -89,6 +89,8 @@ let package = Package(
             name: "LarderEngine",
             dependencies: ["CCRC32C", "CPrefetch", "LevelDB", "LevelDBSalvage", "LarderVocabulary", "Platform"],
             swiftSettings: settings),
+        // Without LevelDB: larderctl checks and restores backups.
+        .target(name: "Backup", dependencies: ["CCRC32C", "Platform"], swiftSettings: settings),
         .target(name: "JSONCoding", swiftSettings: settings),
         .target(
             name: "ModelCoding", dependencies: ["JSONCoding", "LarderVocabulary", "Platform"], swiftSettings: settings),
@@ -102,7 +104,8 @@ let package = Package(
         .target(
             name: "LarderServer",
             dependencies: [
-                "CLuaBridge", "CMessageDigest", "CommandCatalog", "LarderEngine", "RESP", "Platform", "CUV", "CXXHash",
+                "Backup", "CLuaBridge", "CMessageDigest", "CommandCatalog", "LarderEngine", "RESP", "Platform", "CUV",
+                "CXXHash",
             ],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
@@ -121,7 +124,7 @@ let package = Package(
             name: "ProtocolReference", dependencies: ["CommandCatalog", "LarderEngine", "LarderServer"],
             swiftSettings: settings),
         .executableTarget(
-            name: "larderctl", dependencies: ["CommandCatalog", "LarderClient", "Platform", "RESP"],
+            name: "larderctl", dependencies: ["Backup", "CommandCatalog", "LarderClient", "Platform", "RESP"],
             swiftSettings: settings),
         .executableTarget(
             name: "larderbench",
@@ -168,6 +171,8 @@ let package = Package(
                 "TestSupport", "Platform",
             ],
             swiftSettings: settings),
+        .testTarget(
+            name: "BackupTests", dependencies: ["Backup", "Platform", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "LarderctlTests", dependencies: ["larderctl", "larderd", "TestSupport"], swiftSettings: settings),
         .testTarget(

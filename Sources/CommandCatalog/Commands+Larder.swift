@@ -2,7 +2,9 @@ import LarderVocabulary
 
 /// Commands that Redis does not have.
 extension CommandMetadata {
-    static let larder: [CommandMetadata] = [.meta, .policy, .fetch, .release, .databases, .purge, .tags, .snapshot]
+    static let larder: [CommandMetadata] = [
+        .meta, .policy, .fetch, .release, .databases, .purge, .tags, .snapshot, .backup,
+    ]
 
     package static let meta = CommandMetadata(
         "meta", arity: 2, [.readonly, .fast], keys: .one, group: .larder, since: "0.1.0", syntax: "key",
@@ -59,4 +61,12 @@ extension CommandMetadata {
         complexity: "O(M) with M the entries that LevelDB does not have yet", syntax: "OPEN | CLOSE",
         summary: "From OPEN to CLOSE, this connection reads the current database as it was at OPEN.", reply: "OK",
         effect: .changesState)
+
+    package static let backup = CommandMetadata(
+        "backup", arity: 2, [.admin, .noMulti, .noScript], group: .larder, since: "0.1.0",
+        complexity: "O(N) with N the files, and the bytes of those that the former backup does not have",
+        syntax: "directory",
+        summary: "Makes a backup of the whole larder, as it is at one instant, in a directory of backups, which is "
+            + "made if it is missing. Others go on.",
+        reply: "map of path, files, bytes, new-bytes (which the former backup does not have), milliseconds")
 }

@@ -439,7 +439,8 @@ package enum ProtocolExamples {
 
     /// Commands whose replies vary or are not text, or that end something.
     package static let without: Set<String> = [
-        "databases", "debug", "dump", "fetch", "hello", "info", "lastsave", "latency", "memory", "meta", "monitor",
+        "backup", "databases", "debug", "dump", "fetch", "hello", "info", "lastsave", "latency", "memory", "meta",
+        "monitor",
         "release", "restore",
         "shutdown", "time",
     ]

@@ -17,6 +17,7 @@ package final class Engine: @unchecked Sendable {
     private let journal: CommitJournal
     private let checkpointer: Checkpointer
     private let maintenance: Maintenance
+    private let images: LarderImages
     /// Tells observers of entries what happens to them.
     package let observation: Observation
     private let stateLock = Lock()
@@ -65,6 +66,8 @@ package final class Engine: @unchecked Sendable {
         let recovery = JournalRecovery(journal: journal, table: table, context: context)
         pipeline = CommitPipeline(context: context.larder, journal: journal, owner: recovery)
         checkpointer = Checkpointer(context: context, table: table, journal: journal, pipeline: pipeline)
+        images = LarderImages(
+            context: context, table: table, journal: journal, checkpointer: checkpointer, pipeline: pipeline)
         observation = Observation(context)
         maintenance = Maintenance(
             context: context, table: table, damage: damage, journal: journal, checkpointer: checkpointer,
@@ -104,7 +107,9 @@ package final class Engine: @unchecked Sendable {
         DamagedFiles.clear(context)
         for name in names {
             let path = directory + "/" + name
-            if name.hasPrefix(".creating-") || name.hasPrefix(".deleted-") {
+            if name.hasPrefix(Self.imagePrefix) {
+                try? FileSystem.removeTree(path)
+            } else if name.hasPrefix(".creating-") || name.hasPrefix(".deleted-") {
                 if let epoch = name.split(separator: "-").last.flatMap({ UInt64($0) }) { context.noteEpoch(epoch) }
                 try? FileSystem.removeTree(path)
             } else if DatabaseName.isValid(name) {
@@ -253,6 +258,29 @@ package final class Engine: @unchecked Sendable {
         try pipeline.settle()
         try checkpointer.checkpoint()
     }
+
+    /// Makes a copy of all files of the larder, as they are at one instant, and hands it to `body`; then removes it. Opened
+    /// as a larder, the copy has every commit unit up to that instant. Others go on, but for changes of whole databases
+    /// and checkpoints, which wait for some milliseconds.
+    ///
+    /// Tables in the copy are hard links to those of the larder, which never change; the other files are small, or become
+    /// so by a checkpoint before.
+    /// - Parameters:
+    ///   - names: files in the larder's directory that belong to its user, copied as they are.
+    ///   - body: gets the directory of the copy, on the larder's file system.
+    package func withImage<Result>(
+        adding names: [String], _ body: (String) throws -> Result
+    ) throws -> Result {
+        try ForkGuard.check("backup")
+        guard isUsable else { throw LarderError(.closed, "the larder was closed", operation: "backup") }
+        let place = directory + "/" + Self.imagePrefix + "\(context.nextEpoch(after: 0))"
+        defer { try? FileSystem.removeTree(place) }
+        try images.make(at: place, adding: names)
+        return try body(place)
+    }
+
+    /// The names of images begin with this; one that a crash left is removed at the next start.
+    private static let imagePrefix = ".image-"
 
     /// Starts a round of the background thread now.
     package func wakeMaintenance() { maintenance.wake() }

@@ -21,6 +21,7 @@ package final class ServerState: Sendable {
     let monitors = Monitors()
     let settings: Settings
     let saves: Saves
+    let backups = Backups()
     let rates = Rates()
     /// 40 hexadecimal digits, different for each run.
     let runID: String

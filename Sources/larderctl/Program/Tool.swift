@@ -17,6 +17,8 @@ enum Tool {
             return fail(.usage, "\(error.message)\n(see: \(help))")
         } catch let error as InputOutputError {
             return fail(.inputOutput, error.message)
+        } catch let error as DamagedBackup {
+            return fail(.damaged, error.message)
         } catch let error as LarderClientError {
             return fail(exitCode(for: error), text(of: error))
         } catch {

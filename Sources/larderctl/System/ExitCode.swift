@@ -16,6 +16,8 @@ enum ExitCode: Int32 {
     case noValue = 6
     /// The lock was lost while the command ran.
     case lockLost = 7
+    /// A backup is damaged.
+    case damaged = 8
 
     /// The meaning of each number, for the help.
     static let explanation = """
@@ -28,6 +30,7 @@ enum ExitCode: Int32 {
         6  fetch: there is no value now; the command failed, or somebody else still runs it
            lock: somebody else held the lock for as long as --wait
         7  lock: the lock was lost while the command ran
+        8  verify, restore: the backup is damaged
         """
 }
 
@@ -45,5 +48,10 @@ struct UsageError: Error {
 
 /// Reading the value or writing the result failed.
 struct InputOutputError: Error {
+    let message: String
+}
+
+/// A backup is not as it was written.
+struct DamagedBackup: Error {
     let message: String
 }

@@ -71,7 +71,8 @@ import Testing
         let own = Set(found.keys).subtracting(expected.keys).subtracting(Self.newer)
         #expect(
             own == [
-                "databases", "delex", "digest", "fetch", "meta", "msetex", "policy", "purge", "release", "snapshot",
+                "backup", "databases", "delex", "digest", "fetch", "meta", "msetex", "policy", "purge", "release",
+                "snapshot",
                 "tags",
             ],
             "what only larderd has")

@@ -20,7 +20,8 @@ import Testing
         Plan(
             module: "LarderEngine",
             rooms: [
-                "Larder", "Maintenance", "Observation", "Salvage", "Checkpoint", "Recovery", "Operations", "Views",
+                "Larder", "Images", "Maintenance", "Observation", "Salvage", "Checkpoint", "Recovery", "Operations",
+                "Views",
                 "Database",
                 "Commit",
                 "Journal", "Memory", "Leases", "Store", "Context", "Entry", "System",

@@ -10,6 +10,7 @@ extension CommandTable {
         .purge: LarderCommands.purge,
         .tags: LarderCommands.tags,
         .snapshot: LarderCommands.snapshot,
+        .backup: BackupCommands.backup,
     ]
 }
 

@@ -307,6 +307,6 @@ struct ServerInfo {
             ("index_records_swept", "\(statistics.indexSwept.read())"), ("leases", "\(leases.leases.read())"),
             ("lease_waiters", "\(leases.waiters.read())"), ("leases_granted", "\(leases.granted.read())"),
             ("leases_lost", "\(leases.lost.read())"), ("fetch_failures", "\(leases.failures.read())"),
-        ] + scriptFields
+        ] + scriptFields + server.backups.fields
     }
 }

@@ -1,0 +1,159 @@
+import Backup
+import LarderClient
+import Platform
+import RESP
+
+extension Verb {
+    static let backup = Verb(
+        name: "backup", synopsis: "DIRECTORY",
+        summary: "make a backup of the whole larder, while it is in use",
+        details: """
+            The daemon makes a backup in DIRECTORY, which it makes if it is missing: all databases and functions as they are at
+            one instant. Each backup is a directory of its own, named by its time, such as 20261123T061500Z. What the former
+            backup has is linked from there; other tables are linked from the larder if they are on the same file system, and
+            copied else. Prints the backup's path; with --json: {"path":…,"files":…,"bytes":…,"newBytes":…,"milliseconds":…}.
+            A backup that is interrupted leaves nothing that counts; the daemon finishes it even if larderctl is ended.
+            """,
+        argumentCount: 1...1
+    ) { arguments, context in
+        let directory = FileSystem.absolute(try path(arguments.words[0], "backup"))
+        let result = try whileShowing(context) {
+            try $0.command("BACKUP", directory)
+        }
+        if let text = result.errorMessage { throw LarderClientError.server(text, operation: "backup") }
+        guard case .map(let pairs) = result else {
+            throw InputOutputError(message: "the daemon's answer makes no sense")
+        }
+        var numbers: [String: Int64] = [:]
+        var path = ""
+        for pair in pairs {
+            guard case .bulk(let name) = pair.key else { continue }
+            switch pair.value {
+            case .integer(let number): numbers[String(decoding: name, as: UTF8.self)] = number
+            case .bulk(let text): path = String(decoding: text, as: UTF8.self)
+            default: break
+            }
+        }
+        func number(_ name: String) -> Int64 { numbers[name] ?? 0 }
+        if context.options.json {
+            context.output.json(
+                .object([
+                    ("path", .text(path)), ("files", .integer(number("files"))), ("bytes", .integer(number("bytes"))),
+                    ("newBytes", .integer(number("new-bytes"))), ("milliseconds", .integer(number("milliseconds"))),
+                ]))
+        } else {
+            context.output.line(
+                "\(path): \(number("files")) files, \(ByteText.short(Int(number("bytes")))), of which "
+                    + "\(ByteText.short(Int(number("new-bytes")))) are new, in \(number("milliseconds")) ms")
+        }
+        return .done
+    }
+
+    static let verify = Verb(
+        name: "verify", synopsis: "BACKUP",
+        summary: "read a backup, and tell what is wrong with it",
+        details: """
+            BACKUP is a backup, or a directory of backups: then the newest. No daemon is needed. Every file is read and compared
+            with the length and the digest that were written with it. Prints one line for each problem, and exits with 8 if there
+            is one. With --json: {"path":…,"files":…,"bytes":…,"problems":[…]}.
+            """,
+        argumentCount: 1...1
+    ) { arguments, context in
+        let progress = ProgressLine()
+        defer { progress.end() }
+        let (reader, problems) = try reporting {
+            let reader = try BackupReader(try path(arguments.words[0], "verify"))
+            return (reader, try reader.verify { progress.show(done: $0.doneBytes, total: $0.totalBytes) })
+        }
+        progress.end()
+        if context.options.json {
+            context.output.json(
+                .object([
+                    ("path", .text(reader.directory)), ("files", .integer(Int64(reader.fileCount))),
+                    ("bytes", .integer(Int64(reader.byteCount))), ("problems", .array(problems.map { .text($0) })),
+                ]))
+        } else if problems.isEmpty {
+            context.output.line(
+                "\(reader.directory) is good: \(reader.fileCount) files, \(ByteText.short(reader.byteCount))")
+        } else {
+            for problem in problems { context.output.line(problem) }
+        }
+        return problems.isEmpty ? .done : .damaged
+    }
+
+    static let restore = Verb(
+        name: "restore", synopsis: "BACKUP DIRECTORY",
+        summary: "make a larder of a backup",
+        details: """
+            BACKUP is a backup, or a directory of backups: then the newest. DIRECTORY, the new larder, must not exist, or be
+            empty; start a daemon on it with larderd --dir DIRECTORY. All files are copied and checked, and the directory gets
+            its name when that is done. Exits with 8 if the backup is damaged. With --json: {"path":…,"files":…,"bytes":…}.
+            """,
+        argumentCount: 2...2
+    ) { arguments, context in
+        let place = FileSystem.absolute(try path(arguments.words[1], "restore"))
+        let progress = ProgressLine()
+        defer { progress.end() }
+        let reader = try reporting {
+            let reader = try BackupReader(try path(arguments.words[0], "restore"))
+            try reader.restore(to: place) { progress.show(done: $0.doneBytes, total: $0.totalBytes) }
+            return reader
+        }
+        progress.end()
+        if context.options.json {
+            context.output.json(
+                .object([
+                    ("path", .text(place)), ("files", .integer(Int64(reader.fileCount))),
+                    ("bytes", .integer(Int64(reader.byteCount))),
+                ]))
+        } else {
+            context.output.line(
+                "\(place): \(reader.fileCount) files, \(ByteText.short(reader.byteCount)), from \(reader.directory)")
+        }
+        return .done
+    }
+
+    /// A path without slashes behind it.
+    private static func path(_ word: [UInt8], _ verb: String) throws -> String {
+        guard let text = String(validating: word, as: UTF8.self), !text.isEmpty else {
+            throw UsageError("a path must be UTF-8 text, and not empty", verb: verb)
+        }
+        var path = text
+        while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+        return path
+    }
+
+    private static func reporting<Result>(_ body: () throws -> Result) throws -> Result {
+        do {
+            return try body()
+        } catch let error as BackupError {
+            switch error {
+            case .damaged: throw DamagedBackup(message: error.description)
+            case .place, .noBackup: throw UsageError(error.description)
+            case .io, .newerFormat: throw InputOutputError(message: error.description)
+            }
+        }
+    }
+
+    /// Runs a long command, and shows meanwhile how far it has come, as INFO says.
+    private static func whileShowing(
+        _ context: Context, _ body: @escaping @Sendable (BlockingLarderClient) throws -> RESPValue
+    ) throws -> RESPValue {
+        let client = try context.connect(waitingMilliseconds: Int64(ClientOptions.timeoutMillisecondsMax))
+        guard isatty(STDERR_FILENO) == 1 else { return try body(client) }
+        let observer = try context.connect()
+        let progress = ProgressLine()
+        defer { progress.end() }
+        let task = WorkInBackground { try body(client) }
+        while !task.waitForEnd(milliseconds: 200) {
+            guard let info = try? observer.serverInfo(section: "larder") else { continue }
+            progress.show(done: field("backup_done_bytes", info), total: field("backup_total_bytes", info))
+        }
+        return try task.result.get()
+    }
+
+    private static func field(_ name: String, _ info: String) -> Int {
+        let line = info.split { $0 == "\r\n" }.first { $0.hasPrefix(name + ":") }
+        return line.flatMap { Int($0.dropFirst(name.count + 1)) } ?? 0
+    }
+}

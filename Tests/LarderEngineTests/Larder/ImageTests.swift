@@ -1,0 +1,159 @@
+import Platform
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// Images: copies of a larder in use, as it is at one instant.
+@Suite struct ImageTests {
+    /// Opens a copy of an image as a larder of its own.
+    private func withContents<Result>(
+        of larder: Engine, adding names: [String] = [], _ time: ManualTimeSource, _ body: (Engine) throws -> Result
+    ) throws -> Result {
+        let place = FileSystem.parent(larder.directory) + "/copy"
+        try larder.withImage(adding: names) { try Files.copy($0, to: place) }
+        defer { try? Files.remove(place) }
+        var options = larder.options
+        options.onDamage = .fail
+        options.backgroundMaintenance = false
+        let engine = try Engine.open(place, options: options, time: time)
+        defer { engine.shutdown() }
+        return try body(engine)
+    }
+
+    @Test func anImageHasEveryStateOfADatabase() throws {
+        let larder = try TestLarder()
+        try larder.database("unopened").put("a", "1")
+        try larder.database("gone").put("a", "1")
+        larder.close()
+        let engine = try larder.engine()
+        try larder.database("written").put("a", "in the journal")
+        try larder.database("purged").put("a", "1")
+        _ = try engine.database("purged").purge()
+        try larder.database("again").put("a", "1")
+        _ = try engine.database("again").purge()
+        try engine.database("again").put("b", "2")
+        _ = try engine.deleteDatabase("gone")
+        _ = try engine.database("absent")
+        try larder.database("policy", policy: .never).put("a", "1")
+        try Files.write(larder.path + "/USER", Array("its user's".utf8))
+        try withContents(of: engine, adding: ["USER", "NOTHING"], larder.time) { (copy: Engine) throws in
+            #expect(copy.databases.map(\.name) == ["again", "policy", "purged", "unopened", "written"])
+            #expect(try copy.openDatabase("unopened").contents() == ["a": "1"])
+            #expect(try copy.openDatabase("written").contents() == ["a": "in the journal"])
+            #expect(try copy.openDatabase("purged").contents() == [:])
+            #expect(try copy.openDatabase("again").contents() == ["b": "2"])
+            #expect(try copy.openDatabase("policy").rules.policy == .never)
+            #expect(try Files.read(copy.directory + "/USER") == Array("its user's".utf8))
+        }
+        #expect(try FileSystem.list(larder.path).allSatisfy { !$0.hasPrefix(".image-") })
+    }
+
+    /// What was purged by a tag does not come back.
+    @Test func anImageHasThePurgesOfTags() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try database.put("a", "1")
+        try database.purge(tags: [Array("t".utf8)], soft: false)
+        try withContents(of: try larder.engine(), larder.time) { (copy: Engine) throws in
+            #expect(FileSystem.exists(copy.directory + "/books/" + TagsFile.name))
+            #expect(try copy.openDatabase("books").contents() == ["a": "1"])
+        }
+    }
+
+    /// While units of two databases are committed, databases purged, deleted and made, tables merged and the journal
+    /// rewritten, each image has whole units only, all that were acknowledged before and none that came after.
+    @Test func anImageIsOneInstant() throws {
+        let larder = try TestLarder {
+            $0.backgroundMaintenance = true
+            $0.memoryBytes = 200_000
+            $0.checkpointBytes = 100_000
+            $0.journalSegmentBytes = 50_000
+        }
+        let engine = try larder.engine()
+        let (left, right) = (try larder.database("left"), try larder.database("right"))
+        let time = larder.time
+        let counts = Guarded([Int](repeating: 0, count: 2))
+        let issued = Guarded([Int](repeating: 0, count: 2))
+        let isOver = Guarded(false)
+        let problems = Recorder<String>()
+        onThreads(4) { thread in
+            do {
+                switch thread {
+                case 0, 1:
+                    var step = 0
+                    while !isOver.value {
+                        step += 1
+                        issued.with { $0[thread] = step }
+                        let value = "\(step) " + String(repeating: "x", count: step % 300)
+                        _ = try engine.change("pair\(thread)", in: left, and: right) { first, second in
+                            Array(value.utf8).withUnsafeBytes {
+                                first.put(0, payload: $0)
+                                second.put(0, payload: $0)
+                            }
+                        }
+                        try left.put("k\(thread).\(step % 500)", value)
+                        counts.with { $0[thread] = step }
+                    }
+                case 2:
+                    var step = 0
+                    while !isOver.value {
+                        step += 1
+                        let churned = try engine.openDatabase("churned\(step % 3)")
+                        try churned.put("a", "\(step)")
+                        if step % 2 == 0 { _ = try churned.purge() }
+                        if step % 5 == 0 { _ = try engine.deleteDatabase(churned.name) }
+                        if step % 7 == 0 { try left.setPolicy(step % 2 == 0 ? .lowest : .never) }
+                        if step % 11 == 0 { try engine.save() }
+                    }
+                default:
+                    defer { isOver.with { $0 = true } }
+                    for _ in 0..<12 {
+                        let before = counts.value
+                        try withContents(of: engine, time) { (copy: Engine) throws in
+                            let after = issued.value
+                            let contents = try (
+                                copy.openDatabase("left").contents(), copy.openDatabase("right").contents()
+                            )
+                            for thread in 0..<2 {
+                                let key = "pair\(thread)"
+                                let steps = [contents.0[key], contents.1[key]].map {
+                                    Int($0?.split(separator: " ").first ?? "0") ?? -1
+                                }
+                                if steps[0] != steps[1] || steps[0] < before[thread] || steps[0] > after[thread] {
+                                    problems.add("\(steps) of \(before[thread])...\(after[thread])")
+                                }
+                            }
+                            for database in copy.databases { _ = try database.contents() }
+                        }
+                    }
+                }
+            } catch {
+                isOver.with { $0 = true }
+                problems.add("\(error)")
+            }
+        }
+        #expect(problems.all == [])
+    }
+
+    @Test func aDamagedDatabaseIsNotCopied() throws {
+        let larder = try TestLarder { $0.onDamage = .fail }
+        try larder.database().put("a", "1")
+        larder.close()
+        try Files.write(larder.path + "/books/POINTER", Array("nonsense".utf8))
+        let engine = try larder.engine()
+        let error = #expect(throws: LarderError.self) { try engine.withImage(adding: []) { _ in } }
+        #expect(error?.code == .damaged && error?.database == "books")
+        #expect(error?.message.contains("salvage it or set it aside") == true)
+    }
+
+    /// What a process that was killed has left is removed at the next start.
+    @Test func anUnfinishedImageIsRemoved() throws {
+        let larder = try TestLarder()
+        try larder.database().put("a", "1")
+        larder.close()
+        try Files.copy(larder.path + "/books", to: larder.path + "/.image-1700000000000")
+        #expect(try larder.database().contents() == ["a": "1"])
+        #expect(try FileSystem.list(larder.path).allSatisfy { !$0.hasPrefix(".image-") })
+    }
+}
