@@ -30,7 +30,7 @@ export LARDER_STRICT = 1
 BUILD_PACKAGES = g++ libleveldb-dev libsnappy-dev libuv1-dev libxxhash-dev libjemalloc-dev \
   liblua5.1-0-dev lua-cjson-dev lua-bitop-dev libmd-dev
 TOUR_PACKAGES = netcat-openbsd redis-tools python3 gcc libc6-dev
-TEST_PACKAGES = $(TOUR_PACKAGES) graphviz redis-server python3-venv $(CLIENT_PACKAGES)
+TEST_PACKAGES = $(TOUR_PACKAGES) graphviz groff-base redis-server python3-venv $(CLIENT_PACKAGES)
 # Clients in other languages, each with what runs it.
 CLIENT_PACKAGES = libhiredis-dev nodejs node-redis php-cli php-redis ruby ruby-redis perl libredis-perl \
   php-illuminate-cache php-illuminate-redis php-predis php-symfony-cache php-symfony-lock php-symfony-rate-limiter \

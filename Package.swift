@@ -124,7 +124,8 @@ let package = Package(
             name: "ProtocolReference", dependencies: ["CommandCatalog", "LarderEngine", "LarderServer"],
             swiftSettings: settings),
         .executableTarget(
-            name: "larderctl", dependencies: ["Backup", "CommandCatalog", "LarderClient", "Platform", "RESP"],
+            name: "larderctl",
+            dependencies: ["Backup", "CommandCatalog", "LarderClient", "LarderVocabulary", "Platform", "RESP"],
             swiftSettings: settings),
         .executableTarget(
             name: "larderbench",

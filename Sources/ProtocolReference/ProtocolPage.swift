@@ -62,8 +62,8 @@ package enum ProtocolPage {
         return """
             ## Options and settings
 
-            larderd's options, and their names in `CONFIG GET`; `CONFIG SET` changes those that are not
-            marked, until the daemon ends.
+            larderd's options, and their names in `CONFIG GET`: the option's own, and Redis' where it has one. `CONFIG SET` changes those
+            that are not marked, until the daemon ends. [Configuration](Configuration.md) has the file with the same names.
 
             | option | setting | what it is |
             |---|---|---|

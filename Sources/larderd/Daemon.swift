@@ -12,7 +12,7 @@ enum Daemon {
         do throws(DaemonCommandLine.Failure) {
             options = try DaemonCommandLine(arguments)
         } catch {
-            complain("\(error.description)\nTry: larderd --help")
+            complain(error.description, hint: error.isOfFile ? nil : "Try: larderd --help")
             return ExitCode.usage
         }
         switch options.action {
@@ -21,6 +21,12 @@ enum Daemon {
             return Output.finish(ExitCode.done)
         case .version:
             Output.write("larderd \(Version.text)\n")
+            return Output.finish(ExitCode.done)
+        case .checkConfiguration:
+            Output.write(
+                options.hasReadFile
+                    ? "\(options.filePath ?? ""): nothing is wrong with it\n"
+                    : "\(options.filePath ?? ""): there is no such file, and there need not be\n")
             return Output.finish(ExitCode.done)
         case .purge(let what): return Output.finish(Purge.run(what, options))
         case .serve: return serve(options)
@@ -34,7 +40,7 @@ enum Daemon {
         }
         log.debug("memory comes from \(Allocator.name)")
         do throws(Server.Failure) {
-            try Server.run(options.configuration, log: log)
+            try Server.run(options.configuration, log: log, commandLine: options)
             return ExitCode.done
         } catch {
             log.error(error.description)
@@ -42,10 +48,14 @@ enum Daemon {
         }
     }
 
-    /// Writes to standard error.
-    static func complain(_ text: String) {
-        let line = Array("larderd: \(text)\n".utf8)
-        _ = write(STDERR_FILENO, line, line.count)
+    /// Writes to standard error, each line with the program's name in front of it.
+    static func complain(_ text: String, hint: String? = nil) {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            // What a file holds must not steer a terminal.
+            "larderd: " + line.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : String($0) }.joined()
+        }
+        let bytes = Array(((lines + [hint].compactMap { $0 }).joined(separator: "\n") + "\n").utf8)
+        _ = write(STDERR_FILENO, bytes, bytes.count)
     }
 }
 

@@ -37,9 +37,12 @@ package enum Server {
 
     /// Serves until SIGTERM, SIGINT, SIGHUP, SHUTDOWN or `stopper`. Then it accepts nothing more, finishes what was
     /// read, commits, syncs and returns. Blocks the calling thread.
-    /// - Parameter onReady: called once connections are accepted, with a closure that stops the server from any thread.
+    /// - Parameters:
+    ///   - commandLine: what the configuration comes from. If that includes a configuration file, SIGHUP does not stop the
+    ///     server, but reads the file again.
+    ///   - onReady: called once connections are accepted, with a closure that stops the server from any thread.
     package static func run(
-        _ configuration: ServerConfiguration, log: Log,
+        _ configuration: ServerConfiguration, log: Log, commandLine: DaemonCommandLine? = nil,
         onReady: (@escaping @Sendable (String) -> Void) -> Void = { _ in }
     ) throws(Failure) {
         ProcessSettings.ignoreWriteSignals()
@@ -72,7 +75,7 @@ package enum Server {
         if socket.hasMadeDirectory {
             log.info("made the socket's directory \(FileSystem.parent(socket.path)), which was missing, with mode 0700")
         }
-        try serve(configuration, descriptors, engine, socket.descriptor, log, onReady)
+        try serve(configuration, commandLine, descriptors, engine, socket.descriptor, log, onReady)
         log.info("stopped")
     }
 
@@ -81,21 +84,11 @@ package enum Server {
     private static let otherThreads = 14
 
     private static func serve(
-        _ configuration: ServerConfiguration, _ descriptors: DescriptorBudget, _ engine: Engine, _ descriptor: Int32,
-        _ log: Log, _ onReady: (@escaping @Sendable (String) -> Void) -> Void
+        _ configuration: ServerConfiguration, _ commandLine: DaemonCommandLine?, _ descriptors: DescriptorBudget,
+        _ engine: Engine, _ descriptor: Int32, _ log: Log, _ onReady: (@escaping @Sendable (String) -> Void) -> Void
     ) throws(Failure) {
         let stopper = Stopper(log)
-        let state: ServerState
-        do throws(LarderError) {
-            state = try ServerState(
-                engine: engine, limits: configuration.limits, socketPath: configuration.socketPath,
-                threadCount: configuration.threads, password: configuration.password,
-                clientsPossible: descriptors.clientsPossible, log: { log.write($0, $1) },
-                beforeColdSlice: configuration.beforeColdSlice, beforeWork: configuration.beforeWork,
-                onStopRequest: { stopper.stop($0) })
-        } catch {
-            throw .larder(error)
-        }
+        let state = try makeState(configuration, descriptors, engine, log) { stopper.stop($0) }
         let pools = WorkerPools(coldThreads: configuration.limits.coldThreads)
         let workers = pools.slow
         state.runInBackground { workers.submit($0) }
@@ -103,8 +96,10 @@ package enum Server {
             EventLoop(server: state, pools: pools, log: log)
         }
         let listener = Listener(descriptor, loops: loops, server: state, log: log)
-        if configuration.handlesSignals { ProcessSettings.unblockStopSignals() }
-        let signals = configuration.handlesSignals ? SignalWatch(loops[0]) { stopper.stop($0) } : nil
+        let reload = commandLine.flatMap { ConfigurationReload($0, server: state, log: log) }
+        let signals = watchSignals(
+            configuration, loops[0], onStop: { stopper.stop($0) },
+            onHangUp: reload.map { reload in { workers.submit { reload.run() } } })
         state.notifier.runInBackground { [weak workers] work in
             // Without the pool nobody is left who could be told.
             workers?.submit(work)
@@ -122,20 +117,7 @@ package enum Server {
         let threads = loops.dropFirst().enumerated().map { index, loop in
             WorkThread(name: "larder-loop-\(index + 1)") { loop.run() }
         }
-        log.info(
-            "larderd \(Version.text) ready: socket \(configuration.socketPath), larder \(engine.directory), "
-                + "durability \(engine.options.durability.rawValue), \(loops.count) event loop(s)")
-        log.info(
-            "new databases get the policy '\(engine.options.defaultPolicy)' (--policy): entries are not kept longer "
-                + "unless they or their database say so")
-        state.notifier.onTooManyDeadlines { most in
-            log.warning(
-                "more than \(most) entries have deadlines of their own: the others' expiry is not told in time "
-                    + "(--max-watched-deadlines)")
-        }
-        if !state.notifier.setEvents(configuration.keyspaceEvents) {
-            log.warning("notify-keyspace-events '\(configuration.keyspaceEvents)' is not understood")
-        }
+        announce(configuration, state, log)
         openDatabases(engine, configuration.limits.databasesOpenedAtStart, workers)
         onReady { stopper.stop($0) }
         loops[0].run()
@@ -144,6 +126,52 @@ package enum Server {
         pools.stop()
         state.counts.stop()
         withExtendedLifetime((listener, signals, loops)) {}
+    }
+
+    private static func makeState(
+        _ configuration: ServerConfiguration, _ descriptors: DescriptorBudget, _ engine: Engine, _ log: Log,
+        _ onStopRequest: @escaping @Sendable (String) -> Void
+    ) throws(Failure) -> ServerState {
+        do throws(LarderError) {
+            return try ServerState(
+                engine: engine, limits: configuration.limits, socketPath: configuration.socketPath,
+                threadCount: configuration.threads, password: configuration.password,
+                passwordPath: configuration.passwordPath, configurationPath: configuration.filePath ?? "",
+                clientsPossible: descriptors.clientsPossible, log: log,
+                beforeColdSlice: configuration.beforeColdSlice, beforeWork: configuration.beforeWork,
+                onStopRequest: onStopRequest)
+        } catch {
+            throw .larder(error)
+        }
+    }
+
+    private static func watchSignals(
+        _ configuration: ServerConfiguration, _ loop: EventLoop, onStop: @escaping (String) -> Void,
+        onHangUp: (() -> Void)?
+    ) -> SignalWatch? {
+        guard configuration.handlesSignals else { return nil }
+        ProcessSettings.unblockStopSignals()
+        return SignalWatch(loop, onStop: onStop, onHangUp: onHangUp)
+    }
+
+    /// The first lines of the log.
+    private static func announce(_ configuration: ServerConfiguration, _ state: ServerState, _ log: Log) {
+        let engine = state.engine
+        log.info(
+            "larderd \(Version.text) ready: socket \(configuration.socketPath), larder \(engine.directory), "
+                + "durability \(engine.options.durability.rawValue), \(configuration.threads) event loop(s)")
+        log.info(
+            "new databases get the policy '\(engine.options.defaultPolicy)' (--policy): entries are not kept longer "
+                + "unless they or their database say so")
+        if let path = configuration.filePath { log.info("options come from \(path) too (--config)") }
+        state.notifier.onTooManyDeadlines { most in
+            log.warning(
+                "more than \(most) entries have deadlines of their own: the others' expiry is not told in time "
+                    + "(--max-watched-deadlines)")
+        }
+        if !state.notifier.setEvents(configuration.keyspaceEvents) {
+            log.warning("notify-keyspace-events '\(configuration.keyspaceEvents)' is not understood")
+        }
     }
 
     /// Opens the first databases in the background, so that damage is reported now rather than at the first use, and
@@ -182,41 +210,5 @@ package enum Server {
             log.info("stopping: \(reason)")
             for loop in loops { loop.send(.stop) }
         }
-    }
-}
-
-/// Watches SIGTERM, SIGINT and SIGHUP on a loop; SIGHUP only if the daemon's parent did not have it ignored, as nohup
-/// does.
-///
-/// Confined to that loop.
-private final class SignalWatch {
-    private let handles: [UnsafeMutablePointer<uv_signal_t>]
-    private let onSignal: (String) -> Void
-
-    init(_ eventLoop: EventLoop, _ onSignal: @escaping (String) -> Void) {
-        self.onSignal = onSignal
-        let numbers = [SIGTERM, SIGINT] + (ProcessSettings.ignoresHangUp ? [] : [SIGHUP])
-        handles = numbers.map { _ in .allocate(capacity: 1) }
-        for (handle, number) in zip(handles, numbers) {
-            uv_signal_init(eventLoop.loop, handle)
-            // The server keeps this object for as long as the loop runs: unretained is enough.
-            handle.pointee.data = Unmanaged.passUnretained(self).toOpaque()
-            uv_signal_start(
-                handle,
-                { handle, number in
-                    guard let data = handle?.pointee.data else { return }
-                    Unmanaged<SignalWatch>.fromOpaque(data).takeUnretainedValue()
-                        .onSignal(number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGHUP")
-                }, number)
-        }
-    }
-
-    deinit { for handle in handles { handle.deallocate() } }
-
-    /// Ends the watch. From now on SIGINT ends the process, and further SIGTERM and SIGHUP change nothing: a supervisor may
-    /// repeat them while the last checkpoint is running.
-    func close() {
-        defer { ProcessSettings.ignoreRepeatedStopSignals() }
-        for handle in handles where uv_is_closing(asHandle(handle)) == 0 { uv_close(asHandle(handle), nil) }
     }
 }

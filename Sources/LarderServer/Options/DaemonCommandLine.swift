@@ -1,10 +1,12 @@
 import LarderEngine
 
-/// larderd's command line, parsed.
+/// larderd's command line, parsed, with the configuration file that it names.
 package struct DaemonCommandLine: Sendable {
     package enum Action: Equatable, Sendable {
         case serve
         case purge(PurgeTarget)
+        /// Only says whether the configuration is right.
+        case checkConfiguration
         case help
         case version
     }
@@ -15,72 +17,127 @@ package struct DaemonCommandLine: Sendable {
         case expired
     }
 
-    package struct Failure: Error {
-        package let description: String
-
-        init(_ description: String) { self.description = description }
-    }
+    package typealias Failure = OptionFailure
 
     package private(set) var action = Action.serve
     package var logLevel = Log.Level.info
     package var configuration: ServerConfiguration
     /// Whether the larder's directory was given.
     var hasDirectory = false
+    /// The configuration file, and whether it may be missing.
+    var file: (path: String, isOptional: Bool)?
+    /// Whether the file was there.
+    package var hasReadFile = false
+    /// The words behind the program's name.
+    private var words: [String] = []
+    /// The text in force for each option that was given, by its name.
+    private var texts: [String: String] = [:]
+    /// What the files hold that options name, by the options' names.
+    var contents: [String: [UInt8]] = [:]
 
-    /// Parses the words behind the program's name.
-    package init(_ words: [String]) throws(Failure) {
+    /// The defaults.
+    init() {
         configuration = ServerConfiguration(directory: DefaultPaths.daemonLarder, socketPath: DefaultSocket.path)
         configuration.engine.memoryBytes = ServerConfiguration.defaultMemoryBytes
         // Memory holds whole entries: a larger block cache beside it brought nothing in measurements
         // (docs/Benchmarks.md).
         configuration.engine.blockCacheBytes = 8 << 20
-        var words = words[...]
-        while let word = words.popFirst() { try take(word, &words) }
+    }
+
+    /// Parses the words behind the program's name, and reads the configuration file that they name: what stands on the
+    /// command line wins.
+    package init(_ words: [String]) throws(Failure) {
+        self.init()
+        self.words = words
+        let given = try Self.options(words)
+        for (option, text) in given where !option.isForFile { try take(option, text) }
+        if action != .help, action != .version { try readFile() }
+        for (option, text) in given where option.isForFile { try take(option, text) }
+        configuration.filePath = hasReadFile ? file?.path : nil
         // In a directory where everybody may create files, somebody else may have created it first.
         if !hasDirectory, action != .help, action != .version, !DefaultPaths.isDaemonLarderSafe {
             throw Failure(
                 "neither XDG_CACHE_HOME nor HOME is set, so there is no default directory: say with --dir where the larder "
                     + "is to be")
         }
+        if action == .checkConfiguration, file == nil {
+            throw Failure("there is no configuration file to check: name it with --config")
+        }
     }
 
-    private mutating func take(_ word: String, _ rest: inout ArraySlice<String>) throws(Failure) {
-        let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-        let name = parts[0] == "-h" ? "--help" : parts[0]
-        let attached = parts.count == 2 ? parts[1] : nil
-        let named = DaemonOption.all.filter { $0.name == name }
-        let option = named.first { ($0.form == .attached) == (attached != nil) } ?? named.first
-        guard let option else {
-            throw Failure(
-                name.hasPrefix("-")
-                    ? "unknown option \(name)" : "unexpected word '\(name)': larderd takes only options")
+    /// The same command line with what the configuration file says now.
+    package func readAgain() throws(Failure) -> DaemonCommandLine { try DaemonCommandLine(words) }
+
+    /// The path of the configuration file, whether it is there or not; nil if none was named.
+    package var filePath: String? { file?.path }
+
+    /// Whether an option has another value than in `other`.
+    func differs(_ option: DaemonOption, from other: DaemonCommandLine) -> Bool {
+        texts[option.name] != other.texts[option.name] || contents[option.name] != other.contents[option.name]
+    }
+
+    /// For the log: `memory = 64M`, `memory (its default)`.
+    func shown(_ option: DaemonOption) -> String {
+        guard let text = texts[option.name] else { return "\(option.key) (its default)" }
+        return option.form == .flag ? option.key : "\(option.key) = \(text)"
+    }
+
+    /// Takes the value of an option from another command line, as far as ``differs(_:from:)`` is concerned.
+    mutating func adopt(_ option: DaemonOption, from other: DaemonCommandLine) {
+        texts[option.name] = other.texts[option.name]
+        contents[option.name] = other.contents[option.name]
+    }
+
+    // MARK: Words
+
+    /// The options of a command line with their texts, in its order.
+    private static func options(_ words: [String]) throws(Failure) -> [(DaemonOption, String)] {
+        var options: [(DaemonOption, String)] = []
+        var rest = words[...]
+        while let word = rest.popFirst() {
+            let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            let name = parts[0] == "-h" ? "--help" : parts[0] == "-V" ? "--version" : parts[0]
+            let attached = parts.count == 2 ? parts[1] : nil
+            let named = DaemonOption.all.filter { $0.name == name }
+            guard let option = named.first(where: { ($0.form == .attached) == (attached != nil) }) ?? named.first else {
+                throw unknown(name)
+            }
+            guard option.form != .flag else {
+                guard attached == nil else { throw Failure("\(name) takes no value") }
+                options.append((option, ""))
+                continue
+            }
+            guard let text = attached ?? rest.popFirst() else { throw Failure("\(name) needs a value") }
+            options.append((option, text))
         }
-        guard option.form != .flag else {
-            guard attached == nil else { throw Failure("\(name) takes no value") }
-            return try take(option, "")
+        return options
+    }
+
+    private static func unknown(_ name: String) -> Failure {
+        guard name.hasPrefix("-") else {
+            return Failure("unexpected word '\(name)': larderd takes only options")
         }
-        guard let text = attached ?? rest.popFirst() else { throw Failure("\(name) needs a value") }
-        try take(option, text)
+        return Failure("unknown option \(name)" + Suggestion.text(for: name, among: DaemonOption.all.map(\.name)))
     }
 
     private mutating func take(_ option: DaemonOption, _ text: String) throws(Failure) {
+        try apply(option, OptionValue(option: option.name, text: text))
+    }
+
+    mutating func apply(_ option: DaemonOption, _ value: OptionValue) throws(Failure) {
         do {
-            try option.take(&self, OptionValue(option: option.name, text: text))
+            try option.take(&self, value)
         } catch {
-            throw error as? Failure ?? Failure("\(option.name): \(error)")
+            throw error as? Failure ?? Failure("\(value.option): \(error)")
         }
+        texts[option.name] = value.text
     }
 
     mutating func set(_ new: Action) throws(Failure) {
         if action == .help || action == .version { return }
         guard action == .serve || action == new || new == .help || new == .version else {
-            throw Failure("only one of --purge, --purge=NAME and --purge-expired can be given")
+            throw Failure("only one of --purge, --purge=NAME, --purge-expired and --check-config can be given")
         }
         action = new
-    }
-
-    /// A number of bytes, up to 1 TiB.
-    static func bytes(_ text: String) -> Int? {
-        ByteCount.parse(text, letters: .binary).flatMap { $0 <= 1 << 40 ? Int($0) : nil }
     }
 }

@@ -1,7 +1,7 @@
 import LarderEngine
-import Platform
 
-/// One of larderd's options: how it is parsed, its help, and its names in CONFIG.
+/// One of larderd's options: how it is parsed, on the command line and in the configuration file, its help, its names in
+/// CONFIG, and what of it can change while the daemon serves.
 package struct DaemonOption: Sendable {
     /// How the value is given.
     enum Form: Sendable {
@@ -13,8 +13,27 @@ package struct DaemonOption: Sendable {
         case attached
     }
 
-    /// Throws ``DaemonCommandLine/Failure`` only. Untyped, because closures would have to repeat the type.
+    /// Throws ``OptionFailure`` only. Untyped, because closures would have to repeat the type.
     typealias Take = @Sendable (inout DaemonCommandLine, OptionValue) throws -> Void
+
+    /// How a new value is put in force while the daemon serves.
+    struct Live: Sendable {
+        /// Why the value is not possible now; nil if it is.
+        let problem: @Sendable (ServerState, DaemonCommandLine) -> String?
+        let set: @Sendable (ServerState, DaemonCommandLine) -> Void
+        /// Whether clients may change it too, and not only who writes the configuration file.
+        let isForClients: Bool
+
+        init(
+            isForClients: Bool = true,
+            problem: @escaping @Sendable (ServerState, DaemonCommandLine) -> String? = { _, _ in nil },
+            set: @escaping @Sendable (ServerState, DaemonCommandLine) -> Void
+        ) {
+            self.problem = problem
+            self.set = set
+            self.isForClients = isForClients
+        }
+    }
 
     package let name: String
     let form: Form
@@ -22,36 +41,63 @@ package struct DaemonOption: Sendable {
     package let valueName: String
     /// Lines of at most 100 characters.
     package let help: [String]
-    /// The value that CONFIG shows.
+    /// What CONFIG shows of it: its own setting, and those that Redis has for it.
     let settings: [Setting]
+    /// Nil if a new value takes effect at the next start only.
+    let live: Live?
     let take: Take
 
     /// An option with a value.
-    init(_ name: String, _ valueName: String, _ help: [String], settings: [Setting] = [], take: @escaping Take) {
-        self.init(name, .value, valueName, help, settings, take)
+    /// - Parameter settings: those that show it; see ``Setting/own(_:)``.
+    init(
+        _ name: String, _ valueName: String, _ help: [String], settings: [Setting] = [],
+        live: Live? = nil, take: @escaping Take
+    ) {
+        self.init(name, .value, valueName, help, settings, live, take)
     }
 
     init(
         flag name: String, _ help: [String], settings: [Setting] = [],
         take: @escaping @Sendable (inout DaemonCommandLine) throws -> Void
     ) {
-        self.init(name, .flag, "", help, settings) { line, _ in try take(&line) }
+        self.init(name, .flag, "", help, settings, nil) { line, _ in try take(&line) }
     }
 
     init(attached name: String, _ valueName: String, _ help: [String], take: @escaping Take) {
-        self.init(name, .attached, valueName, help, [], take)
+        self.init(name, .attached, valueName, help, [], nil, take)
     }
 
     private init(
         _ name: String, _ form: Form, _ valueName: String, _ help: [String], _ settings: [Setting],
-        _ take: @escaping Take
+        _ live: Live?, _ take: @escaping Take
     ) {
         self.name = name
         self.form = form
         self.valueName = valueName
         self.help = help
-        self.settings = settings
+        self.live = live
         self.take = take
+        let key = String(name.dropFirst(2))
+        self.settings = settings.map { $0.isOwn ? Setting(key, Self.change(key, live, take), $0.get) : $0 }
+    }
+
+    /// Its name in the configuration file, and in CONFIG.
+    package var key: String { String(name.dropFirst(2)) }
+
+    /// CONFIG SET under the option's own name: the rules of the command line.
+    private static func change(_ key: String, _ live: Live?, _ take: @escaping Take) -> Setting.Change {
+        guard let live else { return .onlyToItself }
+        guard live.isForClients else { return .protected }
+        return .checked { server, text in
+            var line = DaemonCommandLine()
+            do {
+                try take(&line, OptionValue(option: key, text: text))
+            } catch {
+                return .failure(Setting.Problem(text: "\(error)"))
+            }
+            if let problem = live.problem(server, line) { return .failure(Setting.Problem(text: problem)) }
+            return .success { [line] in live.set($0, line) }
+        }
     }
 
     /// The form on the command line: `--memory BYTES`.
@@ -62,6 +108,15 @@ package struct DaemonOption: Sendable {
         case .attached: "\(name)=\(valueName)"
         }
     }
+
+    /// The form in the configuration file: `memory = BYTES`.
+    package var fileUsage: String { form == .flag ? "\(key) = yes" : "\(key) = \(valueName)" }
+
+    /// Whether a configuration file may have it: it says how to serve, and not what else to do.
+    package var isForFile: Bool { Self.serving.contains { $0.name == name } }
+
+    /// Whether a new value in the configuration file takes effect without a new start.
+    package var isLive: Bool { live != nil }
 
     /// Its names in CONFIG, and whether CONFIG SET can change it.
     package var settingNames: [(name: String, isChangeable: Bool)] { settings.map { ($0.name, $0.isChangeable) } }
@@ -80,73 +135,7 @@ package struct DaemonOption: Sendable {
 
     /// The help of all options, one group after the other.
     package static var helpText: String {
-        [serving, purging, telling].map { helpLines($0).joined(separator: "\n") }.joined(separator: "\n\n")
-    }
-}
-
-/// The text that was given for an option, and its conversions. Each throws what is wrong with the text, after the
-/// option's name.
-struct OptionValue {
-    let option: String
-    let text: String
-
-    typealias Failure = DaemonCommandLine.Failure
-
-    func oneOf<Value>(_ rule: String, _ parse: (String) -> Value?) throws(Failure) -> Value {
-        guard let parsed = parse(text) else {
-            throw Failure("\(option) \(text): it is one of \(rule)")
-        }
-        return parsed
-    }
-
-    func byteCount(least: Int = 0) throws(Failure) -> Int {
-        guard let bytes = DaemonCommandLine.bytes(text), bytes >= least else {
-            let range = least == 0 ? "up to 1T" : "from \(least) to 1T"
-            throw Failure("\(option) \(text): it is \(ByteCount.rule), \(range)")
-        }
-        return bytes
-    }
-
-    func path() throws(Failure) -> String {
-        guard !text.isEmpty else {
-            throw Failure("\(option) needs a path")
-        }
-        return text
-    }
-
-    func number(_ range: ClosedRange<Int>) throws(Failure) -> Int {
-        guard let number = Int(text), range.contains(number) else {
-            throw Failure(
-                "\(option) \(text): it is a number from \(range.lowerBound) to \(range.upperBound)")
-        }
-        return number
-    }
-
-    func events() throws(Failure) -> String {
-        guard Notifier.isValid(text) else {
-            throw Failure("\(option) \(text): \(Notifier.eventsError)")
-        }
-        return text
-    }
-
-    func databaseName() throws(Failure) -> String {
-        guard DatabaseName.isValid(text) else {
-            throw Failure("\(option)=\(text): not a database name: \(DatabaseName.rule)")
-        }
-        return text
-    }
-
-    /// The first line of a file.
-    func password() throws(Failure) -> [UInt8] {
-        var bytes: [UInt8]?
-        do throws(FileError) { bytes = try FileSystem.read(text) } catch {
-            throw Failure("\(option): \(error)")
-        }
-        guard let bytes else { throw Failure("\(option) \(text): there is no such file") }
-        let line = Array(bytes.prefix { $0 != 0x0A && $0 != 0x0D })
-        guard !line.isEmpty else {
-            throw Failure("\(option) \(text): its first line must be the password")
-        }
-        return line
+        [configuring, serving, purging, telling].map { helpLines($0).joined(separator: "\n") }
+            .joined(separator: "\n\n")
     }
 }

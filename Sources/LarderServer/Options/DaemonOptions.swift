@@ -1,12 +1,15 @@
 import LarderEngine
 import Synchronization
 
-/// larderd's options. To add one, add a row: the command line, `--help`, CONFIG and docs/Protocol.md are made from it.
+/// larderd's options. To add one, add a row: the command line, the configuration file, `--help`, CONFIG, the manual page,
+/// docs/Configuration.md and docs/Protocol.md are made from it.
 extension DaemonOption {
-    package static let all = serving + purging + telling
+    package static let all = configuring + serving + purging + telling
 
-    /// Options of the server.
-    static let serving: [DaemonOption] = [
+    /// Options of the server: those that a configuration file may have.
+    package static let serving = main + watching + logging
+
+    private static let main: [DaemonOption] = [
         DaemonOption(
             "--dir", "PATH",
             [
@@ -28,20 +31,18 @@ extension DaemonOption {
                 "else $XDG_RUNTIME_DIR/larder/larder.sock, else /tmp/larder-UID/larder.sock)",
             ],
             settings: [
-                Setting("unixsocket") { $0.socketPath }
+                .own { $0.socketPath }, Setting("unixsocket") { $0.socketPath },
             ]
         ) { $0.configuration.socketPath = try $1.path() },
         DaemonOption(
             "--policy", "POLICY",
             [
                 "how long entries of new databases stay fresh: highest (10 s), high (1 min),",
-                "middle (1 h), low (24 h), lowest (7 days), never, or a number of seconds",
+                "middle (1 h), low (24 h), lowest (7 days), never, or a TIME: seconds, or 90s, 15m",
                 "(default: lowest); databases that exist keep theirs",
             ],
-            settings: [
-                Setting("larder-policy") { "\($0.engine.options.defaultPolicy)" }
-            ]
-        ) { $0.configuration.engine.defaultPolicy = try $1.oneOf(UpdatePolicy.syntax) { UpdatePolicy($0) } },
+            settings: [.own { "\($0.engine.options.defaultPolicy)" }]
+        ) { $0.configuration.engine.defaultPolicy = try $1.policy() },
         DaemonOption(
             "--durability", "LEVEL",
             [
@@ -50,6 +51,7 @@ extension DaemonOption {
                 "(default: everysecond)",
             ],
             settings: [
+                .own { $0.engine.options.durability.rawValue },
                 Setting("appendfsync", .onlyToItself) { state in
                     switch state.engine.options.durability {
                     case .os: "no"
@@ -57,7 +59,6 @@ extension DaemonOption {
                     case .always: "always"
                     }
                 },
-                Setting("larder-durability") { $0.engine.options.durability.rawValue },
             ]
         ) {
             $0.configuration.engine.durability = try $1.oneOf(
@@ -72,6 +73,7 @@ extension DaemonOption {
                 "(default: a 16th of the machine's, at least 16M, at most 512M)",
             ],
             settings: [
+                .own { String($0.engine.memory.limitBytes) },
                 Setting(
                     "maxmemory",
                     .checked { _, text in
@@ -79,8 +81,8 @@ extension DaemonOption {
                             return .failure(Setting.Problem(text: "argument must be a memory value"))
                         }
                         return .success { $0.engine.changeMemoryLimit(to: Int(clamping: bytes)) }
-                    }, { String($0.engine.memory.limitBytes) })
-            ]
+                    }, { String($0.engine.memory.limitBytes) }),
+            ], live: Live { $0.engine.changeMemoryLimit(to: $1.configuration.engine.memoryBytes) }
         ) { $0.configuration.engine.memoryBytes = try $1.byteCount() },
         DaemonOption(
             "--checkpoint", "BYTES",
@@ -88,9 +90,7 @@ extension DaemonOption {
                 "size of the journal that starts a checkpoint, which writes entries to the databases;",
                 "a smaller one takes less disk and memory but more time; at least 1K (default: 64M)",
             ],
-            settings: [
-                Setting("larder-checkpoint") { String($0.engine.options.checkpointBytes) }
-            ]
+            settings: [.own { String($0.engine.options.checkpointBytes) }]
         ) { $0.configuration.setCheckpoint(try $1.byteCount(least: ServerConfiguration.checkpointBytesMin)) },
         DaemonOption(
             "--threads", "N",
@@ -98,7 +98,7 @@ extension DaemonOption {
                 "event loops, 1 to 64 (default: 1)"
             ],
             settings: [
-                Setting("io-threads") { String($0.threadCount) }
+                .own { String($0.threadCount) }, Setting("io-threads") { String($0.threadCount) },
             ]
         ) { $0.configuration.threads = try $1.number(1...64) },
         DaemonOption(
@@ -108,23 +108,22 @@ extension DaemonOption {
                 "(ulimit -n) leaves too few for the larder's files; the log then says so",
             ],
             settings: [
+                .own { String($0.settings.clientsMax.read()) },
                 .number(
                     "maxclients", 1...4_294_967_295, get: { Int64($0.settings.clientsMax.read()) },
-                    check: { server, number in
-                        guard number > server.clientsPossible else { return nil }
-                        return "The operating system is not able to handle the specified number of clients, try with "
-                            + "\(server.clientsPossible)"
-                    }, set: { $0.settings.clientsMax.store(Int(clamping: $1), ordering: .relaxed) })
-            ]
+                    check: { tooManyClients($0, $1) },
+                    set: { $0.settings.clientsMax.store(Int(clamping: $1), ordering: .relaxed) }),
+            ],
+            live: Live(
+                problem: { tooManyClients($0, Int64($1.configuration.limits.clientsMax)) },
+                set: { $0.settings.clientsMax.store($1.configuration.limits.clientsMax, ordering: .relaxed) })
         ) { $0.configuration.limits.clientsMax = try $1.number(1...1_000_000) },
         DaemonOption(
             "--max-databases", "N",
             [
                 "databases in the larder (default: 64)"
             ],
-            settings: [
-                Setting("larder-max-databases") { String($0.engine.options.databasesMax) }
-            ]
+            settings: [.own { String($0.engine.options.databasesMax) }]
         ) { $0.configuration.engine.databasesMax = try $1.number(1...10_000) },
         DaemonOption(
             "--notify-keyspace-events", "FLAGS",
@@ -141,7 +140,7 @@ extension DaemonOption {
                         }
                         return .success { _ = $0.notifier.setEvents(text) }
                     }, { $0.notifier.eventsText })
-            ]
+            ], live: Live { _ = $0.notifier.setEvents($1.configuration.keyspaceEvents) }
         ) { $0.configuration.keyspaceEvents = try $1.events() },
         DaemonOption(
             "--max-tracked-keys", "N",
@@ -149,10 +148,11 @@ extension DaemonOption {
                 "keys of all clients with CLIENT TRACKING together (default: 1000000)"
             ],
             settings: [
+                .own { String($0.tracking.keysMax) },
                 .number(
                     "tracking-table-max-keys", 0...Int64.max, get: { Int64($0.tracking.keysMax) },
-                    set: { $0.tracking.changeLimit(to: Int(clamping: $1)) })
-            ]
+                    set: { $0.tracking.changeLimit(to: Int(clamping: $1)) }),
+            ], live: Live { $0.tracking.changeLimit(to: $1.configuration.limits.trackedKeysMax) }
         ) { $0.configuration.limits.trackedKeysMax = try $1.number(1...1_000_000_000) },
         DaemonOption(
             "--max-watched-deadlines", "N",
@@ -160,9 +160,7 @@ extension DaemonOption {
                 "entries with their own deadline whose `expired` event comes in time",
                 "(default: 1000000)",
             ],
-            settings: [
-                Setting("larder-max-watched-deadlines") { String($0.limits.watchedDeadlinesMax) }
-            ]
+            settings: [.own { String($0.limits.watchedDeadlinesMax) }]
         ) { $0.configuration.limits.watchedDeadlinesMax = try $1.number(0...1_000_000_000) },
         DaemonOption(
             "--max-subscriber-output", "BYTES",
@@ -171,116 +169,110 @@ extension DaemonOption {
                 "and for a minute a quarter of that",
             ],
             settings: [
+                .own { String($0.settings.subscriberBytesMax.read()) },
                 Setting("client-output-buffer-limit", .checked(OutputLimit.change), OutputLimit.text),
-                Setting("larder-max-subscriber-output") { String($0.settings.subscriberBytesMax.read()) },
-            ]
+            ],
+            live: Live { $0.settings.changeSubscriberLimit($1.configuration.limits) }
         ) { $0.configuration.limits.subscriberBytesMax = try $1.byteCount() },
         DaemonOption(
             "--max-reply", "BYTES",
             [
                 "the values of one MGET together (default: 512M)"
             ],
-            settings: [
-                Setting("larder-max-reply") { String($0.limits.replyBytesMax) }
-            ]
+            settings: [.own { String($0.limits.replyBytesMax) }]
         ) { $0.configuration.limits.replyBytesMax = try $1.byteCount() },
         DaemonOption(
             "--max-transaction", "BYTES",
             [
                 "the commands between MULTI and EXEC, for each connection (default: 64M)"
             ],
-            settings: [
-                Setting("larder-max-transaction") { String($0.limits.transactionBytesMax) }
-            ]
+            settings: [.own { String($0.limits.transactionBytesMax) }]
         ) { $0.configuration.limits.transactionBytesMax = try $1.byteCount() },
         DaemonOption(
-            "--script-time-limit", "MS",
+            "--script-time-limit", "TIME",
             [
-                "how long a script may run before it is ended and nothing of it applied (default: 5000)"
+                "how long a script may run before it is ended and nothing of it applied: milliseconds, or",
+                "5s (default: 5000)",
             ],
             settings: [
-                Setting("larder-script-time-limit") { String($0.limits.scriptMilliseconds) },
+                .own { String($0.limits.scriptMilliseconds) },
                 Setting("lua-time-limit", .onlyToItself) { String($0.limits.scriptMilliseconds) },
             ]
-        ) { $0.configuration.limits.scriptMilliseconds = Int64(try $1.number(1...3_600_000)) },
+        ) { $0.configuration.limits.scriptMilliseconds = try $1.time(.milliseconds, 1...3_600_000) },
         DaemonOption(
             "--max-script-memory", "BYTES",
             [
                 "the memory of one script's interpreter (default: 64M)"
             ],
-            settings: [
-                Setting("larder-max-script-memory") { String($0.limits.scriptMemoryMax) }
-            ]
+            settings: [.own { String($0.limits.scriptMemoryMax) }]
         ) { $0.configuration.limits.scriptMemoryMax = try $1.byteCount(least: 1 << 20) },
         DaemonOption(
             "--max-scripts", "BYTES",
             [
                 "the texts of all scripts that are kept for EVALSHA (default: 16M)"
             ],
-            settings: [
-                Setting("larder-max-scripts") { String($0.limits.scriptsBytesMax) }
-            ]
+            settings: [.own { String($0.limits.scriptsBytesMax) }]
         ) { $0.configuration.limits.scriptsBytesMax = try $1.byteCount() },
         DaemonOption(
             "--max-watched-keys", "N",
             [
                 "keys that one connection may WATCH (default: 10000)"
             ],
-            settings: [
-                Setting("larder-max-watched-keys") { String($0.limits.watchedKeysMax) }
-            ]
+            settings: [.own { String($0.limits.watchedKeysMax) }]
         ) { $0.configuration.limits.watchedKeysMax = try $1.number(0...1_000_000) },
         DaemonOption(
             "--max-leases", "N",
             [
                 "keys that one connection may refresh at a time, of 100000 for all (default: 10000)"
             ],
-            settings: [
-                Setting("larder-max-leases") { String($0.limits.leasesMax) }
-            ]
+            settings: [.own { String($0.limits.leasesMax) }]
         ) { $0.configuration.limits.leasesMax = try $1.number(1...LeaseContext.leasesMax) },
         DaemonOption(
             "--max-subscriptions", "BYTES",
             [
                 "names of the channels that one connection may subscribe to (default: 16M)"
             ],
-            settings: [
-                Setting("larder-max-subscriptions") { String($0.limits.subscriptionBytesMax) }
-            ]
+            settings: [.own { String($0.limits.subscriptionBytesMax) }]
         ) { $0.configuration.limits.subscriptionBytesMax = try $1.byteCount() },
         DaemonOption(
-            "--reply-timeout", "SECONDS",
+            "--reply-timeout", "TIME",
             [
-                "how long a client may leave replies unread before it is disconnected (default: 60)"
+                "how long a client may leave replies unread before it is disconnected: seconds, or 5m",
+                "(default: 60)",
             ],
-            settings: [
-                Setting("larder-reply-timeout") { String($0.limits.outputStallMilliseconds / 1000) }
-            ]
-        ) { $0.configuration.limits.outputStallMilliseconds = Int64(try $1.number(1...86_400)) * 1000 },
+            settings: [.own { String($0.limits.outputStallMilliseconds / 1000) }]
+        ) { $0.configuration.limits.outputStallMilliseconds = try $1.time(.seconds, 1...86_400) * 1000 },
         DaemonOption(
             "--password-file", "PATH",
             [
                 "the first line of the file is the password for AUTH (default: none)"
             ],
             settings: [
-                Setting("requirepass", .onlyToItself) { _ in "" }
-            ]
-        ) { $0.configuration.password = try $1.password() },
+                .own { $0.settings.passwordPath }, Setting("requirepass", .onlyToItself) { _ in "" },
+            ],
+            live: Live(isForClients: false) {
+                $0.settings.change(password: $1.configuration.password, path: $1.configuration.passwordPath)
+            }
+        ) {
+            let password = try $1.password()
+            $0.configuration.password = password
+            $0.contents["--password-file"] = password
+            $0.configuration.passwordPath = $1.text
+        },
         DaemonOption(
             flag: "--enable-debug", ["allow the command DEBUG"],
-            settings: [Setting("enable-debug-command") { $0.limits.allowsDebug ? "yes" : "no" }]
-        ) { $0.configuration.limits.allowsDebug = true },
-        DaemonOption(
-            "--log-level", "LEVEL",
-            [
-                "debug, info, warning or error; one line per event on standard error",
-                "(default: info)",
-            ],
             settings: [
-                Setting("loglevel", .onlyToItself) { _ in "notice" }
+                .own { $0.limits.allowsDebug ? "yes" : "no" },
+                Setting("enable-debug-command") { $0.limits.allowsDebug ? "yes" : "no" },
             ]
-        ) { $0.logLevel = try $1.oneOf("debug, info, warning, error") { Log.Level($0) } },
+        ) { $0.configuration.limits.allowsDebug = true },
     ]
+
+    @Sendable private static func tooManyClients(_ server: ServerState, _ number: Int64) -> String? {
+        guard number > server.clientsPossible else { return nil }
+        return "The operating system is not able to handle the specified number of clients, try with "
+            + "\(server.clientsPossible)"
+    }
 
     /// Options for another action than serving.
     static let purging: [DaemonOption] = [
@@ -302,6 +294,6 @@ extension DaemonOption {
 
     static let telling: [DaemonOption] = [
         DaemonOption(flag: "--help", ["print this"]) { try $0.set(.help) },
-        DaemonOption(flag: "--version", ["print the version"]) { try $0.set(.version) },
+        DaemonOption(flag: "--version", ["print the version; also -V"]) { try $0.set(.version) },
     ]
 }

@@ -11,10 +11,14 @@ package struct ServerConfiguration: Sendable {
     package var keyspaceEvents = ""
     /// Event loops, 1 to 64; connections are spread over them.
     package var threads = 1
-    /// Whether SIGTERM, SIGINT and SIGHUP stop the server.
+    /// Whether signals stop the server (SIGTERM, SIGINT, SIGHUP) or make it read its configuration again (SIGHUP).
     package var handlesSignals = true
     /// The password for AUTH; nil for none.
     package var password: [UInt8]?
+    /// The file that it comes from; empty for none.
+    package var passwordPath = ""
+    /// The configuration file that was read; nil for none.
+    package var filePath: String?
     /// Called before a thread that may block runs a connection's commands. Tests use it to make that thread wait.
     package var beforeColdSlice: (@Sendable () -> Void)?
     /// Called with the name of a deferred command before its work, on the thread that does it. Tests use it to make

@@ -33,17 +33,25 @@ struct Setting: Sendable {
         self.change = change
     }
 
+    /// The setting with the name of the option in whose row it stands. It takes what the command line takes.
+    static func own(_ get: @escaping @Sendable (ServerState) -> String) -> Setting { Setting("", .never, get) }
+
+    var isOwn: Bool { name.isEmpty }
+
     /// A whole number within a range.
-    /// - Parameter check: returns why a number in the range is refused nevertheless, or nil.
+    /// - Parameters:
+    ///   - unit: that of a length of time, which may also be given as on our command line: `5m`.
+    ///   - check: returns why a number in the range is refused nevertheless, or nil.
     static func number(
-        _ name: String, _ range: ClosedRange<Int64>, get: @escaping @Sendable (ServerState) -> Int64,
+        _ name: String, _ range: ClosedRange<Int64>, unit: TimeSpan.Unit? = nil,
+        get: @escaping @Sendable (ServerState) -> Int64,
         check: @escaping @Sendable (ServerState, Int64) -> String? = { _, _ in nil },
         set: @escaping @Sendable (ServerState, Int64) -> Void
     ) -> Setting {
         Setting(
             name,
             .checked { server, text in
-                guard let value = Int64(text) else {
+                guard let value = Int64(text) ?? unit.flatMap({ TimeSpan.parse(text, unit: $0) }) else {
                     return .failure(Problem(text: "argument couldn't be parsed into an integer"))
                 }
                 guard range.contains(value) else {

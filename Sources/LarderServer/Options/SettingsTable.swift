@@ -1,5 +1,4 @@
 import LarderEngine
-import Synchronization
 
 /// All settings. To add one, add a row; if larderd has an option for it, the row is the option's.
 enum SettingsTable {
@@ -13,9 +12,6 @@ enum SettingsTable {
     private static let others: [Setting] = [
         Setting("maxmemory-policy", .onlyToItself) { _ in "noeviction" },
         Setting("maxmemory-samples", .onlyToItself) { _ in "5" },
-        .number(
-            "timeout", 0...Int64(Int32.max), get: { Int64($0.settings.idleSeconds.read()) },
-            set: { $0.settings.idleSeconds.store(Int(clamping: $1), ordering: .relaxed) }),
         Setting("databases") { _ in "16" },
         .yesNo("appendonly", true),
         Setting("save", .onlyToItself) { _ in "" },
@@ -29,20 +25,6 @@ enum SettingsTable {
         Setting("hash-max-listpack-entries", .onlyToItself) { _ in "512" },
         Setting("hz", .onlyToItself) { _ in "10" },
         Setting("cluster-enabled") { _ in "no" },
-        .number(
-            "slowlog-log-slower-than", -1...Int64.max,
-            get: { $0.slowLog.threshold.load(ordering: .relaxed) },
-            set: {
-                $0.slowLog.threshold.store($1, ordering: .relaxed)
-                $0.noteAttention()
-            }),
-        .number(
-            "slowlog-max-len", 0...Int64.max, get: { Int64($0.slowLog.lengthMax.read()) },
-            set: { $0.slowLog.changeLength(Int(clamping: $1)) }),
-        .number(
-            "latency-monitor-threshold", 0...Int64.max,
-            get: { $0.latency.threshold.load(ordering: .relaxed) },
-            set: { $0.latency.threshold.store($1, ordering: .relaxed) }),
         Setting("larder-version") { _ in Version.text },
     ]
 }

@@ -52,7 +52,7 @@ final class FunctionLibraries: @unchecked Sendable {
     private let path: String
     private let bytesMax: Int
     private let scripts: ScriptCache
-    private let log: @Sendable (Log.Level, String) -> Void
+    private let log: Log
     /// Why the file cannot be used; then there are no functions, and it is left as it is.
     private let defect: CommandError?
 
@@ -61,8 +61,7 @@ final class FunctionLibraries: @unchecked Sendable {
     ///   - bytesMax: the most bytes of all libraries' texts.
     ///   - now: names a damaged file, which is kept.
     init(
-        directory: String, bytesMax: Int, scripts: ScriptCache, now: Int64,
-        log: @escaping @Sendable (Log.Level, String) -> Void
+        directory: String, bytesMax: Int, scripts: ScriptCache, now: Int64, log: Log
     ) {
         path = directory + "/" + Self.fileName
         self.bytesMax = bytesMax
@@ -74,7 +73,7 @@ final class FunctionLibraries: @unchecked Sendable {
             defect = nil
         } catch {
             defect = CommandError("ERR the libraries of functions could not be read: \(error)")
-            log(.error, "there are no functions: \(error)")
+            log.error("there are no functions: \(error)")
         }
         guard let payload else { return }
         guard let texts = try? Self.texts(of: payload, bytesMax: Self.fileBytesMax) else {
@@ -90,9 +89,9 @@ final class FunctionLibraries: @unchecked Sendable {
         do throws(FileError) {
             try FileSystem.rename(path, to: place)
             try FileSystem.syncDirectory(FileSystem.parent(path))
-            log(.error, "there are no functions: \(path) is damaged; it was moved to \(place)")
+            log.error("there are no functions: \(path) is damaged; it was moved to \(place)")
         } catch {
-            log(.error, "there are no functions: \(path) is damaged, and could not be moved away: \(error)")
+            log.error("there are no functions: \(path) is damaged, and could not be moved away: \(error)")
         }
     }
 
@@ -102,9 +101,9 @@ final class FunctionLibraries: @unchecked Sendable {
             try state.insert(try library(text))
         } catch {
             guard let (name, code) = try? FunctionLibrary.parse(text) else {
-                return log(.error, "a library of functions is dropped: \(error.text)")
+                return log.error("a library of functions is dropped: \(error.text)")
             }
-            log(.error, "the library '\(name)' has no functions: \(error.text)")
+            log.error("the library '\(name)' has no functions: \(error.text)")
             state.libraries[name] = FunctionLibrary(name: name, text: text, functions: [], code: code)
         }
     }

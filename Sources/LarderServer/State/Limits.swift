@@ -59,6 +59,14 @@ package struct Limits: Sendable {
     /// Bytes of the names of one connection's channels and patterns, and also of its tracked prefixes
     /// (`--max-subscriptions`): 16 MiB each.
     package var subscriptionBytesMax = 16 << 20
+    /// Seconds without a request after which a connection is closed (`--timeout`); 0 for never.
+    package var idleSeconds = 0
+    /// The least time of a command in the slow log, in microseconds (`--slowlog-log-slower-than`); negative for none.
+    package var slowMicroseconds: Int64 = 10_000
+    /// How many commands the slow log keeps (`--slowlog-max-len`).
+    package var slowCommandsMax = 128
+    /// The least time of an event that LATENCY keeps, in milliseconds (`--latency-monitor-threshold`); 0 for none.
+    package var latencyMilliseconds: Int64 = 0
     /// Whether DEBUG exists (`--enable-debug`).
     package var allowsDebug = false
     /// How long a stop waits for clients to take their replies, in milliseconds.

@@ -25,8 +25,8 @@ package final class ServerState: Sendable {
     let rates = Rates()
     /// 40 hexadecimal digits, different for each run.
     let runID: String
-    /// The password for AUTH; nil for none.
-    let password: [UInt8]?
+    /// The configuration file; empty for none.
+    let configurationPath: String
     /// How many connections the process may open beside the descriptors that the larder needs.
     let clientsPossible: Int
     /// Whether each command must be checked, because of a pause, MONITOR or SLOWLOG.
@@ -43,8 +43,8 @@ package final class ServerState: Sendable {
     let directory = ConnectionDirectory()
     let scripts: ScriptCache
     let functions: FunctionLibraries
-    /// Takes what scripts write to the log.
-    let log: @Sendable (Log.Level, String) -> Void
+    /// Takes what scripts write too.
+    let log: Log
     let tracking: Tracking
     /// Sends keyspace notifications, and invalidations to clients that track keys.
     package let notifier: Notifier
@@ -58,8 +58,8 @@ package final class ServerState: Sendable {
 
     package init(
         engine: Engine, limits: Limits = Limits(), socketPath: String = "", threadCount: Int = 1,
-        password: [UInt8]? = nil, clientsPossible: Int = .max,
-        log: @escaping @Sendable (Log.Level, String) -> Void = { _, _ in },
+        password: [UInt8]? = nil, passwordPath: String = "", configurationPath: String = "",
+        clientsPossible: Int = .max, log: Log = .none,
         beforeColdSlice: (@Sendable () -> Void)? = nil, beforeWork: (@Sendable (String) -> Void)? = nil,
         onStopRequest: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(LarderError) {
@@ -69,7 +69,7 @@ package final class ServerState: Sendable {
         self.threadCount = threadCount
         self.beforeColdSlice = beforeColdSlice
         self.beforeWork = beforeWork
-        self.password = password
+        self.configurationPath = configurationPath
         self.clientsPossible = clientsPossible
         self.log = log
         scripts = ScriptCache(
@@ -78,7 +78,10 @@ package final class ServerState: Sendable {
         functions = FunctionLibraries(
             directory: engine.directory, bytesMax: limits.scriptsBytesMax, scripts: scripts, now: engine.now(),
             log: log)
-        settings = Settings(limits: limits)
+        settings = Settings(limits: limits, password: password, passwordPath: passwordPath)
+        slowLog.threshold.store(limits.slowMicroseconds, ordering: .relaxed)
+        slowLog.changeLength(limits.slowCommandsMax)
+        latency.threshold.store(limits.latencyMilliseconds, ordering: .relaxed)
         saves = Saves(now: engine.now())
         runID = String((0..<40).map { _ in "0123456789abcdef".randomElement() ?? "0" })
         pubsub = PubSub(pendingBytesMax: limits.undeliveredBytesMax)
@@ -90,7 +93,11 @@ package final class ServerState: Sendable {
         standardDatabase = try engine.database(DatabaseName.standard)
         scanCursors = ScanCursors(most: limits.scanCursorsMax)
         startedAt = engine.monotonic()
+        noteAttention()
     }
+
+    /// The password for AUTH; nil for none.
+    var password: [UInt8]? { settings.password }
 
     /// The address of every connection in CLIENT LIST.
     var clientAddress: String { "\(socketPath):0" }
@@ -109,6 +116,12 @@ package final class ServerState: Sendable {
         let logsAll = threshold >= 0 && threshold < 1000
         hasAttention.store(
             logsAll || !monitors.isEmpty || pause.isOn(engine.monotonic()), ordering: .relaxed)
+    }
+
+    /// See ``SlowLog/threshold``.
+    func changeSlowThreshold(_ microseconds: Int64) {
+        slowLog.threshold.store(microseconds, ordering: .relaxed)
+        noteAttention()
     }
 
     func resetStatistics() {

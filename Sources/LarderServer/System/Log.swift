@@ -1,8 +1,9 @@
 import Platform
+import Synchronization
 
 /// The daemon's log: one line per event on standard error, `time level message`.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: only constants; a line is one write(2).
+/// Thread-safe: a line is one write(2).
 package final class Log: Sendable {
     package enum Level: Int, Comparable, Sendable, CaseIterable {
         case debug, info, warning, error
@@ -14,11 +15,20 @@ package final class Log: Sendable {
         }
     }
 
-    private let least: Level
+    /// Writes nothing.
+    package static var none: Log { Log(least: .error, descriptor: -1) }
+
+    private let least: Atomic<Int>
     private let descriptor: Int32
 
+    /// The least important events that are written.
+    package var level: Level {
+        get { Level(rawValue: least.load(ordering: .relaxed)) ?? .info }
+        set { least.store(newValue.rawValue, ordering: .relaxed) }
+    }
+
     package init(least: Level, descriptor: Int32 = STDERR_FILENO) {
-        self.least = least
+        self.least = Atomic(least.rawValue)
         self.descriptor = descriptor
     }
 
@@ -28,7 +38,7 @@ package final class Log: Sendable {
     package func error(_ message: String) { write(.error, message) }
 
     package func write(_ level: Level, _ message: String) {
-        guard level >= least else { return }
+        guard level.rawValue >= least.load(ordering: .relaxed) else { return }
         // A line is one event, whatever characters a path or a client's name contains.
         let clean = message.unicodeScalars.map { $0.value < 0x20 ? " " : String($0) }.joined()
         let line = Array("\(Self.timestamp()) \(level) \(clean)\n".utf8)

@@ -1,6 +1,7 @@
 // The options of the program, and how options are parsed.
 
 import LarderClient
+import LarderVocabulary
 import Platform
 
 /// An option, `--name` or `--name VALUE`.
@@ -136,7 +137,7 @@ struct ParsedOption {
         let equals = word.firstIndex(of: UInt8(ascii: "="))
         let name = String(decoding: word[..<(equals ?? word.endIndex)], as: UTF8.self)
         guard let spec = specs.first(where: { $0.name == name }) else {
-            let near = Suggestion.nearest(to: name, among: specs.map(\.name)).map { "; did you mean \($0)?" } ?? ""
+            let near = Suggestion.text(for: name, among: specs.map(\.name))
             let escape = verb == nil ? "" : " (if it is a key or a value, put -- in front of it)"
             throw UsageError("there is no option \(printableKey(name.utf8))\(near)\(escape)", verb: verb)
         }

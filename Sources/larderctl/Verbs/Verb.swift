@@ -1,6 +1,7 @@
 // The definition of a verb. Each has its own file, and is listed in `Verb.all`.
 
 import CommandCatalog
+import LarderVocabulary
 
 /// A verb of the command line.
 struct Verb: Sendable {
@@ -27,7 +28,7 @@ struct Verb: Sendable {
         let verbs = all.map(\.name) + ["help"]
         if let verb = Suggestion.nearest(to: word, among: verbs) { return "; did you mean \(verb)?" }
         let commands = CommandMetadata.all.map { $0.name.uppercased() }
-        return Suggestion.nearest(to: word, among: commands).map { "; did you mean \($0)?" } ?? ""
+        return Suggestion.text(for: word, among: commands)
     }
 
     /// Parses the words after the verb. Options may be anywhere among them until `--`.

@@ -66,7 +66,7 @@ import Testing
         #expect(call("CONFIG GET \(name)") == shown("33554432 8388608 60"))
         #expect(call(["CONFIG", "SET", name, "pubsub 1mb 2kb 3"]) == Wire.ok)
         #expect(call("CONFIG GET \(name)") == shown("1048576 2048 3"))
-        #expect(call("CONFIG GET larder-max-subscriber-output").contains("1048576"))
+        #expect(call("CONFIG GET max-subscriber-output").contains("1048576"))
         #expect(call(["CONFIG", "SET", name, "slave 0 0 0 normal 0 8mb 60"]) == Wire.ok)
         let refused = call(["CONFIG", "SET", name, "pubsub 1 1 1 normal 1 1 1"])
         #expect(refused.hasSuffix("can't set immutable config\r\n"))

@@ -11,13 +11,18 @@ import Testing
         usage: larderd [options]
                larderd --purge[=NAME] | --purge-expired [--dir PATH]
 
+          --config FILE      read options from this file too: lines of `name = value`, with the names of this list
+                             without the dashes; the command line wins. With a minus before its path, as in
+                             --config=-/etc/larder/larderd.conf, it may be missing. SIGHUP reads it again
+          --check-config     say what is wrong with the configuration file and the command line, then exit: 0 if nothing is
+
           --dir PATH         the larder's directory; made with mode 0700 if it is missing
                              (default: /var/cache/larder for root, else $XDG_CACHE_HOME/larder, else ~/.cache/larder)
           --socket PATH      the socket to listen on, made with mode 0600
                              (default: $LARDER_SOCKET, else /run/larder/larder.sock for root,
                              else $XDG_RUNTIME_DIR/larder/larder.sock, else /tmp/larder-UID/larder.sock)
           --policy POLICY    how long entries of new databases stay fresh: highest (10 s), high (1 min),
-                             middle (1 h), low (24 h), lowest (7 days), never, or a number of seconds
+                             middle (1 h), low (24 h), lowest (7 days), never, or a TIME: seconds, or 90s, 15m
                              (default: lowest); databases that exist keep theirs
           --durability LEVEL what an acknowledged write survives: os (the death of the daemon), everysecond
                              (also an fsync at least once a second), always (an fsync first)
@@ -45,8 +50,9 @@ import Testing
           --max-reply BYTES  the values of one MGET together (default: 512M)
           --max-transaction BYTES
                              the commands between MULTI and EXEC, for each connection (default: 64M)
-          --script-time-limit MS
-                             how long a script may run before it is ended and nothing of it applied (default: 5000)
+          --script-time-limit TIME
+                             how long a script may run before it is ended and nothing of it applied: milliseconds, or
+                             5s (default: 5000)
           --max-script-memory BYTES
                              the memory of one script's interpreter (default: 64M)
           --max-scripts BYTES
@@ -56,11 +62,19 @@ import Testing
           --max-leases N     keys that one connection may refresh at a time, of 100000 for all (default: 10000)
           --max-subscriptions BYTES
                              names of the channels that one connection may subscribe to (default: 16M)
-          --reply-timeout SECONDS
-                             how long a client may leave replies unread before it is disconnected (default: 60)
+          --reply-timeout TIME
+                             how long a client may leave replies unread before it is disconnected: seconds, or 5m
+                             (default: 60)
           --password-file PATH
                              the first line of the file is the password for AUTH (default: none)
           --enable-debug     allow the command DEBUG
+          --timeout TIME     close connections that send nothing for so long: seconds, or 5m; 0 for never (default: 0)
+          --slowlog-log-slower-than TIME
+                             commands for SLOWLOG: microseconds, or 10ms; -1 for none (default: 10000)
+          --slowlog-max-len N
+                             commands that SLOWLOG keeps (default: 128)
+          --latency-monitor-threshold TIME
+                             events for LATENCY: milliseconds, or 1s; 0 for none (default: 0)
           --log-level LEVEL  debug, info, warning or error; one line per event on standard error
                              (default: info)
 
@@ -71,18 +85,27 @@ import Testing
                              the files. It prints what it removed.
 
           --help             print this
-          --version          print the version
+          --version          print the version; also -V
 
-        BYTES: a number, optionally with K, M, G or T: 64M, 64mb and 64MiB are the same.
+        BYTES: a number, optionally with K, M, G or T, powers of 1024: 64M, 64mb and 64MiB are the same.
+        TIME: a number, optionally with us, ms, s, m, h or d: 250ms, 90s and 5m.
 
         SIGTERM, SIGINT and SIGHUP end the daemon: it finishes the requests it has read, commits and syncs.
-        While it does that, further SIGTERM and SIGHUP change nothing; a second SIGINT ends it at once, which costs no
-        more than kill -9. SIGHUP does nothing if it was ignored when the daemon was started, as by nohup.
+        With --config, SIGHUP reads the file again instead; the log says what takes effect at the next start only.
+        While the daemon ends, further SIGTERM and SIGHUP change nothing; a second SIGINT ends it at once, which costs no
+        more than kill -9. Without --config, SIGHUP does nothing if it was ignored when the daemon was started, as by nohup.
 
-        exit codes: 0 success; 1 error of the larder, the socket's directory or the disk; 2 wrong usage; 3 the larder or
-        the socket belongs to another process; 4 there is no such database
+        exit codes:
+          0  success
+          1  error of the larder, the socket's directory or the disk
+          2  wrong usage, or something wrong in the configuration file
+          3  the larder or the socket belongs to another process
+          4  there is no such database
 
         """
+
+    private static let oneAction =
+        "only one of --purge, --purge=NAME, --purge-expired and --check-config can be given"
 
     @Test func helpAndVersion() throws {
         for arguments in [["--help"], ["-h"], ["--policy", "low", "--help"], ["--purge", "--help"]] {
@@ -91,16 +114,19 @@ import Testing
             #expect(output == Self.help)
             #expect(errors == "")
         }
-        let (end, output, errors) = try DaemonProcess.run(["--version"])
-        #expect(end == .exited(0))
-        #expect(output == "larderd \(Version.text)\n")
-        #expect(errors == "")
+        for arguments in [["--version"], ["-V"]] {
+            let (end, output, errors) = try DaemonProcess.run(arguments)
+            #expect(end == .exited(0))
+            #expect(output == "larderd \(Version.text)\n")
+            #expect(errors == "")
+        }
     }
 
     @Test(arguments: [
         (["--bad"], "unknown option --bad"),
         (["--bad=1"], "unknown option --bad"),
         (["-x"], "unknown option -x"),
+        (["--memroy=1"], "unknown option --memroy; did you mean --memory?"),
         (["serve"], "unexpected word 'serve': larderd takes only options"),
         ([""], "unexpected word '': larderd takes only options"),
         (["--dir"], "--dir needs a value"),
@@ -147,8 +173,8 @@ import Testing
         (["--log-level", "loud"], "--log-level loud: it is one of debug, info, warning, error"),
         (["--help=yes"], "--help takes no value"),
         (["--purge-expired=a"], "--purge-expired takes no value"),
-        (["--purge", "--purge-expired"], "only one of --purge, --purge=NAME and --purge-expired can be given"),
-        (["--purge=a", "--purge=b"], "only one of --purge, --purge=NAME and --purge-expired can be given"),
+        (["--purge", "--purge-expired"], oneAction),
+        (["--purge=a", "--purge=b"], oneAction),
         (
             ["--purge=A/B"],
             "--purge=A/B: not a database name: a name has 1 to 64 characters of a-z, 0-9, '.', '_' and '-', begins "

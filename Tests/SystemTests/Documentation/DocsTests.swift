@@ -22,13 +22,15 @@ import Testing
         try String(contentsOf: URL(filePath: PackageRoot.path + "/" + path), encoding: .utf8)
     }
 
-    @Test func protocolPageIsMadeFromTheCommandTable() throws {
-        let path = "docs/Protocol.md"
+    @Test(arguments: [
+        ("docs/Protocol.md", ProtocolPage.text), ("docs/Configuration.md", ConfigurationPage.text),
+        ("packaging/larderd.conf", ConfigurationPage.sampleFile), ("packaging/man/larderd.8", ManualPage.text),
+    ])
+    func pagesAreMadeFromTheTables(_ path: String, _ text: String) throws {
         if TestSetting.updateDocs.isSet {
-            try ProtocolPage.text.write(
-                to: URL(filePath: PackageRoot.path + "/" + path), atomically: true, encoding: .utf8)
+            try text.write(to: URL(filePath: PackageRoot.path + "/" + path), atomically: true, encoding: .utf8)
         }
-        #expect(try Self.read(path) == ProtocolPage.text, "run: make docs")
+        #expect(try Self.read(path) == text, "run: make docs")
     }
 
     /// Whoever runs the tests finds what they listen to, and what the package listens to when it is built; and what is in

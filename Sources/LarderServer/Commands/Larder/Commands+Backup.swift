@@ -52,7 +52,7 @@ enum BackupCommands {
                 }
             }
         } catch {
-            server.log(.error, "a backup to \(path) failed: \(error)")
+            server.log.error("a backup to \(path) failed: \(error)")
             throw CommandError("ERR \(error)")
         }
     }

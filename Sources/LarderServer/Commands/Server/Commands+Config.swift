@@ -90,6 +90,9 @@ enum ConfigCommands {
     }
 
     @Sendable static func rewrite(_ call: inout Call) throws(CommandError) -> Outcome {
-        throw CommandError("ERR The server is running without a config file")
+        guard !call.server.configurationPath.isEmpty else {
+            throw CommandError("ERR The server is running without a config file")
+        }
+        throw CommandError("ERR Rewriting config file: larderd never writes it")
     }
 }

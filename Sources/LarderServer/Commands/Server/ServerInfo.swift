@@ -78,8 +78,9 @@ struct ServerInfo {
             ("process_id", "\(getpid())"), ("process_supervised", "no"), ("run_id", server.runID), ("tcp_port", "0"),
             ("unixsocket", server.socketPath), ("server_time_usec", "\(server.engine.now() * 1000)"),
             ("uptime_in_seconds", "\(uptime)"), ("uptime_in_days", "\(uptime / 86_400)"), ("hz", "10"),
-            ("configured_hz", "10"), ("lru_clock", "\(server.engine.now() / 1000 & 0xFF_FFFF)"), ("executable", ""),
-            ("config_file", ""), ("io_threads_active", "\(server.threadCount > 1 ? 1 : 0)"),
+            ("configured_hz", "10"), ("lru_clock", "\(server.engine.now() / 1000 & 0xFF_FFFF)"),
+            ("executable", Program.path),
+            ("config_file", server.configurationPath), ("io_threads_active", "\(server.threadCount > 1 ? 1 : 0)"),
             ("event_loops", "\(server.threadCount)"),
         ]
     }

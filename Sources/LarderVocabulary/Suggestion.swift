@@ -1,12 +1,17 @@
 // "Did you mean …?"
 
 /// Finds the intended name of a mistyped word.
-enum Suggestion {
+package enum Suggestion {
     /// The longest word to compare: the work grows with the square of the length.
     private static let lengthMax = 32
 
+    /// For the end of an error's text: `; did you mean NAME?`, or nothing when no name is near.
+    package static func text(for word: String, among names: [String]) -> String {
+        nearest(to: word, among: names).map { "; did you mean \($0)?" } ?? ""
+    }
+
     /// The nearest of `names`, ignoring case; nil when none is near.
-    static func nearest(to word: String, among names: [String]) -> String? {
+    package static func nearest(to word: String, among names: [String]) -> String? {
         guard word.utf8.count <= lengthMax else { return nil }
         let typed = Array(word.lowercased().utf8)
         var best: (name: String, distance: Int)?

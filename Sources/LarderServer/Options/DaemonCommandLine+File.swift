@@ -1,0 +1,74 @@
+import LarderEngine
+
+/// The configuration file: its lines are options, and what stands on the command line wins.
+extension DaemonCommandLine {
+    /// Reads the file of `--config`, if there is one.
+    mutating func readFile() throws(Failure) {
+        guard let (path, isOptional) = file else { return }
+        let content: ConfigurationFile?
+        do throws(Failure) { content = try ConfigurationFile(path: path) } catch {
+            throw Failure(error.description, isOfFile: true)
+        }
+        guard var content else {
+            if isOptional { return }
+            throw Failure("\(path): there is no such file (--config)", isOfFile: true)
+        }
+        take(&content)
+        guard content.problems.isEmpty else {
+            throw Failure(Self.listed(content.problems), isOfFile: true)
+        }
+        hasReadFile = true
+    }
+
+    /// A file that is no configuration at all has something wrong in every line.
+    private static let problemsShown = 20
+
+    private static func listed(_ problems: [String]) -> String {
+        let more = problems.count - problemsShown
+        return (problems.prefix(problemsShown) + (more > 0 ? ["and \(more) more"] : [])).joined(separator: "\n")
+    }
+
+    private mutating func take(_ option: DaemonOption, inFile line: ConfigurationFile.Line) throws(Failure) {
+        guard option.form == .flag else {
+            guard let text = line.value else { throw Failure("\(option.key) needs a value") }
+            return try apply(option, OptionValue(option: option.key, text: text))
+        }
+        switch line.value?.lowercased() {
+        case nil, "yes", "true", "on": try apply(option, OptionValue(option: option.key, text: ""))
+        case "no", "false", "off": return
+        default: throw Failure("\(option.key) \(line.value ?? ""): it is yes or no")
+        }
+    }
+
+    /// Takes what the lines of a file say; what is wrong is noted with the file.
+    mutating func take(_ file: inout ConfigurationFile) {
+        var first: [String: Int] = [:]
+        for entry in file.lines {
+            guard let option = DaemonOption.serving.first(where: { $0.key == entry.name }) else {
+                file.note(entry.number, Self.unknown(entry.name))
+                continue
+            }
+            if let earlier = first.updateValue(entry.number, forKey: entry.name) {
+                file.note(entry.number, "\(entry.name) stands in line \(earlier) already")
+                continue
+            }
+            do throws(Failure) {
+                try take(option, inFile: entry)
+            } catch {
+                file.note(entry.number, error.description)
+            }
+        }
+    }
+
+    private static func unknown(_ name: String) -> String {
+        // For those who know Redis' names.
+        if let option = DaemonOption.serving.first(where: { $0.settings.contains { $0.name == name.lowercased() } }) {
+            return "there is no option '\(printableKey(name.utf8))': it is called \(option.key)"
+        }
+        if DaemonOption.all.contains(where: { $0.key == name }) {
+            return "\(name) can stand on the command line only"
+        }
+        let near = Suggestion.text(for: name, among: DaemonOption.serving.map(\.key))
+        return "there is no option '\(printableKey(name.utf8))'\(near)"
+    }
+}

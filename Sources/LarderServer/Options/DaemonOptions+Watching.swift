@@ -1,0 +1,86 @@
+import LarderEngine
+import Synchronization
+
+extension DaemonOption {
+    /// The configuration file: on the command line only.
+    static let configuring: [DaemonOption] = [
+        DaemonOption(
+            "--config", "FILE",
+            [
+                "read options from this file too: lines of `name = value`, with the names of this list",
+                "without the dashes; the command line wins. With a minus before its path, as in",
+                "--config=-/etc/larder/larderd.conf, it may be missing. SIGHUP reads it again",
+            ]
+        ) {
+            let path = try $1.path()
+            let isOptional = path.hasPrefix("-")
+            $0.file = (
+                try OptionValue(option: $1.option, text: String(path.dropFirst(isOptional ? 1 : 0))).path(), isOptional
+            )
+        },
+        DaemonOption(
+            flag: "--check-config",
+            ["say what is wrong with the configuration file and the command line, then exit: 0 if nothing is"]
+        ) { try $0.set(.checkConfiguration) },
+    ]
+
+    /// What Redis has settings for too, with the same names and units.
+    static let watching: [DaemonOption] = [
+        DaemonOption(
+            "--timeout", "TIME",
+            ["close connections that send nothing for so long: seconds, or 5m; 0 for never (default: 0)"],
+            settings: [
+                .number(
+                    "timeout", 0...Int64(Int32.max), unit: .seconds, get: { Int64($0.settings.idleSeconds.read()) },
+                    set: { $0.settings.idleSeconds.store(Int(clamping: $1), ordering: .relaxed) })
+            ],
+            live: Live { $0.settings.idleSeconds.store($1.configuration.limits.idleSeconds, ordering: .relaxed) }
+        ) { $0.configuration.limits.idleSeconds = Int(try $1.time(.seconds, 0...Int64(Int32.max))) },
+        DaemonOption(
+            "--slowlog-log-slower-than", "TIME",
+            ["commands for SLOWLOG: microseconds, or 10ms; -1 for none (default: 10000)"],
+            settings: [
+                .number(
+                    "slowlog-log-slower-than", -1...Int64.max, unit: .microseconds,
+                    get: { $0.slowLog.threshold.load(ordering: .relaxed) },
+                    set: { $0.changeSlowThreshold($1) })
+            ], live: Live { $0.changeSlowThreshold($1.configuration.limits.slowMicroseconds) }
+        ) {
+            let isOff = $1.text == "-1"
+            $0.configuration.limits.slowMicroseconds = isOff ? -1 : try $1.time(.microseconds, 0...Int64.max)
+        },
+        DaemonOption(
+            "--slowlog-max-len", "N", ["commands that SLOWLOG keeps (default: 128)"],
+            settings: [
+                .number(
+                    "slowlog-max-len", 0...Int64.max, get: { Int64($0.slowLog.lengthMax.read()) },
+                    set: { $0.slowLog.changeLength(Int(clamping: $1)) })
+            ], live: Live { $0.slowLog.changeLength($1.configuration.limits.slowCommandsMax) }
+        ) { $0.configuration.limits.slowCommandsMax = try $1.number(0...1_000_000) },
+        DaemonOption(
+            "--latency-monitor-threshold", "TIME",
+            ["events for LATENCY: milliseconds, or 1s; 0 for none (default: 0)"],
+            settings: [
+                .number(
+                    "latency-monitor-threshold", 0...Int64.max, unit: .milliseconds,
+                    get: { $0.latency.threshold.load(ordering: .relaxed) },
+                    set: { $0.latency.threshold.store($1, ordering: .relaxed) })
+            ],
+            live: Live { $0.latency.threshold.store($1.configuration.limits.latencyMilliseconds, ordering: .relaxed) }
+        ) { $0.configuration.limits.latencyMilliseconds = try $1.time(.milliseconds, 0...Int64.max) },
+    ]
+
+    static let logging: [DaemonOption] = [
+        DaemonOption(
+            "--log-level", "LEVEL",
+            [
+                "debug, info, warning or error; one line per event on standard error",
+                "(default: info)",
+            ],
+            settings: [
+                .own { "\($0.log.level)" }, Setting("loglevel", .onlyToItself) { _ in "notice" },
+            ],
+            live: Live { $0.log.level = $1.logLevel }
+        ) { $0.logLevel = try $1.oneOf("debug, info, warning, error") { Log.Level($0) } }
+    ]
+}

@@ -1,0 +1,91 @@
+import LarderEngine
+import Platform
+
+/// The text that was given for an option, and its conversions. Each throws what is wrong with the text, after the
+/// option's name.
+struct OptionValue {
+    /// As it was given: `--memory` on the command line, `memory` in the configuration file and in CONFIG SET.
+    let option: String
+    let text: String
+
+    typealias Failure = OptionFailure
+
+    func oneOf<Value>(_ rule: String, _ parse: (String) -> Value?) throws(Failure) -> Value {
+        guard let parsed = parse(text) else {
+            throw Failure("\(option) \(text): it is one of \(rule)")
+        }
+        return parsed
+    }
+
+    func byteCount(least: Int = 0) throws(Failure) -> Int {
+        guard let bytes = Self.bytes(text), bytes >= least else {
+            let range = least == 0 ? "up to 1T" : "from \(least) to 1T"
+            throw Failure("\(option) \(text): it is \(ByteCount.rule), \(range)")
+        }
+        return bytes
+    }
+
+    /// A number of bytes, up to 1 TiB.
+    private static func bytes(_ text: String) -> Int? {
+        ByteCount.parse(text, letters: .binary).flatMap { $0 <= 1 << 40 ? Int($0) : nil }
+    }
+
+    /// A length of time in whole `unit`s, which a number without a unit counts.
+    func time(_ unit: TimeSpan.Unit, _ range: ClosedRange<Int64>) throws(Failure) -> Int64 {
+        guard let span = TimeSpan.parse(text, unit: unit), range.contains(span) else {
+            throw Failure(
+                "\(option) \(text): it is \(TimeSpan.rule(unit)), from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return span
+    }
+
+    func policy() throws(Failure) -> UpdatePolicy {
+        try oneOf(UpdatePolicy.syntax) { text in
+            UpdatePolicy(text)
+                ?? TimeSpan.parse(text, unit: .milliseconds).flatMap { UpdatePolicy.every(milliseconds: $0) }
+        }
+    }
+
+    func path() throws(Failure) -> String {
+        guard !text.isEmpty else {
+            throw Failure("\(option) needs a path")
+        }
+        return text
+    }
+
+    func number(_ range: ClosedRange<Int>) throws(Failure) -> Int {
+        guard let number = Int(text), range.contains(number) else {
+            throw Failure(
+                "\(option) \(text): it is a number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    func events() throws(Failure) -> String {
+        guard Notifier.isValid(text) else {
+            throw Failure("\(option) \(text): \(Notifier.eventsError)")
+        }
+        return text
+    }
+
+    func databaseName() throws(Failure) -> String {
+        guard DatabaseName.isValid(text) else {
+            throw Failure("\(option)=\(text): not a database name: \(DatabaseName.rule)")
+        }
+        return text
+    }
+
+    /// The first line of a file.
+    func password() throws(Failure) -> [UInt8] {
+        var bytes: [UInt8]?
+        do throws(FileError) { bytes = try FileSystem.read(text) } catch {
+            throw Failure("\(option): \(error)")
+        }
+        guard let bytes else { throw Failure("\(option) \(text): there is no such file") }
+        let line = Array(bytes.prefix { $0 != 0x0A && $0 != 0x0D })
+        guard !line.isEmpty else {
+            throw Failure("\(option) \(text): its first line must be the password")
+        }
+        return line
+    }
+}

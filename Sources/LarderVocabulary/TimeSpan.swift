@@ -1,0 +1,46 @@
+/// Lengths of time in the form in which people write them: `90`, `90s`, `5m`, `250ms`.
+package enum TimeSpan {
+    /// The unit of a number without one, by the number of its microseconds.
+    package enum Unit: Int64, Sendable {
+        case microseconds = 1
+        case milliseconds = 1_000
+        case seconds = 1_000_000
+
+        var name: String {
+            switch self {
+            case .microseconds: "microseconds"
+            case .milliseconds: "milliseconds"
+            case .seconds: "seconds"
+            }
+        }
+    }
+
+    /// The text for errors about a malformed length of time.
+    package static func rule(_ unit: Unit) -> String {
+        "a number of \(unit.name), or one with us, ms, s, m, h or d behind it, such as 250ms, 90s or 5m"
+    }
+
+    private static let units: [String: Int64] = [
+        "us": 1, "ms": 1_000, "s": 1_000_000, "sec": 1_000_000, "m": 60_000_000, "min": 60_000_000,
+        "h": 3_600_000_000, "d": 86_400_000_000,
+    ]
+
+    /// A whole number with a unit behind it, capitals or not.
+    /// - Returns: microseconds; nil if the text is malformed or too large.
+    package static func microseconds(_ text: String, unit: Unit) -> Int64? {
+        let lower = text.lowercased()
+        let digits = lower.utf8.prefix { $0 >= 0x30 && $0 <= 0x39 }
+        guard let number = Int64(String(decoding: digits, as: UTF8.self)) else { return nil }
+        let name = String(lower.dropFirst(digits.count))
+        guard let factor = name.isEmpty ? unit.rawValue : units[name] else { return nil }
+        let (span, overflow) = number.multipliedReportingOverflow(by: factor)
+        return overflow ? nil : span
+    }
+
+    /// The same in whole `unit`s.
+    /// - Returns: nil also for what is not a whole number of them.
+    package static func parse(_ text: String, unit: Unit) -> Int64? {
+        guard let span = microseconds(text, unit: unit), span % unit.rawValue == 0 else { return nil }
+        return span / unit.rawValue
+    }
+}
