@@ -34,7 +34,7 @@ enum Daemon {
     }
 
     private static func serve(_ options: DaemonCommandLine) -> Int32 {
-        let log = Log(least: options.logLevel)
+        let log = Log(least: options.logLevel, format: options.logFormat)
         if !Allocator.startBackgroundThread() {
             log.warning("no thread can be started for the allocator: free memory goes back to the system later")
         }

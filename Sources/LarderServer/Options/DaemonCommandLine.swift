@@ -21,6 +21,7 @@ package struct DaemonCommandLine: Sendable {
 
     package private(set) var action = Action.serve
     package var logLevel = Log.Level.info
+    package var logFormat = LogFormat.automatic
     package var configuration: ServerConfiguration
     /// Whether the larder's directory was given.
     var hasDirectory = false

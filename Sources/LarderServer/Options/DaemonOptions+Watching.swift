@@ -81,6 +81,19 @@ extension DaemonOption {
                 .own { "\($0.log.level)" }, Setting("loglevel", .onlyToItself) { _ in "notice" },
             ],
             live: Live { $0.log.level = $1.logLevel }
-        ) { $0.logLevel = try $1.oneOf("debug, info, warning, error") { Log.Level($0) } }
+        ) { $0.logLevel = try $1.oneOf("debug, info, warning, error") { Log.Level($0) } },
+        DaemonOption(
+            "--log-format", "FORMAT",
+            [
+                "text: `time level message`; systemd: with systemd's priorities, such as <6>, and without the",
+                "time; json: an object in each line; auto: systemd if standard error goes to its journal,",
+                "else text (default: auto)",
+            ],
+            settings: [.own { $0.log.format.rawValue }]
+        ) {
+            $0.logFormat = try $1.oneOf("auto, text, systemd, json") { text in
+                text == "auto" ? LogFormat.automatic : LogFormat(rawValue: text)
+            }
+        },
     ]
 }

@@ -1,7 +1,7 @@
 import Platform
 import Synchronization
 
-/// The daemon's log: one line per event on standard error, `time level message`.
+/// The daemon's log: one line per event on standard error. No values of entries stand in it, and no passwords.
 ///
 /// Thread-safe: a line is one write(2).
 package final class Log: Sendable {
@@ -19,6 +19,7 @@ package final class Log: Sendable {
     package static var none: Log { Log(least: .error, descriptor: -1) }
 
     private let least: Atomic<Int>
+    package let format: LogFormat
     private let descriptor: Int32
 
     /// The least important events that are written.
@@ -27,8 +28,9 @@ package final class Log: Sendable {
         set { least.store(newValue.rawValue, ordering: .relaxed) }
     }
 
-    package init(least: Level, descriptor: Int32 = STDERR_FILENO) {
+    package init(least: Level, format: LogFormat = .text, descriptor: Int32 = STDERR_FILENO) {
         self.least = Atomic(least.rawValue)
+        self.format = format
         self.descriptor = descriptor
     }
 
@@ -39,9 +41,7 @@ package final class Log: Sendable {
 
     package func write(_ level: Level, _ message: String) {
         guard level.rawValue >= least.load(ordering: .relaxed) else { return }
-        // A line is one event, whatever characters a path or a client's name contains.
-        let clean = message.unicodeScalars.map { $0.value < 0x20 ? " " : String($0) }.joined()
-        let line = Array("\(Self.timestamp()) \(level) \(clean)\n".utf8)
+        let line = Array(format.line(level, message, time: Self.timestamp()).utf8)
         _ = line.withUnsafeBytes { systemWrite(descriptor, $0.baseAddress, $0.count) }
     }
 

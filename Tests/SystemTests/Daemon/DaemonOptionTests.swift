@@ -77,6 +77,10 @@ import Testing
                              events for LATENCY: milliseconds, or 1s; 0 for none (default: 0)
           --log-level LEVEL  debug, info, warning or error; one line per event on standard error
                              (default: info)
+          --log-format FORMAT
+                             text: `time level message`; systemd: with systemd's priorities, such as <6>, and without the
+                             time; json: an object in each line; auto: systemd if standard error goes to its journal,
+                             else text (default: auto)
 
           --purge            remove all entries of all databases, then exit; policies stay
           --purge=NAME       remove all entries of one database, then exit
