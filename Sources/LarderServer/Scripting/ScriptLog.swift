@@ -14,7 +14,7 @@ struct ScriptLog {
         guard lines <= Self.linesMax else { return }
         lines += 1
         guard lines <= Self.linesMax else {
-            return log.warning( "a script wrote more than \(Self.linesMax) lines; its others are dropped")
+            return log.warning("a script wrote more than \(Self.linesMax) lines; its others are dropped")
         }
         let levels: [Log.Level] = [.debug, .debug, .info, .warning]
         log.write(
