@@ -151,4 +151,50 @@ static int sort(lua_State *lua) {
     return larder_script_forward(lua);
 }
 
-void larder_script_bound_tables(lua_State *lua) { replace(lua, "sort", sort); }
+/// More elements than this are moved only after a question whether to go on.
+enum { MOVES_HEAVY = 10000 };
+/// Elements that may be moved at a time: more than fit into memory, and less than a second.
+#define MOVES_MAX 1e8
+
+static void check_moves(lua_State *lua, double moves) {
+    if (moves > MOVES_MAX) luaL_error(lua, "position out of bounds");
+    if (moves > MOVES_HEAVY) larder_script_check(lua);
+}
+
+/// Lua moves elements down to any position, also one far below the first.
+static int insert(lua_State *lua) {
+    if (lua_istable(lua, 1) && lua_gettop(lua) == 3) {
+        int position = luaL_checkint(lua, 2);
+        check_moves(lua, (double)lua_objlen(lua, 1) + 1 - (double)position);
+    }
+    return larder_script_forward(lua);
+}
+
+static int remove_element(lua_State *lua) {
+    if (lua_istable(lua, 1) && lua_gettop(lua) > 1) {
+        check_moves(lua, (double)lua_objlen(lua, 1) - (double)luaL_checkint(lua, 2));
+    }
+    return larder_script_forward(lua);
+}
+
+void larder_script_bound_tables(lua_State *lua) {
+    replace(lua, "sort", sort);
+    replace(lua, "insert", insert);
+    replace(lua, "remove", remove_element);
+}
+
+// MARK: Bits
+
+/// bit.tohex writes as many digits as it is asked for, up to eight, but takes the least integer, which has no opposite, for a
+/// number of digits (CVE-2024-31449).
+static int to_hexadecimal(lua_State *lua) {
+    if (lua_gettop(lua) >= 2) {
+        lua_Number digits = luaL_checknumber(lua, 2);
+        lua_settop(lua, 2);
+        lua_pushnumber(lua, digits >= 8 ? 8 : digits <= -8 ? -8 : digits == digits ? digits : 0);
+        lua_replace(lua, 2);
+    }
+    return larder_script_forward(lua);
+}
+
+void larder_script_bound_bits(lua_State *lua) { replace(lua, "tohex", to_hexadecimal); }

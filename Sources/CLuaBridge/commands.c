@@ -69,6 +69,8 @@ static int run_command(lua_State *lua, bool raises) {
     larder_script_answer answer = {LARDER_ANSWER_NULL, NULL, 0, 0};
     int ending = own->call(own->context, words, count, state->protocol, &answer);
     if (ending != 0) return larder_script_raise_ending(lua, ending);
+    // Thousands of arguments would leave no room for a reply.
+    lua_settop(lua, 0);
     switch (answer.kind) {
     case LARDER_ANSWER_STRING: lua_pushlstring(lua, (const char *)answer.bytes, answer.count); return 1;
     case LARDER_ANSWER_INTEGER: lua_pushnumber(lua, (lua_Number)answer.integer); return 1;

@@ -24,6 +24,18 @@ static size_t text_bytes(const char *text, size_t count) {
     return bytes;
 }
 
+/// Adds what the gaps of the table on top take if it is written as an array: a null and a comma each.
+static void add_gaps(lua_State *lua, measure *sum) {
+    lua_Number last = 0;
+    lua_pushnil(lua);
+    while (lua_next(lua, -2)) {
+        lua_pop(lua, 1);
+        if (lua_type(lua, -1) == LUA_TNUMBER && lua_tonumber(lua, -1) > last) last = lua_tonumber(lua, -1);
+    }
+    // A larger index is none for cjson.
+    sum->bytes += last > INT32_MAX ? 0 : (size_t)last * 5;
+}
+
 /// Adds what the value on top takes at most, and leaves it there.
 static void add(lua_State *lua, measure *sum, int depth) {
     sum->values += 1;
@@ -40,6 +52,7 @@ static void add(lua_State *lua, measure *sum, int depth) {
     case LUA_TTABLE:
         luaL_checkstack(lua, 4, "table nested too deep");
         sum->bytes += 2;
+        if (larder_script_of(lua)->writes_sparse_arrays) add_gaps(lua, sum);
         lua_pushnil(lua);
         while (lua_next(lua, -2)) {
             // A comma, and for a name that is a number its text.
@@ -70,6 +83,12 @@ static int encode(lua_State *lua) {
     return larder_script_forward(lua);
 }
 
+/// Sets when an array with gaps is written as one. From then on the gaps are counted.
+static int set_sparse_arrays(lua_State *lua) {
+    if (lua_gettop(lua) > 0) larder_script_of(lua)->writes_sparse_arrays = true;
+    return larder_script_forward(lua);
+}
+
 static int decode(lua_State *lua) {
     if (lua_type(lua, 1) == LUA_TSTRING && lua_objlen(lua, 1) > LARDER_SCRIPT_HEAVY_BYTES) larder_script_weigh(lua);
     return larder_script_forward(lua);
@@ -97,6 +116,7 @@ void larder_script_bound_json(lua_State *lua) {
     lua_pushnil(lua);
     lua_setfield(lua, -2, "encode_keep_buffer");
     replace(lua, "encode", encode);
+    replace(lua, "encode_sparse_array", set_sparse_arrays);
     replace(lua, "decode", decode);
     replace(lua, "new", new_module);
 }

@@ -126,6 +126,9 @@ static void take_two(lua_State *lua, registration *registration) {
 
 static int register_function(lua_State *lua) {
     larder_script_state *state = larder_script_of(lua);
+    if (!state->is_registering) {
+        return refuse(lua, "redis.register_function can only be called on FUNCTION LOAD command");
+    }
     registration registration;
     memset(&registration, 0, sizeof registration);
     switch (lua_gettop(lua)) {

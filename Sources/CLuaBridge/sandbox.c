@@ -347,6 +347,7 @@ static void add_libraries(lua_State *lua) {
 #ifdef LARDER_HAS_BIT
     open_library(lua, "bit", luaopen_bit);
     lua_getglobal(lua, "bit");
+    larder_script_bound_bits(lua);
     set_library(lua, "bit");
 #endif
 }

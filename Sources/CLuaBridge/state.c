@@ -23,6 +23,8 @@ static void *allocate(void *context, void *old, size_t old_bytes, size_t bytes) 
     // One instruction that makes a long text may take as long as thousands of others.
     if (bytes > LARDER_SCRIPT_HEAVY_BYTES && state->job != NULL && state->ending == 0) {
         state->is_hurried = true;
+        // May be called at any time, like here, in the middle of an instruction.
+        lua_sethook(state->lua, larder_script_hook, LUA_MASKCOUNT, 1);
     }
     void *new = realloc(old, bytes);
     if (new == NULL) {
@@ -94,6 +96,9 @@ void larder_script_hook(lua_State *lua, lua_Debug *event) {
     larder_script_state *state = larder_script_of(lua);
     state->hooks += 1;
     if (!state->is_hurried && state->ending == 0 && state->hooks % LARDER_SCRIPT_HOOKS_PER_QUESTION != 0) return;
+    if (state->is_hurried && state->ending == 0) {
+        lua_sethook(state->lua, larder_script_hook, LUA_MASKCOUNT, LARDER_SCRIPT_HOOK_INSTRUCTIONS);
+    }
     state->is_hurried = false;
     larder_script_check(lua);
 }

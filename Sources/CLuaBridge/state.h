@@ -22,6 +22,8 @@ struct larder_script_state {
     bool is_out_of_memory;
     /// Whether the hook is to ask the host the next time, because an instruction has worked on much.
     bool is_hurried;
+    /// Whether cjson may have been told to write arrays with gaps of any length.
+    bool writes_sparse_arrays;
     int hooks;
     /// The state of math.random, 48 bits; and that of all runs, which math.randomseed does not set.
     uint64_t random, shared_random;
@@ -104,6 +106,8 @@ void larder_script_open(lua_State *lua, const char *version, int version_number)
 void larder_script_bound_strings(lua_State *lua);
 /// Replaces functions of the table library that change tables, or take time without a bound. The library is on top.
 void larder_script_bound_tables(lua_State *lua);
+/// Replaces functions of the library bit that write beyond their buffers. The library is on top.
+void larder_script_bound_bits(lua_State *lua);
 /// Replaces functions of cjson, which is on top, that take memory beyond the limit.
 void larder_script_bound_json(lua_State *lua);
 /// Sets the functions of redis.* in the table on top.

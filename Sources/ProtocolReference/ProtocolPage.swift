@@ -109,6 +109,9 @@ package enum ProtocolPage {
               holds the locks after some vain attempts. So there is no `BUSY`,
               and `SCRIPT KILL` ends every script that takes long (`FUNCTION KILL` every function), whatever it has written: nothing of it
               is applied, and there is no `UNKILLABLE`. A script that calls `KEYS`, `SCAN`, `DBSIZE` or `RANDOMKEY` always takes this way.
+            - The commands of a script that takes long are run once more with the locks held, and that takes as long as they take: one that
+              appends to a value of megabytes again and again holds others up for that time. The clock stands still for a script, also
+              for one that takes long. A script whose client is gone is ended.
             - In a transaction (`MULTI`) its scripts may run \(Limits.scriptInTransactionMilliseconds) ms together. With `SNAPSHOT OPEN` a
               script cannot read.
             - `math.random` gives other numbers in each run, until `math.randomseed`.

@@ -71,7 +71,10 @@ import Testing
         for wait in ["0", "0.05"] {
             let late = try larderctl("lock", "l", "--wait", wait, "--", "/bin/echo", "no")
             #expect(late.exitCode == 6 && late.text.isEmpty)
-            #expect(late.errors == "larderctl: l: somebody else held the lock for as long as the call may wait\n")
+            #expect(
+                late.errors
+                    == "larderctl: l: somebody else held the lock for as long as the call may wait, or something else is stored under "
+                    + "its name\n")
         }
         let next = try start("--", "echo", "next")
         try waitFor("fetch", 2)
@@ -132,6 +135,37 @@ import Testing
         #expect(inner.exitCode == 2)
         #expect(inner.errors.contains("l is held for a command that calls this one: it would wait for itself"))
         #expect(try larderctl("lock", "l", "--", program, "lock", "m", "--", "/bin/echo", "yes").text == "yes\n")
+        // However the socket's path is spelt.
+        let spelt = try larderctl(
+            "lock", "l", "--", program, "--socket", directory.path + "/./socket", "lock", "l", "--", "/bin/echo", "no")
+        #expect(spelt.exitCode == 2, "\(spelt)")
+    }
+
+    /// What a command leaves behind gets the lock once it is free.
+    @Test func whatACommandLeavesBehindMayLock() throws {
+        let program = try DaemonProcess.program("larderctl")
+        let inner = "'\(program)' lock l -- echo later >'\(directory.path)/output' 2>&1"
+        let line = "{ read line <'\(gate)'; \(inner); echo >'\(gate)'; } >/dev/null 2>&1 &"
+        #expect(try larderctl("lock", "l", "--", "/bin/sh", "-c", line).exitCode == 0)
+        try openGate()
+        #expect(try ChildProcess.run("sh", ["-c", "read line <'\(gate)'"]).end == .exited(0))
+        #expect(try Files.read(directory.path + "/output") == Array("later\n".utf8))
+    }
+
+    /// A signal that was ignored when this program was started stays ignored, also while it waits.
+    @Test func ignoredSignalsStayIgnored() throws {
+        let holder = try hold([], "read line <'\(gate)'")
+        let program = try DaemonProcess.program("larderctl")
+        let waiter = try ChildProcess(
+            "/bin/sh", ["-c", "trap '' HUP INT; exec '\(program)' lock l -- echo served"],
+            environment: larderctl.environment + ["PATH=/usr/bin:/bin"])
+        try waitFor("fetch", 1)
+        waiter.send(signal: SIGHUP)
+        waiter.send(signal: SIGINT)
+        try openGate()
+        #expect(try holder.waitForExit() == .exited(0))
+        #expect(try waiter.waitForExit() == .exited(0))
+        #expect(waiter.outputBytes == Array("served\n".utf8))
     }
 
     @Test func wrongOptionsAreRefused() throws {

@@ -37,7 +37,9 @@ struct LockEntrance: Sendable {
     private func left() -> Int64? { deadline.map { max(0, $0 - clock.now()) } }
 
     private var tooLate: LarderClientError {
-        name.error(.locked, "somebody else held the lock for as long as the call may wait")
+        name.error(
+            .locked,
+            "somebody else held the lock for as long as the call may wait, or something else is stored under its name")
     }
 
     // MARK: The queue
@@ -48,22 +50,43 @@ struct LockEntrance: Sendable {
         case .given: break
         case .timeout: throw tooLate
         case .cancelled: throw cancellation
-        case .closed:
-            throw LarderClientError(
-                .closed, "the client was closed", operation: "lock", socketPath: core.socketPath)
+        case .closed: throw closed
         }
-        var place = Place()
-        do throws(LarderClientError) {
-            place = try await queueUp()
-            let grip = try await acquire()
-            // The body need not wait for it.
-            Task { [place] in await leave(place) }
-            return grip
-        } catch {
-            let place = place
-            await Task { await leave(place) }.value
-            throw error.about(name.database)
+        var goneSince: Int64?
+        while true {
+            var place = Place()
+            do throws(LarderClientError) {
+                place = try await queueUp()
+                let grip = try await acquire()
+                // The body need not wait for it.
+                Task { [place] in await leave(place) }
+                return grip
+            } catch {
+                let place = place
+                let isGone = error.code == .noDaemon && mayComeBack(&goneSince)
+                await Task { isGone ? await giveUp(place) : await leave(place) }.value
+                guard isGone else { throw error.about(name.database) }
+                guard (try? await clock.sleep(Self.pauseMilliseconds)) != nil else {
+                    store.lockQueues.giveBack(name.key)
+                    throw cancellation
+                }
+            }
         }
+    }
+
+    /// Between two looks for a daemon that is gone.
+    private static let pauseMilliseconds: Int64 = 50
+
+    /// Whether a daemon that is gone is waited for: for the lock's time, in which a holder may keep it, too.
+    private func mayComeBack(_ goneSince: inout Int64?) -> Bool {
+        let now = clock.now()
+        let since = goneSince ?? now
+        goneSince = since
+        return now - since < milliseconds && left() != 0
+    }
+
+    private var closed: LarderClientError {
+        LarderClientError(.closed, "the client was closed", operation: "lock", socketPath: core.socketPath)
     }
 
     private var cancellation: LarderClientError {
@@ -100,12 +123,17 @@ struct LockEntrance: Sendable {
 
     /// Lets the next one have the place.
     func leave(_ place: Place) async {
+        await giveUp(place)
+        store.lockQueues.giveBack(name.key)
+    }
+
+    /// Lets the next process have the place; that among the tasks of this process stays.
+    private func giveUp(_ place: Place) async {
         if place.token != 0 {
             // If the daemon does not hear of it, the place ends with its connection or its time.
             _ = try? await store.perform(.release(queue, token: place.token, .open), store.links[0])
         }
         if let link = place.link { store.waitingLinks.end(link) }
-        store.lockQueues.giveBack(name.key)
     }
 
     // MARK: The lock
@@ -129,6 +157,7 @@ struct LockEntrance: Sendable {
             // An entry without a deadline may get one, or be removed: that is told.
             let wait = min(rest < 0 ? Self.waitMost : max(1, rest), left() ?? Self.waitMost)
             guard wait > 0 else { throw tooLate }
+            if listener.isFinished.load(ordering: .acquiring) { throw closed }
             await listener.wakeUp.wait(milliseconds: wait)
             if Task.isCancelled { throw cancellation }
         }

@@ -34,6 +34,8 @@ extension Link {
     private static let keptBytesMax = 1 << 20
     /// The longest rest between two attempts to connect.
     static let restMillisecondsMax: Int64 = 2_000
+    /// The longest rest while somebody waits for the connection.
+    private static let restWhileWaitedFor: Int64 = 100
     /// After a connection that lasted so long, the next attempt begins without a rest.
     private static let usefulMilliseconds: Int64 = 1_000
 
@@ -297,7 +299,9 @@ extension Link {
         if now - connectedAt >= Self.usefulMilliseconds, wasReady { failures = 0 }
         lastFailure = failure.error(
             socketPath: settings.socketPath, operation: "connect", limit: settings.timeoutMilliseconds)
-        let rest = Self.rest(afterFailures: failures, random: Double.random(in: 0..<1))
+        var rest = Self.rest(afterFailures: failures, random: Double.random(in: 0..<1))
+        // Who waits has patience for a second or so: the last attempt must come near its end.
+        if waiting.elements.contains(where: { !$0.isResolved }) { rest = min(rest, Self.restWhileWaitedFor) }
         failures += 1
         state = .resting(until: now + rest)
         // Exchanges that cannot wait for the next attempt fail now; so do all if the server has said why it refuses

@@ -22,11 +22,8 @@ extension ScriptCall {
                 throw Self.unknown
             }
         case .function:
-            known = call.server.functions.find(call.bytes(1))
-            guard known != nil else {
-                _ = try call.server.functions.current()
-                throw CommandError("ERR Function not found")
-            }
+            known = try Self.libraries(call).find(call.bytes(1))
+            guard known != nil else { throw CommandError("ERR Function not found") }
         }
         let count = try Self.keyCount(call, source)
         let script: Script
@@ -35,6 +32,15 @@ extension ScriptCall {
             throw CommandError("ERR Can not execute a script with write flag using *_ro command.")
         }
         self.init(script: script, keyCount: count, isReadOnly: isReadOnly || script.flags.noWrites)
+    }
+
+    /// The libraries that a call sees: in a transaction those of its other calls.
+    private static func libraries(_ call: Call) throws(CommandError) -> FunctionLibraries.State {
+        let execution = call.session.transactions.execution
+        if let known = execution?.functions { return known }
+        let current = try call.server.functions.current()
+        execution?.functions = current
+        return current
     }
 
     private static func keyCount(_ call: Call, _ source: ScriptSource) throws(CommandError) -> Int {

@@ -155,7 +155,7 @@ final class ScriptHost {
         }
         guard row.flags.isDisjoint(with: [.noMulti, .status]), !row.flags.isSuperset(of: [.write, .wholeDatabase])
         else { throw Self.worksOnMore }
-        if isReadOnly, row.flags.contains(.write) {
+        if isReadOnly, !row.flags.isDisjoint(with: [.write, .publishes]) {
             throw CommandError("ERR Write commands are not allowed from read-only scripts.")
         }
         return spec

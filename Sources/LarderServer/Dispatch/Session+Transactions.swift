@@ -69,6 +69,8 @@ extension Session {
                     sendPublished()
                     if let work = attempt.work {
                         isWaiting = true
+                        // It may be FUNCTION LOAD; what follows is another unit.
+                        execution.functions = nil
                         let last = execution.commands[execution.next - 1]
                         accounting.pending = PendingNote(row: last.row, command: last, start: nil)
                         return .work(work)

@@ -21,6 +21,12 @@ final class FunctionLibraries: @unchecked Sendable {
         /// The bytes of all texts.
         var byteCount: Int { libraries.values.reduce(0) { $0 + $1.text.count } }
 
+        /// The function with a name, whatever its capitals; nil if there is none.
+        func find(_ name: UnsafeRawBufferPointer) -> Script? {
+            let name = String(decoding: name, as: UTF8.self)
+            return functions[name] ?? (functions.isEmpty ? nil : functions[name.lowercased()])
+        }
+
         fileprivate mutating func insert(_ library: FunctionLibrary) throws(CommandError) {
             for function in library.functions where functions[function.name.lowercased()] != nil {
                 throw CommandError("ERR Function \(function.name) already exists")
@@ -118,10 +124,7 @@ final class FunctionLibraries: @unchecked Sendable {
 
     /// The function with a name, whatever its capitals; nil if there is none.
     func find(_ name: UnsafeRawBufferPointer) -> Script? {
-        let name = String(decoding: name, as: UTF8.self)
-        return lock.withLock {
-            state.functions[name] ?? (state.functions.isEmpty ? nil : state.functions[name.lowercased()])
-        }
+        lock.withLock { state.find(name) }
     }
 
     // MARK: Changes
@@ -187,9 +190,11 @@ final class FunctionLibraries: @unchecked Sendable {
     private func change(_ body: (inout State) throws(CommandError) -> Void) throws(CommandError) {
         if let defect { throw defect }
         try changing.withLock { () throws(CommandError) in
-            var next = lock.withLock { state }
+            let former = lock.withLock { state }
+            var next = former
             try body(&next)
-            guard next.byteCount <= bytesMax else {
+            // With a limit that was higher before, there may be more; then it may become less.
+            guard next.byteCount <= max(bytesMax, former.byteCount) else {
                 throw CommandError(
                     "ERR libraries of functions take \(bytesMax) bytes at most (--max-scripts): "
                         + "FUNCTION DELETE makes room")

@@ -25,6 +25,8 @@ final class Execution {
     let script: ScriptProgress?
     /// How long the scripts of the transaction have held its locks, in nanoseconds.
     var scriptTime: Int64 = 0
+    /// The libraries of functions, once one was called: all calls of a unit see the same.
+    var functions: FunctionLibraries.State?
     /// Keys that commands asked for, and that their key positions do not tell.
     var more: [TransactionMissing] = []
 

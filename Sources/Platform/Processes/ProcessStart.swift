@@ -53,6 +53,17 @@ package struct ProcessStart {
         return process
     }
 
+    /// Whether this process was started with a signal ignored, or ignores it since: so does a new process.
+    package static func isIgnored(_ signal: Int32) -> Bool {
+        var action = sigaction()
+        guard sigaction(signal, nil, &action) == 0 else { return false }
+        #if canImport(Darwin)
+            return unsafeBitCast(action.__sigaction_u.__sa_handler, to: Int.self) == 1
+        #else
+            return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
+        #endif
+    }
+
     /// A new process inherits the blocked signals of the starting thread and the ignored signals of its parent.
     private static func letSignalsThrough(_ attributes: inout Attributes) {
         var none = sigset_t()

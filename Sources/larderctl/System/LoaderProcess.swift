@@ -20,7 +20,8 @@ final class LoaderProcess: Sendable {
         let end: End
     }
 
-    private static let passedOn = [SIGINT, SIGTERM, SIGHUP]
+    /// What this program was told to ignore, as by nohup, it and the command go on ignoring.
+    private static let passedOn = [SIGINT, SIGTERM, SIGHUP].filter { !ProcessStart.isIgnored($0) }
 
     private let pid: pid_t
     /// Whether the process identifier is still the command's; the signals' thread asks with the lock held.

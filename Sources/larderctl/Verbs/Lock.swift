@@ -13,8 +13,10 @@ extension Verb {
             SIGINT, SIGTERM and SIGHUP go to COMMAND; while this program waits for the lock, they end it.
             If the lock is lost (its entry was removed, or the daemon was gone for longer than --for), COMMAND gets SIGTERM.
             A larderctl that is killed with SIGKILL leaves COMMAND running, without the lock.
-            The same lock in Swift: client.lock("NAME", for: .seconds(30)) { … }. A COMMAND that wants the lock NAME again
-            gets an error.
+            The same lock in Swift: client.lock("NAME", for: .seconds(30)) { … }. A COMMAND that runs larderctl lock NAME
+            again gets an error (2).
+            NAME is a key of the database: choose one that nothing else stores, such as lock:reports. Whatever is stored
+            there keeps everybody from the lock until it expires.
             Exits as COMMAND does: with its exit code, or 128 and the number of the signal that ended it. Own exit codes
             are 6 if somebody else held the lock for all of --wait, 7 if the lock was lost, 5 if COMMAND cannot be started,
             and those of all verbs.
@@ -90,16 +92,21 @@ private struct LockVerbCall: Sendable {
     /// Notes in the environment that the lock is held.
     /// - Throws: if it is held for this program.
     private func markHeld() throws(UsageError) {
-        let place = [socketPath ?? LarderClient.defaultSocketPath, clientOptions.database ?? "0"]
+        let path = socketPath ?? LarderClient.defaultSocketPath
+        let place = [FileSystem.canonical(path) ?? path, clientOptions.database ?? "0"]
         let bytes = place.flatMap { Array($0.utf8) + [0] } + name
         let mark = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         let outer = getenv(Self.marker).map { String(cString: $0) } ?? ""
-        guard !outer.split(separator: ":").contains(Substring(mark)) else {
+        for other in outer.split(separator: ":") {
+            let parts = other.split(separator: "@")
+            guard parts.count == 2, parts[0] == mark, let holder = pid_t(parts[1]), holder > 0 else { continue }
+            // What a command has left behind may call this long after the lock was released.
+            guard kill(holder, 0) == 0 || errno == EPERM else { continue }
             throw UsageError(
                 "\(printableKey(name)) is held for a command that calls this one: it would wait for itself",
                 verb: "lock")
         }
-        setenv(Self.marker, outer.isEmpty ? mark : outer + ":" + mark, 1)
+        setenv(Self.marker, (outer.isEmpty ? "" : outer + ":") + "\(mark)@\(getpid())", 1)
     }
 }
 

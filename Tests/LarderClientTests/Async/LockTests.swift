@@ -189,6 +189,51 @@ import Testing
         #expect(try await last.value > 0)
     }
 
+    /// However a close meets the waiting, it ends it: not only the lock's own end does.
+    @Test func aCloseEndsTheWaiting() async throws {
+        let client = try await connect()
+        try await client.command("SET", "l", "somebody's", "PX", "100000000")
+        var random = SeededGenerator(seed: testSeed())
+        for _ in 0..<60 {
+            let waiter = try await connect()
+            let waiting = Task { await code { try await waiter.lock("l", for: .seconds(86_400)) { _ in } } }
+            try await waitForQueue(client, 1)
+            for _ in 0..<random.below(100) { await Task.yield() }
+            waiter.close()
+            #expect(await waiting.value == .closed)
+            try await waitForQueue(client, 0)
+        }
+    }
+
+    /// Who waits without a limit goes on waiting when the daemon is gone for longer than its calls wait for it.
+    @Test func whoWaitsOutlivesTheDaemon() async throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        var daemon: DaemonProcess? = try DaemonProcess(in: place)
+        let options = ClientOptions(reconnectPatienceMilliseconds: 0)
+        let path = try #require(daemon?.socketPath)
+        let (waiter, observer) = (
+            try await LarderClient.connect(socketPath: path, options: options),
+            try await LarderClient.connect(socketPath: path)
+        )
+        try await observer.command("SET", "l", "somebody's", "PX", "100000000")
+        let token = Task { try await waiter.lock("l", for: .seconds(3_600)) { $0.token } }
+        let limited = Task {
+            await code {
+                try await waiter.lock("m", for: .milliseconds(1)) { _ in try await Task.sleep(for: .seconds(60)) }
+            }
+        }
+        try await waitForQueue(observer, 1)
+        daemon?.kill()
+        // A call of the same client fails: so does the one whose lock's time is over.
+        #expect(await limited.value == .lockLost)
+        #expect(await code { try await waiter.command("PING") } == .noDaemon)
+        daemon = try DaemonProcess(in: place)
+        let later = try await LarderClient.connect(socketPath: path)
+        try await later.command("DEL", "l")
+        #expect(try await token.value > 0)
+        withExtendedLifetime(daemon) {}
+    }
+
     /// Other clients' locks are one entry with a random value, and maybe a deadline.
     @Test func locksOfOtherClientsExclude() async throws {
         let client = try await connect()

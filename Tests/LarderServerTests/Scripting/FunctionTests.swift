@@ -93,6 +93,54 @@ import Testing
         #expect(call("FCALL f 0") == Wire.int(1), "the former one stays")
     }
 
+    /// With a limit that was higher before, libraries can be removed, and nothing be added.
+    @Test func aLowerLimitLeavesRoomForLess() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        for number in 1...3 {
+            _ = Self.load(call, Self.library("return 1", name: "lib\(number)", function: "f\(number)"))
+        }
+        server.engine.shutdown()
+        var limits = Limits()
+        limits.scriptsBytesMax = 100
+        let later = try SocketlessServer(reopening: server, limits: limits).connect()
+        #expect(Self.load(later, Self.library("return 1", name: "more", function: "g")).hasPrefix("-ERR libraries"))
+        #expect(later("FUNCTION DELETE lib1") == Wire.ok)
+        #expect(later("FCALL f2 0") == Wire.int(1))
+    }
+
+    /// All calls of a transaction see the same libraries, whoever replaces them meanwhile.
+    @Test func aTransactionSeesOneVersion() throws {
+        let server = try InProcessServer(threads: 2)
+        defer { server.stop() }
+        @Sendable func text(_ version: Int) -> String { Self.library("return \(version)") }
+        _ = try server.connect().call(["FUNCTION", "LOAD", text(0)])
+        let isOver = Guarded(false)
+        let mixed = Recorder<String>()
+        onThreads(2) { thread in
+            do {
+                let client = try server.connect()
+                if thread == 0 {
+                    for version in 1...400 {
+                        _ = try client.call(["FUNCTION", "LOAD", "REPLACE", text(version % 10)])
+                    }
+                    isOver.value = true
+                } else {
+                    while !isOver.value {
+                        _ = try client.call("MULTI")
+                        for _ in 0..<20 { _ = try client.call("FCALL f 0") }
+                        let reply = try client.call("EXEC")
+                        if Set(reply.split(separator: "\r\n").dropFirst()).count != 1 { mixed.add(reply) }
+                    }
+                }
+            } catch {
+                isOver.value = true
+                mixed.add("\(error)")
+            }
+        }
+        #expect(mixed.all == [])
+    }
+
     // MARK: The file
 
     @Test func librariesStay() throws {

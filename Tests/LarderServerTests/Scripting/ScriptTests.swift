@@ -397,6 +397,48 @@ import Testing
         }
     }
 
+    /// What libraries do in C with numbers that nobody expects: no crash, no loop without end, no memory beyond the limit.
+    @Test func strangeNumbersAreHarmless() throws {
+        var limits = Limits()
+        limits.scriptMilliseconds = 200
+        let server = try SocketlessServer(limits: limits)
+        let call = server.connect()
+        for digits in ["-2147483648", "2^31", "-2^31", "2^53", "-1e300", "0/0", "1/0", "9", "-9", "0"] {
+            let reply = call(["EVAL", "return #bit.tohex(255,\(digits))", "0"])
+            #expect(reply == (digits == "0" || digits == "0/0" ? Wire.int(0) : Wire.int(8)), "\(digits): \(reply)")
+        }
+        #expect(call(["EVAL", "return bit.tohex(255,-2)", "0"]) == Wire.bulk("FF"))
+        for script in [
+            "table.insert({},-2^31,1)", "table.insert({},2^31,1)", "table.insert({1},-1e9,1)",
+            "table.remove({1},-2^31)",
+            "cjson.encode_sparse_array(true,0,0) return cjson.encode({[2^31-1]=1})",
+            "cjson.encode_sparse_array(true,0,0) return cjson.encode({[2e7]=1})",
+            "local c = cjson.new() c.encode_sparse_array(true,0,0) return c.encode({{[1e9]=1}})",
+        ] {
+            let reply = call(["EVAL", script, "0"])
+            #expect(reply.hasPrefix("-ERR") || reply == Wire.null, "\(script): \(reply)")
+        }
+        let shift = "local t = {} for i = 1, 2e5 do t[i] = i end while true do table.insert(t,1,0) end"
+        #expect(call(["EVAL", shift, "0"]).contains("--script-time-limit"))
+        #expect(
+            call(["EVAL", "cjson.encode_sparse_array(true,0,0) return cjson.encode({[5]=1})", "0"])
+                == Wire.bulk("[null,null,null,null,1]"))
+    }
+
+    /// With the locks of its keys held a script asks for what takes the locks of all.
+    @Test func aScriptCannotWaitForItself() throws {
+        let call = try SocketlessServer().connect()
+        _ = call("SET k v")
+        for command in ["'memory','doctor'", "'memory','stats'", "'info'", "'config','get','*'", "'databases'"] {
+            let script = "redis.call('set',KEYS[1],'w') return redis.call(\(command))"
+            #expect(call(["EVAL", script, "1", "k"]).hasPrefix("-ERR This Redis command is not allowed"), "\(command)")
+        }
+        _ = call("MULTI")
+        _ = call("SET k x")
+        _ = call("MEMORY DOCTOR")
+        #expect(call("EXEC").contains("Entries take"))
+    }
+
     @Test func bytecodeIsRefused() throws {
         let call = try SocketlessServer().connect()
         #expect(call(["EVAL", "\u{1B}Lua", "0"]).contains("bytecode is refused"))

@@ -28,8 +28,8 @@ final class SocketlessServer {
     }
 
     /// On the larder of a server that was shut down.
-    convenience init(reopening other: SocketlessServer) throws {
-        try self.init(other.directory, .lowest, Limits(), { _ in })
+    convenience init(reopening other: SocketlessServer, limits: Limits = Limits()) throws {
+        try self.init(other.directory, .lowest, limits, { _ in })
     }
 
     private init(

@@ -247,6 +247,15 @@ extension ConformanceScript {
         EVAL "return redis.call('function','list')" 0
         COMMAND GETKEYS FCALL f 2 a b c
         COMMAND GETKEYS FCALL_RO f 1 a
+        EVAL "return bit.tohex(255,2)" 0
+        EVAL "return bit.tohex(255,-4)" 0
+        EVAL "local t = {2,3} table.insert(t,1,1) table.insert(t,9,5) return {#t,t[1],t[4] or 'none',table.remove(t,1),#t}" 0
+        EVAL "local t={} for i=1,7990 do t[i]='k'..i end return #redis.call('mget',unpack(t))" 0
+        EVAL_RO "return redis.call('publish','c','m')" 0
+        FUNCTION LOAD REPLACE "#!lua name=lib\nredis.register_function{function_name='f',callback=function() return redis.call('publish','c','m') end,flags={'no-writes'}}"
+        FCALL f 0
+        FUNCTION LOAD REPLACE "#!lua name=lib\nlocal r = redis.register_function redis.register_function('f',function() return r('g',function() end) end)"
+        FCALL f 0
         FUNCTION FLUSH
         FLUSHALL
         """#

@@ -61,8 +61,10 @@ enum ObjectCommands {
     // MARK: MEMORY
 
     @Sendable static func doctor(_ call: inout Call) throws(CommandError) -> Outcome {
-        let memory = call.server.engine.memory
+        let engine = call.server.engine
         return .deferred { (reply) throws(CommandError) in
+            // Not before: it takes the locks of all shards, and a transaction holds some.
+            let memory = engine.memory
             reply.verbatim(
                 "Entries take \(memory.usedBytes) of the \(memory.limitBytes) bytes that they may (--memory). What is "
                     + "beyond is on the disk.")
