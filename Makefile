@@ -6,7 +6,8 @@
 #   make bench        measure, side by side with redis-server, memcached, raw LevelDB, SQLite and diskcache: over an hour;
 #                     make bench-quick takes some five minutes; SUITES=socket,hits measures only these
 #   make bench-page   as make bench, and writes the tables into docs/Benchmarks.md
-#   make install      install larderd and larderctl below PREFIX (/usr/local)
+#   make install      install larderd and larderctl below PREFIX (/usr/local), with the manual page, the units of systemd and
+#                     SYSCONFDIR/larder/larderd.conf (/etc), unless it is there already; make install-files without programs
 #   make format       format the sources and check their style
 #   make docs         write the generated documentation anew
 #   make html         the documentation of Larder and LarderClient as HTML, below .build/html
@@ -21,6 +22,7 @@
 SHELL = /bin/bash
 SWIFT ?= swift
 PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
 ROUNDS ?= 300
 FUZZ_SECONDS ?= 300
 # Warnings are errors here; elsewhere a newer compiler's new warning breaks nobody's build.
@@ -30,7 +32,7 @@ export LARDER_STRICT = 1
 BUILD_PACKAGES = g++ libleveldb-dev libsnappy-dev libuv1-dev libxxhash-dev libjemalloc-dev \
   liblua5.1-0-dev lua-cjson-dev lua-bitop-dev libmd-dev
 TOUR_PACKAGES = netcat-openbsd redis-tools python3 gcc libc6-dev
-TEST_PACKAGES = $(TOUR_PACKAGES) graphviz groff-base redis-server python3-venv $(CLIENT_PACKAGES)
+TEST_PACKAGES = $(TOUR_PACKAGES) graphviz groff-base systemd redis-server python3-venv $(CLIENT_PACKAGES)
 # Clients in other languages, each with what runs it.
 CLIENT_PACKAGES = libhiredis-dev nodejs node-redis php-cli php-redis ruby ruby-redis perl libredis-perl \
   php-illuminate-cache php-illuminate-redis php-predis php-symfony-cache php-symfony-lock php-symfony-rate-limiter \
@@ -133,11 +135,31 @@ bench-quick: bench-deps
 bench-page: bench-deps
 	$(BENCH) --page docs/Benchmarks.md
 
+.PHONY: install-files
 install: deps
 	$(SWIFT) build -c release --static-swift-stdlib --scratch-path .build/install --product larderd
 	$(SWIFT) build -c release --static-swift-stdlib --scratch-path .build/install --product larderctl
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 .build/install/release/larderd .build/install/release/larderctl $(DESTDIR)$(PREFIX)/bin
+	@$(MAKE) --no-print-directory install-files
+	@[ -n "$(DESTDIR)" ] || ! [ -d /run/systemd/system ] || \
+	  echo "to run it as a service: systemd-sysusers && systemctl daemon-reload && systemctl enable --now larderd.socket"
+
+# The service's files, with the place of the programs in them.
+SYSTEM_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
+USER_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/user
+install-files:
+	install -d $(SYSTEM_UNITS) $(USER_UNITS) $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(PREFIX)/share/man/man8 \
+	  $(DESTDIR)$(PREFIX)/share/doc/larder $(DESTDIR)$(SYSCONFDIR)/larder
+	install -m 644 packaging/systemd/larderd.service packaging/systemd/larderd.socket $(SYSTEM_UNITS)
+	install -m 644 packaging/systemd/user/larderd.service packaging/systemd/user/larderd.socket $(USER_UNITS)
+	install -m 644 packaging/launchd/larder.larderd.plist $(DESTDIR)$(PREFIX)/share/doc/larder
+	sed -i 's|/usr/bin/larderd|$(PREFIX)/bin/larderd|; s|=-/etc/larder|=-$(SYSCONFDIR)/larder|' $(SYSTEM_UNITS)/larderd.service \
+	  $(USER_UNITS)/larderd.service $(DESTDIR)$(PREFIX)/share/doc/larder/larder.larderd.plist
+	install -m 644 packaging/sysusers.d/larder.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d
+	install -m 644 packaging/man/larderd.8 $(DESTDIR)$(PREFIX)/share/man/man8
+	[ -e $(DESTDIR)$(SYSCONFDIR)/larder/larderd.conf ] || \
+	  install -m 644 packaging/larderd.conf $(DESTDIR)$(SYSCONFDIR)/larder
 
 format:
 	$(SWIFT) format --recursive --in-place --parallel Package.swift Sources Tests Examples

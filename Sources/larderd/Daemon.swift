@@ -7,11 +7,15 @@ enum Daemon {
     /// - Returns: the exit code.
     static func main(_ arguments: [String]) -> Int32 {
         guard StandardDescriptors.fill() else { return ExitCode.failed }
+        // Before any file is opened.
+        let socket = Result { () throws(PassedSocket.Failure) in try PassedSocket.take() }
+        let service = ServiceManager.take()
         ProcessSettings.ignoreWriteSignals()
         let options: DaemonCommandLine
         do throws(DaemonCommandLine.Failure) {
             options = try DaemonCommandLine(arguments)
         } catch {
+            service?.fail(error.description)
             complain(error.description, hint: error.isOfFile ? nil : "Try: larderd --help")
             return ExitCode.usage
         }
@@ -29,21 +33,30 @@ enum Daemon {
                     : "\(options.filePath ?? ""): there is no such file, and there need not be\n")
             return Output.finish(ExitCode.done)
         case .purge(let what): return Output.finish(Purge.run(what, options))
-        case .serve: return serve(options)
+        case .serve: return serve(options, socket, service)
         }
     }
 
-    private static func serve(_ options: DaemonCommandLine) -> Int32 {
+    private static func serve(
+        _ options: DaemonCommandLine, _ socket: Result<PassedSocket?, PassedSocket.Failure>, _ service: ServiceManager?
+    ) -> Int32 {
         let log = Log(least: options.logLevel, format: options.logFormat)
         if !Allocator.startBackgroundThread() {
             log.warning("no thread can be started for the allocator: free memory goes back to the system later")
         }
         log.debug("memory comes from \(Allocator.name)")
         do throws(Server.Failure) {
-            try Server.run(options.configuration, log: log, commandLine: options)
+            var configuration = options.configuration
+            do throws(PassedSocket.Failure) {
+                configuration.passedSocket = try socket.get()
+            } catch {
+                throw .socket(error.description)
+            }
+            try Server.run(configuration, log: log, commandLine: options, service: service)
             return ExitCode.done
         } catch {
             log.error(error.description)
+            service?.fail(error.description)
             return ExitCode.of(error)
         }
     }

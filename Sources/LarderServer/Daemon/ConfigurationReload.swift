@@ -9,19 +9,23 @@ final class ConfigurationReload: @unchecked Sendable {
     /// What is in force.
     private var current: DaemonCommandLine
     private let server: ServerState
+    private let service: ServiceManager?
     private let log: Log
 
     /// - Returns: nil if the command line names no configuration file.
-    init?(_ commandLine: DaemonCommandLine, server: ServerState, log: Log) {
+    init?(_ commandLine: DaemonCommandLine, server: ServerState, service: ServiceManager?, log: Log) {
         guard commandLine.filePath != nil else { return nil }
         current = commandLine
         self.server = server
+        self.service = service
         self.log = log
     }
 
     /// May block, as reading a file does.
     func run() {
         lock.withLock {
+            service?.reloading()
+            defer { service?.ready("serving") }
             let path = current.filePath ?? ""
             do throws(DaemonCommandLine.Failure) {
                 let new = try current.readAgain()

@@ -40,10 +40,11 @@ package enum Server {
     /// - Parameters:
     ///   - commandLine: what the configuration comes from. If that includes a configuration file, SIGHUP does not stop the
     ///     server, but reads the file again.
+    ///   - service: is told what the server does.
     ///   - onReady: called once connections are accepted, with a closure that stops the server from any thread.
     package static func run(
         _ configuration: ServerConfiguration, log: Log, commandLine: DaemonCommandLine? = nil,
-        onReady: (@escaping @Sendable (String) -> Void) -> Void = { _ in }
+        service: ServiceManager? = nil, onReady: (@escaping @Sendable (String) -> Void) -> Void = { _ in }
     ) throws(Failure) {
         ProcessSettings.ignoreWriteSignals()
         // Later nobody could be told.
@@ -56,27 +57,49 @@ package enum Server {
         var options = configuration.engine
         options.onDamage = .salvage
         // Absolute, because other processes that look for it have other working directories.
-        options.holderSocket = FileSystem.absolute(configuration.socketPath)
+        options.holderSocket = FileSystem.absolute(configuration.passedSocket?.path ?? configuration.socketPath)
         options.onEvent = { event in log.write(Log.Level(rawValue: event.level.rawValue) ?? .info, event.message) }
         let engine: Engine
         do throws(LarderError) {
-            engine = try Engine.open(configuration.directory, options: options)
+            engine = try during("opening the larder", service) { () throws(LarderError) in
+                try Engine.open(configuration.directory, options: options)
+            }
         } catch {
             throw .larder(error)
         }
-        defer { engine.shutdown() }
-        let socket: SocketFile
-        do throws(SocketFile.Failure) {
-            socket = try SocketFile(path: configuration.socketPath)
-        } catch {
-            throw Failure(error)
-        }
+        defer { during("writing the last checkpoint", service) { engine.shutdown() } }
+        let socket: ListeningSocket
+        do throws(SocketFile.Failure) { socket = try ListeningSocket(configuration) } catch { throw Failure(error) }
         defer { socket.remove() }
-        if socket.hasMadeDirectory {
-            log.info("made the socket's directory \(FileSystem.parent(socket.path)), which was missing, with mode 0700")
-        }
-        try serve(configuration, commandLine, descriptors, engine, socket.descriptor, log, onReady)
+        configuration.socketPath = socket.path
+        if let note = socket.note { log.info(note) }
+        try serve(configuration, Surroundings(commandLine, service, descriptors, socket), engine, log, onReady)
         log.info("stopped")
+    }
+
+    /// What is around the server, and does not concern what it serves.
+    private struct Surroundings {
+        let commandLine: DaemonCommandLine?
+        let service: ServiceManager?
+        let descriptors: DescriptorBudget
+        let socket: ListeningSocket
+
+        init(
+            _ commandLine: DaemonCommandLine?, _ service: ServiceManager?, _ descriptors: DescriptorBudget,
+            _ socket: ListeningSocket
+        ) {
+            self.commandLine = commandLine
+            self.service = service
+            self.descriptors = descriptors
+            self.socket = socket
+        }
+    }
+
+    private static func during<Result, Failure: Error>(
+        _ status: String, _ service: ServiceManager?, _ work: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        guard let service else { return try work() }
+        return try service.during(status, work)
     }
 
     /// Besides those for event loops and cold reads: slow commands and counts, commits, syncs, checkpoints, maintenance,
@@ -84,28 +107,33 @@ package enum Server {
     private static let otherThreads = 14
 
     private static func serve(
-        _ configuration: ServerConfiguration, _ commandLine: DaemonCommandLine?, _ descriptors: DescriptorBudget,
-        _ engine: Engine, _ descriptor: Int32, _ log: Log, _ onReady: (@escaping @Sendable (String) -> Void) -> Void
+        _ configuration: ServerConfiguration, _ surroundings: Surroundings, _ engine: Engine, _ log: Log,
+        _ onReady: (@escaping @Sendable (String) -> Void) -> Void
     ) throws(Failure) {
-        let stopper = Stopper(log)
-        let state = try makeState(configuration, descriptors, engine, log) { stopper.stop($0) }
+        let service = surroundings.service
+        let stopper = Stopper(log, service)
+        let state = try makeState(configuration, surroundings.descriptors, engine, log) { stopper.stop($0) }
         let pools = WorkerPools(coldThreads: configuration.limits.coldThreads)
         let workers = pools.slow
         state.runInBackground { workers.submit($0) }
         let loops = (0..<max(1, min(64, configuration.threads))).map { _ in
             EventLoop(server: state, pools: pools, log: log)
         }
-        let listener = Listener(descriptor, loops: loops, server: state, log: log)
-        let reload = commandLine.flatMap { ConfigurationReload($0, server: state, log: log) }
+        let listener = Listener(surroundings.socket.descriptor, loops: loops, server: state, log: log)
+        let reload = surroundings.commandLine.flatMap {
+            ConfigurationReload($0, server: state, service: service, log: log)
+        }
         let signals = watchSignals(
             configuration, loops[0], onStop: { stopper.stop($0) },
-            onHangUp: reload.map { reload in { workers.submit { reload.run() } } })
+            onHangUp: reload.map { reload in { pools.status.submit { reload.run() } } })
         state.notifier.runInBackground { [weak workers] work in
             // Without the pool nobody is left who could be told.
             workers?.submit(work)
         }
+        let report = service.map { ServiceReport($0, state, loops) }
         loops[0].onTick = {
             listener.tick()
+            report?.tick()
             state.notifier.tick()
             state.rates.note(at: engine.monotonic(), commands: state.statistics.total)
         }
@@ -119,6 +147,7 @@ package enum Server {
         }
         announce(configuration, state, log)
         openDatabases(engine, configuration.limits.databasesOpenedAtStart, workers)
+        report?.ready()
         onReady { stopper.stop($0) }
         loops[0].run()
         for thread in threads { thread.join() }
@@ -194,10 +223,14 @@ package enum Server {
     private final class Stopper: @unchecked Sendable {
         private let lock = Lock()
         private let log: Log
+        private let service: ServiceManager?
         private var loops: [EventLoop] = []
         private var isStopped = false
 
-        init(_ log: Log) { self.log = log }
+        init(_ log: Log, _ service: ServiceManager?) {
+            self.log = log
+            self.service = service
+        }
 
         func start(_ loops: [EventLoop]) { lock.withLock { self.loops = loops } }
 
@@ -208,6 +241,7 @@ package enum Server {
             }
             guard !loops.isEmpty else { return }
             log.info("stopping: \(reason)")
+            service?.stopping(reason)
             for loop in loops { loop.send(.stop) }
         }
     }

@@ -289,7 +289,11 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         settle()
     }
 
+    /// When the loop did something last, in milliseconds of the monotonic clock. Other threads may read it.
+    let heartbeat = Atomic<Int64>(MonotonicClock.milliseconds())
+
     private func tick() {
+        heartbeat.store(MonotonicClock.milliseconds(), ordering: .relaxed)
         onTick?()
         let now = server.engine.monotonic()
         for connection in Array(connections.values) { connection.tick(time, monotonic: now) }

@@ -25,6 +25,9 @@ package struct ServerConfiguration: Sendable {
     /// that thread wait.
     package var beforeWork: (@Sendable (String) -> Void)?
 
+    /// The socket to listen on that the service manager has made; nil if the server makes it.
+    package var passedSocket: PassedSocket?
+
     package init(directory: String, socketPath: String) {
         self.directory = directory
         self.socketPath = socketPath

@@ -18,6 +18,54 @@ package enum UnixSocket {
         #endif
     }
 
+    /// A new socket for datagrams, whose calls never wait; negative on failure, with `errno` set.
+    package static func makeDatagram() -> Int32 {
+        let descriptor = socket(AF_UNIX, datagramSocket, 0)
+        guard descriptor >= 0 else { return descriptor }
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+        return descriptor
+    }
+
+    /// Sends one datagram to the socket at a path, or of a name in Linux' abstract namespace, which begins with `@`.
+    /// - Returns: 0, or the error's number.
+    package static func sendDatagram(_ descriptor: Int32, _ bytes: [UInt8], to name: String) -> Int32 {
+        withAddress(name, isName: true) { address, length in
+            bytes.withUnsafeBytes { sendto(descriptor, $0.baseAddress, $0.count, noSignal, address, length) } < 0
+                ? -1 : 0
+        }
+    }
+
+    /// Where a Unix-domain socket is bound: its path, or `@` and its name in the abstract namespace; nil for other
+    /// descriptors, and empty for a socket without a name.
+    package static func localName(_ descriptor: Int32) -> String? {
+        var address = sockaddr_un()
+        var length = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let status = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+        }
+        guard status == 0, address.sun_family == sa_family_t(AF_UNIX) else { return nil }
+        let count = max(0, min(Int(length) - pathOffset, pathBytesMax + 1))
+        return withUnsafeBytes(of: &address.sun_path) { bytes in
+            guard count > 1, bytes[0] == 0 else {
+                return String(decoding: bytes.prefix(count).prefix { $0 != 0 }, as: UTF8.self)
+            }
+            return "@" + String(decoding: bytes[1..<count], as: UTF8.self)
+        }
+    }
+
+    package static func isStream(_ descriptor: Int32) -> Bool { option(descriptor, SO_TYPE) == streamSocket }
+
+    package static func isListening(_ descriptor: Int32) -> Bool { option(descriptor, SO_ACCEPTCONN) == 1 }
+
+    private static func option(_ descriptor: Int32, _ name: Int32) -> Int32? {
+        var value: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        return getsockopt(descriptor, SOL_SOCKET, name, &value, &length) == 0 ? value : nil
+    }
+
+    private static let pathOffset = MemoryLayout<sockaddr_un>.offset(of: \sockaddr_un.sun_path) ?? 2
+
     /// A connected blocking socket, to be closed by the caller.
     package static func connected(to path: String) throws(FileError) -> Int32 {
         let descriptor = make()
@@ -40,6 +88,11 @@ package enum UnixSocket {
     /// - Returns: see ``connect(_:to:)``.
     package static func bind(_ descriptor: Int32, to path: String) -> Int32 {
         withAddress(path) { systemBind(descriptor, $0, $1) }
+    }
+
+    /// As ``bind(_:to:)``; a name that begins with `@` is one in Linux' abstract namespace.
+    package static func bind(_ descriptor: Int32, toName name: String) -> Int32 {
+        withAddress(name, isName: true) { systemBind(descriptor, $0, $1) }
     }
 
     /// Limits the time of one call that sends, receives or connects; 0 means no limit.
@@ -74,15 +127,24 @@ package enum UnixSocket {
         #endif
     }
 
-    private static func withAddress(_ path: String, _ call: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+    /// - Parameter isName: whether an `@` in front names a socket in the abstract namespace.
+    private static func withAddress(
+        _ path: String, isName: Bool = false, _ call: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+    ) -> Int32 {
         guard path.utf8.count <= pathBytesMax else { return ENAMETOOLONG }
+        let isAbstract = isName && path.hasPrefix("@")
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         // The copy is at least one byte shorter than the zeroed field, so the closing NUL stays.
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        withUnsafeMutableBytes(of: &address.sun_path) {
+            $0.copyBytes(from: path.utf8)
+            if isAbstract { $0[0] = 0 }
+        }
+        // All bytes of the length belong to an abstract name.
+        let length = isAbstract ? pathOffset + path.utf8.count : MemoryLayout<sockaddr_un>.size
         let status = withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                call($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+                call($0, socklen_t(length))
             }
         }
         return status == 0 ? 0 : errno

@@ -52,6 +52,7 @@ func systemBind(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ lengt
 
 #if canImport(Glibc)
     let streamSocket = Int32(SOCK_STREAM.rawValue)
+    let datagramSocket = Int32(SOCK_DGRAM.rawValue)
     typealias ResourceNumber = __rlimit_resource_t
     let openFilesNumber = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
     let fileSizeNumber = __rlimit_resource_t(RLIMIT_FSIZE.rawValue)
@@ -59,6 +60,7 @@ func systemBind(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ lengt
     package let ownUsage = __rusage_who_t(RUSAGE_SELF.rawValue)
 #else
     let streamSocket = Int32(SOCK_STREAM)
+    let datagramSocket = Int32(SOCK_DGRAM)
     typealias ResourceNumber = Int32
     let openFilesNumber = RLIMIT_NOFILE
     let fileSizeNumber = RLIMIT_FSIZE

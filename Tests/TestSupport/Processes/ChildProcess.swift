@@ -33,13 +33,15 @@ package final class ChildProcess: @unchecked Sendable {
     ///   - input: what it reads from its standard input.
     ///   - environment: instead of this process' environment.
     ///   - directory: where it runs.
+    ///   - passing: what is its descriptor 3.
     package convenience init(
         _ program: String, _ arguments: [String] = [], input: [UInt8] = [], environment: [String]? = nil,
-        directory: String? = nil
+        directory: String? = nil, passing: Int32? = nil
     ) throws {
         // `env -C` changes the directory where posix_spawn cannot.
         let command = (directory.map { ["env", "-C", $0] } ?? []) + [program] + arguments
-        try self.init(command: command.map { Array($0.utf8) }, input: input, environment: environment)
+        try self.init(
+            command: command.map { Array($0.utf8) }, input: input, environment: environment, passing: passing)
     }
 
     /// Starts a program whose arguments need not be UTF-8.
@@ -47,13 +49,14 @@ package final class ChildProcess: @unchecked Sendable {
     ///   - command: the program and its arguments.
     ///   - outputPath: what its standard output is; nil where this process reads it.
     package init(
-        command: [[UInt8]], input: [UInt8] = [], environment: [String]? = nil, outputPath: String? = nil
+        command: [[UInt8]], input: [UInt8] = [], environment: [String]? = nil, outputPath: String? = nil,
+        passing: Int32? = nil
     ) throws {
         let output = try Pipe()
         let errors = try Pipe()
         let feed = try Pipe()
         var start = ProcessStart(words: command, environment: environment)
-        start.descriptors = [feed.readEnd, output.writeEnd, errors.writeEnd]
+        start.descriptors = [feed.readEnd, output.writeEnd, errors.writeEnd] + [passing].compactMap { $0 }
         let file = outputPath.map { open($0, O_WRONLY | O_NOCTTY | O_CLOEXEC) }
         defer { if let file { close(file) } }
         if let file { start.descriptors[1] = file }

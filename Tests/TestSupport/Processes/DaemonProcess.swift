@@ -14,10 +14,11 @@ package final class DaemonProcess {
     ///   - place: where `larder` and `socket` are made; a directory of its own where nil.
     ///   - wrapper: a command that starts the rest of its command line, such as `["prlimit", "--fsize=1000"]`.
     ///   - faults: what its calls on the larder's files are to meet.
+    ///   - passing: what is its descriptor 3.
     ///   - ready: what stands in the line of its log that is waited for.
     package init(
         _ options: [String] = [], in place: TemporaryDirectory? = nil, wrapper: [String] = [],
-        faults: FaultControl? = nil, ready: String = " info larderd "
+        faults: FaultControl? = nil, passing: Int32? = nil, ready: String = " info larderd "
     ) throws {
         let directory = try place ?? TemporaryDirectory(inMemory: true)
         self.directory = directory
@@ -26,7 +27,7 @@ package final class DaemonProcess {
         // `env` starts it, so that nothing else, such as what stands in `wrapper`, has the library.
         let preload = try faults.map { ["env"] + (try $0.environment()) } ?? []
         let command = wrapper + preload + [try Self.program()] + ["--dir", larder, "--socket", socketPath] + options
-        process = try ChildProcess(command[0], Array(command.dropFirst()))
+        process = try ChildProcess(command[0], Array(command.dropFirst()), passing: passing)
         _ = try process.waitForErrorLine(containing: ready)
     }
 

@@ -1,0 +1,46 @@
+import Platform
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+@Suite struct ServiceManagerTests {
+    /// A daemon of which a part is stuck gives no sign of life, and one that works gives one for each half interval.
+    @Test func theSignOfLifeIsThatOfAllLoops() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let standIn = try ServiceStandIn(in: place)
+        let manager = try #require(
+            ServiceManager(name: standIn.notifyName, interval: "30000000", process: "\(getpid())"))
+        #expect(manager.watchdogMilliseconds == 30_000)
+        manager.tick(now: 100_000, isAlive: false)
+        manager.tick(now: 100_000, isAlive: true)
+        manager.tell("first")
+        #expect(try [standIn.told(), standIn.told()] == ["WATCHDOG=1", "STATUS=first"])
+        manager.tick(now: 114_999, isAlive: true)
+        manager.tick(now: 200_000, isAlive: false)
+        manager.tell("first")
+        manager.tell("second\nWATCHDOG=1")
+        #expect(try standIn.told() == "STATUS=second WATCHDOG=1")
+        manager.tick(now: 115_000, isAlive: true)
+        #expect(try standIn.told() == "WATCHDOG=1")
+    }
+
+    /// States come in their order, however full the manager's queue was, and words for people do not overtake them.
+    @Test func whatMattersIsToldLater() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let standIn = try ServiceStandIn(in: place)
+        let manager = try #require(ServiceManager(name: standIn.notifyName, interval: nil, process: nil))
+        let filling = UnixSocket.makeDatagram()
+        defer { close(filling) }
+        while UnixSocket.sendDatagram(filling, [0x78], to: standIn.notifyName) == 0 {}
+        manager.ready("one")
+        manager.stopping("two")
+        for index in 0..<100 { manager.tell("dropped \(index)") }
+        while try standIn.told() == "x" {
+            manager.tick(now: 0, isAlive: true)
+        }
+        #expect(try standIn.told() == "STOPPING=1\nSTATUS=stopping: two")
+        manager.tell("three")
+        #expect(try standIn.told() == "STATUS=three")
+    }
+}
