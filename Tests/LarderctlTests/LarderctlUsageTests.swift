@@ -203,6 +203,7 @@ import Testing
     @Test func versionAndHelp() throws {
         let larderctl = Larderctl(socketPath: nil)
         #expect(try larderctl("--version").text.hasPrefix("larderctl "))
+        #expect(try larderctl("-V").text == larderctl("--version").text)
         let overview = try larderctl("help")
         #expect(overview.exitCode == 0)
         #expect(try larderctl("--help").text == overview.text)

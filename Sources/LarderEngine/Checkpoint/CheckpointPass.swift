@@ -84,6 +84,7 @@ final class CheckpointPass: CheckpointWork {
             expired.count(bytes: entry.key.count + record.count - header.byteCount)
             _ = entry.reserve(0)
             database.context.statistics.expiredSwept.add()
+            database.context.statistics.expiryLag.note(end: rules.endOfLife(header), now: now)
             if !entry.head.pointee.isFoundExpired { database.context.statistics.expired.add() }
             return run.add(removal: entry)
         }

@@ -18,6 +18,7 @@ package final class Statistics: Sendable {
     /// Entries that were found expired: by a read that found them in memory, or else when they were removed. Each
     /// counts once, unless memory ran short between a read and the removal.
     package let expired = Atomic<Int>(0)
+    package let expiryLag = ExpiryLag()
     package let indexSwept = Atomic<Int>(0)
     package let checkpoints = Atomic<Int>(0)
     package let journalRewrites = Atomic<Int>(0)

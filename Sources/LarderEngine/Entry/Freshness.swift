@@ -43,6 +43,13 @@ package struct FreshnessRules: Hashable, Sendable {
     /// The instant from which the entry is gone, in milliseconds since 1970; nil for never.
     func end(_ header: RecordHeader) -> Int64? { deadline(header).map { end(header, $0) } }
 
+    /// ``end(_:)`` of an entry that is gone because its time was over; nil if it is for a purge of a tag, or for a policy
+    /// that came later.
+    func endOfLife(_ header: RecordHeader) -> Int64? {
+        if case .governed = header.rule, header.storedAt <= deadBefore { return nil }
+        return header.tagsEnd == .max ? end(header) : nil
+    }
+
     @inline(__always)
     private func end(_ header: RecordHeader, _ deadline: Int64) -> Int64 {
         header.tagsEnd == .min ? .min : deadline.addingClamped(header.grace ?? grace)

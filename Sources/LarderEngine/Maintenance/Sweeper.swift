@@ -247,8 +247,10 @@ struct Sweeper {
         guard let (parsed, count) = try store.header(of: key, removalRules.purges) else { return .dropIndex }
         guard let header = try? parsed.get() else { return .keep }
         let rules = database.rules
-        if removalRules.isGone(header, now: database.unnoticedNow()) {
+        let now = database.unnoticedNow()
+        if removalRules.isGone(header, now: now) {
             guard let letGo = database.letGo(key) else { return .dropIndex }
+            database.context.statistics.expiryLag.note(end: rules.endOfLife(header), now: now)
             return .remove(
                 byteCount: key.stored.count + count, wasFound: letGo.wasFound,
                 database.sweptChange(Array(key.bytes), header, rules))

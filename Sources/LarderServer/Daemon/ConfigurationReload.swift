@@ -29,6 +29,7 @@ final class ConfigurationReload: @unchecked Sendable {
             let path = current.filePath ?? ""
             do throws(DaemonCommandLine.Failure) {
                 let new = try current.readAgain()
+                for warning in Precautions.passwordWarnings(new.configuration.passwordPath) { log.warning(warning) }
                 let changes = DaemonOption.serving.count { take($0, new) }
                 log.info(
                     "SIGHUP: read \(path) again\(new.hasReadFile ? "" : ", which is missing"), changed: \(changes)")

@@ -73,6 +73,7 @@ package enum Server {
         defer { socket.remove() }
         configuration.socketPath = socket.path
         if let note = socket.note { log.info(note) }
+        for warning in Precautions.warnings(configuration) { log.warning(warning) }
         try serve(configuration, Surroundings(commandLine, service, descriptors, socket), engine, log, onReady)
         log.info("stopped")
     }
@@ -130,14 +131,17 @@ package enum Server {
             // Without the pool nobody is left who could be told.
             workers?.submit(work)
         }
+        let guardian = SocketGuard(surroundings.socket, listener, log)
         let report = service.map { ServiceReport($0, state, loops) }
         loops[0].onTick = {
             listener.tick()
+            guardian.tick()
             report?.tick()
             state.notifier.tick()
             state.rates.note(at: engine.monotonic(), commands: state.statistics.total)
         }
         loops[0].onStopping = {
+            guardian.end()
             listener.close()
             signals?.close()
         }
@@ -164,7 +168,8 @@ package enum Server {
         do throws(LarderError) {
             return try ServerState(
                 engine: engine, limits: configuration.limits, socketPath: configuration.socketPath,
-                threadCount: configuration.threads, password: configuration.password,
+                socketAccess: configuration.socketAccess, threadCount: configuration.threads,
+                password: configuration.password,
                 passwordPath: configuration.passwordPath, configurationPath: configuration.filePath ?? "",
                 clientsPossible: descriptors.clientsPossible, log: log,
                 beforeColdSlice: configuration.beforeColdSlice, beforeWork: configuration.beforeWork,

@@ -2,19 +2,23 @@ import Platform
 
 /// The daemon's listening socket in the file system.
 ///
-/// - Created with mode 0600, in a directory that is created with mode 0700 if it is missing.
+/// - Created with the mode and the group that are asked for, in a directory that is created if it is missing, with the same
+///   people's rights. Nobody can connect before the rights are right.
 /// - Replaces a socket on which nobody answers, never one on which somebody does.
 /// - Removes only the socket that it has bound itself.
+///
+/// Single owner: one thread at a time.
 final class SocketFile {
     let path: String
-    let descriptor: Int32
+    private let access: SocketAccess
+    private(set) var descriptor: Int32
     /// Whether the directory was missing, and was made.
-    let hasMadeDirectory: Bool
-    private let device: dev_t
-    private let inode: ino_t
+    private(set) var hasMadeDirectory: Bool
+    private var device: dev_t
+    private var inode: ino_t
     /// Held from before the probe until the end, so that of two daemons that start at once only one finds the path
     /// free.
-    private let lockDescriptor: Int32
+    private var lockDescriptor: Int32
 
     struct Failure: Error, CustomStringConvertible {
         enum Kind {
@@ -31,7 +35,7 @@ final class SocketFile {
     }
 
     /// Binds and listens.
-    init(path: String) throws(Failure) {
+    init(path: String, access: SocketAccess = SocketAccess()) throws(Failure) {
         guard !path.isEmpty, !path.utf8.contains(0) else {
             throw Failure(kind: .badPath, description: "the socket's path must not be empty")
         }
@@ -41,27 +45,73 @@ final class SocketFile {
                 description: "the socket's path is \(path.utf8.count) bytes long, the system allows "
                     + "\(UnixSocket.pathBytesMax): choose a shorter one with --socket")
         }
-        hasMadeDirectory = !FileSystem.isDirectory(FileSystem.parent(path))
-        do throws(FileError) {
-            try FileSystem.makeDirectories(FileSystem.parent(path), mode: 0o700)
-        } catch {
-            throw Failure(kind: .system, description: "cannot make the socket's directory: \(error)")
-        }
-        try Self.checkOwner(FileSystem.parent(path))
+        hasMadeDirectory = try Self.makeDirectory(FileSystem.parent(path), access)
         let lock = try Self.takeLock(path)
         do throws(Failure) {
             try Self.makeRoom(path)
-            descriptor = try Self.bind(path)
+            descriptor = try Self.bind(path, access)
         } catch {
             close(lock)
             throw error
         }
-        var status = stat()
-        lstat(path, &status)
-        device = status.st_dev
-        inode = status.st_ino
+        (device, inode) = Self.identity(path)
         lockDescriptor = lock
         self.path = path
+        self.access = access
+    }
+
+    private static func identity(_ path: String) -> (dev_t, ino_t) {
+        var status = stat()
+        return lstat(path, &status) == 0 ? (status.st_dev, status.st_ino) : (0, 0)
+    }
+
+    /// What stands at the path.
+    enum Presence {
+        case ours, missing, somethingElse
+    }
+
+    var presence: Presence {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return errno == ENOENT || errno == ENOTDIR ? .missing : .ours }
+        return status.st_dev == device && status.st_ino == inode ? .ours : .somethingElse
+    }
+
+    /// Binds and listens again, after somebody has removed the file. Connections stay.
+    /// - Returns: the descriptor that is no longer listened to, to be closed by the caller.
+    func bindAgain() throws(Failure) -> Int32 {
+        hasMadeDirectory = try Self.makeDirectory(FileSystem.parent(path), access)
+        var held = stat()
+        // The lock is of no use if others do not see it.
+        if fstat(lockDescriptor, &held) != 0 || Self.identity(path + ".lock") != (held.st_dev, held.st_ino) {
+            let lock = try Self.takeLock(path)
+            close(lockDescriptor)
+            lockDescriptor = lock
+        }
+        try Self.makeRoom(path)
+        let new = try Self.bind(path, access)
+        defer { descriptor = new }
+        (device, inode) = Self.identity(path)
+        return descriptor
+    }
+
+    /// - Returns: whether the directory was missing.
+    private static func makeDirectory(_ directory: String, _ access: SocketAccess) throws(Failure) -> Bool {
+        let isMissing = !FileSystem.isDirectory(directory)
+        do throws(FileError) {
+            try FileSystem.makeDirectories(directory, mode: access.directoryMode)
+        } catch {
+            throw Failure(kind: .system, description: "cannot make the socket's directory: \(error)")
+        }
+        try checkOwner(directory)
+        guard isMissing else { return false }
+        if let group = access.group, chown(directory, uid_t.max, group) != 0 {
+            throw failure("cannot give to the group \(group) the directory", directory)
+        }
+        // Without the mask of the process.
+        if access.directoryMode != 0o700, chmod(directory, access.directoryMode) != 0 {
+            throw failure("cannot set the rights of the directory", directory)
+        }
+        return true
     }
 
     /// Stops listening and removes the file, if it is still ours.
@@ -128,9 +178,33 @@ final class SocketFile {
         guard unlink(path) == 0 else { throw failure("cannot replace the dead socket", path) }
     }
 
-    private static func bind(_ path: String) throws(Failure) -> Int32 {
+    private static func bind(_ path: String, _ access: SocketAccess) throws(Failure) -> Int32 {
         let descriptor = UnixSocket.make()
         guard descriptor >= 0 else { throw failure("cannot make a socket for", path) }
+        do throws(Failure) {
+            try bind(descriptor, path)
+            // Until somebody listens nobody can connect.
+            do throws(Failure) {
+                if let group = access.group, lchown(path, uid_t.max, group) != 0 {
+                    throw failure("cannot give to the group \(group) the socket", path)
+                }
+                if access.mode != 0o600, chmod(path, access.mode) != 0 {
+                    throw failure("cannot set the rights of the socket", path)
+                }
+                guard listen(descriptor, 1024) == 0 else { throw failure("cannot listen on", path) }
+            } catch {
+                unlink(path)
+                throw error
+            }
+        } catch {
+            close(descriptor)
+            throw error
+        }
+        return descriptor
+    }
+
+    /// Binds with the mode 0600.
+    private static func bind(_ descriptor: Int32, _ path: String) throws(Failure) {
         // The file must never exist with more rights than 0600.
         #if canImport(Darwin)
             // The mask belongs to the whole process; there is no other way here.
@@ -138,24 +212,10 @@ final class SocketFile {
             defer { umask(mask) }
         #else
             // Linux gives the file the rights of the socket (unix(7)).
-            guard fchmod(descriptor, 0o600) == 0 else {
-                let error = failure("cannot set the rights of a socket for", path)
-                close(descriptor)
-                throw error
-            }
+            guard fchmod(descriptor, 0o600) == 0 else { throw failure("cannot set the rights of a socket for", path) }
         #endif
         let number = UnixSocket.bind(descriptor, to: path)
-        guard number == 0 else {
-            close(descriptor)
-            throw failure("cannot bind", path, number)
-        }
-        guard listen(descriptor, 1024) == 0 else {
-            let error = failure("cannot listen on", path)
-            close(descriptor)
-            unlink(path)
-            throw error
-        }
-        return descriptor
+        guard number == 0 else { throw failure("cannot bind", path, number) }
     }
 
     private static func failure(_ what: String, _ path: String, _ number: Int32 = errno) -> Failure {

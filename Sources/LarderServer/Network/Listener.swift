@@ -5,11 +5,13 @@ import Platform
 ///
 /// Confined to the first loop.
 final class Listener {
-    private let descriptor: Int32
+    private var descriptor: Int32
     private let loops: [EventLoop]
     private let server: ServerState
     private let log: Log
-    private let poll: UnsafeMutablePointer<uv_poll_t>
+    private var poll: UnsafeMutablePointer<uv_poll_t>
+    /// Those of former descriptors: libuv needs them until its loop is over.
+    private var formerPolls: [UnsafeMutablePointer<uv_poll_t>] = []
     private var next = 0
     private var isClosed = false
     /// When accepting continues after the process ran out of descriptors; 0 if it was not stopped.
@@ -27,15 +29,32 @@ final class Listener {
         self.server = server
         self.log = log
         poll = .allocate(capacity: 1)
+        initializePoll()
+        start()
+    }
+
+    deinit { for poll in formerPolls + [poll] { poll.deallocate() } }
+
+    private func initializePoll() {
         // accept must never block: the client may be gone again by then.
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
         uv_poll_init(loops[0].loop, poll, descriptor)
         // The server keeps the listener for as long as the loop runs: unretained is enough.
         poll.pointee.data = Unmanaged.passUnretained(self).toOpaque()
-        start()
     }
 
-    deinit { poll.deallocate() }
+    /// Listens to another descriptor. Who waits at the former one is accepted first.
+    func replace(_ descriptor: Int32) {
+        guard !isClosed else { return }
+        if resumeAt == 0 { acceptWaiting() }
+        uv_poll_stop(poll)
+        uv_close(asHandle(poll), nil)
+        formerPolls.append(poll)
+        self.descriptor = descriptor
+        poll = .allocate(capacity: 1)
+        initializePoll()
+        if resumeAt == 0 { start() }
+    }
 
     private func start() {
         uv_poll_start(poll, Int32(UV_READABLE.rawValue)) { handle, _, _ in

@@ -26,7 +26,7 @@ extension DaemonOption {
         DaemonOption(
             "--socket", "PATH",
             [
-                "the socket to listen on, made with mode 0600",
+                "the socket to listen on",
                 "(default: $LARDER_SOCKET, else /run/larder/larder.sock for root,",
                 "else $XDG_RUNTIME_DIR/larder/larder.sock, else /tmp/larder-UID/larder.sock)",
             ],
@@ -34,6 +34,18 @@ extension DaemonOption {
                 .own { $0.socketPath }, Setting("unixsocket") { $0.socketPath },
             ]
         ) { $0.configuration.socketPath = try $1.path() },
+        DaemonOption(
+            "--socket-mode", "MODE",
+            ["who may use the socket, as for chmod (default: 600, and 660 with --socket-group)"],
+            settings: [
+                .own { $0.socketAccess.modeText }, Setting("unixsocketperm") { $0.socketAccess.modeText },
+            ]
+        ) { $0.configuration.socketAccess.mode = try $1.mode() },
+        DaemonOption(
+            "--socket-group", "GROUP",
+            ["the group of the socket and of its directory, if that is made: a name or a number"],
+            settings: [.own { $0.socketAccess.group.map { String($0) } ?? "" }]
+        ) { $0.configuration.socketAccess.group = try $1.group() },
         DaemonOption(
             "--policy", "POLICY",
             [

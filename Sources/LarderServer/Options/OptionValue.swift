@@ -53,6 +53,21 @@ struct OptionValue {
         return text
     }
 
+    /// Rights of a file in octal digits; the owner can read and write.
+    func mode() throws(Failure) -> mode_t {
+        guard let mode = mode_t(text, radix: 8), mode & 0o600 == 0o600, mode <= 0o777, text.first != "+" else {
+            throw Failure("\(option) \(text): it is an octal number such as 660, from 600 to 777")
+        }
+        return mode
+    }
+
+    /// The number of a group.
+    func group() throws(Failure) -> gid_t {
+        if let number = gid_t(text), text.first != "+" { return number }
+        guard let number = Group.number(of: text) else { throw Failure("\(option) \(text): there is no such group") }
+        return number
+    }
+
     func number(_ range: ClosedRange<Int>) throws(Failure) -> Int {
         guard let number = Int(text), range.contains(number) else {
             throw Failure(

@@ -25,6 +25,8 @@ package struct ServerConfiguration: Sendable {
     /// that thread wait.
     package var beforeWork: (@Sendable (String) -> Void)?
 
+    /// Who may use the socket that the server makes.
+    package var socketAccess = SocketAccess()
     /// The socket to listen on that the service manager has made; nil if the server makes it.
     package var passedSocket: PassedSocket?
 

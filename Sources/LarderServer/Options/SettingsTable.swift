@@ -16,7 +16,6 @@ enum SettingsTable {
         .yesNo("appendonly", true),
         Setting("save", .onlyToItself) { _ in "" },
         Setting("dbfilename", .protected) { _ in "" },
-        Setting("unixsocketperm") { _ in "600" },
         Setting("port") { _ in "0" },
         Setting("bind") { _ in "" },
         Setting("tcp-keepalive", .onlyToItself) { _ in "0" },

@@ -9,6 +9,7 @@ package final class ServerState: Sendable {
     package let standardDatabase: Database
     let scanCursors: ScanCursors
     let socketPath: String
+    let socketAccess: SocketAccess
     let threadCount: Int
     let startedAt: Int64
     let openSnapshots = Atomic<Int>(0)
@@ -57,7 +58,8 @@ package final class ServerState: Sendable {
     let beforeWork: (@Sendable (String) -> Void)?
 
     package init(
-        engine: Engine, limits: Limits = Limits(), socketPath: String = "", threadCount: Int = 1,
+        engine: Engine, limits: Limits = Limits(), socketPath: String = "",
+        socketAccess: SocketAccess = SocketAccess(), threadCount: Int = 1,
         password: [UInt8]? = nil, passwordPath: String = "", configurationPath: String = "",
         clientsPossible: Int = .max, log: Log = .none,
         beforeColdSlice: (@Sendable () -> Void)? = nil, beforeWork: (@Sendable (String) -> Void)? = nil,
@@ -66,6 +68,7 @@ package final class ServerState: Sendable {
         self.engine = engine
         self.limits = limits
         self.socketPath = socketPath
+        self.socketAccess = socketAccess
         self.threadCount = threadCount
         self.beforeColdSlice = beforeColdSlice
         self.beforeWork = beforeWork

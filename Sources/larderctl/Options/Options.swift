@@ -58,10 +58,13 @@ struct Options {
             name: "--timeout", value: "MS", summary: "how long to wait for the daemon (default: 5000; 0: no limit)"
         ) { $0.timeoutMilliseconds = try milliseconds($1) },
         help,
-        OptionSpec(name: "--version", value: nil, summary: "print the version") { options, _ in
-            options.showsVersion = true
-        },
+        version,
     ]
+
+    static let version = OptionSpec(name: "--version", value: nil, summary: "print the version; also -V") {
+        options, _ in
+        options.showsVersion = true
+    }
 
     static let help = OptionSpec(name: "--help", value: nil, summary: "print this help") { options, _ in
         options.showsHelp = true
@@ -127,6 +130,11 @@ struct ParsedOption {
         let word = words[index]
         if word == Array("-h".utf8) {
             (name, spec, value, wordCount) = (Options.help.name, Options.help, nil, 1)
+            return
+        }
+        // Behind a verb it may be a key or a value.
+        if word == Array("-V".utf8), verb == nil {
+            (name, spec, value, wordCount) = (Options.version.name, Options.version, nil, 1)
             return
         }
         guard word.starts(with: "--".utf8) else { return nil }

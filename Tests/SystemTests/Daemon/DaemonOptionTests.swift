@@ -18,9 +18,12 @@ import Testing
 
           --dir PATH         the larder's directory; made with mode 0700 if it is missing
                              (default: /var/cache/larder for root, else $XDG_CACHE_HOME/larder, else ~/.cache/larder)
-          --socket PATH      the socket to listen on, made with mode 0600
+          --socket PATH      the socket to listen on
                              (default: $LARDER_SOCKET, else /run/larder/larder.sock for root,
                              else $XDG_RUNTIME_DIR/larder/larder.sock, else /tmp/larder-UID/larder.sock)
+          --socket-mode MODE who may use the socket, as for chmod (default: 600, and 660 with --socket-group)
+          --socket-group GROUP
+                             the group of the socket and of its directory, if that is made: a name or a number
           --policy POLICY    how long entries of new databases stay fresh: highest (10 s), high (1 min),
                              middle (1 h), low (24 h), lowest (7 days), never, or a TIME: seconds, or 90s, 15m
                              (default: lowest); databases that exist keep theirs

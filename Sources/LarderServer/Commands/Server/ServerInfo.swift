@@ -217,6 +217,7 @@ struct ServerInfo {
     private var statsFields: Fields {
         let statistics = server.engine.statistics
         let traffic = server.statistics.traffic
+        let lag = statistics.expiryLag.sums
         return [
             ("total_connections_received", "\(server.clientsSeen.read())"),
             ("total_commands_processed", "\(server.statistics.total)"),
@@ -225,6 +226,9 @@ struct ServerInfo {
             ("instantaneous_input_kbps", "0.00"), ("instantaneous_output_kbps", "0.00"),
             ("rejected_connections", "\(server.clientsRefused.read())"), ("sync_full", "0"), ("sync_partial_ok", "0"),
             ("sync_partial_err", "0"), ("expired_keys", "\(statistics.expired.read())"),
+            ("expiry_lag_entries", "\(lag.entries)"), ("expiry_lag_avg_ms", "\(lag.averageMilliseconds)"),
+            ("expiry_lag_p99_ms", "\(lag.milliseconds(ofShare: 0.99))"),
+            ("expiry_lag_max_ms", "\(lag.mostMilliseconds)"),
             ("expired_stale_perc", "0.00"), ("evicted_keys", "0"), ("evicted_clients", "0"),
             ("keyspace_hits", "\(statistics.hits.read())"), ("keyspace_misses", "\(statistics.misses.read())"),
             ("keyspace_misses_expired", "\(statistics.missesExpired.read())"),

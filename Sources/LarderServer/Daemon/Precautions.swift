@@ -1,0 +1,34 @@
+import Platform
+
+/// What lets others do more than whoever set the daemon up may have meant.
+enum Precautions {
+    static func warnings(_ configuration: ServerConfiguration) -> [String] {
+        passwordWarnings(configuration.passwordPath) + socketWarnings(configuration)
+    }
+
+    /// - Parameter path: empty for no file.
+    static func passwordWarnings(_ path: String) -> [String] {
+        guard !path.isEmpty, let mode = mode(path) else { return [] }
+        if mode & 0o002 != 0 { return ["everybody may write the password file \(path): chmod o-rw"] }
+        return mode & 0o004 != 0 ? ["everybody may read the password file \(path): chmod o-r"] : []
+    }
+
+    private static func socketWarnings(_ configuration: ServerConfiguration) -> [String] {
+        // The directory of a passed socket is the service manager's matter.
+        guard configuration.passedSocket == nil else { return [] }
+        let directory = FileSystem.parent(configuration.socketPath)
+        var warnings = [configuration.socketAccess.obstacle(in: directory)].compactMap { $0 }
+        // In one like /tmp, only the owner of a file may remove it.
+        if let mode = mode(directory), mode & 0o002 != 0, mode & mode_t(S_ISVTX) == 0 {
+            warnings.append(
+                "everybody may write the socket's directory \(directory), and so put another socket in the place of this "
+                    + "one: chmod o-w")
+        }
+        return warnings
+    }
+
+    private static func mode(_ path: String) -> mode_t? {
+        var status = stat()
+        return stat(path, &status) == 0 ? status.st_mode : nil
+    }
+}

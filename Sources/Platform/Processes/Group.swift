@@ -1,0 +1,12 @@
+/// Groups of users.
+package enum Group {
+    /// The number of the group with this name; nil if there is none.
+    package static func number(of name: String) -> gid_t? {
+        var entry = group()
+        var found: UnsafeMutablePointer<group>?
+        // Large groups need more; a name without its members is enough here, and none is that large.
+        var buffer = [CChar](repeating: 0, count: 1 << 20)
+        guard getgrnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return nil }
+        return entry.gr_gid
+    }
+}
