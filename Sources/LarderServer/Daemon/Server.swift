@@ -171,7 +171,8 @@ package enum Server {
                 socketAccess: configuration.socketAccess, threadCount: configuration.threads,
                 password: configuration.password,
                 passwordPath: configuration.passwordPath, configurationPath: configuration.filePath ?? "",
-                clientsPossible: descriptors.clientsPossible, log: log,
+                disabledCommands: configuration.disabledCommands, clientsPossible: descriptors.clientsPossible,
+                log: log,
                 beforeColdSlice: configuration.beforeColdSlice, beforeWork: configuration.beforeWork,
                 onStopRequest: onStopRequest)
         } catch {

@@ -147,6 +147,7 @@ final class ScriptHost {
             spec = found
         }
         let row = spec.metadata
+        guard !server.disabledCommands.contains(row) else { throw .noPermission(row) }
         guard row.accepts(argumentCount: count) else {
             throw CommandError("ERR Wrong number of args calling Redis command from script")
         }

@@ -103,9 +103,7 @@ extension Session {
             let command = try findCommand()
             let spec = command.metadata
             found = spec
-            if !modes.isAuthenticated, !spec.flags.contains(.noAuth) {
-                throw CommandError("NOAUTH Authentication required.")
-            }
+            try checkPermission(spec)
             if isPaused(spec) { return .paused }
             if subscription.names != nil { try checkSubscriberMode(spec) }
             if !server.monitors.isEmpty { try checkMonitoring(spec) }
@@ -162,6 +160,13 @@ extension Session {
         // A transaction continues.
         if transactions.execution == nil { endCommand(start) } else { transactions.execution?.start = start }
         return nil
+    }
+
+    private func checkPermission(_ spec: CommandMetadata) throws(CommandError) {
+        if !modes.isAuthenticated, !spec.flags.contains(.noAuth) {
+            throw CommandError("NOAUTH Authentication required.")
+        }
+        if !server.disabledCommands.isEmpty, server.disabledCommands.contains(spec) { throw .noPermission(spec) }
     }
 
     /// Replies to a command that did not run.

@@ -272,6 +272,14 @@ extension DaemonOption {
             $0.configuration.passwordPath = $1.text
         },
         DaemonOption(
+            "--disable-commands", "NAMES",
+            [
+                "commands that nobody may run, with commas between them, such as FLUSHALL,CONFIG|SET;",
+                "they answer NOPERM, in scripts too (default: none)",
+            ],
+            settings: [.own { $0.disabledCommands.names.joined(separator: ",") }]
+        ) { $0.configuration.disabledCommands = try $1.commands() },
+        DaemonOption(
             flag: "--enable-debug", ["allow the command DEBUG"],
             settings: [
                 .own { $0.limits.allowsDebug ? "yes" : "no" },

@@ -83,6 +83,12 @@ struct OptionValue {
         return text
     }
 
+    func commands() throws(Failure) -> CommandSet {
+        do throws(CommandSet.Failure) { return try CommandSet(text) } catch {
+            throw Failure("\(option): \(error.description)")
+        }
+    }
+
     func databaseName() throws(Failure) -> String {
         guard DatabaseName.isValid(text) else {
             throw Failure("\(option)=\(text): not a database name: \(DatabaseName.rule)")

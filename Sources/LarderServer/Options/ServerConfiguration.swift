@@ -13,6 +13,8 @@ package struct ServerConfiguration: Sendable {
     package var threads = 1
     /// Whether signals stop the server (SIGTERM, SIGINT, SIGHUP) or make it read its configuration again (SIGHUP).
     package var handlesSignals = true
+    /// Commands that nobody may run.
+    package var disabledCommands = CommandSet()
     /// The password for AUTH; nil for none.
     package var password: [UInt8]?
     /// The file that it comes from; empty for none.

@@ -141,6 +141,7 @@ package final class Session: @unchecked Sendable {
         parserMemory.initialize(to: RequestParser(limits: server.limits.requests))
         server.directory.add(id, self.pushes)
         modes.isAuthenticated = server.password == nil
+        allowsFastPath = !server.disabledCommands.mayHaveFastPath
         noteMode()
         server.clientRegistry.add(self.record)
     }

@@ -26,6 +26,8 @@ package final class ServerState: Sendable {
     let rates = Rates()
     /// 40 hexadecimal digits, different for each run.
     let runID: String
+    /// Commands that nobody may run.
+    let disabledCommands: CommandSet
     /// The configuration file; empty for none.
     let configurationPath: String
     /// How many connections the process may open beside the descriptors that the larder needs.
@@ -61,7 +63,7 @@ package final class ServerState: Sendable {
         engine: Engine, limits: Limits = Limits(), socketPath: String = "",
         socketAccess: SocketAccess = SocketAccess(), threadCount: Int = 1,
         password: [UInt8]? = nil, passwordPath: String = "", configurationPath: String = "",
-        clientsPossible: Int = .max, log: Log = .none,
+        disabledCommands: CommandSet = CommandSet(), clientsPossible: Int = .max, log: Log = .none,
         beforeColdSlice: (@Sendable () -> Void)? = nil, beforeWork: (@Sendable (String) -> Void)? = nil,
         onStopRequest: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(LarderError) {
@@ -69,6 +71,7 @@ package final class ServerState: Sendable {
         self.limits = limits
         self.socketPath = socketPath
         self.socketAccess = socketAccess
+        self.disabledCommands = disabledCommands
         self.threadCount = threadCount
         self.beforeColdSlice = beforeColdSlice
         self.beforeWork = beforeWork

@@ -19,12 +19,14 @@ final class SocketlessServer {
 
     /// - Parameters:
     ///   - policy: of new databases.
+    ///   - disabled: commands that nobody may run.
     ///   - time: instead of ``time``, which is moved by hand.
     convenience init(
         policy: UpdatePolicy = .lowest, limits: Limits = Limits(), password: String? = nil,
-        time: (any TimeSource)? = nil, configure: (inout EngineOptions) -> Void = { _ in }
+        disabled: CommandSet = CommandSet(), time: (any TimeSource)? = nil,
+        configure: (inout EngineOptions) -> Void = { _ in }
     ) throws {
-        try self.init(try TemporaryDirectory(inMemory: true), policy, limits, configure, password, time)
+        try self.init(try TemporaryDirectory(inMemory: true), policy, limits, configure, password, disabled, time)
     }
 
     /// On the larder of a server that was shut down.
@@ -34,7 +36,8 @@ final class SocketlessServer {
 
     private init(
         _ directory: TemporaryDirectory, _ policy: UpdatePolicy, _ limits: Limits,
-        _ configure: (inout EngineOptions) -> Void, _ password: String? = nil, _ time: (any TimeSource)? = nil
+        _ configure: (inout EngineOptions) -> Void, _ password: String? = nil,
+        _ disabled: CommandSet = CommandSet(), _ time: (any TimeSource)? = nil
     ) throws {
         self.directory = directory
         var options = EngineOptions()
@@ -46,6 +49,7 @@ final class SocketlessServer {
         let stopReasons = stopReasons
         state = try ServerState(
             engine: engine, limits: limits, socketPath: "/a/socket", password: password.map { Array($0.utf8) },
+            disabledCommands: disabled,
             onStopRequest: { stopReasons.add($0) })
         pushes = PushQueue(state.pubsub.pending)
         pushes.deliver = { [unowned self] delivery in

@@ -70,6 +70,9 @@ import Testing
                              (default: 60)
           --password-file PATH
                              the first line of the file is the password for AUTH (default: none)
+          --disable-commands NAMES
+                             commands that nobody may run, with commas between them, such as FLUSHALL,CONFIG|SET;
+                             they answer NOPERM, in scripts too (default: none)
           --enable-debug     allow the command DEBUG
           --timeout TIME     close connections that send nothing for so long: seconds, or 5m; 0 for never (default: 0)
           --slowlog-log-slower-than TIME
@@ -177,6 +180,10 @@ import Testing
             "--max-reply 1.5G: it is a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB, up to 1T"
         ),
         (["--max-databases", "0"], "--max-databases 0: it is a number from 1 to 10000"),
+        (
+            ["--disable-commands", "flushal"],
+            "--disable-commands: there is no command 'flushal'; did you mean flushall?"
+        ),
         (["--log-level", "loud"], "--log-level loud: it is one of debug, info, warning, error"),
         (["--help=yes"], "--help takes no value"),
         (["--purge-expired=a"], "--purge-expired takes no value"),
@@ -193,6 +200,18 @@ import Testing
         #expect(end == .exited(2))
         #expect(output == "")
         #expect(errors == "larderd: \(message)\nTry: larderd --help\n")
+    }
+
+    @Test func commandsCanBeSwitchedOff() throws {
+        let daemon = try DaemonProcess(["--disable-commands", "FLUSHALL,config|set,GET", "--threads", "2"])
+        let client = try daemon.connect()
+        #expect(try client.call("SET k v") == "+OK\r\n")
+        for (line, name) in [("GET k", "get"), ("CONFIG SET timeout 1", "config|set"), ("FLUSHALL", "flushall")] {
+            #expect(
+                try client.call(line) == "-NOPERM this user has no permissions to run the '\(name)' command\r\n")
+        }
+        #expect(try client.call("EXISTS k") == ":1\r\n")
+        #expect(try daemon.stop() == .exited(0))
     }
 
     @Test func optionsTakeEffect() throws {
