@@ -146,16 +146,18 @@ install: deps
 	  echo "to run it as a service: systemd-sysusers && systemctl daemon-reload && systemctl enable --now larderd.socket"
 
 # The service's files, with the place of the programs in them.
+install_with_paths = sed 's|/usr/bin/larderd|$(PREFIX)/bin/larderd|; s|=-/etc/larder|=-$(SYSCONFDIR)/larder|' $(1) >$(2)/$(notdir $(1)) \
+  && chmod 644 $(2)/$(notdir $(1))
 SYSTEM_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
 USER_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/user
 install-files:
 	install -d $(SYSTEM_UNITS) $(USER_UNITS) $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(PREFIX)/share/man/man8 \
 	  $(DESTDIR)$(PREFIX)/share/doc/larder $(DESTDIR)$(SYSCONFDIR)/larder
-	install -m 644 packaging/systemd/larderd.service packaging/systemd/larderd.socket $(SYSTEM_UNITS)
-	install -m 644 packaging/systemd/user/larderd.service packaging/systemd/user/larderd.socket $(USER_UNITS)
-	install -m 644 packaging/launchd/larder.larderd.plist $(DESTDIR)$(PREFIX)/share/doc/larder
-	sed -i 's|/usr/bin/larderd|$(PREFIX)/bin/larderd|; s|=-/etc/larder|=-$(SYSCONFDIR)/larder|' $(SYSTEM_UNITS)/larderd.service \
-	  $(USER_UNITS)/larderd.service $(DESTDIR)$(PREFIX)/share/doc/larder/larder.larderd.plist
+	install -m 644 packaging/systemd/larderd.socket $(SYSTEM_UNITS)
+	install -m 644 packaging/systemd/user/larderd.socket $(USER_UNITS)
+	$(call install_with_paths,packaging/systemd/larderd.service,$(SYSTEM_UNITS))
+	$(call install_with_paths,packaging/systemd/user/larderd.service,$(USER_UNITS))
+	$(call install_with_paths,packaging/launchd/larder.larderd.plist,$(DESTDIR)$(PREFIX)/share/doc/larder)
 	install -m 644 packaging/sysusers.d/larder.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d
 	install -m 644 packaging/man/larderd.8 $(DESTDIR)$(PREFIX)/share/man/man8
 	[ -e $(DESTDIR)$(SYSCONFDIR)/larder/larderd.conf ] || \

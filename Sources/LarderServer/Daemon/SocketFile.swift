@@ -80,9 +80,7 @@ final class SocketFile {
     /// - Returns: the descriptor that is no longer listened to, to be closed by the caller.
     func bindAgain() throws(Failure) -> Int32 {
         hasMadeDirectory = try Self.makeDirectory(FileSystem.parent(path), access)
-        var held = stat()
-        // The lock is of no use if others do not see it.
-        if fstat(lockDescriptor, &held) != 0 || Self.identity(path + ".lock") != (held.st_dev, held.st_ino) {
+        if !isLockInPlace {
             let lock = try Self.takeLock(path)
             close(lockDescriptor)
             lockDescriptor = lock
@@ -118,7 +116,13 @@ final class SocketFile {
     func remove() {
         var status = stat()
         if lstat(path, &status) == 0, status.st_dev == device, status.st_ino == inode { unlink(path) }
-        unlink(path + ".lock")
+        if isLockInPlace { unlink(path + ".lock") }
+    }
+
+    /// Whether others see the lock: somebody may have removed its file.
+    private var isLockInPlace: Bool {
+        var held = stat()
+        return fstat(lockDescriptor, &held) == 0 && Self.identity(path + ".lock") == (held.st_dev, held.st_ino)
     }
 
     deinit {
