@@ -153,15 +153,15 @@ USER_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/user
 install-files:
 	install -d $(SYSTEM_UNITS) $(USER_UNITS) $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(PREFIX)/share/man/man8 \
 	  $(DESTDIR)$(PREFIX)/share/doc/larder $(DESTDIR)$(SYSCONFDIR)/larder
-	install -m 644 packaging/systemd/larderd.socket $(SYSTEM_UNITS)
-	install -m 644 packaging/systemd/user/larderd.socket $(USER_UNITS)
-	$(call install_with_paths,packaging/systemd/larderd.service,$(SYSTEM_UNITS))
-	$(call install_with_paths,packaging/systemd/user/larderd.service,$(USER_UNITS))
-	$(call install_with_paths,packaging/launchd/larder.larderd.plist,$(DESTDIR)$(PREFIX)/share/doc/larder)
-	install -m 644 packaging/sysusers.d/larder.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d
-	install -m 644 packaging/man/larderd.8 $(DESTDIR)$(PREFIX)/share/man/man8
+	install -m 644 Sources/packaging/systemd/larderd.socket $(SYSTEM_UNITS)
+	install -m 644 Sources/packaging/systemd/user/larderd.socket $(USER_UNITS)
+	$(call install_with_paths,Sources/packaging/systemd/larderd.service,$(SYSTEM_UNITS))
+	$(call install_with_paths,Sources/packaging/systemd/user/larderd.service,$(USER_UNITS))
+	$(call install_with_paths,Sources/packaging/launchd/larder.larderd.plist,$(DESTDIR)$(PREFIX)/share/doc/larder)
+	install -m 644 Sources/packaging/sysusers.d/larder.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d
+	install -m 644 Sources/packaging/man/larderd.8 $(DESTDIR)$(PREFIX)/share/man/man8
 	[ -e $(DESTDIR)$(SYSCONFDIR)/larder/larderd.conf ] || \
-	  install -m 644 packaging/larderd.conf $(DESTDIR)$(SYSCONFDIR)/larder
+	  install -m 644 Sources/packaging/larderd.conf $(DESTDIR)$(SYSCONFDIR)/larder
 
 format:
 	$(SWIFT) format --recursive --in-place --parallel Package.swift Sources Tests Examples

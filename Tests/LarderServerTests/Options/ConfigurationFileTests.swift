@@ -99,7 +99,7 @@ import Testing
     }
 
     @Test func theSampleFileIsRight() throws {
-        let bytes = try Files.read(PackageRoot.path + "/packaging/larderd.conf")
+        let bytes = try Files.read(PackageRoot.path + "/Sources/packaging/larderd.conf")
         var line = DaemonCommandLine()
         var file = ConfigurationFile(path: "f", bytes: bytes)
         line.take(&file)
