@@ -17,6 +17,7 @@
 #                     (FUZZ_SECONDS each)
 #   make hostile      hostile clients at full size: ten thousand connections, values of 512 MiB, a million words
 #   make crash power  accidents of recorded daemons: SIGKILL and failing calls, power cuts; ROUNDS points of each
+#   make disk         a long random history under a limit of the disk, and kill -9 while it evicts (ROUNDS)
 #   make kill         hundreds of rounds of kill -9 under load (ROUNDS), the model test over many seeds (ROUNDS)
 
 SHELL = /bin/bash
@@ -206,6 +207,12 @@ crash power: deps
 	@$(INSTALL) gcc libc6-dev
 	$(SWIFT) build -c release --product larderaccidents
 	.build/release/larderaccidents $@ $(ROUNDS)
+
+.PHONY: disk
+disk: test-deps
+	$(SWIFT) build --build-tests
+	LARDER_DISK_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build --disable-xctest \
+	  --filter 'DiskHistoryTests|DaemonDiskBudgetTests'
 
 hostile: test-deps
 	$(SWIFT) build --build-tests

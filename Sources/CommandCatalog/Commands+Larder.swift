@@ -3,7 +3,7 @@ import LarderVocabulary
 /// Commands that Redis does not have.
 extension CommandMetadata {
     static let larder: [CommandMetadata] = [
-        .meta, .policy, .fetch, .release, .databases, .purge, .tags, .snapshot, .backup,
+        .meta, .policy, .limit, .fetch, .release, .databases, .purge, .tags, .snapshot, .backup,
     ]
 
     package static let meta = CommandMetadata(
@@ -19,6 +19,12 @@ extension CommandMetadata {
             + "GRACE keeps expired entries for FETCH; JITTER shortens lives at random. What is not named stays.",
         reply: "map of policy, interval (milliseconds, -1 never), grace (milliseconds), jitter (percent); OK when it "
             + "was set")
+
+    package static let limit = CommandMetadata(
+        "limit", arity: -1, [.admin], group: .larder, since: "0.1.0", syntax: "[bytes|NONE]",
+        summary: "Returns or sets how many bytes the current database may take on the disk; 0 or NONE: as many as the "
+            + "larder may (--max-disk). What is worth the least is evicted. The limit is kept with the database.",
+        reply: "map of limit (0: none), bytes (on the disk), evicted (entries, since the start); OK when it was set")
 
     package static let fetch = CommandMetadata(
         "fetch", arity: -2, [.readonly, .noMulti, .noScript], keys: .one, group: .larder, since: "0.1.0",
@@ -40,7 +46,9 @@ extension CommandMetadata {
         "databases", arity: 1, [.admin], group: .larder, since: "0.1.0",
         complexity: "O(N) with N the entries of all databases written since they were last counted",
         summary: "Lists the databases that have files.",
-        reply: "array of maps of name, policy, interval, grace, jitter, entries (fresh), stale, bytes, state, damage")
+        reply:
+            "array of maps of name, policy, interval, grace, jitter, entries (fresh), stale, bytes, limit (0: none), state, damage"
+    )
 
     package static let purge = CommandMetadata(
         "purge", arity: -1, [.write, .wholeDatabase], group: .larder, since: "0.1.0",

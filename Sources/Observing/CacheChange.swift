@@ -11,6 +11,8 @@ public struct CacheChange: Hashable, Sendable {
         case stored
         /// An entry was removed.
         case removed
+        /// An entry was removed by nobody, to keep a limit of the disk.
+        case evicted
         /// An entry's deadline has passed, and nothing was stored under its key since.
         case expired
         /// Without ``CacheChange/tags``: the database was emptied. With them: all entries with one of them are gone, or

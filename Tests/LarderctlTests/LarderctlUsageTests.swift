@@ -209,7 +209,7 @@ import Testing
         #expect(try larderctl("--help").text == overview.text)
         #expect(try larderctl("-h").text == overview.text)
         let verbs = [
-            "get", "set", "del", "ttl", "meta", "keys", "policy", "databases", "stats", "purge", "ping",
+            "get", "set", "del", "ttl", "meta", "keys", "policy", "limit", "databases", "stats", "purge", "ping",
         ]
         for verb in verbs {
             #expect(overview.text.contains("\n  \(verb) "))

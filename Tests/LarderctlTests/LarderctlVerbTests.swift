@@ -176,16 +176,16 @@ import Testing
             expect(
                 try larderctl("databases"),
                 """
-                NAME    POLICY  ENTRIES  STALE    BYTES  STATE
-                0       lowest        3      ?      120  open
-                userdb  never     61234      ?  9876543  closed
+                NAME    POLICY  ENTRIES  STALE    BYTES  LIMIT  STATE
+                0       lowest        3      ?      120      -  open
+                userdb  never     61234      ?  9876543      -  closed
 
                 """)
             expect(
                 try larderctl("databases", "--json"),
-                #"[{"name":"0","policy":"lowest","interval":604800000,"grace":0,"jitter":0,"entries":3,"stale":null,"bytes":120,"state":"open"},"#
+                #"[{"name":"0","policy":"lowest","interval":604800000,"grace":0,"jitter":0,"entries":3,"stale":null,"bytes":120,"limit":null,"state":"open"},"#
                     + #"{"name":"userdb","policy":"never","interval":null,"grace":0,"jitter":0,"entries":61234,"stale":null,"#
-                    + #""bytes":9876543,"state":"closed"}]"# + "\n")
+                    + #""bytes":9876543,"limit":null,"state":"closed"}]"# + "\n")
         }
     }
 

@@ -9,7 +9,7 @@ extension Cache {
     /// ```swift
     /// for try await change in try cache.changes() {
     ///     switch change.kind {
-    ///     case .stored, .removed, .expired: reload(change.key)
+    ///     case .stored, .removed, .evicted, .expired: reload(change.key)
     ///     case .purged, .fellBehind: reloadEverything()
     ///     }
     /// }

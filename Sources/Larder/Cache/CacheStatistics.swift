@@ -30,6 +30,8 @@ public struct CacheStatistics: Hashable, Sendable {
         public let removals: Int
         /// How often `removeAll` emptied the database.
         public let purges: Int
+        /// Entries that were removed to keep a limit of the disk.
+        public let evictions: Int
         /// How many fresh entries there are; nil if they cannot be counted,
         /// because the database cannot be opened.
         public let entries: Int?
@@ -47,6 +49,8 @@ public struct CacheStatistics: Hashable, Sendable {
     public let memoryLimitBytes: Int
     /// Bytes of the journal's files.
     public let journalBytes: Int
+    /// The most bytes that all files may take on the disk: ``CacheOptions/diskBytesMax``; nil for no limit.
+    public let diskLimitBytes: Int?
     /// How often origins failed of which values were fetched, in the background too.
     public let originFailures: Int
 
@@ -59,6 +63,8 @@ public struct CacheStatistics: Hashable, Sendable {
         let reads = hits + misses
         return reads == 0 ? nil : Double(hits) / Double(reads)
     }
+    /// Entries that were removed to keep a limit of the disk, of all databases.
+    public var evictions: Int { databases.values.reduce(0) { $0 + $1.evictions } }
     /// Entries of all databases that can be counted.
     public var entries: Int { databases.values.reduce(0) { $0 + ($1.entries ?? 0) } }
     /// Bytes of the files of all databases, and of the journal.
@@ -77,12 +83,14 @@ extension Cache {
                 databases[database.name] = CacheStatistics.Database(
                     hits: counts.hits, misses: counts.misses, writes: counts.writes - counts.renewals,
                     removals: counts.removals - counts.vainRemovals, purges: counts.purges,
+                    evictions: counts.evicted,
                     entries: numbers?.fresh, staleEntries: numbers?.stale, bytes: database.byteCountOnDisk())
             }
             let memory = engine.memory
             return CacheStatistics(
                 databases: databases, memoryBytes: memory.usedBytes, memoryLimitBytes: memory.limitBytes,
-                journalBytes: engine.journalByteCount, originFailures: engine.originFailures)
+                journalBytes: engine.journalByteCount, diskLimitBytes: engine.diskLimitBytes,
+                originFailures: engine.originFailures)
         }
     }
 

@@ -16,6 +16,7 @@ final class ChangeRelay: EntryObserver {
         switch change {
         case .stored(let key): buffer.add(.stored, key: key)
         case .removed(let key): buffer.add(.removed, key: key)
+        case .evicted(let key): buffer.add(.evicted, key: key)
         case .expired(let key): buffer.add(.expired, key: key)
         case .purged: buffer.purge()
         case .purgedTags(let tags): buffer.purge(tags: tags)

@@ -38,6 +38,10 @@ public struct CacheOptions: Sendable {
     /// 16 MiB; 0 for none. Results are the same with and without. Written entries that are not in LevelDB yet are in
     /// memory in any case: those of some 64 MiB of journal, and 128 MiB at most, when writers wait.
     public var memoryBytes = 16 << 20
+    /// The most bytes that all files of the larder may take on the disk: tables, journal, and what is being removed. What is
+    /// worth the least is evicted: entries that were seldom read lately, in relation to their size. From 16 MiB to
+    /// 1 PiB. Nil, the default, means no limit: a program that keeps entries for ever should not lose them unasked.
+    public var diskBytesMax: Int?
     /// Bits per key of the Bloom filter, which saves reads of missing keys. The default is 10, the range 0 (none) to
     /// 64.
     public var bloomBitsPerKey = 10
@@ -113,6 +117,7 @@ extension CacheOptions {
             ("writeBufferBytes", writeBufferBytes, 64 << 10...1 << 30),
             ("openFilesMax", openFilesMax, 74...50_000),
             ("databasesMax", databasesMax, 1...10_000),
+            ("diskBytesMax", diskBytesMax ?? 16 << 20, 16 << 20...1 << 50),
         ]
         for (name, value, range) in ranges where !range.contains(value) {
             throw LarderError(
@@ -130,6 +135,7 @@ extension CacheOptions {
         options.openFilesMax = openFilesMax
         options.onDamage = onDamage == .salvage ? .salvage : .fail
         options.databasesMax = databasesMax
+        options.diskBytesMax = diskBytesMax
         options.backgroundMaintenance = backgroundMaintenance
         if let onEvent {
             options.onEvent = { event in

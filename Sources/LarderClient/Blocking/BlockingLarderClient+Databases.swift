@@ -77,5 +77,12 @@ extension BlockingLarderClient {
         try perform(.serverInfo(section))
     }
 
+    /// The limit of this client's database on the disk.
+    package func limitInfo() throws(LarderClientError) -> LimitInfo { try perform(.limit) }
+
+    /// Changes it.
+    /// - Parameter limit: as the daemon parses it: a number of bytes, such as `64M`, or `none`.
+    package func setLimit(_ limit: String) throws(LarderClientError) { try perform(.setLimit(limit)) }
+
     package func policyInfo() throws(LarderClientError) -> PolicyInfo { try perform(.policy) }
 }

@@ -45,6 +45,7 @@ final class ChangeListener: TopicListener, @unchecked Sendable {
         switch message.payload {
         case Array("stored".utf8): buffer.add(.stored, key: key)
         case Array("removed".utf8): buffer.add(.removed, key: key)
+        case Array("evicted".utf8): buffer.add(.evicted, key: key)
         case Array("expired".utf8): buffer.add(.expired, key: key)
         // From a newer daemon.
         default: buffer.fallBehind()

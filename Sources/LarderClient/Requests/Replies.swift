@@ -51,7 +51,17 @@ extension DatabaseInfo {
             graceMilliseconds: try fields.integerIfAny("grace") ?? 0,
             jitterPercent: Int(clamping: try fields.integerIfAny("jitter") ?? 0), entries: count < 0 ? nil : count,
             staleEntries: stale.flatMap { $0 < 0 ? nil : $0 },
-            bytes: try fields.integer("bytes"), state: try fields.string("state"))
+            bytes: try fields.integer("bytes"), limit: try fields.limit("limit"), state: try fields.string("state"))
+    }
+}
+
+extension LimitInfo {
+    /// Reads the reply to `LIMIT`.
+    package init(reply: RESPValue) throws(LarderClientError) {
+        let fields = try ReplyFields(reply, of: "LIMIT")
+        self.init(
+            limit: try fields.limit("limit"), bytes: try fields.integer("bytes"),
+            evicted: try fields.integer("evicted"))
     }
 }
 

@@ -33,6 +33,11 @@ struct ReplyFields {
         values[name] == nil ? nil : try integer(name)
     }
 
+    /// Bytes; 0 means that there is no limit, as does an earlier daemon that does not have it.
+    func limit(_ name: String) throws(LarderClientError) -> Int64? {
+        try integerIfAny(name).flatMap { $0 > 0 ? $0 : nil }
+    }
+
     /// Milliseconds; -1 means that there is no such instant or span.
     func milliseconds(_ name: String) throws(LarderClientError) -> Int64? {
         let number = try integer(name)

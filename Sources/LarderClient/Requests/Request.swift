@@ -94,6 +94,9 @@ extension Request where Result == Void {
         return expectingOK(words)
     }
 
+    /// - Parameter limit: as the daemon parses it: `64M`, `none`.
+    static func setLimit(_ limit: String) -> Request { expectingOK(wordList("LIMIT", limit)) }
+
     static var ping: Request {
         Request(wordList("PING"), isRead: true, expects: "PONG") { $0 == .simpleString("PONG") ? () : nil }
     }
@@ -237,6 +240,14 @@ extension Request where Result == PolicyInfo {
     static var policy: Request {
         Request(wordList("POLICY"), isRead: true, expects: "a policy") { (reply) throws(LarderClientError) in
             try PolicyInfo(reply: reply)
+        }
+    }
+}
+
+extension Request where Result == LimitInfo {
+    static var limit: Request {
+        Request(wordList("LIMIT"), isRead: true, expects: "a limit") { (reply) throws(LarderClientError) in
+            try LimitInfo(reply: reply)
         }
     }
 }

@@ -18,8 +18,20 @@ public struct DatabaseInfo: Hashable, Sendable {
     public let staleEntries: Int64?
     /// Its size on disk, roughly.
     public let bytes: Int64
+    /// The most bytes that it may take on the disk; nil if only the larder has a limit.
+    public let limit: Int64?
     /// `open`, `closed`, `failed` or `damaged`.
     public let state: String
+}
+
+/// A database's limit of the disk. The reply to `LIMIT`.
+package struct LimitInfo: Hashable, Sendable {
+    /// In bytes; nil if only the larder has a limit.
+    package let limit: Int64?
+    /// What its files take on the disk.
+    package let bytes: Int64
+    /// How many entries were evicted since the daemon was started.
+    package let evicted: Int64
 }
 
 /// A database's policy. The reply to `POLICY`.

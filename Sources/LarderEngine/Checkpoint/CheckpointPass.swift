@@ -18,6 +18,8 @@ final class CheckpointPass: CheckpointWork {
     private(set) var expired = PurgeReport()
     /// The newest version of an entry that was left to the next checkpoint; 0 if there is none.
     private(set) var newest: UInt64 = 0
+    /// How many bytes may still be added to LevelDB.
+    private(set) var room: Int
     private var run: SortedRun
     /// The keys of the pinned records.
     private var longKeys: [Key] = []
@@ -29,8 +31,10 @@ final class CheckpointPass: CheckpointWork {
     private static let runBytesMax = 48 << 20
 
     /// Freezes the dirty entries.
+    /// - Parameter room: the bytes that may be added to LevelDB; further entries are evicted.
     /// - Returns: nil if the database has no open files.
-    init?(_ database: Database, upTo sequence: UInt64) {
+    init?(_ database: Database, upTo sequence: UInt64, room: Int) {
+        self.room = room
         self.database = database
         self.sequence = sequence
         now = database.now()
@@ -88,8 +92,24 @@ final class CheckpointPass: CheckpointWork {
             if !entry.head.pointee.isFoundExpired { database.context.statistics.expired.add() }
             return run.add(removal: entry)
         }
+        guard record.count <= room else { return evict(entry, header) }
+        if room != .max { room -= record.count }
         if record.count >= EpochStore.settledBytesMin { longKeys.append(Key(entry.key)) }
         run.add(entry, record, index: indexing.slot(header))
+    }
+
+    /// There is no room for the entry, and nothing else to evict. Called with the lock of the entry's shard held.
+    private func evict(_ entry: EntryPointer, _ header: RecordHeader) {
+        let statistics = database.context.statistics
+        statistics.evicted.add()
+        database.shards[Shard.index(entry.head.pointee.hash)].counters.evicted += 1
+        statistics.evictedBytes.add(entry.key.count + Int(entry.head.pointee.recordCount))
+        // At once: a later write of the key is told later.
+        if database.context.changes.isOn {
+            database.context.changes.tell([database.evictedChange(Array(entry.key), header)])
+        }
+        _ = entry.reserve(0)
+        run.add(removal: entry)
     }
 
     private func leave(_ entry: EntryPointer) { newest = max(newest, entry.sequence) }

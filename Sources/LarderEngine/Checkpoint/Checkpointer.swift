@@ -17,21 +17,28 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     private let journal: CommitJournal
     private let trigger: CheckpointTrigger
     private let pipeline: CommitPipeline
+    private let evictor: Evictor
     private let turn = Lock()
     private let loop = BackgroundLoop()
     /// When the last checkpoint other than a rewrite began, in monotonic milliseconds. Guarded by `turn`.
     private var lastBegan: Int64 = 0
     /// Whether a database was skipped because another thread is opening, purging or deleting it. Guarded by `turn`.
     private var metBusy = false
+    /// For how much there is room in the running checkpoint. Guarded by `turn`.
+    private var room = EvictionRoom()
     /// Whether no database needs more of the journal than was found at the start. Guarded by `turn`.
     private var isJournalEnough = false
 
-    init(context: EngineContext, table: DatabaseTable, journal: CommitJournal, pipeline: CommitPipeline) {
+    init(
+        context: EngineContext, table: DatabaseTable, journal: CommitJournal, pipeline: CommitPipeline,
+        evictor: Evictor
+    ) {
         self.context = context
         self.table = table
         self.journal = journal
         trigger = journal.trigger
         self.pipeline = pipeline
+        self.evictor = evictor
         lastBegan = context.time.monotonic()
         trigger.onDue = { [loop] in loop.wake() }
     }
@@ -123,6 +130,11 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         lastBegan = context.time.monotonic()
         try pipeline.rollBackWhatFailed("checkpoint")
         guard try checkUnopened() else { return trigger.want() }
+        room = try evictor.makeRoom()
+        defer {
+            room = EvictionRoom()
+            evictor.wake()
+        }
         guard let cut = journal.cut(isRewrite: false) else { return }
         try syncJournal()
         metBusy = false
@@ -400,7 +412,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
             metBusy = true
             return nil
         }
-        guard let pass = CheckpointPass(database, upTo: sequence) else {
+        guard let pass = CheckpointPass(database, upTo: sequence, room: room.left(database)) else {
             // Either it was purged or deleted meanwhile, or the journal must keep the entries.
             guard database.needsJournal else { return nil }
             throw LarderError(.io, "its files are not open", operation: "checkpoint", database: database.name)
@@ -413,6 +425,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
             guard isCurrent(pass.store) else { return nil }
             throw error
         }
+        room.note(database, left: pass.room)
         return pass
     }
 }

@@ -7,7 +7,7 @@ import Synchronization
 /// Thread-safe. The proof for `@unchecked Sendable`: `failure` is guarded by `lock`; `onDue` is set before anything is
 /// written; the rest is constant or atomic. `lock` is taken alone.
 final class CheckpointTrigger: @unchecked Sendable {
-    private let checkpointBytes: Int
+    private let disk: DiskBudget
     private let memory: MemoryBudget
     private let liveBytes = Atomic<Int>(0)
     /// `liveBytes` without the tails of long frames.
@@ -20,10 +20,12 @@ final class CheckpointTrigger: @unchecked Sendable {
     /// Wakes the checkpointer. Set before anything is written.
     var onDue: () -> Void = {}
 
-    init(checkpointBytes: Int, memory: MemoryBudget) {
-        self.checkpointBytes = checkpointBytes
+    init(disk: DiskBudget, memory: MemoryBudget) {
+        self.disk = disk
         self.memory = memory
     }
+
+    private var checkpointBytes: Int { disk.checkpointBytes }
 
     // MARK: Sizes
 

@@ -28,6 +28,9 @@ package struct EngineOptions: Sendable {
     package var journalSegmentBytes = 16 << 20
     /// Bytes of damaged files to keep: 1 GiB. The oldest are removed first.
     package var damagedBytesMax = 1 << 30
+    /// The most bytes that the larder's files may take on the disk; nil for no limit. What is worth the least is evicted:
+    /// see ``DiskBudget``.
+    package var diskBytesMax: Int?
     /// How often sweep, sync and retries run, and a due checkpoint is looked for, in milliseconds.
     package var maintenanceMilliseconds: Int64 = 250
     /// How many bytes the sweep must have deleted from a database, in addition to half of its size on the disk, before

@@ -12,6 +12,7 @@ final class LarderContext: Sendable {
     let journalEnd = Atomic<UInt64>(.max)
     let sequences: Sequences
     let timeKeeper: TimeKeeper
+    let disk: DiskBudget
 
     init(directory: String, options: EngineOptions, time: EngineTime) {
         self.directory = directory
@@ -22,6 +23,8 @@ final class LarderContext: Sendable {
         }
         sequences = Sequences(directory: directory, report: report)
         timeKeeper = TimeKeeper(directory: directory, time: time, report: report)
+        disk = DiskBudget(
+            directory: directory, limitBytes: options.diskBytesMax, checkpointBytes: options.checkpointBytes)
         blockCache = BlockCache(bytes: options.blockCacheBytes)
     }
 
@@ -45,7 +48,9 @@ final class LarderContext: Sendable {
         result.compression = options.compression ? .snappy : .none
         result.bloomBitsPerKey = options.bloomBitsPerKey
         result.blockCache = blockCache
-        result.writeBufferBytes = options.writeBufferBytes
+        // Each database's log takes so much, and several tables of that size are merged at once.
+        let room = disk.limitBytes.map { max(256 << 10, $0 / 64) } ?? .max
+        result.writeBufferBytes = min(options.writeBufferBytes, room)
         result.blockBytes = options.blockBytes
         result.maxOpenFiles = options.openFilesMax
         return result

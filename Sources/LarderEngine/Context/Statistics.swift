@@ -24,6 +24,9 @@ package final class Statistics: Sendable {
     package let journalRewrites = Atomic<Int>(0)
     package let compactions = Atomic<Int>(0)
     package let purges = Atomic<Int>(0)
+    /// Entries that were removed to keep a limit of the disk, and the bytes of their keys and records.
+    package let evicted = Atomic<Int>(0)
+    package let evictedBytes = Atomic<Int>(0)
     package let setAside = Atomic<Int>(0)
     /// Journals that were found damaged, so that acknowledged writes are lost.
     package let journalDamages = Atomic<Int>(0)

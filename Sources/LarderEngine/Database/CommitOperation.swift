@@ -18,6 +18,15 @@ package enum CommitOperation: Sendable {
         }
     }
 
+    /// The bytes of the record that it stores.
+    var byteCount: Int {
+        switch self {
+        case .put(_, let record, _): record.stored.count
+        case .putLarge(let value, _, _): value.staged.byteCount
+        case .remove: 0
+        }
+    }
+
     var isLong: Bool {
         if case .putLarge = self { return true }
         return false

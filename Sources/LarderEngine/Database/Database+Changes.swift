@@ -56,6 +56,14 @@ extension Database {
     }
 }
 
+extension Database {
+    /// The change for an entry that was removed to keep a limit of the disk.
+    func evictedChange(_ key: [UInt8], _ header: RecordHeader) -> EntryChange {
+        EntryChange(
+            database: self, key: key, kind: .evicted(header), former: .fresh(header.rule), origin: WriteOrigin())
+    }
+}
+
 extension ChangeFeed {
     /// Tells listeners how a database differs from its former state.
     func tell(_ database: Database, was: DatabaseState, is new: DatabaseState) {

@@ -198,7 +198,8 @@ extension Database {
                         + "process uses the larder", operation: "create", database: name)
             }
             try files.requireAbsent()
-            try makeFiles(PointerFile(epoch: epoch, rules: FreshnessRules(policy)))
+            try makeFiles(
+                PointerFile(epoch: epoch, rules: FreshnessRules(policy), diskLimit: appliedState.diskLimit))
         }
         do throws(LarderError) {
             let store = try openStore(appliedState.pointer)

@@ -45,7 +45,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
         self.roster = roster
         self.damage = damage
         files = DatabaseFiles(name: name, context: context, damage: damage)
-        shards = DatabaseShards(budget: context.memory)
+        shards = DatabaseShards(budget: context.memory, disk: context.larder.disk)
         context.memory.register(shards.all)
         let rules = FreshnessRules(policy: context.options.defaultPolicy)
         applied = DatabaseState(presence: exists ? .closed : .absent, rules: rules)

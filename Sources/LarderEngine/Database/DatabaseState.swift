@@ -36,6 +36,8 @@ struct DatabaseState {
     var isUnmade = false
     /// Whether POINTER says that the file of the tags' purges must be there.
     var hasTagPurges = false
+    /// The most bytes that the files may take; 0 for no limit of their own. Stays where files are set aside.
+    var diskLimit = 0
     /// The commit unit of the last change.
     var sequence: UInt64 = 0
 
@@ -52,13 +54,16 @@ struct DatabaseState {
         isEpochUnknown = false
         isUnmade = pointer.isUnmade
         hasTagPurges = pointer.hasTagPurges
+        diskLimit = pointer.diskLimit
         generation = pointer.generation
         isUnindexed = pointer.isUnindexed
     }
 
     /// Describes files without entries, whose epoch may be absent.
     mutating func startEmpty(_ epoch: UInt64, _ rules: FreshnessRules) {
-        adopt(PointerFile(epoch: epoch, rules: rules, isUnmade: true, hasTagPurges: hasTagPurges))
+        adopt(
+            PointerFile(
+                epoch: epoch, rules: rules, isUnmade: true, hasTagPurges: hasTagPurges, diskLimit: diskLimit))
     }
 
     /// Describes a database without files.
@@ -78,7 +83,7 @@ struct DatabaseState {
     var pointer: PointerFile {
         PointerFile(
             epoch: epoch, rules: rules, generation: generation, isUnindexed: isUnindexed, journalFrom: journalFrom,
-            isUnmade: isUnmade, hasTagPurges: hasTagPurges)
+            isUnmade: isUnmade, hasTagPurges: hasTagPurges, diskLimit: diskLimit)
     }
 
     /// Whether the journal's operations of an epoch count.

@@ -23,6 +23,8 @@ package struct EntryChange: Sendable {
         case removed
         /// It was found expired when its space was reclaimed; `deadline` is when it expired.
         case swept(RecordHeader, deadline: Int64)
+        /// It was removed to keep a limit of the disk.
+        case evicted(RecordHeader)
     }
 
     /// The entry before the change.

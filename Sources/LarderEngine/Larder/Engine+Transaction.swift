@@ -105,6 +105,8 @@ extension TransactionUpdate {
         // Everything that may be refused comes before anything is done.
         for (part, operations) in zip(parts, operations) where !operations.isEmpty {
             let store = try part.database.writableStore(part.database.applied, "update")
+            try part.database.checkFits(
+                operations.reduce(0) { $0 + $1.byteCount }, limit: part.database.applied.diskLimit)
             changes.append((part.database, store, operations))
         }
         guard let context = changes.first?.database.context, let pipeline = changes.first?.database.pipeline else {

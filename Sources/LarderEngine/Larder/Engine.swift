@@ -15,6 +15,7 @@ package final class Engine: @unchecked Sendable {
     private let table: DatabaseTable
     private let damage: DamageReports
     private let journal: CommitJournal
+    private let evictor: Evictor
     private let checkpointer: Checkpointer
     private let maintenance: Maintenance
     private let images: LarderImages
@@ -62,16 +63,18 @@ package final class Engine: @unchecked Sendable {
         damage = DamageReports()
         journal = try CommitJournal(
             context: context.larder,
-            trigger: CheckpointTrigger(checkpointBytes: options.checkpointBytes, memory: context.memory))
+            trigger: CheckpointTrigger(disk: context.larder.disk, memory: context.memory))
         let recovery = JournalRecovery(journal: journal, table: table, context: context)
         pipeline = CommitPipeline(context: context.larder, journal: journal, owner: recovery)
-        checkpointer = Checkpointer(context: context, table: table, journal: journal, pipeline: pipeline)
+        evictor = Evictor(context: context, table: table)
+        checkpointer = Checkpointer(
+            context: context, table: table, journal: journal, pipeline: pipeline, evictor: evictor)
         images = LarderImages(
             context: context, table: table, journal: journal, checkpointer: checkpointer, pipeline: pipeline)
         observation = Observation(context)
         maintenance = Maintenance(
             context: context, table: table, damage: damage, journal: journal, checkpointer: checkpointer,
-            observation: observation)
+            evictor: evictor, observation: observation)
         do throws(LarderError) {
             try context.timeKeeper.begin()
             try context.sequences.load()
@@ -81,6 +84,7 @@ package final class Engine: @unchecked Sendable {
             giveUp()
             throw error
         }
+        evictor.noteLimits()
         pipeline.start()
         if options.backgroundMaintenance { maintenance.start() }
     }
@@ -235,6 +239,13 @@ package final class Engine: @unchecked Sendable {
     /// Changes the limit of entries in memory. What is too much is evicted before this returns, except for dirty
     /// entries. Thread-safe.
     package func changeMemoryLimit(to bytes: Int) { context.memory.changeLimit(to: bytes) }
+    /// The limit of the larder's files in bytes; nil for none.
+    package var diskLimitBytes: Int? { context.larder.disk.limitBytes }
+    /// What the larder's files take on the disk, in bytes. Looks at each file.
+    package var diskBytes: Int { context.larder.disk.measure() }
+    /// Changes the limit of the larder's files. What is too much is evicted in the background. Thread-safe.
+    /// - Parameter bytes: at least ``DiskMarks/larderBytesMin``; nil for none.
+    package func changeDiskLimit(to bytes: Int?) { context.larder.disk.changeLimit(to: bytes) }
     /// Whether the last decided write was refused, or a database takes none for now.
     package var isRefusingWrites: Bool {
         pipeline.hasJustFailed || journal.owesRollback

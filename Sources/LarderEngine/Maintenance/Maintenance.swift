@@ -12,6 +12,7 @@ final class Maintenance: @unchecked Sendable {
     private let damage: DamageReports
     private let journal: CommitJournal
     private let checkpointer: Checkpointer
+    private let evictor: Evictor
     private let observation: Observation
     private let workLoop = BackgroundLoop()
     private let syncLoop = BackgroundLoop()
@@ -30,13 +31,14 @@ final class Maintenance: @unchecked Sendable {
 
     init(
         context: EngineContext, table: DatabaseTable, damage: DamageReports, journal: CommitJournal,
-        checkpointer: Checkpointer, observation: Observation
+        checkpointer: Checkpointer, evictor: Evictor, observation: Observation
     ) {
         self.context = context
         self.table = table
         self.damage = damage
         self.journal = journal
         self.checkpointer = checkpointer
+        self.evictor = evictor
         self.observation = observation
         compactor = Compactor(context: context)
         salvager = Salvager(context: context, table: table)
@@ -46,6 +48,7 @@ final class Maintenance: @unchecked Sendable {
         compactor.start()
         salvager.start()
         checkpointer.start()
+        evictor.start()
         let pause = context.options.maintenanceMilliseconds
         workLoop.start("larder-maintain") { [self] in work() ? min(pause, Self.pauseWhileSweeping) : pause }
         syncLoop.start("larder-sync") { [self] in
@@ -58,6 +61,7 @@ final class Maintenance: @unchecked Sendable {
         salvager.stop()
         syncLoop.stop()
         workLoop.stop()
+        evictor.stop()
         checkpointer.stop()
         compactor.stop()
     }
@@ -72,7 +76,10 @@ final class Maintenance: @unchecked Sendable {
         let isAlone = !context.options.backgroundMaintenance
         if isAlone { checkpointer.checkpointIfDirty() }
         let more = work()
-        if isAlone { while compactor.step() {} }
+        if isAlone {
+            while evictor.round() {}
+            while compactor.step() {}
+        }
         return more
     }
 

@@ -42,6 +42,16 @@ struct Sweeper {
     private var isCompared = true
     /// Whether the running scan must finish soon.
     private var isHurried = false
+    /// The number of writes to the store when it was last looked at, and since when it is that.
+    private var lastGeneration: UInt64 = 0
+    private var unchangedSince: Int64 = 0
+    /// The number of writes when the last scan began.
+    private var generationAtScan: UInt64 = 0
+    /// Whether it was decided whether the rest since then calls for a scan.
+    private var isRestJudged = false
+    /// Without a write for so long, the store is at rest: there is time to give back what is left of former entries.
+    static let restMilliseconds: Int64 = 60_000
+    private var isAtRest = false
 
     /// What a part of a sweep has deleted.
     struct Removal {
@@ -52,18 +62,21 @@ struct Sweeper {
     }
 
     /// The store, if so much was deleted from it that merging its tables is worthwhile: at least half of its size on
-    /// the disk, so that no more is written than was deleted. The sweep knows what it has deleted. Other deletions and
-    /// overwrites are found by a scan of all entries, which begins when the files are opened, and when checkpoints have
-    /// written many removals.
+    /// the disk, so that no more is written than was deleted; at rest a fifth. The sweep knows what it has deleted. Other
+    /// deletions and overwrites are found by a scan of all entries, which begins when the files are opened, when
+    /// checkpoints have written many removals, and at rest after much was written. Behind it, files that take more than
+    /// 1.25 times what it has left and twice the least of the options are merged.
     mutating func takeCompactable(_ database: Database) -> EpochStore? {
         let least = database.context.options.compactionBytesMin
         if let store, store.wantsCompaction.exchange(false, ordering: .relaxed) { return store }
         guard let store, deletedBytes >= least || !isCompared else { return nil }
         let size = FileSystem.size(store.path)
-        let isHalfDeleted = deletedBytes >= least && deletedBytes >= size / 2
-        let isHalfDead = !isCompared && size >= least && live.map { $0.bytes <= size / 2 } ?? false
+        let isMuchDeleted = deletedBytes >= least && deletedBytes >= size / (isAtRest ? 5 : 2)
+        let isMuchDead =
+            !isCompared && size >= least
+            && live.map { $0.bytes <= size / 2 || $0.bytes + $0.bytes / 4 + 2 * least < size } ?? false
         isCompared = true
-        guard isHalfDeleted || isHalfDead else { return nil }
+        guard isMuchDeleted || isMuchDead else { return nil }
         deletedBytes = 0
         return store
     }
@@ -75,6 +88,29 @@ struct Sweeper {
         guard removals > removalsJudged, removals >= (live?.entries ?? 0) / 4 else { return false }
         removalsJudged = removals
         return FileSystem.size(store.path) >= database.context.options.compactionBytesMin
+    }
+
+    /// Notes whether the store is at rest.
+    private mutating func noteRest(_ store: EpochStore, _ monotonic: Int64) {
+        let generation = store.writeGeneration
+        if generation != lastGeneration {
+            (lastGeneration, unchangedSince, isRestJudged) = (generation, monotonic, false)
+        }
+        isAtRest = monotonic - unchangedSince >= Self.restMilliseconds
+    }
+
+    /// Whether a store at rest may have much that is left of former entries. Asked once for each rest.
+    private mutating func mayHaveRemains(_ store: EpochStore, _ database: Database) -> Bool {
+        guard isAtRest, !isRestJudged else { return false }
+        isRestJudged = true
+        let size = FileSystem.size(store.path)
+        guard size >= 2 * database.context.options.compactionBytesMin else { return false }
+        // A checkpoint writes a mebibyte at a time.
+        let isMuchWritten = Int(clamping: lastGeneration - generationAtScan) << 20 >= size / 10
+        let removals = store.removalCount - removalsAtScan
+        guard let live, live.entries > 0 else { return isMuchWritten || removals > 0 }
+        let areLarge = live.bytes / live.entries >= 65_536
+        return isMuchWritten || removals >= max(1, live.entries / 20) || areLarge && removals > 0
     }
 
     /// One bounded step.
@@ -92,8 +128,10 @@ struct Sweeper {
             live = nil
             removalsAtScan = store.removalCount
             removalsJudged = 0
+            (generationAtScan, isRestJudged) = (store.writeGeneration, false)
             restart(monotonic)
         }
+        noteRest(store, monotonic)
         if monotonic - restartedAt > Self.restartMilliseconds { restart(monotonic) }
         let now = database.unnoticedNow()
         let interval = state.rules.policy.intervalMilliseconds
@@ -120,7 +158,7 @@ struct Sweeper {
             scanBegan = monotonic
         } else if scan == nil {
             let lastPurge = state.rules.purges?.last ?? 0
-            isHurried = hasManyRemovals(store, database)
+            isHurried = hasManyRemovals(store, database) || mayHaveRemains(store, database)
             if lastPurge > scannedPurge, scanBegan.map({ monotonic - $0 >= Self.purgedScanMilliseconds }) ?? true {
                 isHurried = true
             }
@@ -130,10 +168,13 @@ struct Sweeper {
                 scanBegan = monotonic
                 removalsAtScan = store.removalCount
                 removalsJudged = 0
+                generationAtScan = store.writeGeneration
             }
         }
         guard var current = scan else { return }
-        deletedBytes += try current.step(database, store).bytes
+        let removed = try current.step(database, store).bytes
+        deletedBytes += removed
+        store.noteDead(removed)
         scan = current.isOver ? nil : current
         if current.isOver {
             live = current.live
@@ -156,7 +197,9 @@ struct Sweeper {
         let start = resume[kind] ?? ExpiryIndex.start(kind, 0)
         let due = try Self.collect(kind, from: start, upTo: limit, store)
         guard let last = due.last else { return false }
-        deletedBytes += try Self.remove(due, database, store).bytes
+        let removed = try Self.remove(due, database, store).bytes
+        deletedBytes += removed
+        store.noteDead(removed)
         // The least key behind `last` in byte order.
         resume[kind] = last + [0]
         return due.count == Self.recordsPerStep

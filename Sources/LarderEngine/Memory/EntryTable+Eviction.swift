@@ -75,7 +75,16 @@ extension EntryTable {
             main.push(entry, .main)
             return false
         }
+        // The next read of it counts, as one of the disk; those from memory would be forgotten.
+        if !diskReads.isEmpty { diskReads.add(entry.head.pointee.hash) }
         discard(entry)
         return true
+    }
+
+    /// How popular an entry is, in reads, as far as its place in memory tells. In the main queue are entries that are read
+    /// again and again, and none of these reads is one of the disk.
+    func hotness(_ entry: EntryPointer) -> Int {
+        let frequency = Int(entry.head.pointee.frequency)
+        return entry.head.pointee.place == .main ? 4 * (1 + frequency) : frequency
     }
 }

@@ -42,6 +42,8 @@ final class EntryTable {
     @exclusivity(unchecked) var small = EntryList()
     @exclusivity(unchecked) var main = EntryList()
     @exclusivity(unchecked) var ghosts = GhostTable()
+    /// How often keys were read from LevelDB lately; empty if nobody asks.
+    @exclusivity(unchecked) var diskReads = ReadSketch()
     // The dirty ones; see EntryTable+Dirty.
     @exclusivity(unchecked) var active = EntryList()
     @exclusivity(unchecked) var written = EntryList()

@@ -8,6 +8,7 @@ package final class Shard: @unchecked Sendable {
     /// What memory knows of the keys. If it knows nothing of a key, LevelDB must be read.
     let table: EntryTable
     private let budget: MemoryBudget
+    private let disk: DiskBudget?
     /// The keys that were written since an enumeration of all keys asked for them; nil while none does.
     var notedKeys: Set<Key>?
     @exclusivity(unchecked) var reads = InFlightReads()
@@ -37,6 +38,8 @@ package final class Shard: @unchecked Sendable {
         package var renewals = 0
         /// Those of the removals that found no fresh entry.
         package var vainRemovals = 0
+        /// Entries that were removed to keep a limit of the disk.
+        package var evicted = 0
         /// How often the database was emptied at once.
         package var purges = 0
 
@@ -52,6 +55,7 @@ package final class Shard: @unchecked Sendable {
             renewals += other.renewals
             vainRemovals += other.vainRemovals
             purges += other.purges
+            evicted += other.evicted
             hits += other.hits
             misses += other.misses
             missesExpired += other.missesExpired
@@ -71,8 +75,9 @@ package final class Shard: @unchecked Sendable {
         return taken
     }
 
-    init(budget: MemoryBudget) {
+    init(budget: MemoryBudget, disk: DiskBudget? = nil) {
         self.budget = budget
+        self.disk = disk
         table = EntryTable(released: budget.released)
     }
 
@@ -247,6 +252,9 @@ package final class Shard: @unchecked Sendable {
     }
 
     // MARK: Cold reads
+
+    /// Notes that a key is read from LevelDB, for the choice of what is evicted from there.
+    func noteDiskRead(_ hash: Int) { if disk?.notesReads ?? false { table.diskReads.add(hash) } }
 
     /// Leaves a placeholder for a key that will be read from LevelDB without the lock. One of the two calls that end it
     /// must follow.

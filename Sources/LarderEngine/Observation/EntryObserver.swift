@@ -3,6 +3,8 @@ package enum ObservedChange: Sendable, Equatable {
     /// An entry was stored, or given another lifetime.
     case stored(key: [UInt8])
     case removed(key: [UInt8])
+    /// It was removed to keep a limit of the disk.
+    case evicted(key: [UInt8])
     /// Its deadline has passed, and nothing was stored since.
     case expired(key: [UInt8])
     /// The database has lost all entries that it had.

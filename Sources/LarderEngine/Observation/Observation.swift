@@ -108,6 +108,11 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
             deadlines.set(name, nil)
             if change.former != .absent { return .removed(key: name.key) }
             return !wasTold && (wasWatched || change.removesExpired) ? .expired(key: name.key) : nil
+        case .evicted:
+            examined.remove(name)
+            told.remove(name)
+            deadlines.set(name, nil)
+            return .evicted(key: name.key)
         case .swept(let header, _):
             // A purge of a tag was told as such.
             if told.remove(name) == nil, header.tagsEnd == .max { wait(name, .swept) }

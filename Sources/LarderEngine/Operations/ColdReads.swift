@@ -100,6 +100,7 @@ extension Database {
                 if shard.find(key) != nil { return true }
                 let isBegun = cold.slots[position].mark != nil
                 cold.slots[position].mark = isBegun ? shard.reads.mark(key) : shard.reads.begin(key)
+                if !isBegun, cold.fillCache { shard.noteDiskRead(key.hash) }
                 return false
             }
             if isKnown { continue }

@@ -13,6 +13,7 @@ extension Database {
         durability: Durability? = nil
     ) throws(LarderError) -> LargeValue {
         try ForkGuard.check("update")
+        try checkFits(payload.count, limit: diskLimit)
         waitForRoomForLong()
         if let refusal = pipeline.refusal("update") { throw refusal }
         let headerCount = RecordHeader(storedAt: 0, rule: rules.stored(rule, now: 0), grace: grace).byteCount

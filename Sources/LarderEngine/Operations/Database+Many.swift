@@ -14,6 +14,7 @@ extension Database {
         shards.lock(locked)
         defer { shards.unlock(locked) }
         let store = try writableStore(applied, "update")
+        try checkFits(payloads.reduce(0) { $0 + $1.count }, limit: applied.diskLimit)
         let rules = applied.rules
         let governed = RecordHeader(storedAt: now, generation: applied.generation)
         // With a jitter each entry has its own deadline.

@@ -115,6 +115,7 @@ extension Database {
             case .unavailable: return .unavailable
             case .unknown:
                 guard case .open(let store) = applied.presence else { return .unavailable }
+                if fillCache { shard.noteDiskRead(hash) }
                 let place = fillCache && shard.keepsRecords ? shard.beginRead(hash) : nil
                 if place == nil { shard.counters.hits += 1 }
                 return .cold(

@@ -106,6 +106,7 @@ extension Database {
         -> UInt64
     {
         let store = try writableStore(state, "update")
+        try checkFits(operations.reduce(0) { $0 + $1.byteCount }, limit: state.diskLimit)
         let level = durability ?? context.options.durability
         let sequence = pipeline.enqueue(level, alone: operations.contains(where: \.isLong)) { batch, sequence in
             write(operations, into: batch, store, sequence)

@@ -27,6 +27,9 @@ final class DisposalQueue: @unchecked Sendable {
         }
     }
 
+    /// Whether anything waits.
+    var hasWork: Bool { lock.withLock { !items.isEmpty } }
+
     /// Closes waiting stores and removes their files; those that cannot be removed are tried again next time. May block
     /// for as long as LevelDB compacts.
     func clear(report: (EngineEvent.Level, String) -> Void) {

@@ -7,6 +7,12 @@ import Synchronization
 protocol StoreChild: AnyObject, Sendable {
     /// Releases it. Called while no call to LevelDB is running anywhere in the store. Idempotent.
     func invalidate()
+    /// Whether LevelDB has to keep what is removed and overwritten as long as it exists.
+    var pinsRecords: Bool { get }
+}
+
+extension StoreChild {
+    var pinsRecords: Bool { false }
 }
 
 /// One epoch of a database: a LevelDB in a directory of its own.
@@ -47,6 +53,7 @@ final class EpochStore: @unchecked Sendable {
     private let writes = Atomic<UInt64>(0)
     private let made: Atomic<Bool>
     private let removals = Atomic<Int>(0)
+    private let dead = Atomic<Int>(0)
     private var lastCount: CountedRecords?
     private let noteLock = Lock()
     /// The write generation at the last ``noteSynced(isReopening:)``; nil before the first. Guarded by `noteLock`.
@@ -582,6 +589,12 @@ final class EpochStore: @unchecked Sendable {
         stateLock.withLock { children[ObjectIdentifier(child)] = nil }
     }
 
+    /// Whether a snapshot keeps LevelDB from giving back the space of what is removed.
+    var isPinned: Bool { stateLock.withLock { children.values.contains(where: \.pinsRecords) } }
+
+    /// Ends all snapshots and cursors, which answer with an error from now on.
+    func endViews() { gate.withWriteLock { invalidateChildren() } }
+
     /// Called with the gate held for writing.
     private func invalidateChildren() {
         let all = stateLock.withLock {
@@ -596,6 +609,12 @@ final class EpochStore: @unchecked Sendable {
     /// How many removals checkpoints have written since the store was opened.
     var removalCount: Int { removals.load(ordering: .relaxed) }
     func noteRemovals(_ count: Int) { removals.wrappingAdd(count, ordering: .relaxed) }
+
+    /// About how many bytes of entries were removed whose space LevelDB has not given back yet.
+    var deadBytes: Int { dead.load(ordering: .relaxed) }
+    func noteDead(_ bytes: Int) { dead.wrappingAdd(bytes, ordering: .relaxed) }
+    /// All tables were merged.
+    func forgetDead() { dead.store(0, ordering: .relaxed) }
 
     /// Increases with every write.
     var writeGeneration: UInt64 { writes.load(ordering: .acquiring) }

@@ -114,6 +114,7 @@ final class HeldSnapshot: StoreChild, @unchecked Sendable {
         holdsNothing = snapshot == nil
     }
 
+    var pinsRecords: Bool { lock.withLock { value != nil } }
     var snapshot: LevelDB.Snapshot? { lock.withLock { value } }
     var isEmpty: Bool { lock.withLock { holdsNothing } }
     var isGone: Bool { lock.withLock { value == nil && !holdsNothing } }

@@ -56,6 +56,7 @@ package enum Server {
         let descriptors = try DescriptorBudget.take(for: &configuration, log: log)
         var options = configuration.engine
         options.onDamage = .salvage
+        options.diskBytesMax = configuration.diskBytesMax
         // Absolute, because other processes that look for it have other working directories.
         options.holderSocket = FileSystem.absolute(configuration.passedSocket?.path ?? configuration.socketPath)
         options.onEvent = { event in log.write(Log.Level(rawValue: event.level.rawValue) ?? .info, event.message) }
@@ -198,6 +199,12 @@ package enum Server {
         log.info(
             "new databases get the policy '\(engine.options.defaultPolicy)' (--policy): entries are not kept longer "
                 + "unless they or their database say so")
+        log.info(
+            engine.diskLimitBytes.map {
+                "all files of the larder take at most \($0) bytes (--max-disk"
+                    + (configuration.diskBytes == nil ? ", by default a tenth of the file system, at most 8G" : "")
+                    + "): what is worth the least is evicted"
+            } ?? "the larder may take all of the disk (--max-disk none)")
         if let path = configuration.filePath { log.info("options come from \(path) too (--config)") }
         state.notifier.onTooManyDeadlines { most in
             log.warning(

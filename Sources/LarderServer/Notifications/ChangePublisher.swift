@@ -27,6 +27,7 @@ final class ChangePublisher: EntryObserver {
         switch change {
         case .stored(let key): publish("stored", key, database)
         case .removed(let key): publish("removed", key, database)
+        case .evicted(let key): publish("evicted", key, database)
         case .expired(let key): publish("expired", key, database)
         case .purged, .deleted: publish("purged", database)
         case .purgedTags(let tags): for tag in tags { publish("purged ", tag, of: database) }

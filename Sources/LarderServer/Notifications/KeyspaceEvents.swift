@@ -12,7 +12,7 @@ struct KeyspaceEvents: OptionSet, Sendable {
     static let generic = KeyspaceEvents(rawValue: 4)
     static let string = KeyspaceEvents(rawValue: 8)
     static let expired = KeyspaceEvents(rawValue: 16)
-    /// Accepted for compatibility: evicted entries are still stored, so there are no such events.
+    /// Entries that were removed to keep a limit of the disk. Those that leave only memory are still stored.
     static let evicted = KeyspaceEvents(rawValue: 32)
     static let new = KeyspaceEvents(rawValue: 64)
     /// Accepted for compatibility: reads are not reported.
@@ -64,7 +64,7 @@ struct KeyspaceEvents: OptionSet, Sendable {
 
     /// Whether any event would be published.
     var isActive: Bool {
-        !isDisjoint(with: [.keyspace, .keyevent]) && !isDisjoint(with: [.generic, .string, .expired, .new])
+        !isDisjoint(with: [.keyspace, .keyevent]) && !isDisjoint(with: [.generic, .string, .expired, .evicted, .new])
     }
 
     static let errorText = "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."

@@ -187,6 +187,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
             guard tag == .set || change.former != .absent else { return }
             if tag == .set, isNew { publish(.new, "new", change) }
             for event in tag.removed { publish(event.kind, event.name, change) }
+        case .evicted: publish(.evicted, "evicted", change)
         case .swept(let header, let deadline):
             // The expiry of an entry with a deadline of its own was reported when the deadline came, unless that was
             // just now.

@@ -97,6 +97,15 @@ extension DaemonOption {
             ], live: Live { $0.engine.changeMemoryLimit(to: $1.configuration.engine.memoryBytes) }
         ) { $0.configuration.engine.memoryBytes = try $1.byteCount() },
         DaemonOption(
+            "--max-disk", "BYTES",
+            [
+                "the most that all of the larder's files may take on the disk, at least 16M; 0 or none: no limit",
+                "what is worth the least is evicted (default: a tenth of the file system, at most 8G)",
+            ],
+            settings: [.own { String($0.engine.diskLimitBytes ?? 0) }],
+            live: Live { $0.engine.changeDiskLimit(to: $1.configuration.diskBytesMax) }
+        ) { $0.configuration.diskBytes = try $1.oneOf(DiskLimit.rule) { DiskLimit($0) } },
+        DaemonOption(
             "--checkpoint", "BYTES",
             [
                 "size of the journal that starts a checkpoint, which writes entries to the databases;",

@@ -7,6 +7,13 @@ package struct ServerConfiguration: Sendable {
     package var socketPath: String
     package var engine = EngineOptions()
     package var limits = Limits()
+    /// The limit of the larder on the disk; nil for the default.
+    package var diskBytes: DiskLimit?
+    /// The limit in bytes, with the default; nil for none.
+    package var diskBytesMax: Int? {
+        guard let diskBytes else { return DiskBudget.standardBytes(for: directory) }
+        return diskBytes.byteCount
+    }
     /// Which events are published: Redis' `notify-keyspace-events`.
     package var keyspaceEvents = ""
     /// Event loops, 1 to 64; connections are spread over them.

@@ -236,6 +236,24 @@ package enum FileSystem {
         return Int(clamping: UInt64(status.f_bavail) &* UInt64(status.f_frsize))
     }
 
+    /// The size of a directory's file system in bytes; nil if unknown.
+    package static func totalBytes(of directory: String) -> Int? {
+        var status = statvfs()
+        guard statvfs(directory, &status) == 0 else { return nil }
+        return Int(clamping: UInt64(status.f_blocks) &* UInt64(status.f_frsize))
+    }
+
+    /// The space that everything below a directory takes on the disk, in bytes: whole blocks, as `du` counts, or the
+    /// length of a file if that is more. What vanishes meanwhile does not count.
+    package static func space(_ path: String) -> Int {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return 0 }
+        let own = Int(status.st_blocks) * 512
+        guard status.st_mode & S_IFMT == S_IFDIR else { return max(own, Int(status.st_size)) }
+        let names = (try? list(path)) ?? []
+        return names.reduce(own) { $0 + space(path + "/" + $1) }
+    }
+
     /// Empties a file if it exists, and so frees its space.
     package static func empty(_ path: String) {
         let file = openFile(path, O_WRONLY | O_TRUNC | O_CLOEXEC)

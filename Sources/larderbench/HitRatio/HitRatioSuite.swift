@@ -1,8 +1,13 @@
 /// The share of requests that the memory tier answers, compared with policies from the literature with the same
-/// capacity in entries.
+/// capacity in entries; and the share that a larder with a limit of the disk answers, compared with FIFO and LRU of the
+/// same bytes.
 final class HitRatioSuite: Suite {
     static let tier = "Larder's memory tier"
     static let sieve = "SIEVE"
+    static let disk = "larder with a disk budget"
+    static let leastRecent = "LRU of the same bytes"
+    private static let diskBytes = 48 << 20
+    private static let diskKinds: [Trace.Kind] = [.zipf10, .scans]
     private static let budgets = [2 << 20, 8 << 20]
 
     private let options: BenchOptions
@@ -16,6 +21,12 @@ final class HitRatioSuite: Suite {
     static func table(_ kind: Trace.Kind, _ budget: Int) -> String {
         "Hit ratio: \(kind.title), \(Trace.keyCount) keys, memory tier of \(budget >> 20) MiB"
     }
+
+    static func diskTable(_ kind: Trace.Kind) -> String {
+        "Hit ratio: \(kind.title), \(Trace.keyCount) keys of 1 KiB, disk budget of \(diskBytes >> 20) MiB"
+    }
+
+    static var diskTables: [String] { diskKinds.map(diskTable) }
 
     static var tables: [String] { Trace.Kind.allCases.flatMap { kind in budgets.map { table(kind, $0) } } }
 
@@ -32,12 +43,40 @@ final class HitRatioSuite: Suite {
                     for budget in Self.budgets.prefix(options.isQuick ? 1 : 2) {
                         try measure(trace, budget, probe, Self.table(kind, budget), results)
                     }
+                    if Self.diskKinds.contains(kind) { try measureDisk(kind, trace, results) }
                 } catch let error as BenchError {
                     throw error
                 } catch {
                     throw BenchError("\(error)")
                 }
             }
+        }
+    }
+
+    /// What is compared counts keys and values alone: all else that a larder writes is at its expense.
+    private func measureDisk(_ kind: Trace.Kind, _ trace: Trace, _ results: Results) throws {
+        let directory = try tree.makeDirectory("disk")
+        defer { TemporaryTree.remove(directory) }
+        let start = trace.keys.count / 2
+        let table = Self.diskTable(kind)
+        let outcome = try DiskProbe(directory).run(trace, diskBytes: Self.diskBytes, memoryBytes: 1 << 20, from: start)
+        results.add(
+            table, Self.disk,
+            [
+                .hitRatio: outcome.hitRatio * 100, .entries: Double(outcome.entries),
+                .disk: Double(outcome.peakBytes) / Double(1 << 20), .writeRate: outcome.writesPerSecond,
+            ])
+        let capacity = Self.diskBytes / (DiskProbe.valueBytes + Keys.bytes(0).count)
+        let simulators: [(String, any CacheSimulator)] = [
+            ("FIFO of the same bytes", FIFOSimulator(capacity: capacity, universe: trace.universe)),
+            (Self.leastRecent, LRUSimulator(capacity: capacity, universe: trace.universe)),
+            ("optimum (Belady)", BeladySimulator(capacity: capacity, universe: trace.universe, trace: trace.keys)),
+        ]
+        for (name, simulator) in simulators {
+            try Interruption.check()
+            var simulator = simulator
+            let ratio = simulator.hitRatio(trace.keys, from: start)
+            results.add(table, name, [.hitRatio: ratio * 100, .entries: Double(simulator.count)])
         }
     }
 

@@ -191,5 +191,8 @@ extension Target {
         HitRatioSuite.tables.map {
             Target("\($0) / SIEVE", $0, HitRatioSuite.tier, HitRatioSuite.sieve, .hitRatio, .least(1))
         }
+            + HitRatioSuite.diskTables.map {
+                Target("\($0) / LRU", $0, HitRatioSuite.disk, HitRatioSuite.leastRecent, .hitRatio, .least(1))
+            }
     }
 }

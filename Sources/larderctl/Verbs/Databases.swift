@@ -16,14 +16,14 @@ extension Verb {
             return .done
         }
         let rows =
-            [["NAME", "POLICY", "ENTRIES", "STALE", "BYTES", "STATE"]]
+            [["NAME", "POLICY", "ENTRIES", "STALE", "BYTES", "LIMIT", "STATE"]]
             + databases.map {
                 [
                     $0.name, $0.policy, $0.entries.map { "\($0)" } ?? "?", $0.staleEntries.map { "\($0)" } ?? "?",
-                    "\($0.bytes)", $0.state,
+                    "\($0.bytes)", $0.limit.map { "\($0)" } ?? "-", $0.state,
                 ]
             }
-        for line in Table.lines(rows, rightAligned: [2, 3, 4]) { context.output.line(line) }
+        for line in Table.lines(rows, rightAligned: [2, 3, 4, 5]) { context.output.line(line) }
         return .done
     }
 
@@ -37,6 +37,7 @@ extension Verb {
             ("entries", .optional(database.entries)),
             ("stale", .optional(database.staleEntries)),
             ("bytes", .integer(database.bytes)),
+            ("limit", .optional(database.limit)),
             ("state", .text(database.state)),
         ])
     }

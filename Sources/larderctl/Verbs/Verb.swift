@@ -18,9 +18,8 @@ struct Verb: Sendable {
     let run: @Sendable (VerbArguments, Context) throws -> ExitCode
 
     static let all: [Verb] = [
-        .get, .set, .fetch, .lock, .del, .ttl, .meta, .tags, .keys, .policy, .databases, .stats, .purge, .backup,
-        .verify,
-        .restore, .ping,
+        .get, .set, .fetch, .lock, .del, .ttl, .meta, .tags, .keys, .policy, .limit, .databases, .stats, .purge,
+        .backup, .verify, .restore, .ping,
     ]
 
     /// A question to end the message about an unknown word with, or nothing.

@@ -160,7 +160,7 @@ import Testing
                 let changes = try await readers.changes(prefix: "reader:")
                 for try await change in changes {
                     switch change.kind {
-                    case .stored, .removed, .expired: print(change.kind, change.key ?? "")
+                    case .stored, .removed, .evicted, .expired: print(change.kind, change.key ?? "")
                     case .purged, .fellBehind: print("look at everything again")
                     }
                 }

@@ -193,7 +193,7 @@ import Testing
                 for try await change in changes {
                     switch change.kind {
                     case .stored: known.set(change.key, try change.value)
-                    case .removed, .expired: known.set(change.key, nil)
+                    case .removed, .evicted, .expired: known.set(change.key, nil)
                     case .purged: known.value = [:]
                     case .fellBehind: known.value = try await everything(mine)
                     }

@@ -15,7 +15,7 @@ import Testing
         for try await change in changes {
             switch change.kind {
             case .stored: known[change.key ?? ""] = try change.value
-            case .removed, .expired: known[change.key ?? ""] = nil
+            case .removed, .evicted, .expired: known[change.key ?? ""] = nil
             case .purged: known = [:]
             case .fellBehind:
                 gaps += 1

@@ -10,6 +10,7 @@ package enum TestSetting: String, CaseIterable, Sendable {
     case damageRounds = "LARDER_DAMAGE_ROUNDS"
     case controlPoints = "LARDER_CONTROL_POINTS"
     case salvagePoints = "LARDER_SALVAGE_POINTS"
+    case diskRounds = "LARDER_DISK_ROUNDS"
     case hostile = "LARDER_HOSTILE"
     case memoryBytes = "LARDER_TEST_MEMORY"
     case sanitized = "LARDER_SANITIZED"

@@ -26,7 +26,11 @@ package final class DaemonProcess {
         socketPath = directory.path + "/socket"
         // `env` starts it, so that nothing else, such as what stands in `wrapper`, has the library.
         let preload = try faults.map { ["env"] + (try $0.environment()) } ?? []
-        let command = wrapper + preload + [try Self.program()] + ["--dir", larder, "--socket", socketPath] + options
+        // Its default depends on the file system where the test happens to run.
+        let disk = options.contains("--max-disk") ? [] : ["--max-disk", "none"]
+        let command =
+            wrapper + preload + [try Self.program()] + ["--dir", larder, "--socket", socketPath]
+            + disk + options
         process = try ChildProcess(command[0], Array(command.dropFirst()), passing: passing)
         _ = try process.waitForErrorLine(containing: ready)
     }

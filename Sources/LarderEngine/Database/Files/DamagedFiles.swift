@@ -135,13 +135,17 @@ enum DamagedFiles {
 
     private static func number(_ name: String) -> UInt64? { name.split(separator: "-").first.flatMap { UInt64($0) } }
 
-    /// Removes the oldest beyond the cap, but never the newest. Directories without a number are not Larder's.
+    /// Removes the oldest beyond the cap, but not the newest, unless it takes more than half of the larder's limit of the
+    /// disk. Directories without a number are not Larder's.
     static func enforceCap(_ context: EngineContext) {
+        let limit = context.larder.disk.limitBytes ?? .max
+        let most = min(context.options.damagedBytesMax, limit / 4)
         let parent = context.directory + "/" + directoryName
         let kept = ((try? FileSystem.list(parent)) ?? []).compactMap { name in number(name).map { ($0, name) } }
             .sorted { $0.0 < $1.0 }.map { (path: parent + "/" + $0.1, bytes: FileSystem.size(parent + "/" + $0.1)) }
         var total = kept.reduce(0) { $0 + $1.bytes }
-        for (path, bytes) in kept.dropLast() where total > context.options.damagedBytesMax {
+        for (path, bytes) in kept.last.map({ $0.bytes > limit / 2 }) ?? false ? kept : kept.dropLast()
+        where total > most {
             do throws(FileError) {
                 try FileSystem.removeTree(path)
                 total -= bytes

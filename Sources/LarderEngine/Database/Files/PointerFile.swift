@@ -11,11 +11,11 @@
 /// crc32c 0a1b2c3d
 /// ```
 /// An epoch that has taken over another's operations in the journal, or may have no files yet, needs two more lines and
-/// version 2; a grace or a jitter needs two lines more, and version 3; a purge of a tag one more, and version 4. The
-/// file is replaced by rename, so a crash leaves the old one or the new one.
+/// version 2; a grace or a jitter needs two lines more, and version 3; a purge of a tag one more, and version 4; a limit of
+/// the disk one more, and version 5. The file is replaced by rename, so a crash leaves the old one or the new one.
 package struct PointerFile: Hashable, Sendable {
     package static let name = "POINTER"
-    package static let formatVersion = 4
+    package static let formatVersion = 5
     package var epoch: UInt64
     package var rules: FreshnessRules
     package var generation: UInt32
@@ -28,10 +28,13 @@ package struct PointerFile: Hashable, Sendable {
     package var isUnmade: Bool
     /// Whether a tag was purged: then the file of those purges must be there.
     package var hasTagPurges: Bool
+    /// The most bytes that the database's files may take; 0 for no limit of its own.
+    package var diskLimit: Int
 
     package init(
         epoch: UInt64, rules: FreshnessRules, generation: UInt32 = 0, isUnindexed: Bool = false,
-        journalFrom: UInt64? = nil, isUnmade: Bool = false, hasTagPurges: Bool = false
+        journalFrom: UInt64? = nil, isUnmade: Bool = false, hasTagPurges: Bool = false,
+        diskLimit: Int = 0
     ) {
         self.epoch = epoch
         self.rules = rules
@@ -40,6 +43,7 @@ package struct PointerFile: Hashable, Sendable {
         self.journalFrom = journalFrom ?? epoch
         self.isUnmade = isUnmade
         self.hasTagPurges = hasTagPurges
+        self.diskLimit = diskLimit
     }
 
     private static let kind = "larder-database"
@@ -52,7 +56,7 @@ package struct PointerFile: Hashable, Sendable {
         ]
         // Uses the lowest version that suffices, so that an older Larder can read the file.
         var version = 1
-        let hasSpans = rules.grace != 0 || rules.jitter != 0 || hasTagPurges
+        let hasSpans = rules.grace != 0 || rules.jitter != 0 || hasTagPurges || diskLimit != 0
         if journalFrom != epoch || isUnmade || hasSpans {
             version = 2
             fields += [("journal-from", journalFrom), ("unmade", isUnmade ? 1 : 0)]
@@ -61,9 +65,13 @@ package struct PointerFile: Hashable, Sendable {
             version = 3
             fields += [("grace", rules.grace), ("jitter", rules.jitter)]
         }
-        if hasTagPurges {
+        if hasTagPurges || diskLimit != 0 {
             version = 4
-            fields += [("tag-purges", 1)]
+            fields += [("tag-purges", hasTagPurges ? 1 : 0)]
+        }
+        if diskLimit != 0 {
+            version = 5
+            fields += [("disk-limit", diskLimit)]
         }
         return ChecksummedText.text(Self.kind, version: version, fields)
     }
@@ -73,8 +81,9 @@ package struct PointerFile: Hashable, Sendable {
     package init(parsing bytes: [UInt8]) throws(Defect) {
         let second = Self.names + ["journal-from", "unmade"]
         let third = second + ["grace", "jitter"]
+        let fourth = third + ["tag-purges"]
         let text = try ChecksummedText(
-            parsing: bytes, kind: Self.kind, names: [Self.names, second, third, third + ["tag-purges"]])
+            parsing: bytes, kind: Self.kind, names: [Self.names, second, third, fourth, fourth + ["disk-limit"]])
         let values = text.values
         let flags: [Substring: Bool] = ["0": false, "1": true]
         guard let epoch = UInt64(values[0]), let policy = UpdatePolicy(String(values[1])),
@@ -82,6 +91,7 @@ package struct PointerFile: Hashable, Sendable {
             let journalFrom = text.version == 1 ? epoch : UInt64(values[5]),
             let isUnmade = text.version == 1 ? false : flags[values[6]],
             let hasTagPurges = text.version < 4 ? false : flags[values[9]],
+            let diskLimit = text.version < 5 ? 0 : Int(values[10]), diskLimit >= 0,
             let grace = text.version < 3 ? 0 : Int64(values[7]), let jitter = text.version < 3 ? 0 : Int(values[8]),
             epoch <= Sequences.epochMax, journalFrom <= epoch, (0...UpdatePolicy.longestMilliseconds).contains(grace),
             (0...DatabasePolicy.jitterMax).contains(jitter)
@@ -91,6 +101,6 @@ package struct PointerFile: Hashable, Sendable {
         self.init(
             epoch: epoch, rules: FreshnessRules(settings, deadBefore: min(max(deadBefore, 0), latest)),
             generation: generation, isUnindexed: unindexed, journalFrom: journalFrom, isUnmade: isUnmade,
-            hasTagPurges: hasTagPurges)
+            hasTagPurges: hasTagPurges, diskLimit: diskLimit)
     }
 }

@@ -6,6 +6,7 @@ extension CommandTable {
     static let larderCommands: Handlers = [
         .meta: LarderCommands.meta,
         .policy: LarderCommands.policy,
+        .limit: LarderCommands.limit,
         .databases: LarderCommands.databases,
         .purge: LarderCommands.purge,
         .tags: LarderCommands.tags,
@@ -128,6 +129,38 @@ enum LarderCommands {
         return Int(percent)
     }
 
+    // MARK: LIMIT
+
+    @Sendable static func limit(_ call: inout Call) throws(CommandError) -> Outcome {
+        let database = call.database
+        guard call.count > 1 else {
+            return .deferred { (reply) throws(CommandError) in
+                reply.map(count: 3)
+                reply.bulk("limit")
+                reply.integer(database.diskLimit)
+                reply.bulk("bytes")
+                reply.integer(database.diskBytes)
+                reply.bulk("evicted")
+                reply.integer(database.counts.evicted)
+                return nil
+            }
+        }
+        guard call.count == 2 else { throw .syntax }
+        guard let limit = DiskLimit(call.text(1), least: DiskMarks.databaseBytesMin) else {
+            throw CommandError(
+                "ERR the limit '\(call.text(1).prefix(64))' is not possible: it is \(DiskLimit.databaseRule)")
+        }
+        return .deferred { (reply) throws(CommandError) in
+            do throws(LarderError) {
+                try database.setDiskLimit(limit.byteCount ?? 0)
+            } catch {
+                throw CommandError(error)
+            }
+            reply.simple("OK")
+            return nil
+        }
+    }
+
     // MARK: Whole databases
 
     @Sendable static func databases(_ call: inout Call) throws(CommandError) -> Outcome {
@@ -138,7 +171,7 @@ enum LarderCommands {
             for database in databases {
                 // A database that cannot be opened is listed nevertheless.
                 let numbers = try? database.entryNumbers()
-                reply.map(count: 6 + policyPairs)
+                reply.map(count: 7 + policyPairs)
                 reply.bulk("name")
                 reply.bulk(database.name)
                 Self.reply(database.rules.settings, to: &reply)
@@ -148,6 +181,8 @@ enum LarderCommands {
                 reply.integer(numbers?.stale ?? -1)
                 reply.bulk("bytes")
                 reply.integer(database.byteCountOnDisk())
+                reply.bulk("limit")
+                reply.integer(database.diskLimit)
                 reply.bulk("state")
                 reply.bulk(database.condition)
                 // What was lost in the last salvage since the daemon started.

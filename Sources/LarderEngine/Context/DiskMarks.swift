@@ -1,0 +1,40 @@
+/// What follows from a limit of bytes on the disk: when eviction begins and ends, and how large a checkpoint may be. A
+/// value without state, so that the arithmetic can be tested alone.
+///
+/// ```
+/// 0 ────────────── low ── high ────────── ceiling ── limit
+///                  │      │               │          └ tables and journal stay below, in the usual course
+///                  │      │               └ a checkpoint waits until what it adds fits below
+///                  │      └ eviction in the background begins
+///                  └ and ends
+/// ```
+/// The marks are for all files but the journal, which takes ``checkpointBytes`` twice at most: writers wait then.
+package struct DiskMarks: Hashable, Sendable {
+    /// The size of the journal that starts a checkpoint.
+    package let checkpointBytes: Int
+    package let low: Int
+    package let high: Int
+    package let ceiling: Int
+    /// How much of the tables one step of the eviction handles: less makes merging tables costlier, more takes longer.
+    package let rangeBytes: Int
+
+    /// A larder of less has no room for LevelDB's own files beside entries.
+    package static let larderBytesMin = 16 << 20
+    /// A database of less has none.
+    package static let databaseBytesMin = 4 << 20
+
+    /// - Parameters:
+    ///   - limit: in bytes; at least ``larderBytesMin``, or ``databaseBytesMin`` without a journal.
+    ///   - asked: the size of the journal that starts a checkpoint without a limit.
+    ///   - hasJournal: whether the journal counts against the limit.
+    package init(limit: Int, checkpointBytes asked: Int, hasJournal: Bool) {
+        checkpointBytes = Self.checkpointBytes(asked, limit: limit)
+        ceiling = limit - (hasJournal ? checkpointBytes : 0)
+        high = ceiling - checkpointBytes - limit / 32
+        low = high - limit / 32
+        rangeBytes = min(max(limit / 8, 8 << 20), 64 << 20)
+    }
+
+    /// A 32nd of the limit at most.
+    package static func checkpointBytes(_ asked: Int, limit: Int) -> Int { min(asked, max(1 << 10, limit / 32)) }
+}

@@ -1,0 +1,20 @@
+/// How many bytes of entries a checkpoint may add to databases. Without a limit, or with enough to evict, as many as there
+/// are; what does not fit otherwise is evicted before it reaches LevelDB. A value.
+struct EvictionRoom {
+    private var larder = Int.max
+    private var databases: [ObjectIdentifier: Int] = [:]
+
+    /// The bytes that are left for a database.
+    func left(_ database: Database) -> Int { min(larder, databases[ObjectIdentifier(database)] ?? .max) }
+
+    mutating func limit(_ scope: Database?, to bytes: Int) {
+        if let scope { databases[ObjectIdentifier(scope)] = bytes } else { larder = bytes }
+    }
+
+    /// - Parameter left: what ``left(_:)`` was, less what was added.
+    mutating func note(_ database: Database, left: Int) {
+        let taken = self.left(database) - left
+        if larder != .max { larder -= taken }
+        if let own = databases[ObjectIdentifier(database)] { databases[ObjectIdentifier(database)] = own - taken }
+    }
+}

@@ -1,0 +1,128 @@
+import Platform
+import Synchronization
+
+/// Keeps a larder, and databases that have a limit of their own, within their bytes on the disk.
+///
+/// - A thread of its own begins to evict at ``DiskMarks/high`` and ends at ``DiskMarks/low``, so that in the usual
+///   course nobody waits for it.
+/// - A checkpoint, through which everything has to go that is stored, makes room for what it adds before it begins. The
+///   journal grows meanwhile, and when it is full, writers wait. So the limit holds whatever clients do.
+///
+/// What goes first: files of what was purged; then space that LevelDB can give back of what expired or was removed; then
+/// the entries that are worth the least (``EvictionEstimate``).
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: `rounds` is guarded by `lock`, which is taken behind the
+/// checkpointer's turn and before a store's `indexLock`; the rest is constant and thread-safe itself.
+final class Evictor: @unchecked Sendable {
+    private let context: EngineContext
+    private let table: DatabaseTable
+    private let disk: DiskBudget
+    private let loop = BackgroundLoop()
+    private let lock = Lock()
+    private var rounds: EvictionRounds
+    /// Whether the larder went above its high mark and is not below the low one yet.
+    private let isEvicting = Atomic<Bool>(false)
+
+    /// How often sizes are looked at when nothing wakes the thread.
+    private static let idleMilliseconds: Int64 = 10_000
+    private static let pauseMilliseconds: Int64 = 1
+
+    init(context: EngineContext, table: DatabaseTable) {
+        self.context = context
+        self.table = table
+        disk = context.larder.disk
+        rounds = EvictionRounds(context: context)
+        disk.onChange { [loop] in loop.wake() }
+    }
+
+    func start() {
+        loop.start("larder-evict") { [self] in round() ? Self.pauseMilliseconds : Self.idleMilliseconds }
+    }
+
+    /// Waits for the running step.
+    func stop() { loop.stop() }
+
+    /// Looks at the sizes soon.
+    func wake() { loop.wake() }
+
+    /// Tells the budget the least limit of a database.
+    func noteLimits() {
+        disk.note(smallestDatabaseLimit: table.all.map(\.diskLimit).filter { $0 > 0 }.min())
+    }
+
+    // MARK: In the background
+
+    /// One step for each limit whose mark is passed.
+    /// - Returns: whether there is more to do now.
+    func round() -> Bool {
+        noteLimits()
+        var more = false
+        for limit in limits {
+            do throws(LarderError) {
+                more = try goOn(limit) || more
+            } catch {
+                context.report(.debug, "eviction stopped: \(error)")
+            }
+        }
+        return more
+    }
+
+    private func goOn(_ limit: EvictionLimit) throws(LarderError) -> Bool {
+        let isRunning = limit.database == nil && isEvicting.load(ordering: .relaxed)
+        let bytes = limit.measure(disk)
+        guard bytes > (isRunning ? limit.marks.low : limit.marks.high) else {
+            if limit.database == nil { isEvicting.store(false, ordering: .relaxed) }
+            return false
+        }
+        let progress = try lock.withLock { () throws(LarderError) in
+            try rounds.step(limit, databases(limit), over: bytes - limit.marks.low, isUrgent: false)
+        }
+        if limit.database == nil { isEvicting.store(progress != .nothingLeft, ordering: .relaxed) }
+        return progress != .nothingLeft
+    }
+
+    private var limits: [EvictionLimit] {
+        let own = table.all.compactMap { database -> EvictionLimit? in
+            let limit = database.diskLimit
+            return limit > 0
+                ? EvictionLimit(bytes: limit, database: database, marks: disk.marks(ofDatabaseWith: limit)) : nil
+        }
+        guard let bytes = disk.limitBytes, let marks = disk.marks else { return own }
+        return own + [EvictionLimit(bytes: bytes, database: nil, marks: marks)]
+    }
+
+    private func databases(_ limit: EvictionLimit) -> [Database] { limit.database.map { [$0] } ?? table.all }
+
+    // MARK: For a checkpoint
+
+    /// Makes room for a checkpoint. Called with the checkpointer's turn held.
+    /// - Returns: for how much there is room.
+    /// - Throws: if there is none, and nothing is left that could be evicted.
+    func makeRoom() throws(LarderError) -> EvictionRoom {
+        noteLimits()
+        var room = EvictionRoom()
+        for limit in limits {
+            if let bytes = try makeRoom(limit) { room.limit(limit.database, to: bytes) }
+        }
+        return room
+    }
+
+    /// - Returns: nil for enough.
+    private func makeRoom(_ limit: EvictionLimit) throws(LarderError) -> Int? {
+        let incoming = databases(limit).reduce(0) { $0 + $1.journalBytesOfDirty }
+        if incoming == 0 { return nil }
+        while true {
+            let over = limit.measure(disk) + incoming - limit.marks.ceiling
+            if over <= 0 { return nil }
+            let progress = try lock.withLock { () throws(LarderError) in
+                try rounds.step(limit, databases(limit), over: over, isUrgent: true)
+            }
+            guard progress == .nothingLeft else { continue }
+            let room = limit.marks.ceiling - limit.measure(disk)
+            if room >= incoming { return nil }
+            // Of what is new, as much is kept as there is room for.
+            guard room >= limit.marks.checkpointBytes else { throw limit.shortage(incoming: incoming, context) }
+            return room
+        }
+    }
+}

@@ -1,0 +1,83 @@
+/// About how often keys were read from the disk lately: a count-min sketch with four-bit counters that age (Einziger,
+/// Friedman and Manes, "TinyLFU: A Highly Efficient Cache Admission Policy", ACM Transactions on Storage, 2017).
+///
+/// It may count too much for a key that shares its counters with others, and never too little since the counters were
+/// last halved. They are halved when there were so many reads that they say little, and then what was popular once is forgotten.
+///
+/// A value; the lock of its shard guards it. Nothing is allocated before the first read.
+struct ReadSketch {
+    /// Each word has sixteen counters.
+    private var words: ContiguousArray<UInt64> = []
+    private var additions = 0
+
+    /// The memory of one sketch at most: 128 KiB, 256 Ki counters; 2 MiB for a database.
+    static let wordsMax = 16_384
+    /// With more, counters are shared by so many keys that they say nothing (measured).
+    private static let additionsPerWord = 4
+    private static let wordsMin = 1024
+    static let countMax = 15
+    private static let depth = 4
+
+    var isEmpty: Bool { words.isEmpty }
+    /// How many words it has, at most ``wordsMax``.
+    var wordCount: Int { words.count }
+
+    /// Notes a read of the key with this hash.
+    mutating func add(_ hash: Int) {
+        if words.isEmpty { words = ContiguousArray(repeating: 0, count: Self.wordsMin) }
+        var hasRaised = false
+        var spread = Self.spread(hash)
+        let least = count(hash)
+        for _ in 0..<Self.depth {
+            let (word, shift) = place(spread)
+            // Only the smallest are raised: that overestimates less.
+            if words[word] >> shift & 15 == UInt64(least), least < Self.countMax {
+                words[word] += 1 << shift
+                hasRaised = true
+            }
+            spread = Self.next(spread)
+        }
+        guard hasRaised else { return }
+        additions += 1
+        if additions >= words.count * Self.additionsPerWord { age() }
+
+    }
+
+    /// How often the key with this hash was read, 0 to ``countMax``.
+    func count(_ hash: Int) -> Int {
+        guard !words.isEmpty else { return 0 }
+        var least = UInt64(Self.countMax)
+        var spread = Self.spread(hash)
+        for _ in 0..<Self.depth {
+            let (word, shift) = place(spread)
+            least = min(least, words[word] >> shift & 15)
+            spread = Self.next(spread)
+        }
+        return Int(least)
+    }
+
+    /// Halves all counters. A sketch that fills also grows, as long as it may: what it has noted is of use at twice the
+    /// size too, because a counter's place is the lower part of a longer number.
+    private mutating func age() {
+        for index in words.indices { words[index] = words[index] >> 1 & 0x7777_7777_7777_7777 }
+        additions /= 2
+        if words.count < Self.wordsMax { words.append(contentsOf: words) }
+    }
+
+    private func place(_ spread: UInt64) -> (word: Int, shift: UInt64) {
+        (Int(truncatingIfNeeded: spread >> 8) & (words.count - 1), (spread & 15) * 4)
+    }
+
+    /// The lowest bits of a hash are the same for all keys of a shard.
+    private static func spread(_ hash: Int) -> UInt64 {
+        next(UInt64(bitPattern: Int64(hash)) &* 0x9E37_79B9_7F4A_7C15)
+    }
+
+    /// SplitMix's last step.
+    private static func next(_ value: UInt64) -> UInt64 {
+        var mixed = value &+ 0x9E37_79B9_7F4A_7C15
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

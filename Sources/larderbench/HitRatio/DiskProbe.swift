@@ -1,0 +1,65 @@
+import LarderEngine
+import Platform
+
+/// Runs a trace on a larder with a limit of the disk, as an application uses a cache: it reads a key, and stores what is not
+/// there. The only place that knows how to limit the disk.
+final class DiskProbe {
+    /// What a run has shown.
+    struct Outcome {
+        /// Of the requests counted.
+        let hitRatio: Double
+        let entries: Int
+        /// The most that all files took, at the looks that were taken.
+        let peakBytes: Int
+        let writesPerSecond: Double
+    }
+
+    /// Values that snappy does not compress, so that bytes on the disk are bytes of values.
+    static let valueBytes = 1024
+
+    private let directory: String
+
+    init(_ directory: String) { self.directory = directory }
+
+    /// - Parameter start: requests before this one only fill the larder.
+    func run(_ trace: Trace, diskBytes: Int, memoryBytes: Int, from start: Int) throws -> Outcome {
+        var options = StoreOptions.engine(memoryBytes: memoryBytes)
+        options.diskBytesMax = diskBytes
+        options.backgroundMaintenance = true
+        let engine = try Engine.open(directory, options: options)
+        defer { engine.shutdown() }
+        let database = try engine.openDatabase("trace", policy: .never)
+        let keys = (0..<trace.universe).map { Key(Keys.bytes($0)) }
+        var (hits, peak, writes) = (0, 0, 0)
+        let began = Clocks.monotonic()
+        for (position, index) in trace.keys.enumerated() {
+            let key = keys[Int(index)]
+            if try isThere(key, database) {
+                if position >= start { hits += 1 }
+            } else {
+                writes += 1
+                var generator = SplitMix(seed: UInt64(index))
+                let value = (0..<Self.valueBytes / 8).map { _ in generator.next() }
+                try database.commit([key], loading: false) { update in
+                    value.withUnsafeBytes { update.put(0, payload: $0) }
+                }
+            }
+            if position % 4096 == 0 {
+                try Interruption.check()
+                peak = max(peak, FileSystem.space(directory))
+            }
+        }
+        let seconds = Clocks.monotonic() - began
+        return Outcome(
+            hitRatio: Double(hits) / Double(max(trace.keys.count - start, 1)),
+            entries: try database.entryNumbers().fresh, peakBytes: peak,
+            writesPerSecond: Double(writes) / max(seconds, 0.001))
+    }
+
+    private func isThere(_ key: Key, _ database: Database) throws -> Bool {
+        var ticket = CommitTicket.none
+        return try key.withBytes { key in
+            Result { try database.read(key, ticket: &ticket) { _, _ in } }
+        }.get()
+    }
+}

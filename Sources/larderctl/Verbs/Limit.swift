@@ -1,0 +1,42 @@
+import LarderClient
+
+extension Verb {
+    static let limit = Verb(
+        name: "limit", synopsis: "[NAME [BYTES]]",
+        summary: "show or change how many bytes a database may take on the disk",
+        details: """
+            BYTES is a number of bytes, such as 64M or 2GiB, at least 4M; or none: only the larder has a limit then
+            (larderd --max-disk). NAME is the database; without it the one of --database.
+            What is worth the least is evicted: entries that were seldom read lately, in relation to their size.
+            Prints the limit, the bytes that the database takes, and how many entries were evicted since the daemon was
+            started; or OK after a change. With --json: {"limit":…,"bytes":…,"evicted":…}, the limit null for none; after
+            a change {"limit":…} as it was given.
+            """,
+        argumentCount: 0...2
+    ) { arguments, context in
+        let client = try context.connect()
+        if let name = arguments.words.first { try client.select(String(decoding: name, as: UTF8.self)) }
+        guard arguments.words.count > 1 else {
+            let info = try client.limitInfo()
+            if context.options.json {
+                context.output.json(
+                    .object([
+                        ("limit", .optional(info.limit)), ("bytes", .integer(info.bytes)),
+                        ("evicted", .integer(info.evicted)),
+                    ]))
+            } else {
+                let limit = info.limit.map { "\($0) bytes" } ?? "none"
+                context.output.line("\(limit), \(info.bytes) bytes taken, \(info.evicted) entries evicted")
+            }
+            return .done
+        }
+        let text = String(decoding: arguments.words[1], as: UTF8.self)
+        try client.setLimit(text)
+        if context.options.json {
+            context.output.json(.object([("limit", .text(text))]))
+        } else {
+            context.output.line("OK")
+        }
+        return .done
+    }
+}

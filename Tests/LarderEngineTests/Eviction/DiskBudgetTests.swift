@@ -1,0 +1,236 @@
+import Platform
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// A limit of the disk, with a clock that moves by hand and no threads: every checkpoint is one of a writer.
+@Suite struct DiskBudgetTests {
+    private static let limit = 16 << 20
+    /// What a checkpoint and LevelDB's merging may take beyond the limit, in a larder of this size.
+    private static let slack = 12 << 20
+
+    /// Hears of everything that is committed.
+    private final class Listener: ChangeObserver {
+        let evicted = Guarded<Set<[UInt8]>>([])
+
+        func changed(_ changes: [EntryChange]) {
+            for change in changes {
+                if case .evicted = change.kind {
+                    evicted.with { _ = $0.insert(change.key) }
+                } else {
+                    evicted.with { _ = $0.remove(change.key) }
+                }
+            }
+        }
+
+        func emptied(_ database: any DatabaseIdentity) {}
+        func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity) {}
+        func policyChanged(_ database: any DatabaseIdentity) {}
+    }
+
+    private func larder(limit: Int? = limit) throws -> TestLarder {
+        try TestLarder(inMemory: true) {
+            $0.diskBytesMax = limit
+            $0.memoryBytes = 1 << 20
+        }
+    }
+
+    /// Stores entries that cannot be compressed.
+    private func fill(
+        _ database: Database, _ keys: Range<Int>, prefix: String = "key", bytes: Int = 4000,
+        rule: DeadlineRule = .governed, seed: UInt64 = 1, each: (Int) throws -> Void = { _ in }
+    ) throws {
+        var random = SeededGenerator(seed: seed)
+        for number in keys {
+            let value = Incompressible.bytes(count: bytes, &random)
+            try database.commit([Key("\(prefix):\(number)")], loading: false) { update in
+                value.withUnsafeBytes { update.put(0, payload: $0, rule: rule) }
+            }
+            try each(number)
+        }
+    }
+
+    private func count(_ database: Database) throws -> Int { try database.contents().count }
+
+    @Test func writesFarBeyondTheLimitGoOn() throws {
+        let larder = try larder()
+        let database = try larder.database(policy: .never)
+        var most = 0
+        try fill(database, 0..<10_000) { number in
+            if number % 50 == 0 { most = max(most, FileSystem.space(larder.path)) }
+        }
+        #expect(most <= Self.limit + Self.slack, "\(most)")
+        #expect(most > Self.limit / 2)
+        let statistics = try larder.engine().statistics
+        #expect(statistics.evicted.read() > 4_000)
+        #expect(statistics.evictedBytes.read() > statistics.evicted.read() * 4000)
+        // What was stored last is there.
+        #expect(try database.value("key:9999") != nil)
+        let left = try count(database)
+        #expect(left > 1_500 && left < 4_200)
+        #expect(database.counts.evicted == statistics.evicted.read())
+        // And nothing else is lost over a restart.
+        let kept = try database.contents()
+        larder.close()
+        // The last checkpoint may evict some more.
+        let found = try larder.database().contents()
+        #expect(found.count > kept.count / 2)
+        #expect(found.allSatisfy { kept[$0.key] == $0.value })
+    }
+
+    @Test func whatIsReadStays() throws {
+        let larder = try larder()
+        let database = try larder.database(policy: .never)
+        try fill(database, 0..<200, prefix: "hot")
+        try fill(database, 0..<10_000) { number in
+            larder.time.advance(milliseconds: 10)
+            guard number % 20 == 0 else { return }
+            for _ in 0..<20 { _ = try database.value("hot:\(Int.random(in: 0..<200))") }
+        }
+        let hot = try (0..<200).filter { try database.value("hot:\($0)") != nil }.count
+        #expect(hot >= 180, "\(hot)")
+        #expect(try larder.engine().statistics.evicted.read() > 4_000)
+    }
+
+    @Test func whatHasExpiredGoesFirst() throws {
+        let larder = try larder()
+        let database = try larder.database(policy: .never)
+        // Not in the index, because they live longer than a day.
+        let deadline = database.now() + 2 * 86_400_000
+        try fill(database, 0..<1_400, prefix: "short", rule: .own(deadline))
+        try fill(database, 0..<1_300, prefix: "long")
+        larder.time.advance(milliseconds: 3 * 86_400_000)
+        try fill(database, 0..<1_200, prefix: "new")
+        #expect(try database.contents().keys.filter { $0.hasPrefix("long") }.count >= 1_200)
+        let statistics = try larder.engine().statistics
+        #expect(statistics.expiredSwept.read() > 0)
+    }
+
+    @Test func whatWasPurgedGoesFirst() throws {
+        let larder = try larder()
+        let (first, second) = (
+            try larder.database("first", policy: .never), try larder.database("second", policy: .never)
+        )
+        try fill(first, 0..<1_300)
+        try fill(second, 0..<1_300)
+        try larder.engine().save()
+        _ = try first.purge()
+        try fill(second, 1_300..<2_700)
+        #expect(try larder.engine().statistics.evicted.read() == 0)
+        #expect(try count(second) == 2_700)
+    }
+
+    @Test func observersAreTold() throws {
+        let larder = try larder()
+        let database = try larder.database(policy: .never)
+        let listener = Listener()
+        try larder.engine().changes.turn(on: true, for: listener)
+        try fill(database, 0..<6_000)
+        let left = Set(try database.contents().keys)
+        let evicted = Set(listener.evicted.value.map { String(decoding: $0, as: UTF8.self) })
+        #expect(evicted.count > 1_000)
+        #expect(left.isDisjoint(with: evicted))
+        #expect(left.union(evicted).count == 6_000)
+    }
+
+    @Test func aDatabaseHasALimitOfItsOwn() throws {
+        let larder = try larder(limit: nil)
+        let (small, other) = (
+            try larder.database("small", policy: .never), try larder.database("other", policy: .never)
+        )
+        try small.setDiskLimit(6 << 20)
+        #expect(small.diskLimit == 6 << 20)
+        try fill(other, 0..<2_000)
+        try fill(small, 0..<6_000)
+        try larder.engine().save()
+        #expect(small.diskBytes <= 14 << 20)
+        #expect(try count(other) == 2_000)
+        #expect(try count(small) < 1_700 && count(small) > 300)
+        #expect(small.counts.evicted > 4_000 && other.counts.evicted == 0)
+        // It is kept with the database, also when that is emptied.
+        _ = try small.purge()
+        larder.close()
+        #expect(try larder.database("small").diskLimit == 6 << 20)
+        try larder.database("small").setDiskLimit(0)
+        larder.close()
+        #expect(try larder.database("small").diskLimit == 0)
+        #expect(errorCode { try larder.database("small").setDiskLimit(1000) } == .invalidArgument)
+    }
+
+    @Test func aLimitChangesAtRunTime() throws {
+        let larder = try larder(limit: nil)
+        let database = try larder.database(policy: .never)
+        try fill(database, 0..<8_000)
+        try larder.engine().save()
+        #expect(try larder.engine().diskBytes > 30 << 20)
+        try larder.engine().changeDiskLimit(to: Self.limit)
+        try larder.maintain()
+        #expect(try larder.engine().diskBytes <= Self.limit)
+        let left = try count(database)
+        #expect(left > 1_500)
+        try larder.engine().changeDiskLimit(to: nil)
+        try fill(database, 0..<8_000)
+        #expect(try count(database) == 8_000)
+    }
+
+    @Test func whatNeverFitsIsRefused() throws {
+        let larder = try larder()
+        let database = try larder.database(policy: .never)
+        try fill(database, 0..<100)
+        for bytes in [9 << 20, 40 << 20] {
+            do {
+                try database.putAhead("large", String(repeating: "x", count: bytes))
+                Issue.record("\(bytes) bytes were stored")
+            } catch {
+                #expect(error.message.contains("--max-disk") && error.message.contains("\(Self.limit)"))
+            }
+        }
+        #expect(try count(database) == 100)
+        try database.putAhead("large", String(repeating: "x", count: 7 << 20))
+        #expect(try database.value("large")?.count == 7 << 20)
+    }
+
+    /// What belongs to nobody takes all of the room.
+    @Test func aLimitThatIsUsedUpByOthersIsNamed() throws {
+        let larder = try larder()
+        let database = try larder.database(policy: .never)
+        try fill(database, 0..<100)
+        try Files.write(larder.path + "/foreign", [UInt8](repeating: 1, count: 40 << 20))
+        do {
+            try fill(database, 100..<6_000)
+            Issue.record("everything was stored")
+        } catch {
+            let message = (error as? LarderError)?.message ?? ""
+            #expect(message.contains("--max-disk") && message.contains("foreign takes"), "\(message)")
+        }
+        try Files.remove(larder.path + "/foreign")
+        try larder.engine().save()
+        try fill(database, 0..<100)
+        #expect(try database.value("key:99") != nil)
+    }
+
+    @Test func snapshotsDoNotKeepWhatIsEvicted() throws {
+        let larder = try larder()
+        let database = try larder.database(policy: .never)
+        try fill(database, 0..<2_500)
+        try larder.engine().save()
+        let snapshot = try database.snapshot()
+        try fill(database, 2_500..<8_000)
+        #expect(FileSystem.space(larder.path) <= Self.limit + Self.slack)
+        #expect(errorCode { _ = try snapshot.value("key:1") } == .invalidated)
+    }
+
+    /// A power cut between the eviction and the next checkpoint must not bring back what was removed since.
+    @Test func aRemovedEntryStaysRemoved() throws {
+        let larder = try larder()
+        let database = try larder.database(policy: .never)
+        try fill(database, 0..<6_000)
+        let evicted = try (0..<6_000).filter { try database.value("key:\($0)") == nil }
+        let number = try #require(evicted.first)
+        try fill(database, number..<(number + 1), bytes: 10)
+        try database.remove("key:\(number)")
+        larder.close()
+        #expect(try larder.database().value("key:\(number)") == nil)
+    }
+}
