@@ -6,7 +6,7 @@ import Testing
 
 /// A random history under a limit of the disk, with all threads at work. The sizes of the files are looked at all the time.
 @Suite(.timeLimit(.minutes(20))) struct DiskHistoryTests {
-    private static let limit = 24 << 20
+    private static let limit = 16 << 20
     private static let largest = 2 << 20
 
     /// The limit; a full journal and what a checkpoint writes; and LevelDB's largest merge, which in a larder of this
