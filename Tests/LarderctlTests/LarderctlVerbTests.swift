@@ -176,9 +176,9 @@ import Testing
             expect(
                 try larderctl("databases"),
                 """
-                NAME    POLICY  ENTRIES  STALE    BYTES  LIMIT  STATE
-                0       lowest        3      ?      120      -  open
-                userdb  never     61234      ?  9876543      -  closed
+                NAME    POLICY  ENTRIES  STALE    BYTES  AT MOST  STATE
+                0       lowest        3      ?      120        -  open
+                userdb  never     61234      ?  9876543        -  closed
 
                 """)
             expect(

@@ -99,8 +99,9 @@ extension DaemonOption {
         DaemonOption(
             "--max-disk", "BYTES",
             [
-                "the most that all of the larder's files may take on the disk, at least 16M; 0 or none: no limit",
-                "what is worth the least is evicted (default: a tenth of the file system, at most 8G)",
+                "the most that all files of the larder may take on the disk, at least 16M; what is",
+                "worth the least is evicted; 0 or none for no limit",
+                "(default: a tenth of the file system, at most 8G)",
             ],
             settings: [.own { String($0.engine.diskLimitBytes ?? 0) }],
             live: Live { $0.engine.changeDiskLimit(to: $1.configuration.diskBytesMax) }

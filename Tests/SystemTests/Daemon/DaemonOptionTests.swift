@@ -248,6 +248,7 @@ import Testing
                     + "everysecond, 1 event loop(s)",
                 "new databases get the policy 'lowest' (--policy): entries are not kept longer unless they or their "
                     + "database say so",
+                "the larder may take all of the disk (--max-disk none)",
                 "created database '0', policy lowest", "stopping: SIGTERM", "stopped",
             ])
         #expect(daemon.process.output == "")
