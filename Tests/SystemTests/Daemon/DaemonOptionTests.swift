@@ -33,6 +33,9 @@ import Testing
           --memory BYTES     memory for hot entries, such as 256M; 0 for none
                              not counting entries that are not in LevelDB yet: up to half of this, or 32M
                              (default: a 16th of the machine's, at least 16M, at most 512M)
+          --max-disk BYTES   the most that all files of the larder may take on the disk, at least 16M; what is
+                             worth the least is evicted; 0 or none for no limit
+                             (default: a tenth of the file system, at most 8G)
           --checkpoint BYTES size of the journal that starts a checkpoint, which writes entries to the databases;
                              a smaller one takes less disk and memory but more time; at least 1K (default: 64M)
           --threads N        event loops, 1 to 64 (default: 1)
