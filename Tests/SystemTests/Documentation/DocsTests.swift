@@ -24,7 +24,8 @@ import Testing
 
     @Test(arguments: [
         ("docs/Protocol.md", ProtocolPage.text), ("docs/Configuration.md", ConfigurationPage.text),
-        ("Sources/packaging/larderd.conf", ConfigurationPage.sampleFile), ("Sources/packaging/man/larderd.8", ManualPage.text),
+        ("Sources/packaging/larderd.conf", ConfigurationPage.sampleFile),
+        ("Sources/packaging/man/larderd.8", ManualPage.text),
     ])
     func pagesAreMadeFromTheTables(_ path: String, _ text: String) throws {
         if TestSetting.updateDocs.isSet {
