@@ -157,9 +157,9 @@ import Testing
         let holder = try hold([], "read line <'\(gate)'")
         let program = try DaemonProcess.program("larderctl")
         let waiter = try ChildProcess(
-            "/bin/sh", ["-c", "trap '' HUP INT; exec '\(program)' lock l -- echo served"],
+            "/bin/sh", ["-c", "trap '' HUP INT; echo deaf >&2; exec '\(program)' lock l -- echo served"],
             environment: larderctl.environment + ["PATH=/usr/bin:/bin"])
-        try waitFor("fetch", 1)
+        _ = try waiter.waitForErrorLine(containing: "deaf")
         waiter.send(signal: SIGHUP)
         waiter.send(signal: SIGINT)
         try openGate()
