@@ -1,10 +1,13 @@
 #include "cleveldbfiles.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include <leveldb/c.h>
 #include <leveldb/env.h>
+#include <leveldb/filter_policy.h>
 #include <leveldb/slice.h>
 #include <leveldb/status.h>
 
@@ -12,6 +15,18 @@ namespace {
 
 using leveldb::Slice;
 using leveldb::Status;
+
+/// What this thread's probe may do and has met, see larder_leveldb_lacks().
+struct Probe {
+  bool runs = false;
+  /// Whether a filter could not exclude the key.
+  bool isUndecided = false;
+};
+
+thread_local Probe probe;
+
+/// The answer to a probe that would have to read a file. Not `NotFound`, which LevelDB takes for an absent key.
+Status Refusal() { return Status::IOError("a probe reads no file"); }
 
 /// Reads `count` bytes with a function that may return fewer, until they are there or the file ends. A memory map answers
 /// with its own bytes at once: then nothing is copied.
@@ -54,6 +69,7 @@ public:
   ~WholeRandomAccessFile() override { delete file_; }
 
   Status Read(uint64_t offset, size_t count, Slice *result, char *scratch) const override {
+    if (probe.runs) return Refusal();
     return ReadAll(count, result, scratch, [this, offset](size_t got, size_t rest, Slice *part, char *space) {
       return file_->Read(offset + got, rest, part, space);
     });
@@ -73,6 +89,7 @@ public:
     return status;
   }
   Status NewRandomAccessFile(const std::string &name, leveldb::RandomAccessFile **result) override {
+    if (probe.runs) return Refusal();
     Status status = target()->NewRandomAccessFile(name, result);
     if (status.ok()) *result = new WholeRandomAccessFile(*result);
     return status;
@@ -95,7 +112,57 @@ leveldb_env_t *MakeEnvironment() {
   return environment;
 }
 
+// LevelDB's own Bloom filter, but that it excludes every key from a probe, which then goes on to the next table. By the
+// functions of the C interface: the filter is `state`.
+
+const leveldb::FilterPolicy *Filter(void *state) { return static_cast<const leveldb::FilterPolicy *>(state); }
+
+void DestroyFilter(void *state) { delete Filter(state); }
+
+/// The same name: the filters in the files are the same.
+const char *FilterName(void *) {
+  static const leveldb::FilterPolicy *const policy = leveldb::NewBloomFilterPolicy(10);
+  return policy->Name();
+}
+
+char *CreateFilter(void *state, const char *const *keys, const size_t *lengths, int count, size_t *byte_count) {
+  std::vector<Slice> slices;
+  slices.reserve(count);
+  for (int index = 0; index < count; index++) slices.emplace_back(keys[index], lengths[index]);
+  std::string bytes;
+  Filter(state)->CreateFilter(slices.data(), count, &bytes);
+  *byte_count = bytes.size();
+  char *const copy = static_cast<char *>(std::malloc(bytes.size() + 1));
+  if (copy == nullptr) std::abort();
+  std::memcpy(copy, bytes.data(), bytes.size());
+  return copy;
+}
+
+uint8_t MayMatch(void *state, const char *key, size_t key_length, const char *filter, size_t filter_length) {
+  const bool may = Filter(state)->KeyMayMatch(Slice(key, key_length), Slice(filter, filter_length));
+  if (!probe.runs || !may) return may;
+  probe.isUndecided = true;
+  return false;
+}
+
 } // namespace
+
+leveldb_filterpolicy_t *larder_leveldb_bloom_filter(int bits_per_key) {
+  void *const filter = const_cast<leveldb::FilterPolicy *>(leveldb::NewBloomFilterPolicy(bits_per_key));
+  return leveldb_filterpolicy_create(filter, DestroyFilter, CreateFilter, MayMatch, FilterName);
+}
+
+int larder_leveldb_lacks(leveldb_t *database, const leveldb_readoptions_t *options, const char *key, size_t key_length) {
+  probe = {true, false};
+  char *error = nullptr;
+  size_t length = 0;
+  char *const value = leveldb_get(database, options, key, key_length, &length, &error);
+  const bool lacks = value == nullptr && error == nullptr && !probe.isUndecided;
+  probe = {};
+  leveldb_free(value);
+  leveldb_free(error);
+  return lacks;
+}
 
 leveldb_env_t *larder_leveldb_environment(void) {
   static leveldb_env_t *const environment = MakeEnvironment();

@@ -1,11 +1,16 @@
 #ifndef LARDER_LEVELDB_FILES_H
 #define LARDER_LEVELDB_FILES_H
 
+#include <stddef.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct leveldb_env_t;
+struct leveldb_t;
+struct leveldb_filterpolicy_t;
+struct leveldb_readoptions_t;
 
 /// LevelDB's default environment, but for reads that return less than there is, as POSIX allows: they go on until all of
 /// it was read. LevelDB itself takes the first short read of a log or a manifest for its end, and deletes the file.
@@ -13,6 +18,17 @@ struct leveldb_env_t;
 /// One for the whole process, never to be destroyed; null if this LevelDB's C environment is not the structure that is known
 /// here: then its own is to be used. Thread-safe.
 struct leveldb_env_t *larder_leveldb_environment(void);
+
+/// LevelDB's Bloom filter with so many bits for a key, as larder_leveldb_lacks() needs it. The files are those of LevelDB's
+/// own. To be destroyed with leveldb_filterpolicy_destroy().
+struct leveldb_filterpolicy_t *larder_leveldb_bloom_filter(int bits_per_key);
+
+/// Whether LevelDB knows, from its memory and from the filters of its open tables, that it has no value of a key: 1, or 0
+/// if it has one or would have to read a file to tell. It reads no file. LevelDB's memory may have a value, which is then
+/// copied. For databases with the environment and the filter from here; with any other the answer is that of a read.
+/// Thread-safe.
+int larder_leveldb_lacks(
+    struct leveldb_t *database, const struct leveldb_readoptions_t *options, const char *key, size_t key_length);
 
 #ifdef __cplusplus
 }

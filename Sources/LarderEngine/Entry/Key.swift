@@ -43,6 +43,11 @@ package struct Key: Hashable, Sendable {
         return hasher.finalize()
     }
 
+    /// The hash of a key in LevelDB's form.
+    static func hash(ofStored bytes: [UInt8]) -> Int {
+        bytes.withUnsafeBytes { hash(UnsafeRawBufferPointer(rebasing: $0.dropFirst())) }
+    }
+
     package init(_ bytes: [UInt8]) {
         self = bytes.withUnsafeBytes { Key($0) }
     }

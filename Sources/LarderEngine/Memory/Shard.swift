@@ -223,6 +223,12 @@ package final class Shard: @unchecked Sendable {
         makeRoom()
     }
 
+    /// Keeps that LevelDB has no record of a key of which nothing is known, if memory is on. Evicts nothing, so that
+    /// entries of other keys that were found before stay: the caller makes room afterwards.
+    func keepAbsence(_ key: UnsafeRawBufferPointer, _ hash: Int) {
+        if budget.isOn { table.keep(key, hash: hash, nil) }
+    }
+
     /// Reports to the budget how the table grew, and evicts what is too much.
     func makeRoom() {
         let change = table.budgetedByteCount - publishedBytes

@@ -199,6 +199,13 @@ extension Database {
                     cold.slots[position].mark == shard.reads.mark(key)
                 {
                     result.append(elsewhere(value))
+                } else if store != nil, key.withBytes({ isAbsentBelow(shard, $0, key.hash) }) {
+                    // Of one key no other entry was found before: nothing is lost if room is made for this one.
+                    if keys.count == 1 {
+                        key.withBytes { shard.keepAbsence($0, key.hash) }
+                        shard.makeRoom()
+                    }
+                    result.append(elsewhere(.record(nil)))
                 } else if let store, attempt >= Self.coldAttempts {
                     result.append(
                         elsewhere(try self.value(key, loading, in: store, applied.rules.purges, cold.fillCache)))

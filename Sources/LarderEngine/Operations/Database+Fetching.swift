@@ -167,8 +167,9 @@ extension Database {
             return true
         case .closed, .failed, .deleted, .shut: return false
         }
-        guard let entry = shard.table.find(key, hash: hash) else { return false }
-        let record = entry.record
+        let entry = shard.table.find(key, hash: hash)
+        guard entry != nil || isAbsentBelow(shard, key, hash) else { return false }
+        let record = entry?.record
         if let record, record.count >= bytesMax { return false }
         let header: RecordHeader?
         do throws(RecordHeader.Defect) {
@@ -179,12 +180,12 @@ extension Database {
             // The slow path reports it.
             return false
         }
-        ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
+        ticket = max(ticket, CommitTicket(sequence: max(entry.map(undecided) ?? 0, applied.sequence)))
         let answer = try answer(request, header, now) {
             guard let record, let header else { return [] }
             return Self.tagHashes(header, record)
         }
-        guard let record, let header = answer.header else {
+        guard let entry, let record, let header = answer.header else {
             body(answer, nil)
             return true
         }

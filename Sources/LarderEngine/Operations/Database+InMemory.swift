@@ -36,7 +36,7 @@ extension Database {
         let hash = Key.hash(key)
         return shards.with(hash) { shard in
             shard.lock.withLock {
-                switch look(shard, key, hash, now, &ticket) {
+                switch lookAndAsk(shard, key, hash, now, &ticket) {
                 case .unknown, .unavailable, .unreadable: return .cold
                 case .absent: return .miss
                 case .fresh(let header, let record, let version):
@@ -102,6 +102,30 @@ extension Database {
         return .fresh(header, record: record, version: entry.head.pointee.version)
     }
 
+    /// Like ``look(_:_:_:_:_:)``, but a key that memory does not know is looked for in what LevelDB has in memory: most
+    /// keys that have never been stored are known to be absent so, and stay known. For event loops. Entries that were
+    /// found before may be evicted.
+    @inline(__always)
+    private func lookAndAsk(
+        _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, _ ticket: inout CommitTicket
+    ) -> Looked {
+        let looked = look(shard, key, hash, now, &ticket)
+        guard case .unknown = looked, isAbsentBelow(shard, key, hash) else { return looked }
+        ticket = max(ticket, CommitTicket(sequence: applied.sequence))
+        shard.counters.misses += 1
+        shard.keepAbsence(key, hash)
+        shard.makeRoom()
+        return .absent
+    }
+
+    /// Whether a key that memory does not know is absent from LevelDB too, as far as that is known without the disk.
+    /// Called with the lock of its shard held: an entry leaves memory only after LevelDB has it.
+    @inline(never)
+    func isAbsentBelow(_ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int) -> Bool {
+        guard case .open(let store) = applied.presence else { return false }
+        return store.lacks(key, hash: hash)
+    }
+
     /// Reads the fresh entries of several keys one after the other, as far as that needs no disk, and up to the first
     /// long one. Each is read as by ``readInMemory(_:now:below:ticket:_:)``; the processor fetches the memory of all
     /// before the first is looked at.
@@ -126,7 +150,7 @@ extension Database {
                 let (isKnown, goesOn) = shards.with(hashes[index]) { shard in
                     shard.lock.withLock { () -> (Bool, Bool) in
                         var ticket = CommitTicket.none
-                        switch look(shard, keys[index], hashes[index], now, &ticket) {
+                        switch lookAndAsk(shard, keys[index], hashes[index], now, &ticket) {
                         case .unknown, .unavailable, .unreadable: return (false, false)
                         case .absent: return (true, body(index, ticket, nil))
                         case .fresh(_, let record, _) where record.count >= context.options.pinnedBytesMin:

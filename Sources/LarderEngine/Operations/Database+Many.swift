@@ -120,7 +120,9 @@ extension Database {
         for index in keys.indices {
             fetchAhead(keys, index)
             let isKnown = shards.with(keys[index].hash) { shard in
-                guard let entry = shard.find(keys[index]) else { return false }
+                guard let entry = shard.find(keys[index]) else {
+                    return keys[index].withBytes { isAbsentBelow(shard, $0, keys[index].hash) }
+                }
                 sequence = max(sequence, undecided(entry))
                 guard let record = entry.record else { return true }
                 guard let header = try? RecordHeader(parsing: record, applied.rules.purges) else { return false }

@@ -29,6 +29,8 @@ extension Database {
             Key.hash(key($0))
         } find: { shard, index, hash in
             shard.table.find(key(index), hash: hash)
+        } isAbsent: { shard, index, hash in
+            isAbsentBelow(shard, key(index), hash)
         } handOver: {
             body($0, $1)
         }
@@ -44,6 +46,8 @@ extension Database {
         } find: { shard, index, _ in
             fetchAhead(keys, index)
             return shard.find(keys[index])
+        } isAbsent: { shard, index, hash in
+            keys[index].withBytes { isAbsentBelow(shard, $0, hash) }
         } handOver: {
             body($0, $1)
         }
@@ -62,7 +66,8 @@ extension Database {
     @inline(__always)
     private func readTogether(
         _ count: Int, _ now: Int64, below bytesMax: Int, _ ticket: inout CommitTicket, hash: (Int) -> Int,
-        find: (Shard, Int, Int) -> EntryPointer?, handOver: (Int, EntryInMemory?) -> Void
+        find: (Shard, Int, Int) -> EntryPointer?, isAbsent: (Shard, Int, Int) -> Bool,
+        handOver: (Int, EntryInMemory?) -> Void
     ) -> MemoryRead {
         withUnsafeTemporaryAllocation(of: Found.self, capacity: count) { found in
             var locked: UInt32 = count == 0 ? 1 : 0
@@ -80,7 +85,9 @@ extension Database {
                 var room = bytesMax
                 for index in 0..<count {
                     let isKnown = shards.with(found[index].hash) { shard in
-                        guard let entry = find(shard, index, found[index].hash) else { return false }
+                        guard let entry = find(shard, index, found[index].hash) else {
+                            return isAbsent(shard, index, found[index].hash)
+                        }
                         return take(entry, now, &found[index], shard, &sequence, &room)
                     }
                     if !isKnown { return .cold }

@@ -44,6 +44,8 @@ package final class FewEntries: @unchecked Sendable {
     private var generation: UInt32 = 0
     private var rules: FreshnessRules?
     private(set) var isChanged = false
+    /// Whether memory keeps that a key is absent, and must make room for that.
+    private var hasLearned = false
     /// Whether keys without an entry were removed.
     private var hasOutdated = false
 
@@ -62,6 +64,7 @@ package final class FewEntries: @unchecked Sendable {
         count = 0
         arenaCount = 0
         isChanged = false
+        hasLearned = false
         hasOutdated = false
     }
 
@@ -201,7 +204,12 @@ package final class FewEntries: @unchecked Sendable {
         for index in 0..<count {
             let slot = slots + index
             let isKnown = slot.pointee.shard?._withUnsafeGuaranteedRef { shard in
-                guard let entry = shard.table.find(slot.pointee.key, hash: slot.pointee.hash) else { return false }
+                guard let entry = shard.table.find(slot.pointee.key, hash: slot.pointee.hash) else {
+                    guard database.isAbsentBelow(shard, slot.pointee.key, slot.pointee.hash) else { return false }
+                    shard.keepAbsence(slot.pointee.key, slot.pointee.hash)
+                    hasLearned = true
+                    return true
+                }
                 sequence = max(sequence, database.undecided(entry))
                 guard let record = entry.record else { return true }
                 guard let header = try? RecordHeader(parsing: record, state.rules.purges) else { return false }
@@ -248,6 +256,12 @@ package final class FewEntries: @unchecked Sendable {
         }
     }
 
+    /// Makes room for what was learned. Called with the locks held, when no entry is used any more.
+    fileprivate func makeRoom() {
+        guard hasLearned else { return }
+        for index in 0..<count { slots[index].shard?._withUnsafeGuaranteedRef { $0.makeRoom() } }
+    }
+
     /// Applies the changes to the entries in memory. Called with the locks held.
     fileprivate func apply(_ sequence: UInt64) {
         for index in 0..<count {
@@ -287,7 +301,10 @@ extension Database {
     ) -> FewEnd {
         guard !ForkGuard.isForked else { return .left }
         let locked = entries.lock(shards)
-        defer { shards.unlock(locked) }
+        defer {
+            entries.makeRoom()
+            shards.unlock(locked)
+        }
         guard case .open = applied.presence, !context.changes.isOn, let store = try? writableStore(applied, "update")
         else { return .left }
         var needed = ticket

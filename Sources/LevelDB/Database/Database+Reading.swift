@@ -1,4 +1,5 @@
 import CLevelDB
+import CLevelDBFiles
 
 extension Database {
     /// Reads one value.
@@ -43,8 +44,7 @@ extension Database {
         try key.withRawBytes { (key) throws(LevelDBError) in try withValue(key, options: options, body) }
     }
 
-    /// Whether the key exists. Costs as much as reading it: LevelDB has no cheaper call that would use the Bloom
-    /// filter.
+    /// Whether the key exists. Costs as much as reading it. See ``lacksUnlocked(_:)`` for what needs no disk.
     package func has(
         _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions()
     ) throws(LevelDBError) -> Bool {
@@ -56,6 +56,17 @@ extension Database {
     /// Whether the key exists.
     package func has(_ key: [UInt8], options: ReadOptions = ReadOptions()) throws(LevelDBError) -> Bool {
         try key.withRawBytes { (key) throws(LevelDBError) in try has(key, options: options) }
+    }
+
+    /// Whether LevelDB knows from its memory and from the Bloom filters of its open tables that it does not have a key. It
+    /// reads no file: false if it has the key, or would have to read to tell. A microsecond or two, more if LevelDB has
+    /// the value in memory, which it copies.
+    ///
+    /// Takes no lock: the caller must make sure that nobody closes the database meanwhile.
+    package func lacksUnlocked(_ key: UnsafeRawBufferPointer) -> Bool {
+        guard let handle = try? openHandle("has") else { return false }
+        let options = ReadOptionsHandle.shared(verifyChecksums: true, fillCache: false)
+        return larder_leveldb_lacks(handle, options, key.characters, key.count) != 0
     }
 
     /// LevelDB's own copy of the newest value, checksums verified, or nil if the key is absent. It stays valid until

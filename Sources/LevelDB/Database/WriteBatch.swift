@@ -21,6 +21,12 @@ package final class WriteBatch {
     /// Set by the first record that LevelDB could not hold. A write of the batch then fails.
     private(set) var complaint: String?
 
+    /// The keys of the puts with values of ``longValueBytes`` and more.
+    package private(set) var longKeys: [[UInt8]] = []
+
+    /// From how many bytes on a value is long: 1 MiB.
+    package static let longValueBytes = 1 << 20
+
     let handle: OpaquePointer
     private static let headerBytes = 12
     private static let countMax = Int(UInt32.max)
@@ -38,6 +44,7 @@ package final class WriteBatch {
         leveldb_writebatch_put(handle, key.characters, key.count, value.characters, value.count)
         count += 1
         byteCount += 1 + Self.varintBytes(key.count) + key.count + Self.varintBytes(value.count) + value.count
+        if value.count >= Self.longValueBytes { longKeys.append([UInt8](key)) }
     }
 
     /// Adds a put.
@@ -72,6 +79,7 @@ package final class WriteBatch {
         leveldb_writebatch_append(handle, other.handle)
         count += other.count
         byteCount += other.byteCount - Self.headerBytes
+        longKeys += other.longKeys
     }
 
     /// Removes all records. The memory is kept for reuse as far as LevelDB does.
@@ -79,6 +87,7 @@ package final class WriteBatch {
         leveldb_writebatch_clear(handle)
         count = 0
         byteCount = Self.headerBytes
+        longKeys = []
         complaint = nil
     }
 

@@ -34,6 +34,14 @@
         return try body()
     }
 
+    /// Like ``withReadLock(_:)``, unless that would wait.
+    /// - Returns: nil if a writer runs or waits; then `body` was not called.
+    @inlinable package func withReadLockUnlessBusy<Result>(_ body: () -> Result) -> Result? {
+        guard pthread_rwlock_tryrdlock(handle) == 0 else { return nil }
+        defer { pthread_rwlock_unlock(handle) }
+        return body()
+    }
+
     /// Runs `body` alone.
     @inlinable package func withWriteLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure)
         -> Result

@@ -1,0 +1,134 @@
+import Platform
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// Keys that were never stored, asked for where nobody may wait for the disk.
+@Suite struct AbsenceTests {
+    private func look(_ database: Database, _ key: String) throws -> MemoryRead {
+        var ticket = CommitTicket.none
+        return try Array(key.utf8).withUnsafeBytes { bytes in
+            try database.readInMemory(bytes, now: database.now(), ticket: &ticket) { _, _ in }
+        }
+    }
+
+    /// A larder with entries on the disk, whose tables are open and whose memory is empty.
+    private func stored(_ count: Int, memoryBytes: Int) throws -> TestLarder {
+        let larder = try TestLarder { $0.memoryBytes = memoryBytes }
+        let database = try larder.database(policy: .never)
+        for number in 0..<count { try database.put("there\(number)", "value") }
+        try database.flush()
+        larder.close()
+        #expect(try larder.database().value("there0") == "value")
+        return larder
+    }
+
+    @Test(arguments: [0, 1 << 20]) func mostNeedNoDisk(memoryBytes: Int) throws {
+        let larder = try stored(500, memoryBytes: memoryBytes)
+        let database = try larder.database()
+        let misses = try larder.engine().statistics.misses.read()
+        let known = try (0..<500).count { try look(database, "absent\($0)") == .miss }
+        #expect(known > 450)
+        #expect(try larder.engine().statistics.misses.read() - misses == known)
+        #expect(try (1..<500).allSatisfy { try look(database, "there\($0)") == .cold })
+    }
+
+    /// Commands that change a key find it absent, and the entry is there afterwards.
+    @Test(arguments: [0, 1 << 20]) func newKeysAreMadeWithoutTheDisk(memoryBytes: Int) throws {
+        let larder = try stored(500, memoryBytes: memoryBytes)
+        let database = try larder.database()
+        var made = 0
+        for number in 0..<200 {
+            let key = Key("new\(number)")
+            let ticket = try database.perform([key], .records, .memoryOnly, now: database.now()) { update in
+                #expect(update.current(0) == nil)
+                Array("1".utf8).withUnsafeBytes { update.put(0, payload: $0) }
+            }
+            guard ticket != nil else { continue }
+            made += 1
+            #expect(try look(database, "new\(number)") == .hit)
+        }
+        #expect(made > 150)
+        #expect(try database.perform([Key("there3")], .records, .memoryOnly, now: database.now()) { _ in } == nil)
+        try database.flush()
+        #expect(try (0..<200).count { try database.value("new\($0)") == "1" } == made)
+    }
+
+    @Test(arguments: [0, 1 << 20]) func shortScriptsTouchNewKeys(memoryBytes: Int) throws {
+        let larder = try stored(500, memoryBytes: memoryBytes)
+        let database = try larder.database()
+        let few = FewEntries()
+        var applied = 0
+        for number in 0..<200 {
+            let key = Array("script\(number)".utf8)
+            key.withUnsafeBytes { key in
+                few.begin()
+                #expect(few.add(key))
+                var ticket = CommitTicket.none
+                let end = database.withFew(few, now: database.now(), ticket: &ticket) {
+                    #expect($0.read(0) == nil)
+                    return $0.put(0, key)
+                }
+                if end == .applied { applied += 1 }
+            }
+        }
+        #expect(applied > 150)
+        let found = try (0..<200).count { try database.value("script\($0)") == "script\($0)" }
+        #expect(found == applied)
+    }
+
+    /// A look for a long value that LevelDB has in its memory would copy it.
+    @Test func longValuesInLevelDBsMemoryAreNotLookedFor() throws {
+        let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
+        let database = try larder.database(policy: .never)
+        try database.put("long", String(repeating: "x", count: 2 << 20))
+        try database.put("short", "x")
+        let store = try #require(try database.flushedStore())
+        func lacks(_ key: String) -> Bool {
+            Key(key).withBytes { store.lacks($0, hash: Key(key).hash) }
+        }
+        #expect(!lacks("long"))
+        #expect(!lacks("short"))
+        #expect(lacks("other"))
+        try database.remove("long")
+        try database.flush()
+        #expect(!lacks("long"), "it is not looked for, although it is gone")
+        #expect(try look(database, "long") == .miss)
+    }
+
+    /// Long histories with a memory that forgets nearly everything: what is known without the disk is right.
+    @Test(arguments: [0, 30_000]) func noEntryIsEverTakenForAbsent(memoryBytes: Int) throws {
+        var generator = SeededGenerator(seed: UInt64(memoryBytes) + 5)
+        let larder = try TestLarder(inMemory: true) { $0.memoryBytes = memoryBytes }
+        var database = try larder.database(policy: .never)
+        var expected: [String: String] = [:]
+        var known = 0
+        for step in 0..<6000 {
+            let key = "k\(Int.random(in: 0..<400, using: &generator))"
+            switch Int.random(in: 0..<1000, using: &generator) {
+            case ..<300:
+                let value = "\(step) " + String(repeating: "v", count: Int.random(in: 0..<300, using: &generator))
+                try database.put(key, value)
+                expected[key] = value
+            case ..<400:
+                try database.remove(key)
+                expected[key] = nil
+            case ..<410: try database.flush()
+            case ..<412: try database.flushedStore()?.compactAll()
+            case ..<414:
+                larder.close()
+                database = try larder.database()
+            case ..<415:
+                _ = try database.purge()
+                expected = [:]
+            case ..<700:
+                let found = try look(database, key)
+                if found == .miss { known += 1 }
+                if found != .cold { #expect((found == .hit) == (expected[key] != nil), "\(key) at step \(step)") }
+            default: #expect(try database.value(key) == expected[key], "\(key) at step \(step)")
+            }
+        }
+        #expect(known > 200)
+    }
+}
