@@ -113,8 +113,7 @@ extension Call {
             (words) throws(CommandError) -> [UInt8] in
             for index in 0..<count {
                 let bytes = call.bytes(ScriptCall.firstKey + index)
-                words[index] = larder_script_word(
-                    bytes: bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), count: bytes.count)
+                words[index] = larder_script_word(bytes)
             }
             let end = try interpreter.run(
                 script.script, words: UnsafeBufferPointer(start: words.baseAddress, count: count),

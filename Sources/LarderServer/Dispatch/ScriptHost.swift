@@ -271,7 +271,3 @@ final class ScriptHost {
         return .abandoned
     }
 }
-
-extension UnsafeRawBufferPointer {
-    init(_ word: larder_script_word) { self.init(start: word.bytes, count: word.count) }
-}

@@ -21,7 +21,8 @@ extension Session {
             return true
         }
         if word == .set {
-            guard count >= 3, setOnFastPath(arguments, now) else { return false }
+            guard count >= 3 else { return false }
+            guard setOnFastPath(arguments, now) else { return runQuickly(word, arguments, now) }
             accounting.fastPath.pointee.set += 1
             noteWork(bytes: arguments[2].count)
             return true
@@ -63,12 +64,12 @@ extension Session {
             noteWork(bytes: replyMemory.pointee.count - length)
             return true
         }
-        return false
+        return runQuickly(word, arguments, now)
     }
 
     /// Counts a command against the work that may share one time.
     @inline(__always)
-    private func noteWork(bytes: Int) { accounting.fastPath.pointee.workLeft -= 1 + bytes >> 10 }
+    func noteWork(bytes: Int) { accounting.fastPath.pointee.workLeft -= 1 + bytes >> 10 }
 
     /// Runs consecutive requests `GET key`, as far as they need no disk: the processor fetches the memory of all of
     /// them while it waits for that of the first.

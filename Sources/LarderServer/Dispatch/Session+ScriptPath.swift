@@ -47,8 +47,7 @@ extension Session {
             quick.begin(now: now)
             for index in 0..<count {
                 let word = arguments[ScriptCall.firstKey + index]
-                words[index] = larder_script_word(
-                    bytes: word.baseAddress?.assumingMemoryBound(to: UInt8.self), count: word.count)
+                words[index] = larder_script_word(word)
                 if index < keyCount, !quick.entries.add(word) { return false }
             }
             let words = UnsafeBufferPointer(rebasing: words[..<count])

@@ -13,6 +13,8 @@ struct FastPathCounts {
     var eval = 0
     var evalsha = 0
     var fcall = 0
+    /// Those of ``QuickCommands``, which are counted one by one.
+    var quick = 0
     /// How many more commands may share the time that was read last: a command counts as one, and each KiB that it
     /// copies as one more.
     var workLeft = 0
@@ -83,7 +85,7 @@ final class CommandAccounting {
         let done = fastPath.pointee
         let doneCount =
             done.get + done.set + done.ping + done.mget + done.exists + done.fetch + done.eval + done.evalsha
-            + done.fcall
+            + done.fcall + done.quick
         if doneCount > 0 {
             // If other commands ran too, the time includes theirs.
             if sample != 0, doneCount == count {
@@ -107,9 +109,16 @@ final class CommandAccounting {
             fastPath.pointee.eval = 0
             fastPath.pointee.evalsha = 0
             fastPath.pointee.fcall = 0
+            fastPath.pointee.quick = 0
         }
         if let now { record.lastActivity.store(now, ordering: .relaxed) }
         record.outputBytes.store(outputBytes, ordering: .relaxed)
+    }
+
+    /// Counts one of ``QuickCommands``, with the duration that the fast path had last.
+    func noteQuick(_ number: Int) {
+        fastPath.pointee.quick += 1
+        note(number, 1)
     }
 
     private func note(_ number: Int, _ count: Int) {

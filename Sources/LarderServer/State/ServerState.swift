@@ -46,6 +46,7 @@ package final class ServerState: Sendable {
     let directory = ConnectionDirectory()
     let scripts: ScriptCache
     let functions: FunctionLibraries
+    let quickCommands = QuickCommandsPool()
     /// Takes what scripts write too.
     let log: Log
     let tracking: Tracking
