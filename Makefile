@@ -6,8 +6,9 @@
 #   make bench        measure, side by side with redis-server, memcached, raw LevelDB, SQLite and diskcache: over an hour;
 #                     make bench-quick takes some five minutes; SUITES=socket,hits measures only these
 #   make bench-page   as make bench, and writes the tables into docs/Benchmarks.md
-#   make install      install larderd and larderctl below PREFIX (/usr/local), with the manual page, the units of systemd and
+#   make install      install larderd and larderctl below PREFIX (/usr/local), with manual pages, completion for shells, the units of systemd and
 #                     SYSCONFDIR/larder/larderd.conf (/etc), unless it is there already; make install-files without programs
+#   make deb          a Debian package, below .build/deb; make deb-test installs, uses, upgrades and removes it in a new system
 #   make format       format the sources and check their style
 #   make docs         write the generated documentation anew
 #   make html         the documentation of Larder and LarderClient as HTML, below .build/html
@@ -33,7 +34,7 @@ export LARDER_STRICT = 1
 BUILD_PACKAGES = g++ libleveldb-dev libsnappy-dev libuv1-dev libxxhash-dev libjemalloc-dev \
   liblua5.1-0-dev lua-cjson-dev lua-bitop-dev libmd-dev
 TOUR_PACKAGES = netcat-openbsd redis-tools python3 gcc libc6-dev
-TEST_PACKAGES = $(TOUR_PACKAGES) graphviz groff-base systemd redis-server python3-venv $(CLIENT_PACKAGES)
+TEST_PACKAGES = $(TOUR_PACKAGES) graphviz groff-base bash zsh fish systemd redis-server python3-venv $(CLIENT_PACKAGES)
 # Clients in other languages, each with what runs it.
 CLIENT_PACKAGES = libhiredis-dev nodejs node-redis php-cli php-redis ruby ruby-redis perl libredis-perl \
   php-illuminate-cache php-illuminate-redis php-predis php-symfony-cache php-symfony-lock php-symfony-rate-limiter \
@@ -151,8 +152,10 @@ install_with_paths = sed 's|/usr/bin/larderd|$(PREFIX)/bin/larderd|; s|=-/etc/la
   && chmod 644 $(2)/$(notdir $(1))
 SYSTEM_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
 USER_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/user
+SHARE = $(DESTDIR)$(PREFIX)/share
 install-files:
-	install -d $(SYSTEM_UNITS) $(USER_UNITS) $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(PREFIX)/share/man/man8 \
+	install -d $(SYSTEM_UNITS) $(USER_UNITS) $(DESTDIR)$(PREFIX)/lib/sysusers.d $(foreach n,1 7 8,$(SHARE)/man/man$n) \
+	  $(SHARE)/bash-completion/completions $(SHARE)/zsh/vendor-completions $(SHARE)/fish/vendor_completions.d \
 	  $(DESTDIR)$(PREFIX)/share/doc/larder $(DESTDIR)$(SYSCONFDIR)/larder
 	install -m 644 Sources/packaging/systemd/larderd.socket $(SYSTEM_UNITS)
 	install -m 644 Sources/packaging/systemd/user/larderd.socket $(USER_UNITS)
@@ -160,9 +163,27 @@ install-files:
 	$(call install_with_paths,Sources/packaging/systemd/user/larderd.service,$(USER_UNITS))
 	$(call install_with_paths,Sources/packaging/launchd/larder.larderd.plist,$(DESTDIR)$(PREFIX)/share/doc/larder)
 	install -m 644 Sources/packaging/sysusers.d/larder.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d
-	install -m 644 Sources/packaging/man/larderd.8 $(DESTDIR)$(PREFIX)/share/man/man8
+	$(foreach n,1 7 8,install -m 644 Sources/packaging/man/*.$n $(SHARE)/man/man$n;)
+	install -m 644 Sources/packaging/completions/larderd.bash $(SHARE)/bash-completion/completions/larderd
+	install -m 644 Sources/packaging/completions/larderctl.bash $(SHARE)/bash-completion/completions/larderctl
+	install -m 644 Sources/packaging/completions/_larder* $(SHARE)/zsh/vendor-completions
+	install -m 644 Sources/packaging/completions/*.fish $(SHARE)/fish/vendor_completions.d
 	[ -e $(DESTDIR)$(SYSCONFDIR)/larder/larderd.conf ] || \
 	  install -m 644 Sources/packaging/larderd.conf $(DESTDIR)$(SYSCONFDIR)/larder
+
+# In a directory of its own, because dpkg wants `debian` at the root and writes there.
+DEB = .build/deb/larder
+.PHONY: deb deb-test
+deb: deps
+	@$(INSTALL) debhelper dpkg-dev lintian
+	rm -rf .build/deb && mkdir -p $(DEB) && cp -r Sources/packaging/debian $(DEB)
+	cd $(DEB) && LARDER=$(CURDIR) dpkg-buildpackage --build=binary --unsigned-changes
+	lintian --fail-on error,warning .build/deb/*.changes
+	@ls .build/deb/*.deb
+
+deb-test: deb
+	@$(INSTALL) mmdebstrap
+	Sources/packaging/test-package.sh .build/deb
 
 format:
 	$(SWIFT) format --recursive --in-place --parallel Package.swift Sources Tests Examples

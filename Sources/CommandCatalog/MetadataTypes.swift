@@ -27,6 +27,12 @@ package struct KeyPositions: Sendable {
     /// The argument with the number of keys; 0 if there is none.
     package var countAt = 0
 
+    /// Whether the argument at a position may be a key, as far as the position alone tells.
+    package func mayContain(_ position: Int) -> Bool {
+        guard first > 0, position >= first, (position - first) % step == 0 else { return false }
+        return last <= 0 || position <= last
+    }
+
     package static let none = KeyPositions(first: 0, last: 0, step: 0)
     package static let one = KeyPositions(first: 1, last: 1, step: 1)
     package static let second = KeyPositions(first: 2, last: 2, step: 1)

@@ -1,11 +1,10 @@
+import CommandCatalog
 import LarderServer
 
 /// Makes the manual page larderd(8), in the macros of man(7), from the table of options.
 package enum ManualPage {
     package static var text: String {
-        let groups = DaemonOption.all.map { option in
-            ".TP\n.B \(escaped(option.usage))\n" + option.help.map { line($0) }.joined()
-        }
+        let groups = DaemonOption.all.map { ManualText.item($0.usage, $0.help) }
         return head + groups.joined() + values + rest
     }
 
@@ -14,10 +13,10 @@ package enum ManualPage {
         .\\" Made from the table of options by `make docs`.
         .TH LARDERD 8 "" "larder" "System Manager's Manual"
         .SH NAME
-        larderd \\- \(escaped(DaemonHelp.summary))
+        larderd \\- \(ManualText.escaped(DaemonHelp.summary))
         .SH SYNOPSIS
 
-        """ + DaemonHelp.synopsis.map { ".B \(escaped($0))\n" }.joined(separator: ".br\n") + """
+        """ + DaemonHelp.synopsis.map { ".B \(ManualText.escaped($0))\n" }.joined(separator: ".br\n") + """
             .SH DESCRIPTION
             Larder is a cache that survives its processes. The daemon serves it to all processes of the machine, which speak the
             protocol of Redis over a Unix\\-domain socket.
@@ -26,7 +25,7 @@ package enum ManualPage {
             """
     }
 
-    private static var values: String { DaemonHelp.values.map { ".PP\n" + line($0) }.joined() }
+    private static var values: String { DaemonHelp.values.map { ".PP\n" + ManualText.line($0) }.joined() }
 
     private static var rest: String {
         """
@@ -44,8 +43,8 @@ package enum ManualPage {
         line wins over the file. An unknown option, or one that stands there twice, is an error, which names the file and the line.
         .SH SIGNALS
 
-        """ + DaemonHelp.signals.map(line).joined() + ".SH EXIT STATUS\n"
-            + DaemonHelp.exitCodes.map { ".TP\n.B \($0.code)\n" + line($0.meaning) }.joined() + """
+        """ + DaemonHelp.signals.map(ManualText.line).joined() + ".SH EXIT STATUS\n"
+            + DaemonHelp.exitCodes.map { ManualText.item("\($0.code)", [$0.meaning]) }.joined() + """
                 .SH FILES
                 .TP
                 .I /etc/larder/larderd.conf
@@ -57,20 +56,10 @@ package enum ManualPage {
                 .I /var/cache/larder
                 its larder
                 .SH SEE ALSO
-                .BR redis\\-cli (1),
+                .BR larderctl (1),
+                .BR larder\\-protocol (7),
                 .BR systemd.socket (5)
 
                 """
-    }
-
-    /// A line of text. One that begins with a dot or an apostrophe would be a request.
-    private static func line(_ text: String) -> String {
-        let text = escaped(text)
-        return (text.hasPrefix(".") || text.hasPrefix("'") ? "\\&" + text : text) + "\n"
-    }
-
-    private static func escaped(_ text: String) -> String {
-        text.replacing("\\", with: "\\e").replacing("-", with: "\\-").replacing("~", with: "\\(ti")
-            .replacing("`", with: "\\(ga").replacing("^", with: "\\(ha")
     }
 }

@@ -143,8 +143,9 @@ public final class LarderClient: Sendable {
 extension LarderClient {
     /// The default path of the socket: the environment variable `LARDER_SOCKET` if it is set; else, for root,
     /// `/run/larder/larder.sock`; else `$XDG_RUNTIME_DIR/larder/larder.sock` if that variable is set; else
-    /// `/tmp/larder-<uid>/larder.sock`. larderd has the same default.
-    public static var defaultSocketPath: String { DefaultSocket.path }
+    /// `/tmp/larder-<uid>/larder.sock`. larderd has the same default. If nothing is there, and the variable is not set,
+    /// `/run/larder/larder.sock` where that exists: the socket of the machine's service.
+    public static var defaultSocketPath: String { DefaultSocket.clientPath }
 
     /// The longest path that a socket can have on this system, in bytes: 107 on Linux, 103 on macOS.
     public static var socketPathBytesMax: Int { UnixSocket.pathBytesMax }

@@ -4,7 +4,7 @@ import Platform
 enum SocketPath {
     /// The path to use, if it and the time limit are possible.
     static func checked(_ socketPath: String?, _ timeoutMilliseconds: Int) throws(LarderClientError) -> String {
-        let path = socketPath ?? DefaultSocket.path
+        let path = socketPath ?? DefaultSocket.clientPath
         func refuse(_ message: String) -> LarderClientError {
             LarderClientError(.invalidArgument, message, operation: "connect", socketPath: path)
         }

@@ -34,7 +34,7 @@ struct Options {
     static let specs: [OptionSpec] = [
         OptionSpec(
             name: "--socket", value: "PATH",
-            summary: "the daemon's socket (default: $LARDER_SOCKET, else the daemon's default)"
+            summary: "the daemon's socket (default: $LARDER_SOCKET, else your daemon's, else the machine's)"
         ) { $0.socketPath = try $1.text() },
         OptionSpec(name: "--database", value: "NAME", summary: "the database to use (default: 0)") {
             $0.database = try $1.text()

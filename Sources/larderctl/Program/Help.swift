@@ -31,7 +31,9 @@ enum Help {
             return .done
         }
         let name = String(decoding: first, as: UTF8.self)
-        if words.count > 1 {
+        if name == "--man" {
+            output.bytes(ManualPage.text.utf8)
+        } else if words.count > 1 {
             output.line(text(of: try subcommand(words)))
         } else if let verb = Verb.all.first(where: { $0.name == name }) {
             output.line(text(of: verb))

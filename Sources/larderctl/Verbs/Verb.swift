@@ -19,7 +19,7 @@ struct Verb: Sendable {
 
     static let all: [Verb] = [
         .get, .set, .fetch, .lock, .del, .ttl, .meta, .tags, .keys, .policy, .limit, .databases, .stats, .purge,
-        .backup, .verify, .restore, .ping,
+        .backup, .verify, .restore, .ping, .completion,
     ]
 
     /// A question to end the message about an unknown word with, or nothing.
@@ -46,6 +46,7 @@ struct Verb: Sendable {
             index += option.wordCount
             if option.spec == nil {
                 takesOptions = false
+                arguments.endsOptions = true
             } else if option.spec?.take == nil {
                 arguments.options[option.name] = option
                 arguments.given.append(option)
@@ -69,4 +70,6 @@ struct VerbArguments {
     var options: [String: ParsedOption] = [:]
     /// The verb's own options, each time that they were given.
     var given: [ParsedOption] = []
+    /// Whether `--` has ended the options.
+    var endsOptions = false
 }

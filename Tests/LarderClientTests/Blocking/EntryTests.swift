@@ -218,7 +218,19 @@ import Testing
         #expect(DefaultSocket.path(environment: { _ in nil }, userID: 7) == "/tmp/larder-7/larder.sock")
     }
 
+    /// Who has no daemon of his own uses that of the machine.
+    @Test func clientsFindTheServiceOfTheMachine() {
+        func path(_ environment: [String: String], _ present: Set<String>) -> String {
+            DefaultSocket.clientPath(environment: { environment[$0] }, userID: 7, exists: present.contains)
+        }
+        let own = "/tmp/larder-7/larder.sock"
+        #expect(path([:], [DefaultSocket.system]) == DefaultSocket.system)
+        #expect(path([:], [DefaultSocket.system, own]) == own)
+        #expect(path([:], []) == own)
+        #expect(path(["LARDER_SOCKET": "/x/s"], [DefaultSocket.system]) == "/x/s")
+    }
+
     @Test func theDaemonAndItsClientsAgree() {
-        #expect(LarderClient.defaultSocketPath == DefaultSocket.path)
+        #expect([DefaultSocket.path, DefaultSocket.system].contains(LarderClient.defaultSocketPath))
     }
 }

@@ -26,8 +26,28 @@ import Testing
         ("docs/Protocol.md", ProtocolPage.text), ("docs/Configuration.md", ConfigurationPage.text),
         ("Sources/packaging/larderd.conf", ConfigurationPage.sampleFile),
         ("Sources/packaging/man/larderd.8", ManualPage.text),
+        ("Sources/packaging/man/larder-protocol.7", ProtocolManual.text),
+        ("Sources/packaging/completions/larderd.bash", DaemonCompletions.bash),
+        ("Sources/packaging/completions/_larderd", DaemonCompletions.zsh),
+        ("Sources/packaging/completions/larderd.fish", DaemonCompletions.fish),
     ])
     func pagesAreMadeFromTheTables(_ path: String, _ text: String) throws {
+        if TestSetting.updateDocs.isSet {
+            try text.write(to: URL(filePath: PackageRoot.path + "/" + path), atomically: true, encoding: .utf8)
+        }
+        #expect(try Self.read(path) == text, "run: make docs")
+    }
+
+    /// What larderctl says of itself.
+    @Test(arguments: [
+        ("Sources/packaging/man/larderctl.1", ["help", "--man"]),
+        ("Sources/packaging/completions/larderctl.bash", ["completion", "bash"]),
+        ("Sources/packaging/completions/_larderctl", ["completion", "zsh"]),
+        ("Sources/packaging/completions/larderctl.fish", ["completion", "fish"]),
+    ])
+    func filesAreWhatLarderctlPrints(_ path: String, _ words: [String]) throws {
+        let (end, text, errors) = try ChildProcess.run("\(Self.products)/larderctl", words)
+        #expect(end == .exited(0) && errors.isEmpty)
         if TestSetting.updateDocs.isSet {
             try text.write(to: URL(filePath: PackageRoot.path + "/" + path), atomically: true, encoding: .utf8)
         }

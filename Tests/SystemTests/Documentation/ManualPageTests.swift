@@ -3,8 +3,23 @@ import ProtocolReference
 import TestSupport
 import Testing
 
-/// The manual page is as its formatter wants it.
+/// The manual pages are as their formatter wants them.
 @Suite struct ManualPageTests {
+    @Test(arguments: [
+        (
+            "larderctl.1",
+            ["NAME", "SYNOPSIS", "DESCRIPTION", "VERBS", "OPTIONS", "EXIT STATUS", "ENVIRONMENT", "SEE ALSO"]
+        ),
+        ("larder-protocol.7", ["NAME", "DESCRIPTION", "COMMANDS: STRING", "COMMANDS: LARDER", "SEE ALSO"]),
+    ])
+    func otherPagesAreFormattedWithoutAWarning(_ name: String, _ sections: [String]) throws {
+        let page = Array(try DocsTests.read("Sources/packaging/man/\(name)").utf8)
+        let (end, output, errors) = try ChildProcess.run("groff", ["-man", "-ww", "-Tutf8"], input: page)
+        #expect(end == .exited(0) && errors == "", "\(errors)")
+        let text = output.replacing(/.\u{8}/, with: "")
+        for section in sections { #expect(text.contains("\n\(section)\n"), "\(section)") }
+    }
+
     @Test func thePageIsFormattedWithoutAWarning() throws {
         let page = Array(ManualPage.text.utf8)
         let (end, output, errors) = try ChildProcess.run("groff", ["-man", "-ww", "-Tutf8"], input: page)

@@ -26,7 +26,10 @@ import Testing
         for path in [
             "/usr/lib/systemd/system/larderd.service", "/usr/lib/systemd/system/larderd.socket",
             "/usr/lib/systemd/user/larderd.service", "/usr/lib/systemd/user/larderd.socket",
-            "/usr/lib/sysusers.d/larder.conf", "/usr/share/man/man8/larderd.8",
+            "/usr/lib/sysusers.d/larder.conf", "/usr/share/man/man8/larderd.8", "/usr/share/man/man1/larderctl.1",
+            "/usr/share/man/man7/larder-protocol.7", "/usr/share/bash-completion/completions/larderd",
+            "/usr/share/bash-completion/completions/larderctl", "/usr/share/zsh/vendor-completions/_larderctl",
+            "/usr/share/fish/vendor_completions.d/larderctl.fish",
             "/usr/share/doc/larder/larder.larderd.plist", "/etc/larder/larderd.conf",
         ] { #expect(FileSystem.exists(place.path + path), "\(path)") }
         // What an administrator has written stays.

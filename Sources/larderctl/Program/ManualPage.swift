@@ -1,0 +1,64 @@
+// The manual page larderctl(1), from the tables of verbs and options.
+
+import CommandCatalog
+
+/// Makes the manual page, in the macros of man(7).
+enum ManualPage {
+    static var text: String {
+        head + Verb.all.map(section).joined() + ".SH OPTIONS\nBefore the verb or after it:\n"
+            + Options.specs.map(item).joined() + ".SH EXIT STATUS\n"
+            + ManualText.verbatim(ExitCode.explanation.split(separator: "\n")) + rest
+    }
+
+    private static let head = """
+        .\\" Made from the tables of verbs and options by `make docs`.
+        .TH LARDERCTL 1 "" "larder" "User Commands"
+        .SH NAME
+        larderctl \\- the command line for a running larderd
+        .SH SYNOPSIS
+        .B larderctl
+        .RI [ OPTION ...]
+        .I VERB
+        .RI [ ARGUMENT ...]
+        .br
+        .B larderctl
+        .RI [ OPTION ...]
+        .I COMMAND
+        .RI [ ARGUMENT ...]
+        .br
+        .B larderctl help
+        .RI [ VERB " | " COMMAND ]
+        .SH DESCRIPTION
+        Works on the larder of a
+        .BR larderd (8)
+        of this machine. Any word that is no verb is a command of the daemon, see
+        .BR larder\\-protocol (7),
+        sent unchanged; so is a verb's name in capitals:
+        .B larderctl SET greeting hello EX 5
+        .SH VERBS
+
+        """
+
+    private static let rest = """
+        .SH ENVIRONMENT
+        .TP
+        .B LARDER_SOCKET
+        the daemon's socket
+        .SH SEE ALSO
+        .BR larder\\-protocol (7),
+        .BR larderd (8)
+
+        """
+
+    private static func section(_ verb: Verb) -> String {
+        let call = verb.name + (verb.synopsis.isEmpty ? "" : " " + verb.synopsis)
+        let details = verb.details.split(separator: "\n", omittingEmptySubsequences: false)
+        return ".SS \(ManualText.escaped(call))\n"
+            + ManualText.line(verb.summary.prefix(1).uppercased() + verb.summary.dropFirst() + ".") + ".PP\n"
+            + ManualText.verbatim(details) + verb.options.map(item).joined()
+    }
+
+    private static func item(_ option: OptionSpec) -> String {
+        ManualText.item(option.name + (option.value.map { " " + $0 } ?? ""), [option.summary])
+    }
+}

@@ -1,0 +1,180 @@
+import CommandCatalog
+import LarderClient
+import Platform
+
+/// What may stand for the last word of a command line, for the completion of shells.
+struct CommandLineCompletion {
+    /// What a shell may offer.
+    enum Candidates {
+        case words([(word: String, note: String)])
+        /// The names of files.
+        case files
+    }
+
+    /// The most keys that are offered.
+    private static let keysMax = 100
+    /// How long the daemon is asked: somebody waits at a prompt.
+    private static let milliseconds: Int64 = 500
+
+    private let words: [String]
+    private let current: String
+    private var options: Options
+
+    /// - Parameter words: the words behind the program's name; the last one is to be completed, and may be empty.
+    init(_ words: [[UInt8]]) {
+        let texts = words.map { String(decoding: $0, as: UTF8.self) }
+        current = texts.last ?? ""
+        self.words = texts.dropLast()
+        options = (try? Options.parse(Array(words.dropLast())).options) ?? Options()
+        options.timeoutMilliseconds = Int(Self.milliseconds)
+    }
+
+    /// What may stand there and begins with what was typed.
+    var candidates: Candidates {
+        guard case .words(let words) = allCandidates else { return .files }
+        return .words(words.filter { $0.word.hasPrefix(current) })
+    }
+
+    private var allCandidates: Candidates {
+        guard let place = Self.verbPlace(words) else { return optionValue(of: Options.specs) ?? first }
+        let name = words[place]
+        let behind = Array(words[(place + 1)...])
+        if let verb = Verb.all.first(where: { $0.name == name }) { return arguments(of: verb, behind) }
+        if name == "help" { return behind.isEmpty ? .words(Self.verbs + Self.commands(like: current)) : .words([]) }
+        guard let command = CommandMetadata.named(name) else { return .words([]) }
+        return arguments(of: command, behind)
+    }
+
+    // MARK: The first word
+
+    /// Where the verb stands; nil if there is none yet.
+    private static func verbPlace(_ words: [String]) -> Int? {
+        var index = 0
+        while index < words.count {
+            guard words[index].hasPrefix("-") else { return index }
+            let spec = Options.specs.first { $0.name == words[index] }
+            index += spec?.value == nil ? 1 : 2
+        }
+        return nil
+    }
+
+    private var first: Candidates {
+        current.hasPrefix("-")
+            ? .words(Self.options(Options.specs)) : .words(Self.verbs + Self.commands(like: current))
+    }
+
+    private static var verbs: [(word: String, note: String)] {
+        Verb.all.map { ($0.name, $0.summary) } + [("help", "explain a verb or a command")]
+    }
+
+    /// The daemon's commands, in the case of what was typed: small letters alone would hide the verbs.
+    private static func commands(like word: String) -> [(word: String, note: String)] {
+        guard word.contains(where: \.isUppercase) else { return [] }
+        return CommandMetadata.all.map { ($0.name.uppercased(), $0.summary) }
+    }
+
+    // MARK: Options
+
+    private static func options(_ specs: [OptionSpec]) -> [(word: String, note: String)] {
+        specs.map { ($0.name, $0.summary) }
+    }
+
+    /// If the word before is an option that takes a value: what that may be.
+    private func optionValue(of specs: [OptionSpec]) -> Candidates? {
+        guard let last = words.last, let value = specs.first(where: { $0.name == last })?.value else { return nil }
+        return last == "--database" ? .words(databases) : candidates(for: value)
+    }
+
+    /// What the help calls the values of options and arguments.
+    private enum Value: String {
+        case path = "PATH"
+        case file = "FILE"
+        case directory = "DIRECTORY"
+        case backup = "BACKUP"
+        case policy = "POLICY"
+        case key = "KEY"
+        case prefix = "PREFIX"
+        case shell = "SHELL"
+    }
+
+    private func candidates(for value: String) -> Candidates {
+        switch Value(rawValue: value) {
+        case .path, .file, .directory, .backup: .files
+        case .policy: .words(Self.policies)
+        case .key, .prefix: .words(keys)
+        case .shell: .words(CompletionScript.allCases.map { ($0.rawValue, "") })
+        case nil: .words([])
+        }
+    }
+
+    private static var policies: [(word: String, note: String)] {
+        [
+            ("highest", "10 s"), ("high", "1 min"), ("middle", "1 h"), ("low", "24 h"), ("lowest", "7 days"),
+            ("never", ""),
+        ]
+    }
+
+    // MARK: Arguments
+
+    private func arguments(of verb: Verb, _ behind: [String]) -> Candidates {
+        // Behind `--` stands another program's command line.
+        if behind.contains("--"), verb.synopsis.contains(" -- ") { return .files }
+        let specs = verb.options + Options.specs
+        if !behind.isEmpty, let values = optionValue(of: specs) { return values }
+        if current.hasPrefix("-") { return .words(Self.options(specs)) }
+        var given = 0
+        var index = 0
+        while index < behind.count {
+            let takesValue = specs.contains { $0.name == behind[index] && $0.value != nil }
+            if !behind[index].hasPrefix("--") { given += 1 }
+            index += takesValue ? 2 : 1
+        }
+        // The names of the arguments in the help.
+        let names = verb.synopsis.prefix { $0 != "-" }.split { " []|".contains($0) }
+        guard given < names.count || names.last?.hasSuffix("…") ?? false else { return .words([]) }
+        let name = names[min(given, names.count - 1)].prefix { $0 != "…" }
+        return name == "NAME" && verb.name == Verb.limit.name ? .words(databases) : candidates(for: String(name))
+    }
+
+    private func arguments(of command: CommandMetadata, _ behind: [String]) -> Candidates {
+        if behind.isEmpty, !command.subcommands.isEmpty {
+            return .words(
+                command.subcommands.map {
+                    ($0.name.uppercased().split(separator: "|").last.map(String.init) ?? "", $0.summary)
+                })
+        }
+        if command.number == CommandMetadata.select.number { return .words(databases) }
+        return command.keys.mayContain(behind.count + 1) ? .words(keys) : .words([])
+    }
+
+    // MARK: What the daemon has
+
+    private func connected<Result>(_ body: (BlockingLarderClient) throws -> [Result]) -> [Result] {
+        (try? body(Context(options: options, output: Output()).connect())) ?? []
+    }
+
+    private var databases: [(word: String, note: String)] {
+        connected { try $0.databases().map { ($0.name, "policy \($0.policy)") } }
+    }
+
+    /// Keys that begin with the word and can be typed.
+    private var keys: [(word: String, note: String)] {
+        let pattern = current.reduce(into: "") { pattern, letter in
+            if "*?[]\\".contains(letter) { pattern.append("\\") }
+            pattern.append(letter)
+        }
+        let end = MonotonicClock.milliseconds() + Self.milliseconds
+        return connected { client in
+            var found: [(word: String, note: String)] = []
+            try client.forEachKey(matching: Array("\(pattern)*".utf8)) { key in
+                if let text = String(validating: key, as: UTF8.self), !text.isEmpty,
+                    text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
+                {
+                    found.append((text, ""))
+                }
+                return found.count < Self.keysMax && MonotonicClock.milliseconds() < end
+            }
+            return found
+        }
+    }
+}

@@ -1,0 +1,31 @@
+extension Verb {
+    static let completion = Verb(
+        name: "completion", synopsis: "SHELL",
+        summary: "print the completion of larderctl for bash, zsh or fish",
+        details: """
+            For this session: source <(larderctl completion bash), larderctl completion fish | source. For all: bash,
+            into /etc/bash_completion.d/larderctl; fish, into ~/.config/fish/completions/larderctl.fish; zsh, into the
+            file _larderctl in a directory of $fpath. Packages have it done.
+            It offers verbs, options, commands (in capitals), and the databases and keys of a daemon that runs; it waits
+            half a second for that one.
+            """,
+        argumentCount: 1...Int.max
+    ) { arguments, context in
+        let name = arguments.words.first.map { String(decoding: $0, as: UTF8.self) } ?? ""
+        // Behind `--` stand the words of a command line, of which there is at least an empty one.
+        if arguments.endsOptions {
+            switch CommandLineCompletion(arguments.words).candidates {
+            case .files: context.output.line(":files")
+            case .words(let words):
+                for (word, note) in words { context.output.line(note.isEmpty ? word : "\(word)\t\(note)") }
+            }
+            return .done
+        }
+        guard arguments.words.count == 1, let script = CompletionScript(rawValue: name) else {
+            let names = CompletionScript.allCases.map(\.rawValue).joined(separator: ", ")
+            throw UsageError("there is completion for \(names), not for '\(name)'", verb: "completion")
+        }
+        context.output.line(script.text)
+        return .done
+    }
+}

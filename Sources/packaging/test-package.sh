@@ -1,0 +1,102 @@
+#!/bin/bash
+# A day in the life of the Debian package in a new system: installed, used, killed, backed up, upgraded, removed, purged.
+# Called by `make deb-test` with the directory of the package. Needs root, for chroot; systemd need not run.
+set -euo pipefail
+
+package=$(readlink -f "$1"/larder_*.deb)
+
+root=$(mktemp -d /var/tmp/larder-package.XXXXXX)
+daemon=""
+trap 'kill -9 $daemon 2>/dev/null || true; umount "$root/proc" 2>/dev/null || true; rm -rf --one-file-system "$root"' EXIT
+
+step() { echo "== $*"; }
+fail() { echo "FAILED: $*" >&2; exit 1; }
+within() { chroot "$root" "$@"; }
+as_larder() { within setpriv --reuid larder --regid larder --init-groups "$@"; }
+expect() { local found; found=$("${@:2}") || fail "${*:2}"; [ "$found" = "$1" ] || fail "${*:2}: '$found', not '$1'"; }
+
+# As the unit starts it.
+start() {
+    within install -d -o larder -g larder -m 755 /run/larder
+    within install -d -o larder -g larder -m 700 /var/cache/larder
+    # By exec, so that its process is the one that is signalled.
+    (exec chroot "$root" setpriv --reuid larder --regid larder --init-groups larderd --config=-/etc/larder/larderd.conf \
+        --dir=/var/cache/larder --socket=/run/larder/larder.sock --max-disk=64M >>"$root/var/log/larderd.log" 2>&1) &
+    daemon=$!
+    for _ in $(seq 100); do within larderctl ping >/dev/null 2>&1 && return; sleep 0.1; done
+    cat "$root/var/log/larderd.log" >&2
+    fail "the daemon did not start"
+}
+
+stop() {
+    kill "-$1" "$daemon"
+    wait "$daemon" 2>/dev/null || true
+    daemon=""
+}
+
+step "a new system"
+sources=()
+for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
+    [ -s "$file" ] && sources+=("$file")
+done
+mmdebstrap --quiet --variant=apt --skip=cleanup/apt/lists --include=systemd-standalone-sysusers,util-linux \
+    "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" "${sources[@]}" 2>&1 | grep -v '^I:' || true
+[ -x "$root/bin/sh" ] || fail "mmdebstrap made no system"
+mount -t proc proc "$root/proc"
+
+step "install"
+cp "$package" "$root/var/tmp/"
+within env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+    "/var/tmp/$(basename "$package")" >"$root/var/log/install.log" 2>&1 || { cat "$root/var/log/install.log" >&2; fail "apt-get install"; }
+within id larder >/dev/null || fail "there is no user larder"
+for path in usr/bin/larderd usr/bin/larderctl etc/larder/larderd.conf lib/systemd/system/larderd.socket; do
+    [ -e "$root/$path" ] || fail "/$path is missing"
+done
+within larderd --version
+within larderd --config=/etc/larder/larderd.conf --check-config
+
+step "use, within its budget"
+start
+expect OK within larderctl --database books set isbn "a book" --policy never
+for batch in $(seq 12); do
+    head -c 8000000 /dev/urandom >"$root/tmp/value"
+    expect OK within larderctl set "large $batch" --file /tmp/value
+done
+expect "a book" within larderctl --database books get isbn
+within larderctl databases
+used=$(du -sm "$root/var/cache/larder" | cut -f1)
+[ "$used" -le 160 ] || fail "$used MB with a budget of 64"
+expect larder within stat -c %U /var/cache/larder/SEQUENCES
+
+step "backup, kill -9, verify, restore elsewhere"
+within install -d -o larder -m 700 /var/tmp/backup
+as_larder larderctl backup /var/tmp/backup
+stop KILL
+as_larder larderctl verify /var/tmp/backup
+as_larder larderctl restore /var/tmp/backup /var/tmp/restored
+start
+expect "a book" within larderctl --database books get isbn
+
+step "upgrade, with data and a changed configuration in place"
+echo "memory = 32M" >>"$root/etc/larder/larderd.conf"
+dpkg-deb -R "$package" "$root/var/tmp/next"
+sed -i 's/^Version: .*/&+next/' "$root/var/tmp/next/DEBIAN/control"
+dpkg-deb -b "$root/var/tmp/next" "$root/var/tmp/next.deb" >/dev/null
+stop TERM
+within env DEBIAN_FRONTEND=noninteractive dpkg -i /var/tmp/next.deb >/dev/null
+grep -q "memory = 32M" "$root/etc/larder/larderd.conf" || fail "the configuration was lost"
+start
+expect "a book" within larderctl --database books get isbn
+stop TERM
+
+step "remove: the data stays"
+within env DEBIAN_FRONTEND=noninteractive dpkg -r larder >/dev/null
+[ ! -e "$root/usr/bin/larderd" ] || fail "larderd is still there"
+[ -d "$root/var/cache/larder" ] || fail "the data is gone"
+[ -e "$root/etc/larder/larderd.conf" ] || fail "the configuration is gone"
+
+step "purge: nothing stays"
+within env DEBIAN_FRONTEND=noninteractive dpkg -P larder >/dev/null 2>"$root/var/log/purge.log"
+[ ! -e "$root/var/cache/larder" ] || fail "the data is still there"
+[ ! -e "$root/etc/larder/larderd.conf" ] || fail "the configuration is still there"
+echo "all is well"
