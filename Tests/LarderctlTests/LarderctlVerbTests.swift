@@ -161,8 +161,38 @@ import Testing
             expect(try larderctl("keys"), "a1\na2\na3\nb\nc\n")
             expect(try larderctl("keys", "a*"), "a1\na2\na3\n")
             expect(try larderctl("--json", "keys", "a*"), #"["a1","a2","a3"]"# + "\n")
+            _ = try larderctl("set", "two\nlines", "x")
+            for option in ["-0", "--null"] {
+                expect(try larderctl("keys", option), "a1\0a2\0a3\0b\0c\0two\nlines\0")
+            }
+            expect(try larderctl("get", "-0"), "", exit: 1)
+            #expect(try larderctl("keys", "-0", "--json").errors.contains("exclude each other"))
         }
     }
+
+    #if os(Linux)
+        /// Whoever empties a database by hand is asked; a script is not.
+        @Test func purgeAsksOnATerminal() throws {
+            try withTool { larderctl, _ in
+                let tool = try DaemonProcess.program("larderctl")
+                /// The exit code, and whether the database was left as it is.
+                func purge(_ options: String, answer: String) throws -> (Int, Bool) {
+                    let socket = try #require(larderctl.socketPath)
+                    let (_, output, _) = try ChildProcess.run(
+                        "script", ["-qec", "\(tool) --socket \(socket) purge \(options); echo code $?", "/dev/null"],
+                        input: Array(answer.utf8))
+                    let code = try #require(output.firstMatch(of: /code (\d+)/)?.output.1)
+                    return (Int(code) ?? -1, !output.contains("removed "))
+                }
+                #expect(try purge("", answer: "n\n") == (1, true))
+                #expect(try purge("", answer: "\n") == (1, true))
+                #expect(try purge("", answer: "\u{4}") == (1, true))
+                #expect(try purge("", answer: "y\n") == (0, false))
+                #expect(try purge("--yes", answer: "") == (0, false))
+                #expect(try larderctl("purge", input: Array("n\n".utf8)).text.hasPrefix("removed "))
+            }
+        }
+    #endif
 
     @Test func policiesAndDatabases() throws {
         try withTool { larderctl, server in

@@ -7,6 +7,8 @@ import Platform
 /// An option, `--name` or `--name VALUE`.
 struct OptionSpec: Sendable {
     let name: String
+    /// Another name, such as `-0`; nil for none.
+    var short: String?
     /// The name of the value in the help; nil for an option without one.
     let value: String?
     let summary: String
@@ -135,6 +137,10 @@ struct ParsedOption {
         // Behind a verb it may be a key or a value.
         if word == Array("-V".utf8), verb == nil {
             (name, spec, value, wordCount) = (Options.version.name, Options.version, nil, 1)
+            return
+        }
+        if let spec = specs.first(where: { $0.short.map { Array($0.utf8) } == word }) {
+            (name, self.spec, value, wordCount) = (spec.name, spec, nil, 1)
             return
         }
         guard word.starts(with: "--".utf8) else { return nil }

@@ -98,7 +98,10 @@ enum Help {
     }
 
     private static func optionLines(_ specs: [OptionSpec]) -> [String] {
-        Table.lines(specs.map { ["  " + $0.name + ($0.value.map { " " + $0 } ?? ""), $0.summary] })
+        Table.lines(
+            specs.map {
+                ["  " + ($0.short.map { $0 + ", " } ?? "") + $0.name + ($0.value.map { " " + $0 } ?? ""), $0.summary]
+            })
     }
 
     /// The commands by group, in the table's order.

@@ -59,6 +59,8 @@ enum ManualPage {
     }
 
     private static func item(_ option: OptionSpec) -> String {
-        ManualText.item(option.name + (option.value.map { " " + $0 } ?? ""), [option.summary])
+        ManualText.item(
+            (option.short.map { $0 + ", " } ?? "") + option.name + (option.value.map { " " + $0 } ?? ""),
+            [option.summary])
     }
 }

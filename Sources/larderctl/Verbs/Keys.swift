@@ -6,13 +6,20 @@ extension Verb {
         summary: "list the keys of the database's entries",
         details: """
             In a pattern * matches any characters, ? one, [a-c] one of these; quote it for the shell.
-            Prints one key per line, in no particular order: entries that are stored or removed meanwhile may or may
+            Prints one key per line (with -0: each ended by a zero byte, for xargs -0), in no particular order: entries that are stored or removed meanwhile may or may
             not be among them. With --json: an array of keys.
             Exits with 0, even if there is none.
             """,
+        options: [
+            OptionSpec(
+                name: "--null", short: "-0", value: nil,
+                summary: "end each key with a zero byte, and change nothing in it")
+        ],
         argumentCount: 0...1
     ) { arguments, context in
         let (output, json) = (context.output, context.options.json)
+        let endsWithZero = arguments.options["--null"] != nil
+        if endsWithZero, json { throw UsageError("--null and --json exclude each other", verb: "keys") }
         let client = try context.connect()
         var separator = "["
         try client.forEachKey(matching: arguments.words.first) { key in
@@ -20,6 +27,8 @@ extension Verb {
                 output.bytes(separator.utf8)
                 separator = ","
                 output.jsonPart(.bytes(key))
+            } else if endsWithZero {
+                output.bytes(key + [0])
             } else {
                 output.oneLine(key)
             }

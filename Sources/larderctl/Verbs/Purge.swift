@@ -7,6 +7,7 @@ extension Verb {
         details: """
             Prints what was removed; with --json: {"entries":…,"bytes":…,"milliseconds":…}. With --tag nothing is counted,
             so that it takes the same time however many entries there are: prints OK; with --json: {"tags":[…],"soft":…}.
+            On a terminal it asks before it empties the database, and exits with 1 if the answer is not y.
             """,
         options: [
             OptionSpec(name: "--expired", value: nil, summary: "remove only expired entries that still take space"),
@@ -16,6 +17,7 @@ extension Verb {
             OptionSpec(
                 name: "--soft", value: nil,
                 summary: "with --tag: the entries are stale for their grace, instead of gone"),
+            OptionSpec(name: "--yes", value: nil, summary: "do not ask on a terminal before the database is emptied"),
         ],
         argumentCount: 0...0
     ) { arguments, context in
@@ -23,7 +25,15 @@ extension Verb {
         if arguments.options["--soft"] != nil { throw UsageError("--soft needs --tag", verb: "purge") }
         let result: PurgeReport
         switch (arguments.options["--expired"], arguments.options["--prefix"]) {
-        case (nil, nil): result = try context.connect().removeAll()
+        case (nil, nil):
+            let client = try context.connect()
+            if arguments.options["--yes"] == nil, Question.canBeAsked {
+                let name = context.options.database ?? "0"
+                guard Question.isAnsweredWithYes("Empty the database '\(printableKey(name.utf8))'?") else {
+                    return .notFound
+                }
+            }
+            result = try client.removeAll()
         case (_?, nil): result = try context.connect().removeExpired()
         case (nil, let prefix?):
             // An empty prefix matches every key: a slip, such as an unset variable, would empty the database.
