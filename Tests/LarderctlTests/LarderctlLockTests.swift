@@ -90,7 +90,9 @@ import Testing
         #expect(try larderctl("lock", "l", "--", "/bin/echo", "next").text == "next\n")
     }
 
-    @Test(arguments: [SIGTERM, SIGINT, SIGHUP]) func signalsReachTheCommand(_ signal: Int32) throws {
+    @Test(arguments: [SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2]) func signalsReachTheCommand(_ signal: Int32)
+        throws
+    {
         let holder = try hold(after: "trap 'echo trapped; exit 7' \(signal)", "while :; do read x < '\(gate)'; done")
         holder.send(signal: signal)
         #expect(try holder.waitForExit() == .exited(7))
@@ -100,6 +102,14 @@ import Testing
         second.send(signal: signal)
         #expect(try second.waitForExit() == .killed(signal: signal))
         #expect(try larderctl("lock", "l", "--wait", "0", "--", "/bin/echo", "free").text == "free\n")
+    }
+
+    /// A process with hardly any descriptors left gets an error, or the lock; it does not crash.
+    @Test(arguments: 6...12) func fewDescriptorsAreNoCrash(_ count: Int) throws {
+        let result = try ChildProcess.run(
+            "sh", ["-c", "ulimit -n \(count); exec \(try DaemonProcess.program("larderctl")) lock few -- true"],
+            environment: larderctl.environment)
+        #expect([.exited(0), .exited(3), .exited(5)].contains(result.end), "\(result)")
     }
 
     @Test func aSignalEndsTheWaiting() throws {

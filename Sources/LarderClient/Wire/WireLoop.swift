@@ -5,28 +5,39 @@ import Synchronization
 
 /// Waits until something happens on one of its links, and lets them act on it.
 /// One thread for the whole process, started with the first client and kept: it sleeps while nothing happens, and never
-/// blocks anywhere else. Thread-safe. The proof for `@unchecked Sendable`: `links` is touched only with the lock held,
-/// the rest never changes or is atomic.
+/// blocks anywhere else. Thread-safe. The proof for `@unchecked Sendable`: `links` is touched only with the lock held, `readEnd`
+/// only by the thread and before it; the rest never changes or is atomic.
 final class WireLoop: @unchecked Sendable {
     static let shared = WireLoop()
 
     private let lock = Lock()
     private var links: [Link] = []
-    /// A pipe that ends the waiting.
-    private let wakeEnds: (read: CInt, write: CInt)
+    /// The pipe that ends the waiting; -1 while the process has no descriptors left for one. Then the thread looks again
+    /// and again.
+    private var readEnd: CInt = -1
+    private let writeEnd = Atomic<CInt>(-1)
     private let isWoken = Atomic(false)
 
     private init() {
+        makePipe()
+        _ = WorkThread(name: "larder-client") { [self] in run() }
+    }
+
+    /// Makes the pipe if there is none. Called by the thread only, and before it.
+    private func makePipe() {
+        guard readEnd < 0 else { return }
         var ends: [CInt] = [-1, -1]
-        let status = pipe(&ends)
-        precondition(status == 0, "pipe failed with \(errno)")
+        guard pipe(&ends) == 0 else { return }
         for end in ends {
             _ = fcntl(end, F_SETFD, FD_CLOEXEC)
             _ = fcntl(end, F_SETFL, O_NONBLOCK)
         }
-        wakeEnds = (ends[0], ends[1])
-        _ = WorkThread(name: "larder-client") { [self] in run() }
+        readEnd = ends[0]
+        writeEnd.store(ends[1], ordering: .releasing)
     }
+
+    /// For how long the thread sleeps at most without a pipe, in milliseconds.
+    private static let blindMilliseconds: CInt = 10
 
     /// Serves a link until it has finished.
     func add(_ link: Link) {
@@ -39,18 +50,20 @@ final class WireLoop: @unchecked Sendable {
         guard !isWoken.exchange(true, ordering: .acquiringAndReleasing) else { return }
         var byte: UInt8 = 1
         // A full pipe wakes the thread as well.
-        _ = write(wakeEnds.write, &byte, 1)
+        let end = writeEnd.load(ordering: .acquiring)
+        if end >= 0 { _ = write(end, &byte, 1) }
     }
 
     private func run() {
         var entries: [pollfd] = []
         while true {
+            makePipe()
             let links = lock.withLock { self.links }
             let now = MonotonicClock.milliseconds()
             var due = Int64.max
             var waiting: [(link: Link, socket: StreamSocket)] = []
             entries.removeAll(keepingCapacity: true)
-            entries.append(pollfd(fd: wakeEnds.read, events: Int16(truncatingIfNeeded: POLLIN), revents: 0))
+            entries.append(pollfd(fd: readEnd, events: Int16(truncatingIfNeeded: POLLIN), revents: 0))
             for link in links {
                 let interest = link.prepare(now: now)
                 if interest.isFinished {
@@ -72,11 +85,17 @@ final class WireLoop: @unchecked Sendable {
 
     private func wait(_ entries: inout [pollfd], now: Int64, due: Int64) {
         let limit: CInt = due == .max ? -1 : CInt(clamping: max(0, due - now))
+        guard readEnd >= 0 else {
+            _ = poll(
+                &entries, nfds_t(entries.count), limit < 0 ? Self.blindMilliseconds : min(limit, Self.blindMilliseconds)
+            )
+            return isWoken.store(false, ordering: .releasing)
+        }
         _ = poll(&entries, nfds_t(entries.count), limit)
         guard entries[0].revents != 0 else { return }
         // First the pipe, then the flag: a later request writes again.
         withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { space in
-            while read(wakeEnds.read, space.baseAddress, space.count) > 0 {}
+            while read(readEnd, space.baseAddress, space.count) > 0 {}
         }
         isWoken.store(false, ordering: .releasing)
     }

@@ -4,12 +4,12 @@ import Platform
 
 /// A command that runs while a lock is held. It has this program's standard input, output and error.
 ///
-/// Signals that ask this program to end go to the command while it runs; before it has begun they end the waiting.
+/// Signals that ask this program to end, and those that mean what a program likes, go to the command while it runs; before it has begun they end the waiting.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
 final class LockedCommand: @unchecked Sendable {
     /// What this program was told to ignore, as by nohup, it and the command go on ignoring.
-    private static let passedOn = [SIGINT, SIGTERM, SIGHUP].filter { !ProcessStart.isIgnored($0) }
+    private static let passedOn = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2].filter { !ProcessStart.isIgnored($0) }
 
     private let lock = Lock()
     /// While it runs: so the identifier is nobody else's.
