@@ -244,14 +244,33 @@ package enum FileSystem {
     }
 
     /// The space that everything below a directory takes on the disk, in bytes: whole blocks, as `du` counts, or the
-    /// length of a file if that is more. What vanishes meanwhile does not count.
+    /// length of a file if that is more. A file with several names counts once. What vanishes meanwhile does not count.
     package static func space(_ path: String) -> Int {
+        var seen: Set<FileIdentity> = []
+        return space(path, &seen)
+    }
+
+    private struct FileIdentity: Hashable {
+        let device: UInt64
+        let number: UInt64
+    }
+
+    private static func space(_ path: String, _ seen: inout Set<FileIdentity>) -> Int {
         var status = stat()
         guard lstat(path, &status) == 0 else { return 0 }
         let own = Int(status.st_blocks) * 512
-        guard status.st_mode & S_IFMT == S_IFDIR else { return max(own, Int(status.st_size)) }
-        let names = (try? list(path)) ?? []
-        return names.reduce(own) { $0 + space(path + "/" + $1) }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            if status.st_nlink > 1 {
+                let identity = FileIdentity(
+                    device: UInt64(truncatingIfNeeded: status.st_dev), number: UInt64(truncatingIfNeeded: status.st_ino)
+                )
+                guard seen.insert(identity).inserted else { return 0 }
+            }
+            return max(own, Int(status.st_size))
+        }
+        var sum = own
+        for name in (try? list(path)) ?? [] { sum += space(path + "/" + name, &seen) }
+        return sum
     }
 
     /// Empties a file if it exists, and so frees its space.
