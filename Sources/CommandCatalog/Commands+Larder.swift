@@ -4,6 +4,7 @@ import LarderVocabulary
 extension CommandMetadata {
     static let larder: [CommandMetadata] = [
         .meta, .policy, .limit, .fetch, .release, .databases, .purge, .tags, .snapshot, .backup,
+        .check,
     ]
 
     package static let meta = CommandMetadata(
@@ -77,4 +78,13 @@ extension CommandMetadata {
         summary: "Makes a backup of the whole larder, as it is at one instant, in a directory of backups, which is "
             + "made if it is missing. Others go on.",
         reply: "map of path, files, bytes, new-bytes (which the former backup does not have), milliseconds")
+
+    package static let check = CommandMetadata(
+        "check", arity: -1, [.admin, .noMulti, .noScript], group: .larder, since: "0.1.0",
+        complexity: "O(N) with N the bytes of all files", syntax: "[DATABASE name] [REPAIR]",
+        summary:
+            "Reads all files of the larder, as they are at one instant, and tells what is wrong with them. Others go "
+            + "on. REPAIR also salvages damaged databases and completes their expiry indexes.",
+        reply: "map of problems and left (after REPAIR): arrays of maps of kind (damage, manual, unseen), place, what, "
+            + "remedy; notes, failures (of REPAIR), databases, entries, operations, milliseconds")
 }

@@ -439,7 +439,8 @@ package enum ProtocolExamples {
 
     /// Commands whose replies vary or are not text, or that end something.
     package static let without: Set<String> = [
-        "backup", "databases", "debug", "dump", "fetch", "hello", "info", "lastsave", "latency", "limit", "memory",
+        "backup", "check", "databases", "debug", "dump", "fetch", "hello", "info", "lastsave", "latency", "limit",
+        "memory",
         "meta",
         "monitor",
         "release", "restore",

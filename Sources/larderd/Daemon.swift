@@ -2,7 +2,7 @@ import LarderEngine
 import LarderServer
 import Platform
 
-/// larderd's command line: parses it, then serves or purges.
+/// larderd's command line: parses it, then serves, purges or checks.
 enum Daemon {
     /// - Returns: the exit code.
     static func main(_ arguments: [String]) -> Int32 {
@@ -33,6 +33,7 @@ enum Daemon {
                     : "\(options.filePath ?? ""): there is no such file, and there need not be\n")
             return Output.finish(ExitCode.done)
         case .purge(let what): return Output.finish(Purge.run(what, options))
+        case .check(let name): return Output.finish(Check.run(name, options))
         case .serve: return serve(options, socket, service)
         }
     }
@@ -83,6 +84,10 @@ enum ExitCode {
     static let held: Int32 = 3
     /// There is no database with that name to purge.
     static let noDatabase: Int32 = 4
+    /// A check has found something. The numbers are those of larderctl.
+    static let wrong: Int32 = 8
+    static let repaired: Int32 = 9
+    static let blind: Int32 = 10
 
     static func of(_ failure: Server.Failure) -> Int32 {
         switch failure {

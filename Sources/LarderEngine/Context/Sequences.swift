@@ -134,8 +134,13 @@ final class Sequences: @unchecked Sendable {
     /// that ends with `end`. A number that was never given out under the present count proves nothing: it is from
     /// before.
     func isLossProven(needed: UInt64, end: UInt64) -> Bool {
+        Self.isLossProven(needed: needed, end: end, origin: origin, wasCut: wasCut)
+    }
+
+    /// ``isLossProven(needed:end:)`` for a larder that nobody has open.
+    static func isLossProven(needed: UInt64, end: UInt64, origin: Origin, wasCut: Bool) -> Bool {
         guard needed > end else { return false }
-        guard needed >= Self.first else { return wasCut && end < Self.first }
+        guard needed >= first else { return wasCut && end < first }
         switch origin {
         case .known(let file): return needed <= file.commitUnits
         case .unknown: return wasCut

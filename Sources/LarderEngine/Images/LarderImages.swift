@@ -30,19 +30,25 @@ final class LarderImages: Sendable {
     private static let attemptsMax = 100
 
     /// Makes an image in a directory that does not exist, on the larder's file system.
-    func make(at place: String, adding names: [String]) throws(LarderError) {
+    /// - Parameter leavingOut: gets the damage of databases that cannot be copied, which are not in the image then; nil:
+    ///   that is an error.
+    func make(
+        at place: String, adding names: [String], leavingOut: ((LarderError) -> Void)? = nil
+    ) throws(LarderError) {
         try pipeline.settle()
         // Little is left for the journal, which must be copied. Whatever this cannot write is there.
         try? checkpointer.checkpoint()
         for _ in 0..<Self.attemptsMax {
-            if try attempt(place, names) { return }
+            if try attempt(place, names, leavingOut) { return }
             try? FileSystem.removeTree(place)
         }
         throw LarderError(.io, "databases are created all the time; try again later", operation: "backup")
     }
 
     /// - Returns: false if a database has come whose files were not held.
-    private func attempt(_ place: String, _ names: [String]) throws(LarderError) -> Bool {
+    private func attempt(
+        _ place: String, _ names: [String], _ leavingOut: ((LarderError) -> Void)?
+    ) throws(LarderError) -> Bool {
         let databases = table.all
         for database in databases { database.life.openLock.lock() }
         defer { for database in databases.reversed() { database.life.openLock.unlock() } }
@@ -55,7 +61,7 @@ final class LarderImages: Sendable {
                 let cut = journal.cut(isRewrite: true)
                 guard table.all.elementsEqual(databases, by: ===) else { return false }
                 try journal.sync()
-                for database in databases { try add(database, to: place) }
+                for database in databases { try add(database, to: place, leavingOut) }
                 try addJournal(upTo: cut, to: place)
                 for name in Self.plainFiles + names { try copy(name, to: place) }
                 return true
@@ -78,6 +84,16 @@ final class LarderImages: Sendable {
         for name in try FileSystem.list(context.directory + "/JOURNAL") {
             guard let number = JournalFormat.number(ofFile: name), number <= cut.segment else { continue }
             try copy("JOURNAL/" + name, to: place)
+        }
+    }
+
+    private func add(_ database: Database, to place: String, _ leavingOut: ((LarderError) -> Void)?) throws {
+        do {
+            try add(database, to: place)
+        } catch let error as LarderError where error.code == .damaged {
+            guard let leavingOut else { throw error }
+            try FileSystem.removeTree(place + "/" + database.name)
+            leavingOut(error)
         }
     }
 

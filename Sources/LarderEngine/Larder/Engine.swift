@@ -278,15 +278,17 @@ package final class Engine: @unchecked Sendable {
     /// so by a checkpoint before.
     /// - Parameters:
     ///   - names: files in the larder's directory that belong to its user, copied as they are.
+    ///   - leavingOut: gets the damage of databases that cannot be copied; nil: that is an error.
     ///   - body: gets the directory of the copy, on the larder's file system.
     package func withImage<Result>(
-        adding names: [String], _ body: (String) throws -> Result
+        adding names: [String], for operation: String = "backup", leavingOut: ((LarderError) -> Void)? = nil,
+        _ body: (String) throws -> Result
     ) throws -> Result {
-        try ForkGuard.check("backup")
-        guard isUsable else { throw LarderError(.closed, "the larder was closed", operation: "backup") }
+        try ForkGuard.check(operation)
+        guard isUsable else { throw LarderError(.closed, "the larder was closed", operation: operation) }
         let place = directory + "/" + Self.imagePrefix + "\(context.nextEpoch(after: 0))"
         defer { try? FileSystem.removeTree(place) }
-        try images.make(at: place, adding: names)
+        try images.make(at: place, adding: names, leavingOut: leavingOut)
         return try body(place)
     }
 

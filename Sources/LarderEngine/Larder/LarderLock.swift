@@ -39,6 +39,26 @@ struct LarderLock: ~Copyable {
         descriptor = file
     }
 
+    /// Keeps others from opening a larder that nobody holds, as long as it is read. Makes and changes nothing.
+    /// - Returns: nil if there is no LOCK: no process has ever opened it.
+    static func reading(_ directory: String) throws(LarderError) -> LarderLock? {
+        let path = directory + "/" + fileName
+        let file = FileSystem.openFile(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else {
+            if errno == ENOENT { return nil }
+            throw error("open", path, errno)
+        }
+        guard flock(file, LOCK_SH | LOCK_NB) == 0 else {
+            let number = errno
+            let holder = (try? FileSystem.read(descriptor: file, path: path, bytesMax: 4096)) ?? []
+            close(file)
+            throw number == EWOULDBLOCK ? held(directory, holder) : error("lock", path, number)
+        }
+        return LarderLock(descriptor: file)
+    }
+
+    private init(descriptor: Int32) { self.descriptor = descriptor }
+
     deinit {
         // A child between fork and exec has a copy of the descriptor, and would keep the lock: so it is unlocked
         // explicitly. A forked child must not do so for its parent.

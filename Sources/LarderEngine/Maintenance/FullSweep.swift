@@ -9,13 +9,18 @@ struct FullSweep {
     private var resume: [UInt8]? = [KeyKind.record]
     /// The policy for which the scan indexes, by the number of its change; nil if it does not index.
     let indexingFor: Int?
+    /// Whether it indexes entries with own deadlines too, for an index that has lost keys.
+    private let indexesAll: Bool
 
     /// What the scan has left so far.
     private(set) var live = Sweeper.Removal()
 
     static let recordsPerStep = 512
 
-    init(indexingFor policyChanges: Int? = nil) { indexingFor = policyChanges }
+    init(indexingFor policyChanges: Int? = nil, all indexesAll: Bool = false) {
+        indexingFor = policyChanges
+        self.indexesAll = indexesAll
+    }
 
     var isOver: Bool { resume == nil }
 
@@ -51,7 +56,7 @@ struct FullSweep {
                     removal.bytes += candidate.byteCount
                     continue
                 }
-                if indexingFor != nil, header.rule == .governed {
+                if indexingFor != nil, indexesAll || header.rule == .governed {
                     let slot = rules.slot(header)
                     guard slot != 0 else { continue }
                     batch.put(

@@ -55,7 +55,11 @@ struct EpochSalvage {
     /// Copies nothing, because nothing of it can be trusted.
     mutating func leaveOut(_ why: String) { doubts.append(why) }
 
-    private mutating func options() throws -> SalvageOptions {
+    private mutating func options() throws -> SalvageOptions { try Self.options(of: source, doubts: &doubts) }
+
+    /// How the files of an epoch are to be read.
+    /// - Parameter doubts: gets what cannot be noticed.
+    static func options(of source: String, doubts: inout [String]) throws -> SalvageOptions {
         var options = SalvageOptions()
         switch try EpochInspection.note(in: source) {
         case .files(let files):
@@ -143,7 +147,7 @@ struct EpochSalvage {
     }
 
     /// The keys of entries in a range of LevelDB's keys; nil if there can be none.
-    private static func entryKeys(_ range: LevelDBSalvage.KeyRange) -> LevelDBSalvage.KeyRange? {
+    static func entryKeys(_ range: LevelDBSalvage.KeyRange) -> LevelDBSalvage.KeyRange? {
         let end = [KeyKind.record + 1]
         guard range.lower.lexicographicallyPrecedes(end) else { return nil }
         if let upper = range.upper, !([KeyKind.record] as [UInt8]).lexicographicallyPrecedes(upper) { return nil }

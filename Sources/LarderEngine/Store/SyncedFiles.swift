@@ -185,14 +185,21 @@ enum EpochInspection {
     /// - Returns: the manifest's name; nil if nothing was to be done.
     /// - Throws: the system's error, a ``FileError`` or ``LevelDBError``, which may pass.
     static func renewCurrent(_ directory: String) throws -> String? {
+        guard let name = try pendingCurrent(directory) else { return nil }
+        let path = directory + "/" + FileNames.current
+        if let unsynced = try FileSystem.replace(path, with: Array("\(name)\n".utf8)) { throw unsynced }
+        return name
+    }
+
+    /// What ``renewCurrent(_:)`` would do. Changes nothing.
+    /// - Returns: the manifest's name; nil if nothing is to be done.
+    static func pendingCurrent(_ directory: String) throws -> String? {
         guard let (name, scan) = try ManifestScan.successor(directory: directory) else { return nil }
         if let synced = try note(in: directory).files?.manifest {
             // A file that is missing or too short is damage.
             let isEnough = synced.number == scan.number && synced.byteCount <= scan.log.goodBytes
             guard synced.number < scan.number || isEnough else { return nil }
         }
-        let path = directory + "/" + FileNames.current
-        if let unsynced = try FileSystem.replace(path, with: Array("\(name)\n".utf8)) { throw unsynced }
         return name
     }
 
@@ -201,17 +208,28 @@ enum EpochInspection {
     /// - Returns: the contents of SYNCED.
     /// - Throws: ``FilesDamage``; the system's error, a ``FileError`` or ``LevelDBError``, which may pass.
     static func prepare(_ directory: String) throws -> Note {
+        let (note, ends) = try inspect(directory)
+        for (name, length) in ends { try FileSystem.truncate(directory + "/" + name, to: length) }
+        return note
+    }
+
+    /// ``prepare(_:)`` without the change.
+    /// - Returns: the contents of SYNCED, and the files to cut off with the lengths that count.
+    @discardableResult
+    static func inspect(_ directory: String) throws -> (note: Note, ends: [(name: String, length: Int)]) {
         let note = try note(in: directory)
-        guard let manifest = try ManifestScan.scan(directory: directory) else { return note }
+        var ends: [(name: String, length: Int)] = []
+        guard let manifest = try ManifestScan.scan(directory: directory) else { return (note, ends) }
         try check(manifest, note)
         // A program that has opened the files since without a note may have synced more.
         let isCurrent = note.files?.manifest.number == manifest.number
         let logs = try FileSystem.list(directory).compactMap(FileNames.logNumber)
         for number in Set(logs).union(note.files?.logs.keys.map { $0 } ?? []).sorted() where manifest.needs(log: number)
         {
-            try checkLog(number, in: directory, synced: note.files?.logs[number] ?? (isCurrent ? 0 : nil))
+            let synced = note.files?.logs[number] ?? (isCurrent ? 0 : nil)
+            if let end = try checkLog(number, in: directory, synced: synced) { ends.append(end) }
         }
-        return note
+        return (note, ends)
     }
 
     private static func check(_ manifest: ManifestScan, _ note: Note) throws(FilesDamage) {
@@ -226,7 +244,10 @@ enum EpochInspection {
     }
 
     /// - Parameter synced: nil if unknown.
-    private static func checkLog(_ number: UInt64, in directory: String, synced: Int?) throws {
+    /// - Returns: where it is to be cut off, if it is.
+    private static func checkLog(
+        _ number: UInt64, in directory: String, synced: Int?
+    ) throws -> (name: String, length: Int)? {
         let name = "\(padded(number)).log"
         let scan: LogScan
         do throws(LevelDBError) {
@@ -235,14 +256,14 @@ enum EpochInspection {
             guard error.code == .notFound else { throw error }
             throw FilesDamage(message: "\(name) is missing")
         }
-        guard let problem = scan.problem ?? (scan.fileBytes < synced ?? 0 ? "the file ends" : nil) else { return }
+        guard let problem = scan.problem ?? (scan.fileBytes < synced ?? 0 ? "the file ends" : nil) else { return nil }
         guard scan.goodBytes >= synced ?? 0 else {
             throw FilesDamage(message: "\(name): \(problem) at \(scan.goodBytes), and \(synced ?? 0) bytes were synced")
         }
         // What LevelDB itself ignores need not be cut off.
-        guard !scan.isCutShort else { return }
+        guard !scan.isCutShort else { return nil }
         guard synced != nil else { throw FilesDamage(message: "\(name): \(problem) at \(scan.goodBytes)") }
-        try FileSystem.truncate(directory + "/" + name, to: scan.goodBytes)
+        return (name, scan.goodBytes)
     }
 
     /// LevelDB's form of file numbers.

@@ -5,6 +5,8 @@ package struct DaemonCommandLine: Sendable {
     package enum Action: Equatable, Sendable {
         case serve
         case purge(PurgeTarget)
+        /// Looks at the files of all databases, or of one.
+        case check(String?)
         /// Only says whether the configuration is right.
         case checkConfiguration
         case help
@@ -23,6 +25,8 @@ package struct DaemonCommandLine: Sendable {
     package var logLevel = Log.Level.info
     package var logFormat = LogFormat.automatic
     package var configuration: ServerConfiguration
+    /// Whether a check puts right what it can.
+    package internal(set) var repairs = false
     /// Whether the larder's directory was given.
     var hasDirectory = false
     /// The configuration file, and whether it may be missing.
@@ -61,6 +65,7 @@ package struct DaemonCommandLine: Sendable {
                 "neither XDG_CACHE_HOME nor HOME is set, so there is no default directory: say with --dir where the larder "
                     + "is to be")
         }
+        if repairs, action == .serve { throw Failure("--repair goes with --check") }
         if action == .checkConfiguration, file == nil {
             throw Failure("there is no configuration file to check: name it with --config")
         }
@@ -137,7 +142,9 @@ package struct DaemonCommandLine: Sendable {
     mutating func set(_ new: Action) throws(Failure) {
         if action == .help || action == .version { return }
         guard action == .serve || action == new || new == .help || new == .version else {
-            throw Failure("only one of --purge, --purge=NAME, --purge-expired and --check-config can be given")
+            throw Failure(
+                "only one of --purge, --purge=NAME, --purge-expired, --check, --check=NAME and --check-config can be given"
+            )
         }
         action = new
     }

@@ -3,7 +3,10 @@ package enum DaemonHelp {
     package static let summary =
         "serves a larder, a cache that this machine's processes share, over a Unix-domain socket"
 
-    package static let synopsis = ["larderd [options]", "larderd --purge[=NAME] | --purge-expired [--dir PATH]"]
+    package static let synopsis = [
+        "larderd [options]", "larderd --purge[=NAME] | --purge-expired [--dir PATH]",
+        "larderd --check[=NAME] [--repair] [--dir PATH]",
+    ]
 
     package static let values = [
         "BYTES: a number, optionally with K, M, G or T, powers of 1024: 64M, 64mb and 64MiB are the same.",
@@ -23,5 +26,8 @@ package enum DaemonHelp {
         (2, "wrong usage, or something wrong in the configuration file"),
         (3, "the larder or the socket belongs to another process"),
         (4, "there is no such database"),
+        (8, "--check: something is wrong"),
+        (9, "--check --repair: something was wrong, and is right now"),
+        (10, "--check: not everything could be looked at"),
     ]
 }

@@ -135,7 +135,7 @@ package struct DaemonOption: Sendable {
 
     /// The help of all options, one group after the other.
     package static var helpText: String {
-        [configuring, serving, purging, telling].map { helpLines($0).joined(separator: "\n") }
+        [configuring, serving, purging, checking, telling].map { helpLines($0).joined(separator: "\n") }
             .joined(separator: "\n\n")
     }
 }

@@ -4,7 +4,7 @@ import Synchronization
 /// larderd's options. To add one, add a row: the command line, the configuration file, `--help`, CONFIG, the manual page,
 /// docs/Configuration.md and docs/Protocol.md are made from it.
 extension DaemonOption {
-    package static let all = configuring + serving + purging + telling
+    package static let all = configuring + serving + purging + checking + telling
 
     /// Options of the server: those that a configuration file may have.
     package static let serving = main + watching + logging
@@ -320,6 +320,27 @@ extension DaemonOption {
                 "the files. It prints what it removed.",
             ]
         ) { try $0.set(.purge(.expired)) },
+    ]
+
+    static let checking: [DaemonOption] = [
+        DaemonOption(
+            flag: "--check",
+            [
+                "look at all files of a larder that no daemon has, tell what is wrong in one line each, and",
+                "exit; changes nothing. With --log-format json: one JSON object. For a running daemon:",
+                "larderctl check",
+            ]
+        ) { try $0.set(.check(nil)) },
+        DaemonOption(
+            attached: "--check", "NAME", ["the same for one database and what belongs to all"]
+        ) { try $0.set(.check(try $1.databaseName())) },
+        DaemonOption(
+            flag: "--repair",
+            [
+                "with --check: then salvage damaged databases and the journal as a start does, complete",
+                "indexes, and look again; the damaged files are kept below DAMAGED",
+            ]
+        ) { $0.repairs = true },
     ]
 
     static let telling: [DaemonOption] = [

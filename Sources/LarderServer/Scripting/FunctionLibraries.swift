@@ -6,7 +6,7 @@ import Platform
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: ``state`` is read and written with the lock held, everything else
 /// is constant.
-final class FunctionLibraries: @unchecked Sendable {
+package final class FunctionLibraries: @unchecked Sendable {
     /// All libraries at one time. A value.
     struct State {
         fileprivate(set) var libraries: [String: FunctionLibrary] = [:]
@@ -49,7 +49,7 @@ final class FunctionLibraries: @unchecked Sendable {
 
     static let fileName = "FUNCTIONS"
     /// The longest file that is read: four times what fits by default, for a limit that was higher before.
-    private static let fileBytesMax = 64 << 20
+    static let fileBytesMax = 64 << 20
 
     private let lock = Lock()
     /// Held while a change is made and written: one at a time.
@@ -177,7 +177,7 @@ final class FunctionLibraries: @unchecked Sendable {
         }
     }
 
-    private static func texts(of payload: [UInt8], bytesMax: Int) throws(DumpPayload.Defect) -> [[UInt8]] {
+    static func texts(of payload: [UInt8], bytesMax: Int) throws(DumpPayload.Defect) -> [[UInt8]] {
         try payload.withUnsafeBytes { bytes in
             Result { () throws(DumpPayload.Defect) in try DumpPayload.decodeLibraries(bytes, bytesMax: bytesMax) }
         }.get()

@@ -22,7 +22,8 @@ package final class ServerState: Sendable {
     let monitors = Monitors()
     let settings: Settings
     let saves: Saves
-    let backups = Backups()
+    let backups = LongWork("backup")
+    let checks = LongWork("check")
     let rates = Rates()
     /// 40 hexadecimal digits, different for each run.
     let runID: String

@@ -40,13 +40,14 @@ package enum LogFormat: String, Sendable, CaseIterable {
     }
 
     /// A line is one event, whatever characters a path or a client's name contains.
-    private static func clean(_ message: String) -> String {
+    package static func clean(_ message: String) -> String {
         var clean = String.UnicodeScalarView()
         for scalar in message.unicodeScalars { clean.append(isControl(scalar) ? " " : scalar) }
         return String(clean)
     }
 
-    private static func escaped(_ message: String) -> String {
+    /// A text for a JSON string, without its quotes.
+    package static func escaped(_ message: String) -> String {
         var escaped = ""
         for scalar in message.unicodeScalars {
             if scalar == "\"" || scalar == "\\" {

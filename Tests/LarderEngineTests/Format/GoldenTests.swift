@@ -10,7 +10,7 @@ import Testing
 @Suite struct GoldenTests {
     private static let start: Int64 = 1_700_000_000_000
 
-    private static let directory = PackageRoot.path + "/Tests/LarderEngineTests/Golden"
+    static let directory = PackageRoot.path + "/Tests/LarderEngineTests/Golden"
 
     /// What stands in `Golden/format-1/books`, whose policy is "low".
     private static let books: [(key: [UInt8], payload: [UInt8], header: RecordHeader)] = [

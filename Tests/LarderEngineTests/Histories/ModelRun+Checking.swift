@@ -103,6 +103,12 @@ extension ModelRun {
         }
     }
 
+    /// A check of the files is silent.
+    func checkFiles(_ larder: TestLarder, _ when: String) throws {
+        let problems = try larder.check().problems
+        guard problems.isEmpty else { throw fail("the check \(when) says \(problems.map(\.text))") }
+    }
+
     /// Long after the end of every life the sweep has left nothing but what never expires.
     func checkThatNothingIsLeft() throws {
         for name in models.keys.sorted() { try database(name).setPolicy(.highest) }

@@ -352,7 +352,9 @@ final class ModelRun {
     private func reopen() throws {
         note("reopen")
         noteSweep()
+        try checkFiles(try larder.crashCopy(), "after a kill")
         larder.close()
+        try checkFiles(larder, "after the end")
         unsettled = []
         if random.oneIn(2) {
             let step = random.oneIn(2) ? span() : -span()

@@ -10,6 +10,7 @@ import Testing
 
         usage: larderd [options]
                larderd --purge[=NAME] | --purge-expired [--dir PATH]
+               larderd --check[=NAME] [--repair] [--dir PATH]
 
           --config FILE      read options from this file too: lines of `name = value`, with the names of this list
                              without the dashes; the command line wins. With a minus before its path, as in
@@ -97,6 +98,13 @@ import Testing
                              A purge goes through the socket of the daemon that holds the larder, else straight to
                              the files. It prints what it removed.
 
+          --check            look at all files of a larder that no daemon has, tell what is wrong in one line each, and
+                             exit; changes nothing. With --log-format json: one JSON object. For a running daemon:
+                             larderctl check
+          --check=NAME       the same for one database and what belongs to all
+          --repair           with --check: then salvage damaged databases and the journal as a start does, complete
+                             indexes, and look again; the damaged files are kept below DAMAGED
+
           --help             print this
           --version          print the version; also -V
 
@@ -114,11 +122,14 @@ import Testing
           2  wrong usage, or something wrong in the configuration file
           3  the larder or the socket belongs to another process
           4  there is no such database
+          8  --check: something is wrong
+          9  --check --repair: something was wrong, and is right now
+          10  --check: not everything could be looked at
 
         """
 
     private static let oneAction =
-        "only one of --purge, --purge=NAME, --purge-expired and --check-config can be given"
+        "only one of --purge, --purge=NAME, --purge-expired, --check, --check=NAME and --check-config can be given"
 
     @Test func helpAndVersion() throws {
         for arguments in [["--help"], ["-h"], ["--policy", "low", "--help"], ["--purge", "--help"]] {

@@ -20,7 +20,8 @@ import Testing
         Plan(
             module: "LarderEngine",
             rooms: [
-                "Larder", "Images", "Maintenance", "Observation", "Salvage", "Checkpoint", "Eviction", "Recovery",
+                "Larder", "Check", "Images", "Maintenance", "Observation", "Salvage", "Checkpoint", "Eviction",
+                "Recovery",
                 "Operations",
                 "Views",
                 "Database",

@@ -66,6 +66,28 @@ package enum Files {
         return sizes
     }
 
+    /// What a directory holds, whole: for every name below it the mode, the time of the last change, and the bytes.
+    package static func digest(_ path: String) throws -> [String: String] {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { throw FileError(operation: "stat", path: path, number: errno) }
+        #if canImport(Darwin)
+            let changed = status.st_mtimespec
+        #else
+            let changed = status.st_mtim
+        #endif
+        var digest: [String: String] = [:]
+        var content = ""
+        if status.st_mode & S_IFMT == S_IFDIR {
+            for name in try FileSystem.list(path) { digest.merge(try self.digest(path + "/" + name)) { $1 } }
+        } else if status.st_mode & S_IFMT == S_IFREG {
+            var hasher = Hasher()
+            hasher.combine(try read(path))
+            content = "\(hasher.finalize())"
+        }
+        digest[path] = "\(status.st_mode) \(status.st_uid) \(changed.tv_sec).\(changed.tv_nsec) \(content)"
+        return digest
+    }
+
     /// The names in a directory that end so.
     package static func names(in path: String, endingWith suffix: String = "") throws -> [String] {
         try FileSystem.list(path).filter { $0.hasSuffix(suffix) }

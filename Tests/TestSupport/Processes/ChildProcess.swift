@@ -111,6 +111,21 @@ package final class ChildProcess: @unchecked Sendable {
         }
     }
 
+    /// Waits until what it wrote on its standard output fulfils a condition.
+    package func waitForOutput(_ condition: (String) -> Bool) throws {
+        try lock.withLock { () throws(Failure) in
+            while true {
+                let text = String(decoding: streams[0].bytes, as: UTF8.self)
+                if condition(text) { return }
+                guard streams[0].isOpen, changed.wait(lock, milliseconds: Self.patienceMilliseconds) else {
+                    throw Failure(
+                        description: "the program does not write what is waited for; it wrote: \(text) "
+                            + String(decoding: streams[1].bytes, as: UTF8.self))
+                }
+            }
+        }
+    }
+
     // MARK: Its end
 
     package func send(signal: Int32) { if lock.withLock({ end == nil }) { kill(pid, signal) } }

@@ -12,7 +12,7 @@ struct TagsFile {
     static let name = "TAGS"
     static let formatVersion = 1
     /// The longest file that is read: it is made anew long before.
-    private static let bytesMax = 64 << 20
+    static let bytesMax = 64 << 20
 
     private let path: String
 

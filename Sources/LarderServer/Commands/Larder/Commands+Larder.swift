@@ -11,7 +11,7 @@ extension CommandTable {
         .purge: LarderCommands.purge,
         .tags: LarderCommands.tags,
         .snapshot: LarderCommands.snapshot,
-        .backup: BackupCommands.backup,
+        .backup: BackupCommands.backup, .check: CheckCommands.check,
     ]
 }
 

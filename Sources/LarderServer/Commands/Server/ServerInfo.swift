@@ -315,6 +315,6 @@ struct ServerInfo {
             ("index_records_swept", "\(statistics.indexSwept.read())"), ("leases", "\(leases.leases.read())"),
             ("lease_waiters", "\(leases.waiters.read())"), ("leases_granted", "\(leases.granted.read())"),
             ("leases_lost", "\(leases.lost.read())"), ("fetch_failures", "\(leases.failures.read())"),
-        ] + scriptFields + server.backups.fields
+        ] + scriptFields + server.backups.fields + server.checks.fields
     }
 }

@@ -1,0 +1,401 @@
+import LevelDB
+import Platform
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// A check finds what is wrong, changes nothing, and is silent about what is right.
+@Suite struct CheckTests {
+    // MARK: What is right
+
+    @Test func aHealthyLarderGivesNoLine() throws {
+        let larder = try Self.filled()
+        try larder.expectHealthy()
+        let report = try larder.check()
+        #expect(report.databases == 2 && report.entries == 401)
+        // What is being used.
+        let database = try larder.database()
+        try database.put("later", "1", rule: .own(larder.time.wallMilliseconds() + 60_000))
+        #expect(try larder.engine().check(copying: []).problems.isEmpty)
+        #expect(errorCode { _ = try larder.check() } == .larderHeld)
+        try database.put("last", "1")
+        let copy = try larder.crashCopy()
+        try copy.expectHealthy()
+        #expect(try copy.check().operations == 1)
+    }
+
+    @Test func goldenLardersGiveNoLine() throws {
+        for name in try FileSystem.list(GoldenTests.directory) {
+            let larder = try TestLarder()
+            try Files.copy(GoldenTests.directory + "/" + name, to: larder.path)
+            try larder.expectHealthy()
+        }
+    }
+
+    @Test func whatAKillLeavesGivesNoLine() throws {
+        let larder = try Self.filled()
+        let database = try larder.database()
+        for number in 0..<20 { try database.put("j\(number)", "x") }
+        _ = try larder.database("other").purge()
+        try FileSystem.makeDirectory(larder.path + "/.creating-new-5")
+        let copy = try larder.crashCopy()
+        let segment = try copy.lastSegment()
+        try Files.write(segment, try Files.read(segment) + [0xF7, 0x4C, 0x4A, 0x46, 1, 2, 3, 4, 0, 0])
+        try copy.expectHealthy()
+        // The end of LevelDB's log, behind what was synced, was being written too.
+        let epoch = try copy.epochDirectory()
+        let log = epoch + "/" + (try #require(try Files.names(in: epoch, endingWith: ".log").last))
+        try Files.write(log, try Files.read(log) + [1, 2, 3])
+        try copy.expectHealthy()
+    }
+
+    @Test func anIndexKeyWithoutItsRecordDoesNoHarm() throws {
+        let larder = try Self.filled()
+        let store = try #require(try larder.database().flushedStore())
+        try store.rawPut([2] + [UInt8](repeating: 0, count: 6) + [1, 0] + Array("nobody".utf8), [0])
+        larder.close()
+        try larder.expectHealthy()
+    }
+
+    @Test func othersFilesAreNews() throws {
+        let larder = try Self.filled()
+        try FileSystem.makeDirectory(larder.path + "/photos")
+        try Files.write(larder.path + "/photos/one.jpg", [1])
+        try Files.write(larder.path + "/README", [1])
+        let report = try larder.check()
+        #expect(report.problems.isEmpty)
+        #expect(report.notes == ["\(larder.path)/photos is not a database of this larder; it is left alone"])
+    }
+
+    // MARK: LevelDB
+
+    @Test func aFlippedByteInATable() throws {
+        let larder = try Self.filled()
+        let before = try larder.database().contents()
+        larder.close()
+        let epoch = try larder.epochDirectory()
+        let table = try Self.largestTable(epoch)
+        try Files.flip(epoch + "/" + table, at: 50)
+        try larder.expect("database 'books': \(table): data block at 0, ", "entries may be lost: ", .damage)
+        try larder.expectRepair()
+        let after = try larder.database().contents()
+        #expect(!after.isEmpty && after.count < before.count)
+        #expect(after.allSatisfy { before[$0.key] == $0.value })
+        #expect(larder.setAside.count == 1)
+        #expect(try larder.database("other").contents() == ["a": "1"])
+    }
+
+    @Test func missingFiles() throws {
+        let larder = try Self.filled()
+        let epoch = try larder.epochDirectory()
+        let table = try Self.largestTable(epoch)
+        let lacking = try larder.crashCopy()
+        try FileSystem.removeFile(try lacking.epochDirectory() + "/" + table)
+        try lacking.expect("database 'books': \(table): table at 0, ", "entries may be lost: ", .damage)
+        try lacking.expectRepair()
+        let misled = try larder.crashCopy()
+        try Files.misleadCurrent(try misled.epochDirectory())
+        try misled.expect("database 'books': MANIFEST-009999: manifest at 0, ", "", .damage)
+        try misled.expectRepair()
+        // A failure of the machine may have cost that, and whoever opens it makes it anew.
+        let usual = try larder.crashCopy()
+        try FileSystem.removeFile(try usual.epochDirectory() + "/CURRENT")
+        try usual.expectHealthy()
+        let copy = try larder.crashCopy()
+        try FileSystem.removeTree(try copy.epochDirectory())
+        try copy.expect("database 'books': its files are gone from ", "--repair", .damage)
+        try copy.expectRepair()
+        #expect(try copy.database("other").contents() == ["a": "1"])
+    }
+
+    @Test func aDamagedNoteOfSyncedFiles() throws {
+        let larder = try Self.filled()
+        try Files.flip(try larder.epochDirectory() + "/SYNCED", at: 20)
+        try larder.expect("database 'books': SYNCED cannot be read, ", "the next start makes it anew", .damage)
+        try larder.expectRepair()
+        #expect(try larder.database().contents().count == 400)
+        #expect(larder.setAside.isEmpty)
+    }
+
+    @Test func recordsThatCannotBeUnderstood() throws {
+        let larder = try Self.filled()
+        let store = try #require(try larder.database().flushedStore())
+        try store.rawPut([1] + Array("bad".utf8), [9] + [UInt8](repeating: 0, count: 20))
+        try store.rawPut([1] + Array("short".utf8), [1])
+        try store.rawPut([2, 1], [0])
+        try store.rawPut([7], [0])
+        larder.close()
+        let lines = try larder.check().problems.map(\.text)
+        #expect(lines.count == 3)
+        #expect(
+            lines[0].hasPrefix(
+                "database 'books': 2 entries cannot be understood: \"bad\" (it has version 9, which this Larder does not "
+                    + "know), \"short\" (it is cut short); read it with a newer Larder"))
+        #expect(lines[1].hasPrefix("database 'books': 1 keys of the expiry index make no sense; "))
+        #expect(lines[2].hasPrefix("database 'books': 1 keys of an unknown kind are in its LevelDB; "))
+    }
+
+    @Test func recordsWithoutTheirIndexKeys() throws {
+        let larder = try Self.filled()
+        let database = try larder.database(policy: .high)
+        try database.put("governed", "1")
+        let store = try #require(try database.flushedStore())
+        try larder.maintain()
+        for key in try store.rawKeys() where key.first == 2 || key.first == 3 {
+            try store.access("test") { (database) throws(LevelDBError) in try database.delete(key) }
+        }
+        larder.close()
+        try larder.expect(
+            "database 'books': 401 entries have no key in the expiry index: \"", " and 398 more; ", .damage)
+        try larder.expectRepair()
+        #expect(try larder.database().contents().count == 401)
+        #expect(larder.setAside.isEmpty)
+    }
+
+    // MARK: The small files
+
+    @Test func aPointer() throws {
+        let larder = try Self.filled()
+        let newer = try larder.crashCopy()
+        let path = newer.directory() + "/POINTER"
+        let text = String(decoding: try Files.read(path), as: UTF8.self)
+        try Files.write(path, Array(text.replacing(/larder-database \d/, with: "larder-database 9").utf8))
+        try newer.expect("database 'books': POINTER: a newer Larder wrote it (version 9, ", "with that Larder", .unseen)
+        #expect(try newer.check().isBlind)
+        let flipped = try larder.crashCopy()
+        try Files.flip(flipped.directory() + "/POINTER", at: 20)
+        try flipped.expect("database 'books': POINTER cannot be read: ", "--repair goes on with its newest", .damage)
+        try flipped.expectRepair()
+        // Governed entries are expired; those with a deadline of their own are there.
+        #expect(try flipped.database().contents().count == 400)
+        let missing = try larder.crashCopy()
+        try FileSystem.removeFile(missing.directory() + "/POINTER")
+        try missing.expect("database 'books': POINTER is missing; ", "", .damage)
+        try missing.expectRepair()
+    }
+
+    @Test func theNotesOfPurgedTags() throws {
+        let larder = try Self.filled()
+        try larder.database().purge(tags: [Array("t".utf8)], soft: false)
+        larder.close()
+        try larder.expectHealthy()
+        try Files.write(
+            larder.directory() + "/TAGS", try Files.read(larder.directory() + "/TAGS") + Array("hard a".utf8))
+        try larder.expectHealthy()
+        try Files.flipBit(larder.directory() + "/TAGS", at: 3)
+        try larder.expect(
+            "database 'books': TAGS cannot be read: the checksum of line 1", "a purge of a tag may", .damage)
+        try FileSystem.removeFile(larder.directory() + "/TAGS")
+        try larder.expect("database 'books': TAGS cannot be read: it is missing", "", .damage)
+        try larder.expectRepair()
+        #expect(try larder.database().contents().count == 400)
+    }
+
+    @Test func theLardersNumbersAndTime() throws {
+        let larder = try Self.filled()
+        for (name, offset) in [("SEQUENCES", 3), ("TIME", 20), ("SYNCED", 20)] {
+            let copy = try larder.crashCopy()
+            let path = copy.path + "/" + name
+            try Files.flip(path, at: offset)
+            let bytes = try Files.read(path)
+            if bytes.count > 4096 { try Files.flip(path, at: 4096 + offset) }
+            try copy.expect("\(name): ", "--repair", .damage)
+            try copy.expectRepair()
+            #expect(try copy.database().contents().count == 400)
+        }
+        // A newer version.
+        let copy = try larder.crashCopy()
+        let path = copy.path + "/SEQUENCES"
+        let text = String(decoding: try Files.read(path), as: UTF8.self)
+        try Files.write(path, Array(text.replacing("larder-sequences 1", with: "larder-sequences 2").utf8))
+        try copy.expect("SEQUENCES: a newer Larder wrote it", "", .unseen)
+    }
+
+    // MARK: The journal
+
+    @Test func aHoleInTheJournal() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        for number in 0..<20 { try database.put("j\(number)", "x") }
+        let copy = try larder.crashCopy()
+        let segment = try copy.lastSegment()
+        try Files.flip(segment, at: FileSystem.size(segment) / 2)
+        try copy.expect("the journal: segment ", "goes on with what comes before that", .damage)
+        try copy.expectRepair()
+        let found = try copy.database().contents()
+        #expect((1..<20).contains(found.count))
+        // A segment is gone.
+        let rolled = try TestLarder { $0.journalSegmentBytes = 400 }
+        for number in 0..<20 { try rolled.database().put("j\(number)", "x") }
+        let gap = try rolled.crashCopy()
+        let names = try FileSystem.list(gap.path + "/JOURNAL")
+        try #require(names.count > 3)
+        try FileSystem.removeFile(gap.path + "/JOURNAL/" + names[1])
+        try gap.expect(
+            "the journal: segment \(names[2]) at byte 0: it follows \(names[1]), which is missing", "", .damage)
+        try gap.expectRepair()
+    }
+
+    @Test func aJournalOfAnotherVersion() throws {
+        let larder = try TestLarder()
+        try larder.database().put("a", "1")
+        let copy = try larder.crashCopy()
+        let segment = try copy.lastSegment()
+        var header = Array(try Files.read(segment).prefix(11)) + [2]
+        withUnsafeBytes(of: CRC32C.checksum(header).bigEndian) { header += $0 }
+        try Files.write(segment, header + (try Files.read(segment).dropFirst(16)))
+        try copy.expect("JOURNAL/", "with that Larder", .unseen)
+    }
+
+    // MARK: Rights
+
+    @Test func rightsThatAreWrong() throws {
+        let larder = try Self.filled()
+        let path = larder.directory() + "/POINTER"
+        #expect(chmod(path, 0o666) == 0)
+        try larder.expect("books/POINTER: others may write to it; ", "chmod go-w", .manual)
+        #expect(chmod(path, 0o400) == 0)
+        try larder.expect("books/POINTER: its owner may not read and write it; ", "chmod u+rwX", .manual)
+        #expect(chmod(path, 0o600) == 0)
+        try larder.expectHealthy()
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "needs the rights of root"))
+    func filesOfSomebodyElse() throws {
+        let larder = try Self.filled()
+        #expect(chown(larder.path + "/TIME", 12_345, 12_345) == 0)
+        try larder.expect(
+            "TIME: it belongs to another user than the larder (uid 0); ", "chown it to that user", .manual)
+    }
+
+    // MARK: One database, and a larder in use
+
+    @Test func oneDatabase() throws {
+        let larder = try Self.filled()
+        try FileSystem.removeFile(larder.directory(of: "other") + "/POINTER")
+        #expect(try larder.check("books").problems.isEmpty)
+        #expect(try larder.check("other").problems.count == 1)
+        #expect(errorCode { _ = try larder.check("nobody") } == .noSuchDatabase)
+    }
+
+    @Test func aLarderInUse() throws {
+        let larder = try Self.filled()
+        let epoch = try larder.epochDirectory()
+        let table = try Self.largestTable(epoch)
+        try Files.flip(epoch + "/" + table, at: 50)
+        let engine = try larder.engine()
+        let report = try engine.check(copying: [])
+        #expect(report.problems.count == 1 && report.problems[0].text.contains("\(table): data block at 0"))
+        #expect(engine.mend(report) == [])
+        #expect(try engine.check(copying: []).problems.isEmpty)
+        #expect(try FileSystem.list(larder.path).allSatisfy { !$0.hasPrefix(".image") })
+        // What cannot be copied is told too.
+        _ = try larder.database("other")
+        try FileSystem.removeFile(larder.directory(of: "other") + "/POINTER")
+        let other = try engine.check(database: "other", copying: [])
+        #expect(other.problems.map(\.place) == ["database 'other'"])
+    }
+
+    /// The image that is read has the tables by other names: the disk's budget must not count them twice.
+    @Test func aFileWithTwoNamesTakesItsRoomOnce() throws {
+        let directory = try TemporaryDirectory()
+        let path = try directory.makeFile("one", [UInt8](repeating: 1, count: 1 << 20))
+        let before = FileSystem.space(directory.path)
+        try FileSystem.makeDirectory(directory.path + "/inner")
+        try FileSystem.hardLink(path, to: directory.path + "/inner/two")
+        #expect(FileSystem.space(directory.path) - before < 1 << 19)
+        #expect(before >= 1 << 20)
+    }
+
+    // MARK: The comparison with the index
+
+    @Test func theComparisonKeepsToItsMemory() {
+        var found: Set<UInt64> = []
+        var divisor: UInt64 = 1
+        var remainder: UInt64 = 0
+        repeat {
+            var comparison = IndexComparison(
+                IndexComparison.Part(divisor: divisor, remainder: remainder), keysMax: 64)
+            for number in 0..<1000 { Self.with(number) { comparison.want(2, $0, from: Int64(number)) } }
+            for number in 0..<1000 where number % 100 != 0 {
+                Self.with(number) { comparison.meet(2, $0, bucket: Int64(number) + (number % 7 == 0 ? 0 : 5)) }
+            }
+            // Too early, and of the other kind.
+            Self.with(100) { comparison.meet(2, $0, bucket: 99) }
+            Self.with(200) { comparison.meet(3, $0, bucket: 999) }
+            divisor = comparison.part.divisor
+            found.formUnion(comparison.missing())
+            remainder += 1
+        } while remainder < divisor
+        #expect(divisor >= 16)
+        let expected = (0..<10).map { number in Self.with(number * 100) { IndexComparison.hash(2, $0) } }
+        #expect(found == Set(expected))
+    }
+
+    private static func with<Result>(_ number: Int, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        Array("key\(number)".utf8).withUnsafeBytes(body)
+    }
+
+    // MARK: The larder
+
+    private static func largestTable(_ epoch: String) throws -> String {
+        let names = try Files.names(in: epoch, endingWith: ".ldb")
+        return try #require(names.max { FileSystem.size(epoch + "/" + $0) < FileSystem.size(epoch + "/" + $1) })
+    }
+
+    /// 400 entries with deadlines in tables, and another database with one.
+    private static func filled() throws -> TestLarder {
+        let larder = try TestLarder {
+            $0.compression = false
+            $0.memoryBytes = 0
+        }
+        let database = try larder.database(policy: .never)
+        let deadline = larder.time.wallMilliseconds() + 3_600_000
+        for number in 0..<400 {
+            try database.put("k\(1000 + number)", String(repeating: "x", count: 100), rule: .own(deadline))
+        }
+        try database.flushedStore()?.compactAll()
+        try larder.database("other", policy: .never).put("a", "1")
+        larder.close()
+        return larder
+    }
+}
+
+extension TestLarder {
+    /// Checks the files, and expects that nothing is changed by that: no byte, no name, no time of a change.
+    func check(_ name: String? = nil) throws -> CheckReport {
+        let before = try Files.digest(path)
+        defer { #expect((try? Files.digest(path)) == before, "a check has changed something") }
+        return try Engine.check(path, database: name)
+    }
+
+    func expectHealthy(sourceLocation: SourceLocation = #_sourceLocation) throws {
+        let report = try check()
+        #expect(report.problems.map(\.text) == [], sourceLocation: sourceLocation)
+        #expect(report.notes == [], sourceLocation: sourceLocation)
+    }
+
+    func expect(
+        _ prefix: String, _ part: String, _ kind: CheckProblem.Kind, sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let problems = try check().problems
+        #expect(
+            problems.contains {
+                $0.text.hasPrefix(prefix) && (part.isEmpty || $0.text.contains(part)) && $0.kind == kind
+            },
+            "\(problems.map(\.text))", sourceLocation: sourceLocation)
+        #expect(problems.allSatisfy { !$0.text.contains("\n") }, sourceLocation: sourceLocation)
+    }
+
+    /// Repairs, and expects that nothing is wrong then.
+    func expectRepair(sourceLocation: SourceLocation = #_sourceLocation) throws {
+        let report = try check()
+        #expect(try Engine.repair(path, report, options: options, time: time) == [], sourceLocation: sourceLocation)
+        try expectHealthy(sourceLocation: sourceLocation)
+    }
+
+    fileprivate func lastSegment() throws -> String {
+        path + "/JOURNAL/" + (try #require(try Files.names(in: path + "/JOURNAL", endingWith: ".log").last))
+    }
+}
