@@ -60,7 +60,7 @@ struct Larderctl {
 
         /// Opens a terminal's other side for others. Glibc's module lacks the calls of POSIX for that; these are what
         /// they do.
-        private static func otherSide(of terminal: CInt) throws -> String {
+        static func otherSide(of terminal: CInt) throws -> String {
             let (unlock, getNumber): (UInt, UInt) = (0x4004_5431, 0x8004_5430)
             var locked: CInt = 0
             var number: CInt = 0

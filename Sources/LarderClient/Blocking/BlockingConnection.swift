@@ -61,6 +61,21 @@ final class BlockingConnection {
         return replies
     }
 
+    /// Sends a request whose answer is followed by lines without end, and shows these.
+    /// - Parameter visit: gets the first answer too.
+    func stream<Failure: Error>(
+        _ request: [UInt8], _ visit: (RESPValue) throws(Failure) -> Void
+    ) throws -> Never {
+        var sent = 0
+        while sent < request.count { sent += try socket.sendSome(request, from: sent) }
+        while true {
+            while let reply = try nextReply() { try visit(reply) }
+            var entry = pollfd(fd: socket.descriptor, events: Int16(truncatingIfNeeded: POLLIN), revents: 0)
+            guard poll(&entry, 1, -1) > 0 else { continue }
+            try receive()
+        }
+    }
+
     // MARK: Bytes
 
     /// The meaning of a failed send: a server that turns a client away says why, then closes the connection.

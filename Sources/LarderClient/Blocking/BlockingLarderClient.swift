@@ -87,6 +87,17 @@ public final class BlockingLarderClient: Sendable {
         return try session.perform(commands, operation: "pipeline")
     }
 
+    /// Shows the lines of MONITOR as they come, until the connection ends.
+    /// - Throws: what `visit` throws, or why the connection has ended.
+    package func monitor(_ visit: (String) throws -> Void) throws -> Never {
+        var hasBegun = false
+        try session.stream(wordList("MONITOR"), operation: "MONITOR") { reply in
+            if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "MONITOR") }
+            if hasBegun, let line = reply.string { try visit(line) }
+            hasBegun = true
+        }
+    }
+
     /// Checks that the daemon answers.
     public func ping() throws(LarderClientError) { try perform(.ping) }
 

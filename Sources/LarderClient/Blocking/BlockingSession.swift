@@ -94,6 +94,22 @@ final class BlockingSession: @unchecked Sendable {
         }
     }
 
+    /// Sends a request whose answer is followed by lines without end, on a connection of its own.
+    /// - Throws: what `visit` throws, or why the connection has ended.
+    func stream(_ request: [[UInt8]], operation: String, _ visit: (RESPValue) throws -> Void) throws -> Never {
+        var bytes: [UInt8] = []
+        RequestEncoder.encode(request, into: &bytes)
+        let own = try another()
+        do {
+            guard let connection = own.lock.withLock({ own.connection }) else {
+                throw LarderClientError(.closed, "the client was closed", operation: operation, socketPath: socketPath)
+            }
+            try connection.stream(bytes, visit)
+        } catch let failure as WireFailure {
+            throw describe(failure, operation: operation)
+        }
+    }
+
     // MARK: With the lock held
 
     private func checkIsOpen(_ operation: String) throws(LarderClientError) {

@@ -12,8 +12,16 @@ struct OptionSpec: Sendable {
     /// The name of the value in the help; nil for an option without one.
     let value: String?
     let summary: String
+    /// Whether the value may be missing; then it is given as `--name=VALUE` only.
+    var isValueOptional = false
     /// Applies it to the options of every verb; nil for an option of one verb, which parses it itself.
     var take: (@Sendable (inout Options, ParsedOption) throws -> Void)?
+
+    /// As the help shows it.
+    var usage: String {
+        guard let value else { return name }
+        return isValueOptional ? "\(name)[=\(value)]" : "\(name) \(value)"
+    }
 }
 
 /// The options of every verb, before it or after it.
@@ -159,6 +167,8 @@ struct ParsedOption {
         self.spec = spec
         if spec.value == nil {
             guard equals == nil else { throw UsageError("\(name) takes no value", verb: verb) }
+            (value, wordCount) = (nil, 1)
+        } else if spec.isValueOptional, equals == nil {
             (value, wordCount) = (nil, 1)
         } else if let equals {
             (value, wordCount) = (Array(word[(equals + 1)...]), 1)

@@ -98,10 +98,7 @@ enum Help {
     }
 
     private static func optionLines(_ specs: [OptionSpec]) -> [String] {
-        Table.lines(
-            specs.map {
-                ["  " + ($0.short.map { $0 + ", " } ?? "") + $0.name + ($0.value.map { " " + $0 } ?? ""), $0.summary]
-            })
+        Table.lines(specs.map { ["  " + ($0.short.map { $0 + ", " } ?? "") + $0.usage, $0.summary] })
     }
 
     /// The commands by group, in the table's order.

@@ -38,7 +38,11 @@ enum Raw {
         case .none, .names, .introduces, .closes, .endsDaemon: return nil
         case .beginsTransaction, .endsTransaction, .changesState, .resets, .silences: return ends
         case .selectsDatabase: return "\(ends); --database NAME says where"
-        case .streams: return "larderctl would end before its later output; use redis-cli -s SOCKET"
+        case .streams:
+            if let verb = Verb.all.first(where: { $0.name == command.name }) {
+                return "larderctl \(verb.name) shows it"
+            }
+            return "larderctl would end before its later output; use redis-cli -s SOCKET"
         }
     }
 

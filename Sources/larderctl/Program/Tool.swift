@@ -19,6 +19,8 @@ enum Tool {
             return fail(.inputOutput, error.message)
         } catch let error as DamagedBackup {
             return fail(.damaged, error.message)
+        } catch let error as CannotLook {
+            return fail(.unseen, error.message)
         } catch let error as LarderClientError {
             return fail(exitCode(for: error), text(of: error))
         } catch {

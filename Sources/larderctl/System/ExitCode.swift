@@ -16,8 +16,12 @@ enum ExitCode: Int32 {
     case noValue = 6
     /// The lock was lost while the command ran.
     case lockLost = 7
-    /// A backup is damaged.
+    /// A backup or a larder is damaged, or a look has found something.
     case damaged = 8
+    /// Something was wrong with a larder, and is repaired.
+    case repaired = 9
+    /// Not everything of a larder could be looked at.
+    case unseen = 10
 
     /// The meaning of each number, for the help.
     static let explanation = """
@@ -31,6 +35,9 @@ enum ExitCode: Int32 {
            lock: somebody else held the lock for as long as --wait
         7  lock: the lock was lost while the command ran
         8  verify, restore: the backup is damaged
+           check, doctor: something is wrong
+        9  check --repair: something was wrong, and is repaired
+        10 check: not everything could be looked at
         """
 }
 
@@ -48,6 +55,11 @@ struct UsageError: Error {
 
 /// Reading the value or writing the result failed.
 struct InputOutputError: Error {
+    let message: String
+}
+
+/// A larder's files cannot be looked at.
+struct CannotLook: Error {
     let message: String
 }
 

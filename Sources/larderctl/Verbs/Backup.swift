@@ -17,9 +17,8 @@ extension Verb {
         argumentCount: 1...1
     ) { arguments, context in
         let directory = FileSystem.absolute(try path(arguments.words[0], "backup"))
-        let result = try whileShowing(context) {
-            try $0.command("BACKUP", directory)
-        }
+        let client = try context.connect(waitingMilliseconds: Int64(ClientOptions.timeoutMillisecondsMax))
+        let result = try LongCall.run(client, ["BACKUP", directory], field: "backup", context)
         if let text = result.errorMessage { throw LarderClientError.server(text, operation: "backup") }
         guard case .map(let pairs) = result else {
             throw InputOutputError(message: "the daemon's answer makes no sense")
@@ -133,27 +132,5 @@ extension Verb {
             case .io, .newerFormat: throw InputOutputError(message: error.description)
             }
         }
-    }
-
-    /// Runs a long command, and shows meanwhile how far it has come, as INFO says.
-    private static func whileShowing(
-        _ context: Context, _ body: @escaping @Sendable (BlockingLarderClient) throws -> RESPValue
-    ) throws -> RESPValue {
-        let client = try context.connect(waitingMilliseconds: Int64(ClientOptions.timeoutMillisecondsMax))
-        guard isatty(STDERR_FILENO) == 1 else { return try body(client) }
-        let observer = try context.connect()
-        let progress = ProgressLine()
-        defer { progress.end() }
-        let task = WorkInBackground { try body(client) }
-        while !task.waitForEnd(milliseconds: 200) {
-            guard let info = try? observer.serverInfo(section: "larder") else { continue }
-            progress.show(done: field("backup_done_bytes", info), total: field("backup_total_bytes", info))
-        }
-        return try task.result.get()
-    }
-
-    private static func field(_ name: String, _ info: String) -> Int {
-        let line = info.split { $0 == "\r\n" }.first { $0.hasPrefix(name + ":") }
-        return line.flatMap { Int($0.dropFirst(name.count + 1)) } ?? 0
     }
 }

@@ -5,7 +5,7 @@ extension Verb {
         name: "databases", synopsis: "",
         summary: "list the databases",
         details: """
-            Prints one line for each, under a heading. With --json: an array of objects, with the interval in
+            Prints one line for each, under a heading; sizes in bytes, and on a terminal in units. With --json: an array of objects, with the interval in
             milliseconds, null for never.
             """,
         argumentCount: 0...0
@@ -20,11 +20,16 @@ extension Verb {
             + databases.map {
                 [
                     $0.name, $0.policy, $0.entries.map { "\($0)" } ?? "?", $0.staleEntries.map { "\($0)" } ?? "?",
-                    "\($0.bytes)", $0.limit.map { "\($0)" } ?? "-", $0.state,
+                    size($0.bytes, context), $0.limit.map { size($0, context) } ?? "-", $0.state,
                 ]
             }
         for line in Table.lines(rows, rightAligned: [2, 3, 4, 5]) { context.output.line(line) }
         return .done
+    }
+
+    /// For people in units, for programs in bytes.
+    private static func size(_ bytes: Int64, _ context: Context) -> String {
+        context.output.isTerminal ? ByteText.short(Int(clamping: bytes)) : "\(bytes)"
     }
 
     private static func databaseJSON(_ database: DatabaseInfo) -> JSONText {

@@ -1,4 +1,5 @@
 import LarderClient
+import Platform
 
 extension Verb {
     static let stats = Verb(
@@ -7,9 +8,21 @@ extension Verb {
         details: """
             Prints lines of name:value under headings, like the command INFO.
             With --json: an object of sections, each an object; numbers are JSON numbers.
+            With --watch: one line for each interval, until Ctrl-C: operations a second, the share of reads that hit, connections,
+            bytes in and out, bytes in memory, in the journal and on the disk, expired and evicted entries a second; with --json
+            an object a line.
             """,
+        options: [
+            OptionSpec(
+                name: "--watch", value: "SECONDS", summary: "go on, with a line for each interval (default: 1 second)",
+                isValueOptional: true)
+        ],
         argumentCount: 0...1
     ) { arguments, context in
+        if arguments.options["--watch"] != nil {
+            guard arguments.words.isEmpty else { throw UsageError("--watch takes no section", verb: "stats") }
+            return try watch(context, milliseconds: try interval(arguments, "--watch"))
+        }
         let section = arguments.words.first.map { String(decoding: $0, as: UTF8.self) }
         let text = try context.connect().serverInfo(section: section)
         if context.options.json {
@@ -18,6 +31,30 @@ extension Verb {
             for line in statsLines(text) { context.output.line(String(line)) }
         }
         return .done
+    }
+
+    private static func watch(_ context: Context, milliseconds: Int64) throws -> ExitCode {
+        let client = try context.connect()
+        let output = context.output
+        var before = InfoFigures(try client.serverInfo())
+        var askedAt = MonotonicClock.milliseconds()
+        var count = 0
+        while true {
+            let rest = max(0, askedAt + milliseconds - MonotonicClock.milliseconds())
+            _ = poll(nil, 0, Int32(clamping: rest))
+            let now = InfoFigures(try client.serverInfo())
+            let asked = MonotonicClock.milliseconds()
+            let rates = InfoRates(from: before, to: now, milliseconds: asked - askedAt)
+            (before, askedAt) = (now, asked)
+            if context.options.json {
+                output.json(WatchTable.json(rates, at: now.number("server_time_usec") / 1000))
+            } else {
+                if count % WatchTable.linesMax == 0, count == 0 || output.isTerminal { output.line(WatchTable.heading) }
+                output.line(WatchTable.line(rates))
+            }
+            count += 1
+            try output.flush()
+        }
     }
 
     private static func statsLines(_ text: String) -> [Substring] {

@@ -18,8 +18,8 @@ struct Verb: Sendable {
     let run: @Sendable (VerbArguments, Context) throws -> ExitCode
 
     static let all: [Verb] = [
-        .get, .set, .fetch, .lock, .del, .ttl, .meta, .tags, .keys, .policy, .limit, .databases, .stats, .purge,
-        .backup, .verify, .restore, .ping, .completion,
+        .get, .set, .fetch, .lock, .del, .ttl, .meta, .tags, .keys, .policy, .limit, .databases, .stats, .top, .latency,
+        .monitor, .doctor, .check, .purge, .backup, .verify, .restore, .ping, .completion,
     ]
 
     /// A question to end the message about an unknown word with, or nothing.

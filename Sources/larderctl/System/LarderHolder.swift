@@ -1,0 +1,54 @@
+import Platform
+
+/// Who has a larder open, as its LOCK says.
+enum LarderHolder {
+    case nobody
+    /// - Parameter socket: nil if the process serves none.
+    case process(pid: String, socket: String?)
+
+    /// Looks without changing anything.
+    /// - Throws: ``InputOutputError`` if the file cannot be looked at.
+    static func find(_ directory: String) throws -> LarderHolder {
+        let path = directory + "/LOCK"
+        let file = FileSystem.openFile(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else {
+            if errno == ENOENT { return .nobody }
+            throw InputOutputError(message: "\(path) could not be opened: \(SystemErrorText.of(errno))")
+        }
+        defer { close(file) }
+        if flock(file, LOCK_SH | LOCK_NB) == 0 {
+            flock(file, LOCK_UN)
+            return .nobody
+        }
+        let bytes = (try? FileSystem.read(descriptor: file, path: path, bytesMax: 4096)) ?? []
+        var (pid, socket): (String, String?) = ("unknown", nil)
+        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+            if line.hasPrefix("pid ") { pid = String(line.dropFirst(4)) }
+            if line.hasPrefix("socket ") { socket = String(line.dropFirst(7)) }
+        }
+        return .process(pid: pid, socket: socket)
+    }
+}
+
+/// The program larderd, for what only it can do.
+enum DaemonProgram {
+    /// Where it is: beside this program, or else in `PATH`.
+    static func find() -> String? {
+        var places = [FileSystem.parent(Program.path)]
+        if let path = getenv("PATH") {
+            // An empty part would be the current directory.
+            places += String(cString: path).split(separator: ":").map(String.init).filter { $0.hasPrefix("/") }
+        }
+        return places.map { $0 + "/larderd" }.first { access($0, X_OK) == 0 && !FileSystem.isDirectory($0) }
+    }
+
+    /// Becomes that program.
+    /// - Returns: only if that fails.
+    static func become(_ program: String, _ words: [String]) -> InputOutputError {
+        var arguments: [UnsafeMutablePointer<CChar>?] = ([program] + words).map { strdup($0) } + [nil]
+        execv(program, &arguments)
+        let number = errno
+        for argument in arguments { free(argument) }
+        return InputOutputError(message: "\(program) could not be run: \(SystemErrorText.of(number))")
+    }
+}

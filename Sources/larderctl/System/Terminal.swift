@@ -1,0 +1,156 @@
+import Platform
+import Synchronization
+
+/// The terminal of a full-screen program: its size, its keys, and the signals that concern it. It takes the screen when it is
+/// made, and gives it back as it was, however the program ends: see ``close()``.
+///
+/// Used by one thread. A second one waits for signals.
+final class Terminal: Sendable {
+    enum Event: Equatable {
+        case key(UInt8)
+        case resized
+        /// The time is over.
+        case timeout
+        /// A signal asks the program to end, or the terminal is gone.
+        case ended(signal: Int32)
+    }
+
+    private static let watched = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH, SIGCONT]
+    // Another screen than that of the shell, and no cursor; and the way back.
+    private static let enter = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[2J"
+    private static let leave = "\u{1B}[?25h\u{1B}[?1049l"
+
+    private let before: termios
+    private let signalPipe: (read: Int32, write: Int32)
+    private let isTaken = Atomic<Bool>(false)
+
+    /// - Throws: unless standard input and standard output are a terminal.
+    init() throws {
+        guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1 else {
+            throw UsageError(
+                "this needs a terminal; without one: larderctl stats --watch, or --json", verb: "top")
+        }
+        var settings = termios()
+        guard tcgetattr(STDIN_FILENO, &settings) == 0 else {
+            throw InputOutputError(message: "the terminal does not answer: \(SystemErrorText.of(errno))")
+        }
+        before = settings
+        var ends: [Int32] = [0, 0]
+        guard pipe(&ends) == 0 else {
+            throw InputOutputError(message: "there is no pipe for signals: \(SystemErrorText.of(errno))")
+        }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        signalPipe = (ends[0], ends[1])
+        var signals = Self.signalSet
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        let writeEnd = ends[1]
+        // Lives until the program ends.
+        _ = WorkThread(name: "signals") {
+            var signals = Self.signalSet
+            while true {
+                var signal: Int32 = 0
+                guard sigwait(&signals, &signal) == 0 else { continue }
+                var byte = UInt8(truncatingIfNeeded: signal)
+                _ = write(writeEnd, &byte, 1)
+            }
+        }
+        take()
+    }
+
+    private static var signalSet: sigset_t {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        for signal in watched { sigaddset(&signals, signal) }
+        return signals
+    }
+
+    /// Gives the screen back. Idempotent.
+    func close() {
+        guard isTaken.exchange(false, ordering: .relaxed) else { return }
+        put(Self.leave)
+        var settings = before
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &settings)
+    }
+
+    private func take() {
+        var settings = before
+        // Keys come at once and are not shown; Ctrl-C and Ctrl-Z still send signals.
+        settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &settings)
+        isTaken.store(true, ordering: .relaxed)
+        put(Self.enter)
+    }
+
+    /// Columns and rows; 80 and 24 if the terminal does not tell.
+    var size: (width: Int, height: Int) {
+        var size = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
+            return (80, 24)
+        }
+        return (Int(size.ws_col), Int(size.ws_row))
+    }
+
+    /// Draws lines from the top of the screen on; the rest of each line and of the screen becomes empty.
+    func draw(_ lines: [String]) {
+        var text = "\u{1B}[H"
+        for (index, line) in lines.enumerated() {
+            text += (index > 0 ? "\r\n" : "") + line + "\u{1B}[0m\u{1B}[K"
+        }
+        put(text + "\u{1B}[J")
+    }
+
+    /// Waits for a key, a signal or the end of a time. Suspends the program itself when it is asked to.
+    func wait(milliseconds: Int64) -> Event {
+        let end = MonotonicClock.milliseconds() + milliseconds
+        while true {
+            let left = max(0, end - MonotonicClock.milliseconds())
+            var entries = [STDIN_FILENO, signalPipe.read].map {
+                pollfd(fd: $0, events: Int16(truncatingIfNeeded: POLLIN), revents: 0)
+            }
+            let count = poll(&entries, 2, Int32(clamping: left))
+            if count == 0 { return .timeout }
+            guard count > 0 else { continue }
+            var byte: UInt8 = 0
+            if entries[1].revents != 0, read(signalPipe.read, &byte, 1) == 1 { return handle(Int32(byte)) }
+            guard entries[0].revents != 0 else { continue }
+            let got = read(STDIN_FILENO, &byte, 1)
+            if got == 1 { return .key(byte) }
+            if got == 0 || errno != EINTR && errno != EAGAIN { return .ended(signal: SIGHUP) }
+        }
+    }
+
+    private func handle(_ signal: Int32) -> Event {
+        switch signal {
+        case SIGWINCH: return .resized
+        case SIGCONT:
+            // The shell may have set the terminal as it likes it.
+            take()
+            return .resized
+        case SIGTSTP:
+            close()
+            // Goes on here when the shell lets it.
+            kill(getpid(), SIGSTOP)
+            take()
+            return .resized
+        default: return .ended(signal: signal)
+        }
+    }
+
+    private func put(_ text: String) {
+        let bytes = Array(text.utf8)
+        var start = 0
+        while start < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                write(STDOUT_FILENO, $0.baseAddress.map { $0 + start }, bytes.count - start)
+            }
+            if count > 0 {
+                start += count
+            } else if errno == EAGAIN {
+                var entry = pollfd(fd: STDOUT_FILENO, events: Int16(truncatingIfNeeded: POLLOUT), revents: 0)
+                _ = poll(&entry, 1, 1000)
+            } else if errno != EINTR {
+                return
+            }
+        }
+    }
+}

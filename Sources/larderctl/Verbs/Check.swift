@@ -1,0 +1,121 @@
+import LarderClient
+import Platform
+
+extension Verb {
+    static let check = Verb(
+        name: "check", synopsis: "[DIRECTORY]",
+        summary: "read all files of a larder, and tell what is wrong with them",
+        details: """
+            Without DIRECTORY it asks the daemon at the socket, and if none is there, looks at the default directory. With it, it
+            asks the daemon that has that larder, or looks at the files itself if nobody has it; for that the program larderd must
+            be beside larderctl or in PATH (larderd --check). Prints one line for each problem: where, what, and what to do. Changes
+            nothing, unless --repair is given: then damaged databases and the journal are salvaged as at a start, indexes are
+            completed, and everything is read again; damaged files stay below DAMAGED. --database NAME looks at one database and
+            what belongs to all. Exits with 0 if nothing is wrong, 8 if something is, 9 if it was and is repaired, 10 if not
+            everything could be looked at. With --json: {"problems":[{"kind","place","what","remedy"}],"left":[…],"notes":[…],
+            "failures":[…],"databases","entries","operations"}; "left" is what is wrong after --repair.
+            """,
+        options: [
+            OptionSpec(name: "--repair", value: nil, summary: "then put right what can be, and look again")
+        ],
+        argumentCount: 0...1
+    ) { arguments, context in
+        let repairs = arguments.options["--repair"] != nil
+        guard let word = arguments.words.first else {
+            do {
+                return try ask(
+                    try context.connect(waitingMilliseconds: Int64(ClientOptions.timeoutMillisecondsMax)), repairs,
+                    context)
+            } catch let error as LarderClientError where error.code == .noDaemon {
+                // Who names a socket means the daemon there.
+                if context.options.socketPath != nil { throw error }
+                Output.standardError("larderctl: \(error.message); looking at the files\n")
+                return try lookAtFiles(nil, repairs, context)
+            }
+        }
+        guard let text = String(validating: word, as: UTF8.self), !text.isEmpty,
+            let directory = FileSystem.canonical(text), FileSystem.isDirectory(directory)
+        else {
+            throw UsageError("there is no directory \(printableKey(word))", verb: "check")
+        }
+        switch try LarderHolder.find(directory) {
+        case .nobody: return try lookAtFiles(directory, repairs, context)
+        case .process(let pid, nil):
+            throw CannotLook(
+                message: "process \(pid) has the larder open, and serves no socket: end it, and check again")
+        case .process(let pid, let socket?):
+            var options = context.options
+            options.socketPath = socket
+            let client = try Context(options: options, output: context.output).connect(
+                waitingMilliseconds: Int64(ClientOptions.timeoutMillisecondsMax))
+            guard InfoFigures(try client.serverInfo(section: "larder")).text("directory") == directory else {
+                throw CannotLook(
+                    message: "process \(pid) has the larder \(directory) open, and another daemon answers at \(socket)")
+            }
+            return try ask(client, repairs, context)
+        }
+    }
+
+    private static func lookAtFiles(_ directory: String?, _ repairs: Bool, _ context: Context) throws -> ExitCode {
+        guard let program = DaemonProgram.find() else {
+            throw CannotLook(
+                message:
+                    "larderd is neither beside larderctl nor in PATH, and only it reads the files of a larder that no "
+                    + "daemon has")
+        }
+        var words = [context.options.database.map { "--check=\($0)" } ?? "--check"]
+        if repairs { words.append("--repair") }
+        if let directory { words += ["--dir", directory] }
+        if context.options.json { words += ["--log-format", "json"] }
+        throw DaemonProgram.become(program, words)
+    }
+
+    // MARK: The running daemon
+
+    private static func ask(_ client: BlockingLarderClient, _ repairs: Bool, _ context: Context) throws -> ExitCode {
+        var words = ["CHECK"]
+        if let database = context.options.database { words += ["DATABASE", database] }
+        if repairs { words.append("REPAIR") }
+        let reply = try LongCall.run(client, words, field: "check", context)
+        if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "check") }
+        guard let pairs = reply.pairs else { throw InputOutputError(message: "the daemon's answer makes no sense") }
+        func field(_ name: String) -> RESPValue? { pairs.first { $0.key.string == name }?.value }
+        let problems = field("problems")?.elements ?? []
+        let left = field("left")?.elements ?? []
+        for failure in field("failures")?.elements ?? [] {
+            Output.standardError("larderctl: \(failure.string ?? "?")\n")
+        }
+        if context.options.json {
+            context.output.json(JSONText(reply))
+        } else {
+            show(problems, left, field("notes")?.elements ?? [], repairs, context.output)
+            if problems.isEmpty {
+                let count = field("databases")?.int ?? 0
+                context.output.line(
+                    "nothing is wrong: \(count) \(count == 1 ? "database" : "databases"), \(field("entries")?.int ?? 0) entries "
+                        + "in their files, \(field("operations")?.int ?? 0) operations in the journal")
+            }
+        }
+        if problems.isEmpty { return .done }
+        if repairs, left.isEmpty { return .repaired }
+        return left.allSatisfy { part($0, "kind") == "unseen" } ? .unseen : .damaged
+    }
+
+    private static func show(
+        _ problems: [RESPValue], _ left: [RESPValue], _ notes: [RESPValue], _ repairs: Bool, _ output: Output
+    ) {
+        for problem in problems { output.oneLine(line(problem)) }
+        for note in notes { output.oneLine(Array("note: \(note.string ?? "?")".utf8)) }
+        guard repairs, !problems.isEmpty else { return }
+        output.line(left.isEmpty ? "repaired: nothing is wrong any more" : "after the repair:")
+        for problem in left { output.oneLine(Array("  ".utf8) + line(problem)) }
+    }
+
+    private static func line(_ problem: RESPValue) -> [UInt8] {
+        Array("\(part(problem, "place")): \(part(problem, "what")); \(part(problem, "remedy"))".utf8)
+    }
+
+    private static func part(_ problem: RESPValue, _ name: String) -> String {
+        problem.pairs?.first { $0.key.string == name }?.value.string ?? "?"
+    }
+}

@@ -1,0 +1,106 @@
+import LarderClient
+
+extension Verb {
+    static let latency = Verb(
+        name: "latency", synopsis: "[COMMAND…]",
+        summary: "show how long commands take, and the slow ones",
+        details: """
+            A table of the commands since the daemon's start (or CONFIG RESETSTAT): calls, average, the upper bounds of the fastest
+            50, 99 and 99.9 percent, failed calls, and the time of all calls together. Below it the latest commands of the slow log,
+            and the events of LATENCY if that is on. With --json: {"commands":[…],"slow":[…],"events":[…]}, times in microseconds.
+            """,
+        options: [
+            OptionSpec(
+                name: "--sort", value: "COLUMN", summary: "total (default), calls, average, p99 or name"),
+            OptionSpec(name: "--slow", value: "N", summary: "how many commands of the slow log (default: 10; 0: none)"),
+        ],
+        argumentCount: 0...64
+    ) { arguments, context in
+        let wanted = arguments.words.map { String(decoding: $0, as: UTF8.self).lowercased() }
+        let count = try slowCount(arguments)
+        let client = try context.connect()
+        let commands = try sorted(
+            InfoFigures(try client.serverInfo(section: "everything")).commands.values.filter { command in
+                command.calls > 0
+                    && (wanted.isEmpty || wanted.contains { command.name == $0 || command.name.hasPrefix($0 + "|") })
+            }, arguments)
+        let slow = count == 0 ? [] : SlowCommand.read(try client.command("SLOWLOG", "GET", "\(count)"))
+        let events = LatencyEvent.read(try client.command("LATENCY", "LATEST"))
+        if context.options.json {
+            context.output.json(
+                .object([
+                    ("commands", .array(commands.map(json))), ("slow", .array(slow.map(\.json))),
+                    ("events", .array(events.map(\.json))),
+                ]))
+        } else {
+            show(commands, slow, events, context.output)
+        }
+        return .done
+    }
+
+    private static func slowCount(_ arguments: VerbArguments) throws -> Int {
+        guard let option = arguments.options["--slow"] else { return 10 }
+        guard let count = Int(try option.text()), (0...10_000).contains(count) else {
+            throw UsageError("--slow takes a number from 0 to 10000", verb: "latency")
+        }
+        return count
+    }
+
+    private static func sorted(
+        _ commands: [InfoFigures.Command], _ arguments: VerbArguments
+    ) throws -> [InfoFigures.Command] {
+        let column = try arguments.options["--sort"]?.text() ?? "total"
+        let value: (InfoFigures.Command) -> Double
+        switch column {
+        case "total": value = { Double($0.microseconds) }
+        case "calls": value = { Double($0.calls) }
+        case "average": value = { $0.averageMicroseconds }
+        case "p99": value = { $0.p99 ?? 0 }
+        case "name": value = { _ in 0 }
+        default: throw UsageError("--sort takes total, calls, average, p99 or name, not '\(column)'", verb: "latency")
+        }
+        return commands.sorted { value($0) != value($1) ? value($0) > value($1) : $0.name < $1.name }
+    }
+
+    private static func show(
+        _ commands: [InfoFigures.Command], _ slow: [SlowCommand], _ events: [LatencyEvent], _ output: Output
+    ) {
+        let rows =
+            [["COMMAND", "CALLS", "AVERAGE", "P50", "P99", "P99.9", "FAILED", "TOTAL"]]
+            + commands.map {
+                [
+                    $0.name, "\($0.calls)", NumberText.microseconds($0.averageMicroseconds),
+                    NumberText.microseconds($0.p50),
+                    NumberText.microseconds($0.p99), NumberText.microseconds($0.p999), "\($0.failed)",
+                    NumberText.microseconds(Double($0.microseconds)),
+                ]
+            }
+        for line in Table.lines(rows, rightAligned: [1, 2, 3, 4, 5, 6, 7]) { output.line(line) }
+        if !slow.isEmpty {
+            output.line("\nslow commands, the latest first:")
+            for command in slow { output.oneLine(command.line) }
+        }
+        guard !events.isEmpty else { return }
+        output.line("\nevents of LATENCY:")
+        let eventRows =
+            [["EVENT", "LAST", "LATEST", "LONGEST"]]
+            + events.map {
+                [
+                    $0.name, TimeText.instant($0.seconds.clampedMilliseconds),
+                    NumberText.microseconds(Double($0.latest) * 1000),
+                    NumberText.microseconds(Double($0.longest) * 1000),
+                ]
+            }
+        for line in Table.lines(eventRows, rightAligned: [2, 3]) { output.line(line) }
+    }
+
+    private static func json(_ command: InfoFigures.Command) -> JSONText {
+        func optional(_ value: Double?) -> JSONText { value.map { .double($0) } ?? .null }
+        return .object([
+            ("name", .text(command.name)), ("calls", .integer(command.calls)), ("failed", .integer(command.failed)),
+            ("rejected", .integer(command.rejected)), ("average", .double(command.averageMicroseconds)),
+            ("p50", optional(command.p50)), ("p99", optional(command.p99)), ("p99.9", optional(command.p999)),
+            ("total", .integer(command.microseconds)),
+        ])
+    }
+}

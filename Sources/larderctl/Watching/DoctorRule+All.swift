@@ -1,0 +1,222 @@
+extension DoctorRule {
+    /// Before so many reads a share of hits says nothing.
+    private static let readsMin: Int64 = 10_000
+    private static let hour: Int64 = 3600
+
+    // MARK: What is lost
+
+    static let damage: [DoctorRule] = [
+        DoctorRule(
+            name: "writes-refused", weight: .problem, condition: "the last write could not be committed",
+            remedy: "see the daemon's log for the reason; a full disk and missing rights are the usual ones"
+        ) { $0.info.text("aof_last_write_status") == "err" ? "writes fail at present" : nil },
+        DoctorRule(
+            name: "database-unusable", weight: .problem, condition: "a database is damaged or cannot be opened",
+            remedy:
+                "larderctl check tells what is wrong with it, and larderctl check --repair goes on with what can be read"
+        ) { facts in
+            let bad = facts.databases.filter { $0.state == "failed" || $0.state == "damaged" }
+            return bad.isEmpty ? nil : bad.map { "database '\($0.name)' is \($0.state)" }.joined(separator: ", ")
+        },
+        DoctorRule(
+            name: "damage-met", weight: .problem,
+            condition: "since the start, a database was salvaged or set aside, or the journal was damaged",
+            remedy:
+                "the log and DAMAGED/ in the larder's directory say what is lost; test the disk (smartctl) and the memory"
+        ) { facts in
+            let counts = [
+                ("salvages", "databases salvaged"), ("journal_damages", "damaged journals"),
+                ("databases_set_aside", "things set aside"),
+            ].filter { facts.info.number($0.0) > 0 }
+            return counts.isEmpty
+                ? nil : counts.map { "\(facts.info.number($0.0)) \($0.1)" }.joined(separator: ", ") + " since the start"
+        },
+        DoctorRule(
+            name: "clock-set-back", weight: .advice,
+            condition: "the larder's time is more than 60 s ahead of the clock",
+            remedy:
+                "let the machine keep its time (chrony, systemd-timesyncd); until the clock has caught up, entries live "
+                + "by the larder's time"
+        ) { facts in
+            let offset = facts.info.number("clock_offset_milliseconds")
+            return offset > 60_000 ? "the clock was set back by \(NumberText.duration(offset / 1000))" : nil
+        },
+    ]
+
+    // MARK: Disk and memory
+
+    static let disk: [DoctorRule] = [
+        DoctorRule(
+            name: "file-system-full", weight: .problem, condition: "less than 5 % of the larder's file system are free",
+            remedy: "make room, or give the larder less: larderctl CONFIG SET max-disk BYTES, and in its configuration"
+        ) { facts in
+            guard let disk = facts.disk, disk.total > 0, disk.free < disk.total / 20 else { return nil }
+            return "\(ByteText.short(disk.free)) of \(ByteText.short(disk.total)) are free, and the larder has "
+                + ByteText.short(Int(clamping: facts.info.number("disk_bytes")))
+        },
+        DoctorRule(
+            name: "no-disk-limit", weight: .advice, condition: "the larder's files have no limit",
+            remedy: "set one, so that it cannot fill the disk: larderctl CONFIG SET max-disk BYTES"
+        ) { facts in
+            guard facts.info.text("disk_limit") != nil, facts.info.number("disk_limit") == 0 else { return nil }
+            return
+                "the larder has \(ByteText.short(Int(clamping: facts.info.number("disk_bytes")))), and may take all of the disk"
+        },
+        DoctorRule(
+            name: "evicting", weight: .advice,
+            condition:
+                "at least 1000 entries were evicted for the disk's limit, and fewer than 80 % of at least 10000 reads hit",
+            remedy:
+                "allow more: larderctl CONFIG SET max-disk BYTES, larderctl limit BYTES; or let entries live shorter"
+        ) { facts in
+            let evicted = facts.info.number("evicted_entries")
+            guard evicted >= 1000, let share = facts.info.hitShare, share < 0.8, facts.reads >= readsMin else {
+                return nil
+            }
+            return "\(evicted) entries were evicted at \(NumberText.percent(share)) hits, with "
+                + "\(ByteText.short(Int(clamping: facts.info.number("disk_limit")))) allowed"
+        },
+        DoctorRule(
+            name: "memory-too-large", weight: .advice,
+            condition: "the limit of entries in memory is above half of the machine's memory",
+            remedy: "lower it, or the machine may swap: larderctl CONFIG SET memory BYTES"
+        ) { facts in
+            let (limit, machine) = (facts.info.number("maxmemory"), facts.info.number("total_system_memory"))
+            guard machine > 0, limit > machine / 2 else { return nil }
+            return "\(ByteText.short(Int(clamping: limit))) of \(ByteText.short(Int(clamping: machine)))"
+        },
+        DoctorRule(
+            name: "journal-long", weight: .problem, condition: "the journal has more than 256 MiB",
+            remedy: "checkpoints do not keep up or fail: see the log, and whether the disk is slow (iostat -x)"
+        ) { facts in
+            let bytes = facts.info.number("journal_bytes")
+            return bytes > 256 << 20
+                ? "\(ByteText.short(Int(clamping: bytes))) are not in the databases' files yet" : nil
+        },
+        DoctorRule(
+            name: "expiry-late", weight: .advice,
+            condition: "of at least 1000 expired entries one in a hundred was removed more than 10 minutes late",
+            remedy: "nobody reads them, but they take room: the disk may be too slow for its writes (iostat -x)"
+        ) { facts in
+            let late = facts.info.number("expiry_lag_p99_ms")
+            guard late > 600_000, facts.info.number("expiry_lag_entries") >= 1000 else { return nil }
+            return "one in a hundred goes \(NumberText.duration(late / 1000)) late"
+        },
+    ]
+
+    // MARK: Work
+
+    static let work: [DoctorRule] = [
+        DoctorRule(
+            name: "few-hits", weight: .advice, condition: "fewer than 50 % of at least 10000 reads hit",
+            remedy: "larderctl top shows who reads; look whether keys are read that are never written, and how long "
+                + "entries live (larderctl policy)"
+        ) { facts in
+            guard let share = facts.info.hitShare, share < 0.5, facts.reads >= readsMin else { return nil }
+            return "\(NumberText.percent(share)) of \(facts.reads) reads"
+        },
+        DoctorRule(
+            name: "short-lives", weight: .advice,
+            condition:
+                "at least 10 % of at least 10000 reads, and more than half of the misses, met an entry that had expired",
+            remedy:
+                "let entries live longer (larderctl policy), or keep them for a grace and read with FETCH, so that one "
+                + "client fetches anew while others get the stale value"
+        ) { facts in
+            let (expired, misses) = (facts.info.number("keyspace_misses_expired"), facts.info.number("keyspace_misses"))
+            guard facts.reads >= readsMin, expired > misses / 2, expired >= facts.reads / 10 else { return nil }
+            return "\(expired) of \(misses) misses"
+        },
+        DoctorRule(
+            name: "origin-fails", weight: .problem,
+            condition: "more than 10 % of at least 100 fetches from the origin failed",
+            remedy: "look at what the clients fetch from, and at their logs"
+        ) { facts in
+            let (failed, granted) = (facts.info.number("fetch_failures"), facts.info.number("leases_granted"))
+            guard granted >= 100, failed > granted / 10 else { return nil }
+            return "\(failed) of \(granted) fetches"
+        },
+        DoctorRule(
+            name: "slow-commands", weight: .advice,
+            condition:
+                "the slow log has 10 or more commands of the last hour, without those for looking after the daemon",
+            remedy: "larderctl latency shows which; KEYS, long MGETs and values of many megabytes are the usual ones"
+        ) { facts in
+            let recent = facts.slowTimes.count { $0 > facts.now - hour }
+            return recent >= 10 ? "\(recent) commands in the last hour" : nil
+        },
+        DoctorRule(
+            name: "errors", weight: .advice,
+            condition: "more than 5 % of at least 1000 commands were answered with an error",
+            remedy: "larderctl stats errorstats counts them by kind"
+        ) { facts in
+            let (errors, all) = (
+                facts.info.number("total_error_replies"), facts.info.number("total_commands_processed")
+            )
+            guard all >= 1000, errors > all / 20 else { return nil }
+            return "\(errors) of \(all) commands"
+        },
+    ]
+
+    // MARK: Clients
+
+    static let people: [DoctorRule] = [
+        DoctorRule(
+            name: "clients-refused", weight: .problem,
+            condition: "a connection was refused because there were too many",
+            remedy:
+                "raise --max-clients and the limit of descriptors (LimitNOFILE), or let clients keep fewer connections"
+        ) { facts in
+            let refused = facts.info.number("rejected_connections")
+            return refused > 0 ? "\(refused) connections were refused since the start" : nil
+        },
+        DoctorRule(
+            name: "many-clients", weight: .advice, condition: "more than 80 % of the allowed connections are open",
+            remedy: "larderctl CLIENT LIST shows them; --timeout closes idle ones, --max-clients allows more"
+        ) { facts in
+            let (open, most) = (facts.info.number("connected_clients"), facts.info.number("maxclients"))
+            return most > 0 && open > most * 8 / 10 ? "\(open) of \(most)" : nil
+        },
+        DoctorRule(
+            name: "client-does-not-read", weight: .problem, condition: "more than 8 MiB of answers wait for one client",
+            remedy:
+                "look at that program: its connection will be closed if it takes nothing for a while (--reply-timeout)"
+        ) { facts in
+            let slow = facts.clients.filter { (Int64($0["obl"] ?? "") ?? 0) > 8 << 20 }
+            guard let first = slow.max(by: { (Int64($0["obl"] ?? "") ?? 0) < (Int64($1["obl"] ?? "") ?? 0) }) else {
+                return nil
+            }
+            let bytes = Int(clamping: Int64(first["obl"] ?? "") ?? 0)
+            let name = first["name"].map { $0.isEmpty ? "" : " (\($0))" } ?? ""
+            return "\(ByteText.short(bytes)) wait for client \(first["id"] ?? "?")\(name)"
+                + (slow.count > 1 ? ", and for \(slow.count - 1) more" : "")
+        },
+        DoctorRule(
+            name: "short-connections", weight: .advice,
+            condition: "of at least 1000 connections each sent fewer than 3 commands on the average",
+            remedy: "let programs keep their connections: connecting costs more than a read"
+        ) { facts in
+            let (connections, commands) = (
+                facts.info.number("total_connections_received"), facts.info.number("total_commands_processed")
+            )
+            guard connections >= 1000, commands / connections < 3 else { return nil }
+            return "\(connections) connections for \(commands) commands"
+        },
+        DoctorRule(
+            name: "monitor-on", weight: .advice, condition: "somebody runs MONITOR",
+            remedy: "end it when it is not needed: every command is written out for it, with its values"
+        ) { facts in
+            let watching = facts.clients.filter { $0["flags"]?.contains("O") == true }
+            return watching.isEmpty
+                ? nil : "clients " + watching.prefix(5).map { $0["id"] ?? "?" }.joined(separator: ", ")
+        },
+        DoctorRule(
+            name: "open-to-all", weight: .advice,
+            condition: "every user of the machine may connect to the socket, and there is no password",
+            remedy: "keep others out with --socket-mode and --socket-group, or with --password-file"
+        ) { facts in
+            facts.isSocketOpenToAll == true && (facts.settings["password-file"] ?? "").isEmpty
+                ? "anybody may read and write everything" : nil
+        },
+    ]
+}

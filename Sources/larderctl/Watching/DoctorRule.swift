@@ -1,0 +1,69 @@
+/// What `larderctl doctor` knows of a daemon. A value.
+struct DoctorFacts {
+    struct Database {
+        let name: String
+        let state: String
+    }
+
+    var info = InfoFigures("")
+    /// Settings, by their names in CONFIG.
+    var settings: [String: String] = [:]
+    var databases: [Database] = []
+    /// The fields of CLIENT LIST, one dictionary a connection.
+    var clients: [[String: String]] = []
+    /// When the slow commands of programs ran that the slow log has, in seconds since 1970.
+    var slowTimes: [Int64] = []
+    /// Of the larder's file system, in bytes; nil if this machine does not tell.
+    var disk: (free: Int, total: Int)?
+    /// Whether every user of the machine may connect to the socket; nil if that cannot be told.
+    var isSocketOpenToAll: Bool?
+
+    var reads: Int64 { info.number("keyspace_hits") + info.number("keyspace_misses") }
+    /// The daemon's time in seconds since 1970.
+    var now: Int64 { info.number("server_time_usec") / 1_000_000 }
+}
+
+/// One thing that `larderctl doctor` looks for.
+struct DoctorRule: Sendable {
+    enum Weight: String, Sendable {
+        /// Something is lost, or will be.
+        case problem
+        /// Something costs more than it must.
+        case advice
+    }
+
+    let name: String
+    let weight: Weight
+    /// When it speaks, with the thresholds.
+    let condition: String
+    /// What to do.
+    let remedy: String
+    /// The figures; nil if there is nothing to say.
+    let find: @Sendable (DoctorFacts) -> String?
+
+    struct Finding {
+        let rule: DoctorRule
+        let figures: String
+
+        var text: String { "\(rule.name): \(figures); \(rule.remedy)" }
+
+        var json: JSONText {
+            .object([
+                ("rule", .text(rule.name)), ("weight", .text(rule.weight.rawValue)), ("figures", .text(figures)),
+                ("remedy", .text(rule.remedy)),
+            ])
+        }
+    }
+
+    static let all: [DoctorRule] = damage + disk + work + people
+
+    static func findings(_ facts: DoctorFacts) -> [Finding] {
+        all.compactMap { rule in rule.find(facts).map { Finding(rule: rule, figures: $0) } }
+    }
+
+    /// The rules as a table of Markdown, for the docs.
+    static var table: String {
+        "| finding | when | what to do |\n|---|---|---|\n"
+            + all.map { "| `\($0.name)` (\($0.weight.rawValue)) | \($0.condition) | \($0.remedy) |\n" }.joined()
+    }
+}

@@ -1,0 +1,120 @@
+/// What INFO says, taken apart. A value.
+struct InfoFigures {
+    /// The figures of one command since the daemon's start, or since CONFIG RESETSTAT.
+    struct Command {
+        let name: String
+        var calls: Int64 = 0
+        var microseconds: Int64 = 0
+        var failed: Int64 = 0
+        var rejected: Int64 = 0
+        /// The upper bounds of the fastest 50, 99 and 99.9 percent, in microseconds; nil if unknown.
+        var p50: Double?
+        var p99: Double?
+        var p999: Double?
+
+        var averageMicroseconds: Double { calls > 0 ? Double(microseconds) / Double(calls) : 0 }
+    }
+
+    private(set) var fields: [String: String] = [:]
+    private(set) var commands: [String: Command] = [:]
+
+    init(_ text: String) {
+        // In Swift CR LF is one character.
+        for line in text.split(whereSeparator: { $0 == "\r\n" || $0 == "\n" }) where !line.hasPrefix("#") {
+            guard let colon = line.firstIndex(of: ":") else { continue }
+            let (name, value) = (String(line[..<colon]), String(line[line.index(after: colon)...]))
+            fields[name] = value
+            take(name, value)
+        }
+    }
+
+    private mutating func take(_ name: String, _ value: String) {
+        let isLatency = name.hasPrefix("latency_percentiles_usec_")
+        guard isLatency || name.hasPrefix("cmdstat_") else { return }
+        let command = String(name.dropFirst(isLatency ? "latency_percentiles_usec_".count : "cmdstat_".count))
+        var figures = commands[command] ?? Command(name: command)
+        for part in value.split(separator: ",") {
+            let pair = part.split(separator: "=", maxSplits: 1)
+            guard pair.count == 2 else { continue }
+            switch pair[0] {
+            case "calls": figures.calls = Int64(pair[1]) ?? 0
+            case "usec": figures.microseconds = Int64(pair[1]) ?? 0
+            case "failed_calls": figures.failed = Int64(pair[1]) ?? 0
+            case "rejected_calls": figures.rejected = Int64(pair[1]) ?? 0
+            case "p50": figures.p50 = Double(pair[1])
+            case "p99": figures.p99 = Double(pair[1])
+            case "p99.9": figures.p999 = Double(pair[1])
+            default: break
+            }
+        }
+        commands[command] = figures
+    }
+
+    func text(_ name: String) -> String? { fields[name] }
+
+    /// A number; 0 if there is none of that name. What is out of all proportion is cut, so that sums of some cannot overflow.
+    func number(_ name: String) -> Int64 {
+        fields[name].flatMap { Int64($0) }.map { min(max($0, -Self.numberMax), Self.numberMax) } ?? 0
+    }
+
+    static let numberMax: Int64 = 1 << 58
+
+    /// The share of reads that found a fresh entry, from 0 to 1; nil without reads.
+    var hitShare: Double? { Self.share(number("keyspace_hits"), number("keyspace_misses")) }
+
+    static func share(_ hits: Int64, _ misses: Int64) -> Double? {
+        let sum = Double(hits) + Double(misses)
+        return sum > 0 ? Double(hits) / sum : nil
+    }
+}
+
+/// What happened between two answers of INFO. A value.
+struct InfoRates {
+    let now: InfoFigures
+    private let before: InfoFigures
+    let seconds: Double
+
+    /// - Parameter milliseconds: the time between them.
+    init(from before: InfoFigures, to now: InfoFigures, milliseconds: Int64) {
+        (self.before, self.now) = (before, now)
+        seconds = Double(max(1, milliseconds)) / 1000
+    }
+
+    /// Whether another process answers than before: then nothing can be said of the time between.
+    var isRestarted: Bool { before.text("run_id") != now.text("run_id") }
+
+    /// By how much a counter has risen; 0 if it was reset.
+    func difference(_ name: String) -> Int64 { Self.rise(before.number(name), now.number(name)) }
+
+    private static func rise(_ old: Int64, _ new: Int64) -> Int64 {
+        let (difference, overflow) = new.subtractingReportingOverflow(old)
+        return overflow ? 0 : max(0, difference)
+    }
+
+    func perSecond(_ name: String) -> Double { Double(difference(name)) / seconds }
+
+    /// The share of hits in between; nil without reads.
+    var hitShare: Double? { InfoFigures.share(difference("keyspace_hits"), difference("keyspace_misses")) }
+
+    struct Command {
+        let name: String
+        let callsPerSecond: Double
+        /// The share of one processor's time, from 0 on.
+        let load: Double
+        let averageMicroseconds: Double
+        /// Since the start.
+        let total: InfoFigures.Command
+    }
+
+    /// The commands that ran in between or before, in no order.
+    var commands: [Command] {
+        now.commands.values.map { command in
+            let old = before.commands[command.name]
+            let calls = Self.rise(old?.calls ?? 0, command.calls)
+            let time = Self.rise(old?.microseconds ?? 0, command.microseconds)
+            return Command(
+                name: command.name, callsPerSecond: Double(calls) / seconds, load: Double(time) / seconds / 1_000_000,
+                averageMicroseconds: calls > 0 ? Double(time) / Double(calls) : 0, total: command)
+        }
+    }
+}

@@ -1,0 +1,27 @@
+import LarderClient
+import Platform
+
+/// Commands that take long, with their progress on a terminal.
+enum LongCall {
+    /// Sends a command, and shows meanwhile how far it has come, as INFO says.
+    /// - Parameter field: begins the names of its fields in `INFO larder`.
+    static func run(
+        _ client: BlockingLarderClient, _ words: [String], field: String, _ context: Context
+    ) throws -> RESPValue {
+        guard isatty(STDERR_FILENO) == 1 else { return try client.command(words) }
+        var options = context.options
+        options.socketPath = client.socketPath
+        let observer = try Context(options: options, output: context.output).connect()
+        let progress = ProgressLine()
+        defer { progress.end() }
+        let task = WorkInBackground { try client.command(words) }
+        while !task.waitForEnd(milliseconds: 200) {
+            guard let info = try? observer.serverInfo(section: "larder") else { continue }
+            let figures = InfoFigures(info)
+            progress.show(
+                done: Int(clamping: figures.number(field + "_done_bytes")),
+                total: Int(clamping: figures.number(field + "_total_bytes")))
+        }
+        return try task.result.get()
+    }
+}

@@ -1,0 +1,76 @@
+import CommandCatalog
+import LarderClient
+
+/// A command of the slow log.
+struct SlowCommand {
+    let seconds: Int64
+    let microseconds: Int64
+    let words: [[UInt8]]
+    let clientName: String
+
+    /// Takes the answer of SLOWLOG GET apart; leaves out what makes no sense.
+    static func read(_ reply: RESPValue) -> [SlowCommand] {
+        (reply.elements ?? []).compactMap { element in
+            guard let fields = element.elements, fields.count >= 4, let seconds = fields[1].int,
+                let microseconds = fields[2].int, let words = fields[3].elements
+            else { return nil }
+            let name = fields.count > 5 ? fields[5].string ?? "" : ""
+            return SlowCommand(
+                seconds: seconds, microseconds: microseconds, words: words.compactMap(\.bytes), clientName: name)
+        }
+    }
+
+    /// Whether programs send it for their work, and not people and tools that look after the daemon.
+    var isOfProgram: Bool {
+        guard let row = CommandMetadata.row(of: words) else { return true }
+        return row.group != .server && !row.flags.contains(.admin)
+    }
+
+    /// For people: the command and its first argument, which mostly is a key.
+    var line: [UInt8] {
+        var line = Array(
+            "\(TimeText.instant(seconds.clampedMilliseconds))  \(NumberText.microseconds(Double(microseconds)))".utf8)
+        for word in words.prefix(2) { line += [0x20] + Array(printableKey(word).utf8) }
+        if words.count > 2 { line += Array(" … (\(words.count) words)".utf8) }
+        return line
+    }
+
+    var json: JSONText {
+        .object([
+            ("time", .integer(seconds)), ("microseconds", .integer(microseconds)),
+            ("words", .array(words.map { .bytes($0) })), ("client", .text(clientName)),
+        ])
+    }
+}
+
+/// An event of LATENCY LATEST, times in milliseconds.
+struct LatencyEvent {
+    let name: String
+    let seconds: Int64
+    let latest: Int64
+    let longest: Int64
+
+    static func read(_ reply: RESPValue) -> [LatencyEvent] {
+        (reply.elements ?? []).compactMap { element in
+            guard let fields = element.elements, fields.count >= 4, let name = fields[0].string,
+                let seconds = fields[1].int, let latest = fields[2].int, let longest = fields[3].int
+            else { return nil }
+            return LatencyEvent(name: name, seconds: seconds, latest: latest, longest: longest)
+        }
+    }
+
+    var json: JSONText {
+        .object([
+            ("event", .text(name)), ("time", .integer(seconds)), ("latestMilliseconds", .integer(latest)),
+            ("longestMilliseconds", .integer(longest)),
+        ])
+    }
+}
+
+extension Int64 {
+    /// Seconds as milliseconds, whatever a server says.
+    var clampedMilliseconds: Int64 {
+        let (product, overflow) = multipliedReportingOverflow(by: 1000)
+        return overflow ? (self < 0 ? .min : .max) : product
+    }
+}

@@ -1,0 +1,194 @@
+import LarderClient
+
+/// What `larderctl top` shows at one time, as lines of a screen. A value.
+struct TopScreen {
+    enum Order: String, CaseIterable {
+        case calls, load, average, slowest, name
+
+        /// The key that chooses it.
+        var key: Character {
+            switch self {
+            case .calls: "c"
+            case .load: "l"
+            case .average: "a"
+            case .slowest: "p"
+            case .name: "n"
+            }
+        }
+    }
+
+    enum Table { case commands, databases }
+
+    var socketPath: String
+    /// Nil before the second answer of the daemon.
+    var rates: InfoRates?
+    var info: InfoFigures
+    var databases: [DatabaseInfo] = []
+    var order = Order.calls
+    var table = Table.commands
+    /// Why there is no answer at present.
+    var problem: String?
+
+    static let bold = "\u{1B}[1m"
+    static let reverse = "\u{1B}[7m"
+
+    /// The lines, as many as fit, none wider than the screen.
+    func lines(width: Int, height: Int) -> [String] {
+        let head = head(width)
+        let keys = Self.reverse + Self.fit(Self.help, width, fills: true)
+        guard height > 1 else { return [Self.fit(head[0], width)] }
+        var lines = head.prefix(height - 1).map { Self.fit($0, width) }
+        let rows = table == .commands ? commandRows : databaseRows
+        let room = height - 1 - lines.count
+        if room > 1 {
+            let texts = Self.tableLines(rows, width)
+            lines += texts.prefix(room).enumerated().map { index, line in (index == 0 ? Self.bold : "") + line }
+        }
+        while lines.count < height - 1 { lines.append("") }
+        return lines + [keys]
+    }
+
+    private static let help = "q quit  d databases  c calls  l load  a average  p slowest  n name"
+
+    // MARK: The head
+
+    private func head(_ width: Int) -> [String] {
+        if let problem { return ["larder at \(TopScreen.clean(socketPath))", problem, ""] }
+        let figures = rates?.now ?? info
+        func bytes(_ name: String) -> String { ByteText.short(Int(clamping: figures.number(name))) }
+        func rate(_ name: String) -> String { rates.map { NumberText.count($0.perSecond(name)) } ?? "-" }
+        let limit = figures.number("disk_limit")
+        let share = rates?.hitShare
+        let uptime = NumberText.duration(figures.number("uptime_in_seconds"))
+        var lines = [
+            "larder \(Self.clean(figures.text("larder_version") ?? "?")) at \(Self.clean(socketPath))  up \(uptime)",
+            "operations \(rate("total_commands_processed"))/s  hits \(NumberText.percent(share)) "
+                + "(\(NumberText.percent(figures.hitShare)) since the start)  clients \(figures.number("connected_clients"))",
+            "memory \(bytes("memory_tier_bytes")) of \(bytes("maxmemory"))  disk \(bytes("disk_bytes"))"
+                + (limit > 0 ? " of \(bytes("disk_limit"))" : "") + "  journal \(bytes("journal_bytes"))",
+            "in \(byteRate("total_net_input_bytes"))/s  out \(byteRate("total_net_output_bytes"))/s  "
+                + "expired \(rate("expired_keys"))/s  evicted \(rate("evicted_keys"))/s  "
+                + "commits \(rate("commit_units"))/s",
+        ]
+        if width >= 60 { lines.append("") }
+        return lines
+    }
+
+    private func byteRate(_ name: String) -> String {
+        rates.map { ByteText.short(NumberText.whole($0.perSecond(name))) } ?? "-"
+    }
+
+    // MARK: The tables
+
+    /// The commands in the chosen order, those that ran first.
+    var commands: [InfoRates.Command] {
+        let all = (rates?.commands ?? []).filter { $0.total.calls > 0 }
+        func less(_ left: InfoRates.Command, _ right: InfoRates.Command, _ by: (InfoRates.Command) -> Double) -> Bool {
+            by(left) != by(right) ? by(left) > by(right) : left.name < right.name
+        }
+        return all.sorted { left, right in
+            switch order {
+            case .calls: less(left, right) { $0.callsPerSecond }
+            case .load: less(left, right) { $0.load }
+            case .average: less(left, right) { $0.averageMicroseconds }
+            case .slowest: less(left, right) { $0.total.p999 ?? 0 }
+            case .name: left.name < right.name
+            }
+        }
+    }
+
+    private var commandRows: [[String]] {
+        [["COMMAND", "CALLS/S", "LOAD", "AVERAGE", "P50", "P99", "P99.9", "FAILED"]]
+            + commands.map {
+                [
+                    Self.clean($0.name), NumberText.count($0.callsPerSecond), NumberText.percent($0.load),
+                    $0.callsPerSecond > 0 ? NumberText.microseconds($0.averageMicroseconds) : "-",
+                    NumberText.microseconds($0.total.p50), NumberText.microseconds($0.total.p99),
+                    NumberText.microseconds($0.total.p999), "\($0.total.failed)",
+                ]
+            }
+    }
+
+    private var databaseRows: [[String]] {
+        let sorted = order == .name ? databases.sorted { $0.name < $1.name } : databases.sorted { $0.bytes > $1.bytes }
+        return [["DATABASE", "ENTRIES", "STALE", "SIZE", "AT MOST", "POLICY", "STATE"]]
+            + sorted.map {
+                [
+                    Self.clean($0.name), $0.entries.map { "\($0)" } ?? "?", $0.staleEntries.map { "\($0)" } ?? "?",
+                    ByteText.short(Int(clamping: $0.bytes)), $0.limit.map { ByteText.short(Int(clamping: $0)) } ?? "-",
+                    Self.clean($0.policy), Self.clean($0.state),
+                ]
+            }
+    }
+
+    /// The table's lines: as many columns as fit, the first as wide as is left.
+    private static func tableLines(_ rows: [[String]], _ width: Int) -> [String] {
+        let count = rows.first?.count ?? 0
+        let widths = (0..<count).map { column in rows.map { $0[column].count }.max() ?? 0 }
+        var shown = 1
+        var used = min(widths[0], max(8, width / 3))
+        let first = used
+        while shown < count, used + 2 + widths[shown] <= width {
+            used += 2 + widths[shown]
+            shown += 1
+        }
+        return rows.map { row in
+            var line = fit(row[0], first, fills: true)
+            for column in 1..<max(1, shown) {
+                line += "  " + String(repeating: " ", count: widths[column] - row[column].count) + row[column]
+            }
+            return fit(line, width)
+        }
+    }
+
+    // MARK: Text
+
+    /// What the daemon says must not steer the terminal.
+    static func clean(_ text: String) -> String {
+        String(decoding: TerminalText.escaped(Array(text.utf8), keepsLines: false), as: UTF8.self)
+    }
+
+    /// A text in at most so many columns, or in exactly as many.
+    static func fit(_ text: String, _ width: Int, fills: Bool = false) -> String {
+        let short = text.count <= width ? text : String(text.prefix(max(0, width - 1))) + (width > 0 ? "…" : "")
+        return fills ? short + String(repeating: " ", count: max(0, width - short.count)) : short
+    }
+
+    // MARK: JSON
+
+    var json: JSONText {
+        let figures = rates?.now ?? info
+        return .object([
+            ("operationsPerSecond", .double(rates?.perSecond("total_commands_processed") ?? 0)),
+            ("hitShare", rates?.hitShare.map { .double($0) } ?? .null),
+            ("clients", .integer(figures.number("connected_clients"))),
+            ("memoryBytes", .integer(figures.number("memory_tier_bytes"))),
+            ("diskBytes", .integer(figures.number("disk_bytes"))),
+            ("journalBytes", .integer(figures.number("journal_bytes"))),
+            (
+                "commands",
+                .array(
+                    commands.map {
+                        .object([
+                            ("name", .text($0.name)), ("callsPerSecond", .double($0.callsPerSecond)),
+                            ("load", .double($0.load)), ("averageMicroseconds", .double($0.averageMicroseconds)),
+                            ("p50", $0.total.p50.map { .double($0) } ?? .null),
+                            ("p99", $0.total.p99.map { .double($0) } ?? .null),
+                            ("p99.9", $0.total.p999.map { .double($0) } ?? .null),
+                            ("failed", .integer($0.total.failed)),
+                        ])
+                    })
+            ),
+            (
+                "databases",
+                .array(
+                    databases.map {
+                        .object([
+                            ("name", .text($0.name)), ("entries", .optional($0.entries)), ("bytes", .integer($0.bytes)),
+                            ("state", .text($0.state)),
+                        ])
+                    })
+            ),
+        ])
+    }
+}

@@ -1,0 +1,128 @@
+import TestSupport
+import Testing
+
+@testable import larderctl
+
+/// Each rule speaks when it should, and keeps silent just below its threshold.
+@Suite struct DoctorRuleTests {
+    struct Case: Sendable, CustomStringConvertible {
+        let rule: String
+        let speaks: @Sendable (inout DoctorFacts) -> Void
+        let isSilent: @Sendable (inout DoctorFacts) -> Void
+
+        var description: String { rule }
+
+        init(
+            _ rule: String, _ speaks: @escaping @Sendable (inout DoctorFacts) -> Void,
+            not isSilent: @escaping @Sendable (inout DoctorFacts) -> Void
+        ) {
+            (self.rule, self.speaks, self.isSilent) = (rule, speaks, isSilent)
+        }
+
+        /// By lines of INFO.
+        init(_ rule: String, _ speaks: String, not isSilent: String) {
+            self.init(rule, { $0.info = InfoFigures(speaks) }, not: { $0.info = InfoFigures(isSilent) })
+        }
+    }
+
+    private static func clients(_ field: String, _ value: String) -> [[String: String]] {
+        [["id": "7", "name": "web", field: value]]
+    }
+
+    static let cases: [Case] = [
+        Case("writes-refused", "aof_last_write_status:err", not: "aof_last_write_status:ok"),
+        Case(
+            "database-unusable", { $0.databases = [DoctorFacts.Database(name: "books", state: "damaged")] },
+            not: {
+                $0.databases = ["open", "closed"].map { DoctorFacts.Database(name: "books", state: $0) }
+            }),
+        Case("damage-met", "salvages:1", not: "salvages:0\r\njournal_damages:0\r\ndatabases_set_aside:0"),
+        Case("clock-set-back", "clock_offset_milliseconds:60001", not: "clock_offset_milliseconds:60000"),
+        Case("file-system-full", { $0.disk = (4, 100) }, not: { $0.disk = (5, 100) }),
+        Case("no-disk-limit", "disk_limit:0", not: "disk_limit:16777216"),
+        Case(
+            "evicting", "evicted_entries:1000\r\nkeyspace_hits:7999\r\nkeyspace_misses:2001",
+            not: "evicted_entries:1000\r\nkeyspace_hits:8000\r\nkeyspace_misses:2000"),
+        Case(
+            "memory-too-large", "maxmemory:51\r\ntotal_system_memory:100",
+            not: "maxmemory:50\r\ntotal_system_memory:100"),
+        Case("journal-long", "journal_bytes:268435457", not: "journal_bytes:268435456"),
+        Case(
+            "expiry-late", "expiry_lag_p99_ms:600001\r\nexpiry_lag_entries:1000",
+            not: "expiry_lag_p99_ms:600001\r\nexpiry_lag_entries:999"),
+        Case(
+            "few-hits", "keyspace_hits:4999\r\nkeyspace_misses:5001", not: "keyspace_hits:4998\r\nkeyspace_misses:5001"),
+        Case(
+            "short-lives", "keyspace_hits:9000\r\nkeyspace_misses:1000\r\nkeyspace_misses_expired:1000",
+            not: "keyspace_hits:9001\r\nkeyspace_misses:1000\r\nkeyspace_misses_expired:999"),
+        Case(
+            "origin-fails", "leases_granted:100\r\nfetch_failures:11", not: "leases_granted:100\r\nfetch_failures:10"),
+        Case(
+            "slow-commands",
+            {
+                $0.info = InfoFigures("server_time_usec:9000000000")
+                $0.slowTimes = Array(repeating: 5401, count: 10)
+            },
+            not: {
+                $0.info = InfoFigures("server_time_usec:9000000000")
+                $0.slowTimes = Array(repeating: 5400, count: 10) + Array(repeating: 8000, count: 9)
+            }),
+        Case(
+            "errors", "total_error_replies:51\r\ntotal_commands_processed:1000",
+            not: "total_error_replies:50\r\ntotal_commands_processed:1000"),
+        Case("clients-refused", "rejected_connections:1", not: "rejected_connections:0"),
+        Case(
+            "many-clients", "connected_clients:81\r\nmaxclients:100", not: "connected_clients:80\r\nmaxclients:100"),
+        Case(
+            "client-does-not-read", { $0.clients = clients("obl", "8388609") },
+            not: { $0.clients = clients("obl", "8388608") }),
+        Case(
+            "short-connections", "total_connections_received:1000\r\ntotal_commands_processed:2999",
+            not: "total_connections_received:1000\r\ntotal_commands_processed:3000"),
+        Case("monitor-on", { $0.clients = clients("flags", "OU") }, not: { $0.clients = clients("flags", "U") }),
+        Case(
+            "open-to-all", { $0.isSocketOpenToAll = true },
+            not: {
+                $0.isSocketOpenToAll = true
+                $0.settings["password-file"] = "/etc/larder/password"
+            }),
+    ]
+
+    @Test(arguments: cases) func aRuleSpeaksAtItsThreshold(_ example: Case) throws {
+        var facts = DoctorFacts()
+        example.speaks(&facts)
+        let finding = try #require(DoctorRule.findings(facts).first { $0.rule.name == example.rule })
+        #expect(finding.text.hasPrefix("\(example.rule): ") && !finding.text.contains("\n"))
+        #expect(!finding.figures.isEmpty && finding.text.hasSuffix("; " + finding.rule.remedy))
+        facts = DoctorFacts()
+        example.isSilent(&facts)
+        #expect(!DoctorRule.findings(facts).contains { $0.rule.name == example.rule })
+    }
+
+    @Test func everyRuleHasItsCase() {
+        #expect(Self.cases.map(\.rule) == DoctorRule.all.map(\.name))
+        #expect(Set(DoctorRule.all.map(\.name)).count == DoctorRule.all.count)
+        #expect(DoctorRule.findings(DoctorFacts()).isEmpty, "of nothing there is nothing to say")
+    }
+
+    /// A daemon's numbers may be nonsense.
+    @Test func nonsenseStopsNothing() {
+        let names = DoctorRuleTests.fieldNames
+        for value in ["9223372036854775807", "-9223372036854775808", "-1", "x", ""] {
+            var facts = DoctorFacts()
+            facts.info = InfoFigures(names.map { "\($0):\(value)" }.joined(separator: "\r\n"))
+            facts.clients = [["obl": value, "flags": value]]
+            facts.disk = (0, 0)
+            facts.slowTimes = [.max, .min]
+            _ = DoctorRule.findings(facts)
+        }
+    }
+
+    private static let fieldNames = [
+        "salvages", "journal_damages", "databases_set_aside", "clock_offset_milliseconds", "disk_bytes", "disk_limit",
+        "evicted_entries", "keyspace_hits", "keyspace_misses", "maxmemory", "total_system_memory", "journal_bytes",
+        "expiry_lag_p99_ms", "expiry_lag_entries", "keyspace_misses_expired", "fetch_failures", "leases_granted",
+        "total_error_replies", "total_commands_processed", "rejected_connections", "connected_clients", "maxclients",
+        "total_connections_received", "server_time_usec",
+    ]
+}

@@ -1,0 +1,88 @@
+import Platform
+import TestSupport
+import Testing
+
+/// `larderctl check` of a daemon and of files.
+@Suite struct LarderctlCheckTests {
+    private func flipTable(_ larder: String) throws {
+        let database = larder + "/0"
+        let epoch = try #require(try FileSystem.list(database).first { UInt64($0) != nil })
+        let table = try #require(try Files.names(in: database + "/" + epoch, endingWith: ".ldb").first)
+        try Files.flip("\(database)/\(epoch)/\(table)", at: 50)
+    }
+
+    /// Entries in tables: a second start puts LevelDB's log into one.
+    private func filled(_ directory: TemporaryDirectory) throws {
+        let daemon = try DaemonProcess(in: directory)
+        let larderctl = Larderctl(socketPath: daemon.socketPath)
+        for number in 0..<20 { #expect(try larderctl("set", "k\(number)", "v", "--ttl", "600").exitCode == 0) }
+        try daemon.stop()
+        let second = try DaemonProcess(in: directory)
+        try second.stop()
+    }
+
+    @Test func aStoppedLarderIsReadByLarderd() throws {
+        let directory = try TemporaryDirectory()
+        try filled(directory)
+        let larder = directory.path + "/larder"
+        let larderctl = Larderctl(socketPath: directory.path + "/socket")
+        let before = try Files.digest(larder)
+        let healthy = try larderctl("check", larder)
+        #expect(
+            healthy.exitCode == 0 && healthy.text.hasPrefix("nothing is wrong: 1 database, 20 entries"), "\(healthy)")
+        #expect(try Files.digest(larder) == before)
+        try flipTable(larder)
+        let damaged = try Files.digest(larder)
+        let found = try larderctl("check", larder)
+        #expect(found.exitCode == 8 && found.text.hasPrefix("database '0': "), "\(found)")
+        #expect(found.text.split(separator: "\n").count == 1)
+        let json = try larderctl("--json", "check", larder)
+        #expect(
+            json.exitCode == 8 && json.text.hasPrefix(#"{"problems":[{"kind":"damage","place":"database '0'""#),
+            "\(json)")
+        #expect(try Files.digest(larder) == damaged)
+        let repaired = try larderctl("check", "--repair", larder)
+        #expect(
+            repaired.exitCode == 9 && repaired.text.hasSuffix("repaired: nothing is wrong any more\n"), "\(repaired)")
+        #expect(try larderctl("check", larder).exitCode == 0)
+        #expect(try larderctl("check", larder, "--database", "nobody").exitCode == 4)
+        #expect(try larderctl("check", directory.path + "/nowhere").exitCode == 2)
+    }
+
+    @Test func aDaemonIsAsked() throws {
+        let directory = try TemporaryDirectory()
+        try filled(directory)
+        try flipTable(directory.path + "/larder")
+        let daemon = try DaemonProcess(in: directory)
+        let larderctl = Larderctl(socketPath: daemon.socketPath)
+        let found = try larderctl("check")
+        #expect(found.exitCode == 8 && found.text.contains(".ldb: "), "\(found)")
+        // The daemon that has the directory is found by it.
+        let elsewhere = Larderctl(socketPath: directory.path + "/nobody")
+        #expect(try elsewhere("check", daemon.larder).exitCode == 8)
+        #expect(try elsewhere("check", "--json", daemon.larder).text.contains(#""kind":"damage""#))
+        #expect(try elsewhere("check", "--repair", daemon.larder).exitCode == 9)
+        #expect(try larderctl("check").exitCode == 0)
+        #expect(try larderctl("stats", "larder").text.contains("check_last_status:ok"))
+        #expect(try larderctl("check", "--database", "nobody").exitCode == 4)
+        // larderd leaves it to the daemon.
+        let program = try DaemonProcess.program()
+        let held = try ChildProcess.run(program, ["--check", "--dir", daemon.larder])
+        #expect(held.end == .exited(3) && held.errors.contains("larderctl check asks it"), "\(held)")
+        // A named socket where nobody answers.
+        #expect(try elsewhere("check", "--socket", directory.path + "/nobody").exitCode == 3)
+    }
+
+    @Test func aNewerLarderIsNotJudged() throws {
+        let directory = try TemporaryDirectory()
+        try filled(directory)
+        let larder = directory.path + "/larder"
+        let text = String(decoding: try Files.read(larder + "/0/POINTER"), as: UTF8.self)
+        try Files.write(
+            larder + "/0/POINTER", Array(text.replacing("larder-database 1", with: "larder-database 9").utf8))
+        let larderctl = Larderctl(socketPath: directory.path + "/socket")
+        let found = try larderctl("check", "--repair", larder)
+        #expect(found.exitCode == 10 && found.text.contains("a newer Larder wrote it (version 9"), "\(found)")
+        #expect(try ChildProcess.run(try DaemonProcess.program(), ["--repair"]).end == .exited(2))
+    }
+}

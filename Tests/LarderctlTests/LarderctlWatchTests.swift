@@ -1,0 +1,164 @@
+import Platform
+import TestSupport
+import Testing
+
+/// What shows a daemon as it runs.
+@Suite struct LarderctlWatchTests {
+    private func daemon() throws -> (DaemonProcess, Larderctl) {
+        let daemon = try DaemonProcess(["--max-disk", "1G"])
+        return (daemon, Larderctl(socketPath: daemon.socketPath))
+    }
+
+    @Test func statisticsGoOn() throws {
+        let (daemon, larderctl) = try daemon()
+        let child = try ChildProcess(
+            try DaemonProcess.program("larderctl"), ["stats", "--watch=0.1"], environment: larderctl.environment)
+        try child.waitForOutput { $0.split(separator: "\n").count > 3 }
+        child.send(signal: SIGINT)
+        #expect(try child.waitForExit() == .killed(signal: SIGINT))
+        let lines = child.output.split(separator: "\n")
+        #expect(lines[0].contains("OPS/S") && lines[1].contains(" B "), "\(lines)")
+        #expect(lines.dropFirst().allSatisfy { $0.count == lines[0].count })
+        let json = try ChildProcess(
+            try DaemonProcess.program("larderctl"), ["--json", "stats", "--watch=0.1"],
+            environment: larderctl.environment)
+        try json.waitForOutput { $0.contains("\n") }
+        #expect(json.output.hasPrefix(#"{"time":"#) && json.output.contains(#""hitShare":null"#), "\(json.output)")
+        // The daemon goes away.
+        daemon.kill()
+        #expect(try json.waitForExit() == .exited(3))
+        #expect(try larderctl("stats", "--watch=x").exitCode == 2)
+        #expect(try larderctl("stats", "--watch", "memory").exitCode == 2)
+    }
+
+    @Test func commandsAreShownAsTheyRun() throws {
+        let (daemon, larderctl) = try daemon()
+        let child = try ChildProcess(
+            try DaemonProcess.program("larderctl"), ["--json", "monitor"], environment: larderctl.environment)
+        while try !larderctl("CLIENT", "LIST").text.contains("cmd=monitor") {}
+        #expect(try larderctl("set", "a b", "1").exitCode == 0)
+        try child.waitForOutput { $0.contains(#""words":["SET","a b","1""#) }
+        daemon.kill()
+        #expect(try child.waitForExit() == .exited(3))
+        #expect(try larderctl("MONITOR").errors.contains("larderctl monitor shows it"))
+    }
+
+    @Test func latenciesAreShown() throws {
+        let (daemon, larderctl) = try daemon()
+        #expect(try larderctl("CONFIG", "SET", "slowlog-log-slower-than", "0").exitCode == 0)
+        #expect(try larderctl("set", "a", "1").exitCode == 0)
+        let shown = try larderctl("latency").text
+        #expect(shown.hasPrefix("COMMAND") && shown.contains("\nset ") && shown.contains("\nslow commands"), "\(shown)")
+        #expect(shown.contains(" SET a … ("), "\(shown)")
+        let one = try larderctl("latency", "--slow=0", "config").text.split(separator: "\n")
+        #expect(one.count == 2 && one[1].hasPrefix("config|set "), "\(one)")
+        let json = try larderctl("--json", "latency", "--sort", "name").text
+        #expect(json.hasPrefix(#"{"commands":[{"name":"#) && json.contains(#","events":[]}"#), "\(json)")
+        #expect(try larderctl("latency", "--sort", "size").exitCode == 2)
+        withExtendedLifetime(daemon) {}
+    }
+
+    @Test func aDoctorOfAHealthyDaemonIsSilent() throws {
+        let (daemon, larderctl) = try daemon()
+        #expect(try larderctl("set", "a", "1").exitCode == 0)
+        let healthy = try larderctl("doctor")
+        #expect(healthy.exitCode == 0 && healthy.text.hasPrefix("nothing is unusual: "), "\(healthy)")
+        #expect(try larderctl("--json", "doctor").text == #"{"findings":[]}"# + "\n")
+        #expect(try larderctl("CONFIG", "SET", "max-disk", "none").exitCode == 0)
+        let found = try larderctl("doctor")
+        #expect(found.exitCode == 8 && found.text.hasPrefix("no-disk-limit: the larder has "), "\(found)")
+        #expect(try larderctl("--json", "doctor").text.contains(#""rule":"no-disk-limit","weight":"advice""#))
+        daemon.kill()
+        #expect(try larderctl("doctor").exitCode == 3)
+    }
+
+    @Test func topNeedsATerminal() throws {
+        let (daemon, larderctl) = try daemon()
+        let refused = try larderctl("top")
+        #expect(refused.exitCode == 2 && refused.errors.contains("needs a terminal"), "\(refused)")
+        let once = try larderctl("--json", "top", "--interval", "0.1")
+        #expect(once.exitCode == 0 && once.text.hasPrefix(#"{"operationsPerSecond":"#), "\(once)")
+        withExtendedLifetime(daemon) {}
+    }
+
+    #if os(Linux)
+        private func top(_ larderctl: Larderctl, _ width: Int, _ height: Int) throws -> TerminalSession {
+            try TerminalSession(
+                [try DaemonProcess.program("larderctl"), "top", "--interval", "0.1"], width: width, height: height,
+                environment: larderctl.environment + ["TERM=xterm", "PATH=/usr/bin:/bin"])
+        }
+
+        private static let entered = "\u{1B}[?1049h"
+        private static let left = "\u{1B}[?1049l"
+
+        @Test func topFillsTheScreenAndGivesItBack() throws {
+            let (daemon, larderctl) = try daemon()
+            for (width, height) in [(80, 24), (40, 10), (200, 60)] {
+                let session = try top(larderctl, width, height)
+                try session.wait(for: Self.entered)
+                try session.wait(for: "operations ")
+                try session.wait(for: "q quit")
+                #expect(session.isRaw)
+                let frame = try session.wait(for: "q quit")
+                #expect(
+                    frame.split(separator: "\r\n", omittingEmptySubsequences: false).count == height,
+                    "\(frame.debugDescription)")
+                try session.type(Array("d".utf8))
+                try session.wait(for: "DATABASE")
+                try session.type(Array("q".utf8))
+                try session.wait(for: Self.left)
+                #expect(try session.waitForEnd() == .exited(0))
+                #expect(!session.isRaw)
+            }
+            withExtendedLifetime(daemon) {}
+        }
+
+        @Test func topFollowsTheTerminalsSize() throws {
+            let (daemon, larderctl) = try daemon()
+            let session = try top(larderctl, 80, 24)
+            try session.wait(for: "operations ")
+            session.resize(200, 12)
+            try session.wait(for: "n name" + String(repeating: " ", count: 100))
+            try session.type([3])
+            try session.wait(for: Self.left)
+            #expect(try session.waitForEnd() == .killed(signal: SIGINT))
+            #expect(!session.isRaw)
+            withExtendedLifetime(daemon) {}
+        }
+
+        @Test func topGivesTheScreenBackWhateverEndsIt() throws {
+            let (daemon, larderctl) = try daemon()
+            for signal in [SIGTERM, SIGHUP, SIGQUIT] {
+                let session = try top(larderctl, 80, 24)
+                try session.wait(for: "operations ")
+                session.send(signal)
+                try session.wait(for: Self.left)
+                #expect(try session.waitForEnd() == .killed(signal: signal))
+                #expect(!session.isRaw)
+            }
+            withExtendedLifetime(daemon) {}
+        }
+
+        @Test func topCanBeSuspended() throws {
+            let (daemon, larderctl) = try daemon()
+            let session = try top(larderctl, 80, 24)
+            try session.wait(for: "operations ")
+            // Ctrl-Z.
+            try session.type([0x1A])
+            try session.wait(for: Self.left)
+            while !session.isStopped {}
+            #expect(!session.isRaw)
+            session.send(SIGCONT)
+            try session.wait(for: Self.entered)
+            try session.wait(for: "operations ")
+            #expect(session.isRaw)
+            // The daemon goes away, and comes back.
+            daemon.process.send(signal: SIGSTOP)
+            daemon.kill()
+            try session.wait(for: "trying again: ")
+            try session.type(Array("q".utf8))
+            #expect(try session.waitForEnd() == .exited(0))
+            #expect(!session.isRaw)
+        }
+    #endif
+}

@@ -1,0 +1,17 @@
+import TestSupport
+import Testing
+
+@testable import larderctl
+
+/// docs/Operating.md says what the rules say.
+@Suite struct OperatingDocsTests {
+    @Test func theTableOfFindingsIsMadeFromTheRules() throws {
+        let path = PackageRoot.path + "/docs/Operating.md"
+        let page = String(decoding: try Files.read(path), as: UTF8.self)
+        let parts = page.split(separator: /<!-- \/?doctor -->\n/, omittingEmptySubsequences: false)
+        try #require(parts.count == 3)
+        let made = parts[0] + "<!-- doctor -->\n" + DoctorRule.table + "<!-- /doctor -->\n" + parts[2]
+        if TestSetting.updateDocs.isSet { try Files.write(path, Array(made.utf8)) }
+        #expect(String(decoding: try Files.read(path), as: UTF8.self) == made, "run: make docs")
+    }
+}

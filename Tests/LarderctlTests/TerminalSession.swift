@@ -1,0 +1,121 @@
+#if os(Linux)
+    import Platform
+    import TestSupport
+
+    /// A program with a terminal of its own, which a test types on and reads.
+    ///
+    /// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+    final class TerminalSession: @unchecked Sendable {
+        let pid: pid_t
+        private let terminal: CInt
+        private let lock = Lock()
+        private let changed = Condition()
+        private var bytes: [UInt8] = []
+        private var searched = 0
+        private var end: ProcessEnd?
+        private static let patienceMilliseconds: Int64 = 60_000
+
+        /// - Parameter words: a program and its arguments. It gets the terminal as its controlling one.
+        init(_ words: [String], width: Int, height: Int, environment: [String]) throws {
+            terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+            guard terminal >= 0 else { throw ChildProcess.Failure(description: "cannot open /dev/ptmx") }
+            let side = open(try Larderctl.otherSide(of: terminal), O_RDWR | O_NOCTTY | O_CLOEXEC)
+            guard side >= 0 else { throw ChildProcess.Failure(description: "cannot open the other side of a terminal") }
+            defer { close(side) }
+            Self.resize(terminal, width, height)
+            var start = ProcessStart(["setsid", "--ctty"] + words, environment: environment)
+            start.descriptors = [side, side, side]
+            start.closesBelow = 256
+            pid = try start.start()
+            _ = WorkThread(name: "terminal") { [self] in drain() }
+            _ = WorkThread(name: "terminal-wait") { [self] in
+                let found = try? ProcessEnd.wait(for: pid)
+                lock.withLock {
+                    end = found
+                    changed.broadcast()
+                }
+            }
+        }
+
+        private func drain() {
+            var piece = [UInt8](repeating: 0, count: 65_536)
+            while true {
+                let count = read(terminal, &piece, piece.count)
+                // A terminal whose other side is gone ends with an error.
+                guard count > 0 else { return }
+                lock.withLock {
+                    bytes += piece[..<count]
+                    changed.broadcast()
+                }
+            }
+        }
+
+        private static func resize(_ terminal: CInt, _ width: Int, _ height: Int) {
+            var size = winsize(ws_row: UInt16(height), ws_col: UInt16(width), ws_xpixel: 0, ws_ypixel: 0)
+            _ = ioctl(terminal, UInt(TIOCSWINSZ), &size)
+        }
+
+        /// Gives the terminal another size; the program gets SIGWINCH.
+        func resize(_ width: Int, _ height: Int) { Self.resize(terminal, width, height) }
+
+        func type(_ keys: [UInt8]) throws { try FileSystem.writeAll(keys, descriptor: terminal, path: "terminal") }
+
+        func send(_ signal: CInt) { kill(pid, signal) }
+
+        /// Waits until the terminal got a text behind what was waited for before.
+        @discardableResult
+        func wait(for text: String) throws -> String {
+            let wanted = Array(text.utf8)
+            // Frames keep coming, whatever is in them.
+            let deadline = MonotonicClock.milliseconds() + Self.patienceMilliseconds
+            return try lock.withLock { () throws(ChildProcess.Failure) in
+                while true {
+                    let rest = bytes[searched...]
+                    var start = rest.startIndex
+                    while let place = rest[start...].firstIndex(of: wanted[0]) {
+                        if rest[place...].starts(with: wanted) {
+                            defer { searched = place + wanted.count }
+                            return String(decoding: rest[..<(place + wanted.count)], as: UTF8.self)
+                        }
+                        start = place + 1
+                    }
+                    guard changed.wait(lock, milliseconds: max(1, deadline - MonotonicClock.milliseconds())),
+                        MonotonicClock.milliseconds() < deadline
+                    else {
+                        throw ChildProcess.Failure(
+                            description:
+                                "the terminal does not get '\(text)' but \(String(decoding: rest.suffix(500), as: UTF8.self).debugDescription)"
+                        )
+                    }
+                }
+            }
+        }
+
+        func waitForEnd() throws -> ProcessEnd {
+            try lock.withLock { () throws(ChildProcess.Failure) in
+                while true {
+                    if let end { return end }
+                    guard changed.wait(lock, milliseconds: Self.patienceMilliseconds) else {
+                        kill(pid, SIGKILL)
+                        throw ChildProcess.Failure(description: "it does not end")
+                    }
+                }
+            }
+        }
+
+        /// Whether keys come at once and are not shown.
+        var isRaw: Bool {
+            var settings = termios()
+            tcgetattr(terminal, &settings)
+            return settings.c_lflag & tcflag_t(ICANON | ECHO) == 0
+        }
+
+        /// Whether the process is stopped, as by SIGSTOP.
+        var isStopped: Bool {
+            let text = (try? FileSystem.read("/proc/\(pid)/stat")).flatMap { $0 }.map {
+                String(decoding: $0, as: UTF8.self)
+            }
+            return text?.split(separator: ")").last?.hasPrefix(" T") == true
+        }
+    }
+#endif
