@@ -77,6 +77,9 @@ extension Verb {
         if let database = context.options.database { words += ["DATABASE", database] }
         if repairs { words.append("REPAIR") }
         let reply = try LongCall.run(client, words, field: "check", context)
+        if let text = reply.errorMessage, text.hasPrefix("ERR the larder cannot be looked at") {
+            throw CannotLook(message: text)
+        }
         if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "check") }
         guard let pairs = reply.pairs else { throw InputOutputError(message: "the daemon's answer makes no sense") }
         func field(_ name: String) -> RESPValue? { pairs.first { $0.key.string == name }?.value }

@@ -46,7 +46,7 @@ enum CheckCommands {
             throw CommandError("ERR \(error.message)")
         } catch {
             server.log.error("a check failed: \(error)")
-            throw CommandError("ERR \(error)")
+            throw CommandError("ERR the larder cannot be looked at: \((error as? LarderError)?.message ?? "\(error)")")
         }
     }
 
