@@ -17,6 +17,9 @@ struct OptionSpec: Sendable {
     /// Applies it to the options of every verb; nil for an option of one verb, which parses it itself.
     var take: (@Sendable (inout Options, ParsedOption) throws -> Void)?
 
+    /// Whether the word behind it is its value.
+    var takesNextWord: Bool { value != nil && !isValueOptional }
+
     /// As the help shows it.
     var usage: String {
         guard let value else { return name }

@@ -60,7 +60,6 @@ enum ManualPage {
 
     private static func item(_ option: OptionSpec) -> String {
         ManualText.item(
-            (option.short.map { $0 + ", " } ?? "") + option.name + (option.value.map { " " + $0 } ?? ""),
-            [option.summary])
+            (option.short.map { $0 + ", " } ?? "") + option.usage, [option.summary])
     }
 }

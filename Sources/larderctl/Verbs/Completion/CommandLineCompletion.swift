@@ -53,7 +53,7 @@ struct CommandLineCompletion {
         while index < words.count {
             guard words[index].hasPrefix("-") else { return index }
             let spec = Options.specs.first { $0.name == words[index] }
-            index += spec?.value == nil ? 1 : 2
+            index += spec?.takesNextWord == true ? 2 : 1
         }
         return nil
     }
@@ -81,7 +81,9 @@ struct CommandLineCompletion {
 
     /// If the word before is an option that takes a value: what that may be.
     private func optionValue(of specs: [OptionSpec]) -> Candidates? {
-        guard let last = words.last, let value = specs.first(where: { $0.name == last })?.value else { return nil }
+        guard let last = words.last, let spec = specs.first(where: { $0.name == last }), spec.takesNextWord,
+            let value = spec.value
+        else { return nil }
         return last == "--database" ? .words(databases) : candidates(for: value)
     }
 
@@ -125,7 +127,7 @@ struct CommandLineCompletion {
         var given = 0
         var index = 0
         while index < behind.count {
-            let takesValue = specs.contains { $0.name == behind[index] && $0.value != nil }
+            let takesValue = specs.contains { $0.name == behind[index] && $0.takesNextWord }
             if !behind[index].hasPrefix("--") { given += 1 }
             index += takesValue ? 2 : 1
         }
