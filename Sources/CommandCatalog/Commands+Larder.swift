@@ -3,7 +3,7 @@ import LarderVocabulary
 /// Commands that Redis does not have.
 extension CommandMetadata {
     static let larder: [CommandMetadata] = [
-        .meta, .policy, .limit, .fetch, .release, .databases, .purge, .tags, .snapshot, .backup,
+        .meta, .policy, .limit, .fetch, .release, .databases, .purge, .tags, .snapshot, .entries, .place, .backup,
         .check,
     ]
 
@@ -70,6 +70,30 @@ extension CommandMetadata {
         complexity: "O(M) with M the entries that LevelDB does not have yet", syntax: "OPEN | CLOSE",
         summary: "From OPEN to CLOSE, this connection reads the current database as it was at OPEN.", reply: "OK",
         effect: .changesState)
+
+    package static let entries = CommandMetadata(
+        "entries", arity: -1, [.readonly, .noScript], group: .larder, since: "0.1.0",
+        complexity: "O(COUNT) for each call, and O(M) with M the entries that LevelDB does not have yet",
+        syntax: "[AFTER key] [PREFIX prefix] [COUNT count] [BYTES bytes]",
+        summary:
+            "Lists fresh and stale entries with all that PLACE stores again, step by step in the order of keys: AFTER "
+            + "goes on behind a key, which need not exist. A step has at most COUNT entries (100), and ends with the entry "
+            + "that brings its keys and values to BYTES (1048576).",
+        reply: "array of the key to go on AFTER, null at the end, and an array of entries: key, value, stored-at, rule "
+            + "(governed, own, never), deadline (milliseconds since 1970, -1 never), grace (milliseconds, -1 the database's), "
+            + "codec, array of tags")
+
+    package static let place = CommandMetadata(
+        "place", arity: -5, [.write, .denyOOM, .creates], keys: .one, group: .larder, since: "0.1.0",
+        complexity: "O(N) with N the value's length",
+        syntax: "key value STOREDAT unix-time-milliseconds [NX] [PXAT unix-time-milliseconds | NEVER] [GRACE seconds] "
+            + "[CODEC raw|json|plist|custom] [TAGS count tag [tag ...]]",
+        summary:
+            "Stores an entry as if it was stored at an earlier time, unless what is there was stored later, or with NX "
+            + "is fresh. Without PXAT and NEVER the database's policy says how long it stays. For imports.",
+        reply:
+            "stored; kept when what is there stays; expired when the entry's time and its grace are over, so that it is "
+            + "not stored", access: ["RW access update"], tag: .restore)
 
     package static let backup = CommandMetadata(
         "backup", arity: 2, [.admin, .noMulti, .noScript], group: .larder, since: "0.1.0",

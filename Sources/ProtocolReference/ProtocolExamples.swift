@@ -434,6 +434,27 @@ package enum ProtocolExamples {
         $12
         milliseconds
         :0
+        > PLACE motto carpe STOREDAT 1700000000000 NEVER TAGS 1 latin
+        +stored
+        > ENTRIES PREFIX mot
+        *2
+        $-1
+        *1
+        *8
+        $5
+        motto
+        $5
+        carpe
+        :1700000000000
+        $5
+        never
+        :-1
+        :-1
+        $3
+        raw
+        *1
+        $5
+        latin
         """#,
     ]
 

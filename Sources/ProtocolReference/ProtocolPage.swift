@@ -170,6 +170,11 @@ package enum ProtocolPage {
                 "\(Limits.scanCountMax) entries, or \(Limits.scanBytesMax) bytes of keys, whatever `COUNT` says"
             ),
             (
+                "the entries of one `ENTRIES`",
+                "\(Limits.entriesCountMax) entries, or \(Limits.scanBytesMax) bytes of keys and values, whatever `COUNT` and "
+                    + "`BYTES` say, and the one entry that goes beyond"
+            ),
+            (
                 "unread replies of a client",
                 "\(limits.outputBytesPause) bytes, then its requests are no longer read; disconnected after "
                     + "\(limits.outputStallMilliseconds / 1000) s without progress (`--reply-timeout`)"

@@ -96,6 +96,16 @@ package struct FreshnessRules: Hashable, Sendable {
         return with(newPolicy, deadBefore: max(deadBefore, now - interval))
     }
 
+    /// The header of an entry as another larder is told of it, which knows nothing of what has ended this entry's life
+    /// early: a soft purge of a tag, or a policy that was shorter for a while. That end becomes a deadline of its own.
+    package func leaving(_ header: RecordHeader) -> RecordHeader {
+        let isDead = header.rule == .governed && header.storedAt <= deadBefore
+        guard isDead || header.tagsEnd != .max, let deadline = deadline(header) else { return header }
+        var header = header
+        header.rule = .own(max(0, deadline))
+        return header
+    }
+
     /// The header of an entry that comes from another database, where it is fresh. Only its age may make it expire
     /// here: that governed entries of *this* database had expired before an instant says nothing about it.
     ///

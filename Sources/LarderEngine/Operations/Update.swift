@@ -202,11 +202,37 @@ package struct Update {
         _ index: Int, payload: UnsafeRawBufferPointer, long: LargeValue?, rule: DeadlineRule = .governed,
         grace: Int64? = nil, codec: Codec = .raw, tags: Tags? = nil
     ) {
-        let header = header(rule, grace, codec)
-        guard let long, long.headerCount == header.byteCount, keys == [long.key], operations.isEmpty, tags == nil else {
-            return put(index, payload: payload, rule: rule, grace: grace, codec: codec, tags: tags)
+        put(index, header(rule, grace, codec), payload, long, tags)
+    }
+
+    private mutating func put(
+        _ index: Int, _ header: RecordHeader, _ payload: UnsafeRawBufferPointer, _ long: LargeValue?, _ tags: Tags?
+    ) {
+        if let long, long.headerCount == header.byteCount, keys == [long.key], operations.isEmpty, tags == nil {
+            operations.append(.putLarge(long, header, changeNote(index)))
+        } else {
+            let section = tags.map { $0.isEmpty ? [] : $0.section(stamp: stamp) } ?? []
+            put(index, Record(header, tags: section, payload: payload))
         }
-        operations.append(.putLarge(long, header, changeNote(index)))
+    }
+
+    /// When the entry under the key at `index` was stored, fresh or stale, in milliseconds since 1970; nil if there is none.
+    package func storedAt(_ index: Int) -> Int64? {
+        stored(index).flatMap { rules.freshness($0.header, now: now) == .gone ? nil : $0.header.storedAt }
+    }
+
+    /// Stores an entry of another larder: its storedAt and its rule stay if the rules of this database allow
+    /// (``FreshnessRules/taking(_:)``).
+    /// - Parameter long: as for ``put(_:payload:long:rule:grace:codec:tags:)``.
+    /// - Returns: false if it is gone, so that it is not stored.
+    package mutating func place(
+        _ index: Int, _ header: RecordHeader, payload: UnsafeRawBufferPointer, long: LargeValue?, tags: Tags?
+    ) -> Bool {
+        var header = rules.taking(header)
+        header.generation = generation
+        guard rules.freshness(header, now: now) != .gone else { return false }
+        put(index, header, payload, long, tags)
+        return true
     }
 
     /// Stores the record of another key or database. Its codec stays; its storedAt and its rule stay if the rules of

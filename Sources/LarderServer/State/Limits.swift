@@ -80,6 +80,8 @@ package struct Limits: Sendable {
     package static let evaluatedScriptsMax = 500
     /// The most entries that one SCAN reads.
     package static let scanCountMax = 1_000_000
+    /// The most entries in the reply of one ENTRIES.
+    package static let entriesCountMax = 10_000
     /// Bytes that a command may bring, build or repeatedly process on an event loop: 1 MiB. With more it runs on a
     /// thread that may block.
     static let loopBytesMax = 1 << 20

@@ -16,7 +16,7 @@ extension Verb {
             return .done
         }
         let rows =
-            [["NAME", "POLICY", "ENTRIES", "STALE", "BYTES", "AT MOST", "STATE"]]
+            [["NAME", "POLICY"] + ["ENTRIES", "STALE", "BYTES", "AT MOST", "STATE"]]
             + databases.map {
                 [
                     $0.name, $0.policy, $0.entries.map { "\($0)" } ?? "?", $0.staleEntries.map { "\($0)" } ?? "?",

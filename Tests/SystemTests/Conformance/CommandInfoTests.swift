@@ -71,8 +71,8 @@ import Testing
         let own = Set(found.keys).subtracting(expected.keys).subtracting(Self.newer)
         #expect(
             own == [
-                "backup", "check", "databases", "delex", "digest", "fetch", "limit", "meta", "msetex", "policy",
-                "purge",
+                "backup", "check", "databases", "delex", "digest", "entries", "fetch", "limit", "meta", "msetex", "place",
+                "policy", "purge",
                 "release",
                 "snapshot",
                 "tags",

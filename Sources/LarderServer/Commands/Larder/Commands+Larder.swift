@@ -51,7 +51,7 @@ enum LarderCommands {
         return .done
     }
 
-    private static func name(_ rule: DeadlineRule) -> String {
+    static func name(_ rule: DeadlineRule) -> String {
         switch rule {
         case .governed: "governed"
         case .own: "own"
