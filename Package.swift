@@ -125,7 +125,10 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(
             name: "larderctl",
-            dependencies: ["Backup", "CommandCatalog", "LarderClient", "LarderVocabulary", "Platform", "RESP"],
+            dependencies: [
+                "Backup", "CCRC32C", "CommandCatalog", "JSONCoding", "LarderClient", "LarderVocabulary", "Platform",
+                "RESP",
+            ],
             swiftSettings: settings),
         .executableTarget(
             name: "larderbench",

@@ -14,6 +14,16 @@ struct Larderctl {
 
     /// The socket that `LARDER_SOCKET` names to it.
     let socketPath: String?
+    /// What its calls on files are to meet.
+    var faults: FaultControl?
+    /// More variables, as `NAME=VALUE`.
+    var variables: [String] = []
+
+    init(socketPath: String?, faults: FaultControl? = nil, variables: [String] = []) {
+        self.socketPath = socketPath
+        self.faults = faults
+        self.variables = variables
+    }
 
     func callAsFunction(_ words: String..., input: [UInt8] = []) throws -> Result { try run(words, input: input) }
 
@@ -22,11 +32,17 @@ struct Larderctl {
     }
 
     /// Runs it and waits for its end.
-    /// - Parameter outputPath: what its standard output is; nil where the result has it.
-    func run(_ words: [[UInt8]], input: [UInt8] = [], outputPath: String? = nil) throws -> Result {
+    /// - Parameters:
+    ///   - outputPath: what its standard output is; nil where the result has it.
+    ///   - joinsErrors: whether its standard error is the same.
+    func run(
+        _ words: [[UInt8]], input: [UInt8] = [], outputPath: String? = nil, joinsErrors: Bool = false
+    ) throws -> Result {
         let program = try DaemonProcess.program("larderctl")
+        let shell = joinsErrors ? ["sh", "-c", "exec \"$0\" \"$@\" 2>&1"] : []
         let child = try ChildProcess(
-            command: [Array(program.utf8)] + words, input: input, environment: environment, outputPath: outputPath)
+            command: (shell + [program]).map { Array($0.utf8) } + words, input: input,
+            environment: environment + variables + (try faults?.environment() ?? []), outputPath: outputPath)
         let exitCode =
             switch try child.waitForExit() {
             case .exited(let code): code
@@ -45,12 +61,13 @@ struct Larderctl {
 
     #if os(Linux)
         /// Runs it with a terminal as its standard output. Gives what the terminal got.
-        func runOnTerminal(_ words: [String]) throws -> [UInt8] {
+        func runOnTerminal(_ words: [String], joinsErrors: Bool = false) throws -> [UInt8] {
             let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
             guard terminal >= 0 else { throw ChildProcess.Failure(description: "cannot open /dev/ptmx") }
             defer { close(terminal) }
             // What it writes is far less than a terminal holds, so it ends without being read.
-            _ = try run(words.map { Array($0.utf8) }, outputPath: try Self.otherSide(of: terminal))
+            _ = try run(
+                words.map { Array($0.utf8) }, outputPath: try Self.otherSide(of: terminal), joinsErrors: joinsErrors)
             var bytes: [UInt8] = []
             var piece = [UInt8](repeating: 0, count: 65_536)
             // A terminal whose other side is gone ends with an error.

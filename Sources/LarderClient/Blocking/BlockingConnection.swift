@@ -8,8 +8,8 @@
 import Platform
 import RESP
 
-/// One connected Unix stream socket. Single owner: one thread at a time.
-final class BlockingConnection {
+/// One connected stream socket. Single owner: one thread at a time.
+package final class BlockingConnection {
     private static let readBytes = 16_384
     /// A buffer that has held more bytes of replies than this is not kept.
     private static let keptBytesMax = 1_048_576
@@ -28,8 +28,16 @@ final class BlockingConnection {
         socket = try StreamSocket(blocking: path, timeoutMilliseconds: timeoutMilliseconds, trust: trust)
     }
 
+    /// Takes over a connected blocking socket, which may be one to another machine.
+    /// - Parameter timeoutMilliseconds: the longest wait while nothing moves in either direction; 0 for no limit.
+    package init(adopting descriptor: CInt, timeoutMilliseconds: Int) {
+        self.timeoutMilliseconds = timeoutMilliseconds
+        socket = StreamSocket(adopting: descriptor)
+        UnixSocket.limit(descriptor, milliseconds: timeoutMilliseconds)
+    }
+
     /// Sends `request` and waits for `count` replies to it. Pushed messages are dropped.
-    func exchange(_ request: [UInt8], replies count: Int) throws(WireFailure) -> [RESPValue] {
+    package func exchange(_ request: [UInt8], replies count: Int) throws(WireFailure) -> [RESPValue] {
         guard try nextReply() == nil else {
             throw WireFailure(.protocolViolation("the server sent an answer without a request"))
         }

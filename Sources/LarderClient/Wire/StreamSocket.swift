@@ -3,8 +3,8 @@
 import Platform
 
 /// Why a connection could not be made or has failed.
-struct WireFailure: Error {
-    enum Kind {
+package struct WireFailure: Error {
+    package enum Kind {
         /// Nobody listens there.
         case noDaemon
         /// The file at the path is not a socket.
@@ -23,9 +23,9 @@ struct WireFailure: Error {
         case system(String, CInt)
     }
 
-    let kind: Kind
+    package let kind: Kind
     /// The server's text before it closed the connection, if it sent an unrequested one.
-    var finalError: String?
+    package var finalError: String?
     /// The meaning of that text, if more is known than it says.
     var explanation: String?
 
@@ -130,6 +130,9 @@ final class StreamSocket: Sendable {
             }
         }
     }
+
+    /// Takes over a connected blocking socket of any family.
+    init(adopting descriptor: CInt) { self.descriptor = descriptor }
 
     deinit { systemClose(descriptor) }
 

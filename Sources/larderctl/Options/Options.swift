@@ -31,6 +31,8 @@ struct OptionSpec: Sendable {
 struct Options {
     var socketPath: String?
     var database: String?
+    /// All that were named, for verbs that take several.
+    var databases: [String] = []
     /// The daemon's password; nil if it has none.
     var password: String?
     /// Users whose daemons are trusted, besides root, the current user, and those whom root has made owners of the
@@ -50,7 +52,9 @@ struct Options {
             summary: "the daemon's socket (default: $LARDER_SOCKET, else your daemon's, else the machine's)"
         ) { $0.socketPath = try $1.text() },
         OptionSpec(name: "--database", value: "NAME", summary: "the database to use (default: 0)") {
-            $0.database = try $1.text()
+            let name = try $1.text()
+            $0.database = name
+            $0.databases.append(name)
         },
         OptionSpec(
             name: "--password-file", value: "PATH",

@@ -44,6 +44,9 @@ enum ManualPage {
         .TP
         .B LARDER_SOCKET
         the daemon's socket
+        .TP
+        .B REDISCLI_AUTH
+        the password of a Redis, for import and export
         .SH SEE ALSO
         .BR larder\\-protocol (7),
         .BR larderd (8)

@@ -21,6 +21,8 @@ enum Tool {
             return fail(.damaged, error.message)
         } catch let error as CannotLook {
             return fail(.unseen, error.message)
+        } catch let error as RedisError {
+            return fail(error.isAnswer ? .serverError : .noDaemon, error.message)
         } catch let error as LarderClientError {
             return fail(exitCode(for: error), text(of: error))
         } catch {

@@ -28,8 +28,8 @@ enum ExitCode: Int32 {
         0  success
         1  there is no such entry
         2  the command line is wrong
-        3  no daemon answers at the socket in time, or the daemon belongs to another user
-        4  the daemon answered with an error; standard error has its text
+        3  no daemon answers at the socket in time, or the daemon belongs to another user; or no Redis answers
+        4  the daemon, or the Redis, answered with an error; standard error has its text
         5  the result could not be written, or the input could not be read
         6  fetch: there is no value now; the command failed, or somebody else still runs it
            lock: somebody else held the lock for as long as --wait

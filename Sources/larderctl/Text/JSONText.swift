@@ -52,42 +52,54 @@ indirect enum JSONText {
             writeString(bytes, to: &output)
         } else {
             output += "{\"base64\":\"".utf8
-            writeBase64(bytes, to: &output)
+            Base64.encode(bytes, into: &output)
             output += "\"}".utf8
         }
     }
 
     /// Writes UTF-8 text between quotes.
     private static func writeString(_ bytes: [UInt8], to output: inout [UInt8]) {
-        let digits = Array("0123456789abcdef".utf8)
         output.append(UInt8(ascii: "\""))
-        for (index, byte) in bytes.enumerated() {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"): output += [UInt8(ascii: "\\"), byte]
-            case 0x0A: output += "\\n".utf8
-            case 0x0D: output += "\\r".utf8
-            case 0x09: output += "\\t".utf8
-            case 0..<0x20, 0x7F: output += "\\u00".utf8 + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            // The control characters U+0080 to U+009F, which terminals obey as well; two bytes each.
-            case 0xC2 where bytes[index + 1] < 0xA0: output += "\\u00".utf8
-            case 0x80..<0xA0 where bytes[index - 1] == 0xC2: output += [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            default: output.append(byte)
-            }
-        }
+        writeCharacters(bytes, to: &output)
         output.append(UInt8(ascii: "\""))
     }
 
-    private static func writeBase64(_ bytes: [UInt8], to output: inout [UInt8]) {
-        let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let piece = bytes[start..<min(start + 3, bytes.count)]
-            var bits = piece.reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-            bits <<= UInt32(8 * (3 - piece.count))
-            for place in 0..<4 {
-                let letter = letters[Int(bits >> UInt32(18 - 6 * place)) & 63]
-                output.append(place <= piece.count ? letter : UInt8(ascii: "="))
-            }
+    /// Writes UTF-8 text, or a part of one that ends with a character, without quotes around it.
+    static func writeCharacters(_ bytes: [UInt8], to output: inout [UInt8]) {
+        var index = 0
+        while index < bytes.count {
+            let end = bytes[index...].firstIndex(where: mayNeedEscape) ?? bytes.count
+            output.append(contentsOf: bytes[index..<end])
+            if end == bytes.count { break }
+            index = end + writeEscaped(bytes, end, to: &output)
         }
+    }
+
+    private static func mayNeedEscape(_ byte: UInt8) -> Bool {
+        byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte == 0x7F || byte == 0xC2
+    }
+
+    /// - Returns: how many bytes of the text are written.
+    private static func writeEscaped(_ bytes: [UInt8], _ index: Int, to output: inout [UInt8]) -> Int {
+        let digits = Array("0123456789abcdef".utf8)
+        let byte = bytes[index]
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"): output += [UInt8(ascii: "\\"), byte]
+        case 0x0A: output += "\\n".utf8
+        case 0x0D: output += "\\r".utf8
+        case 0x09: output += "\\t".utf8
+        case 0xC2:
+            // The control characters U+0080 to U+009F, which terminals obey as well; two bytes each.
+            let second = bytes[index + 1]
+            if second < 0xA0 {
+                output += "\\u00".utf8 + [digits[Int(second >> 4)], digits[Int(second & 15)]]
+            } else {
+                output += [byte, second]
+            }
+            return 2
+        default: output += "\\u00".utf8 + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+        }
+        return 1
     }
 }
 

@@ -85,7 +85,11 @@ final class Output {
     /// Writes to standard error at once. A failure cannot be reported anywhere.
     static func standardError(_ text: String) {
         // The daemon's text about a request contains words of the request.
-        let bytes = TerminalText.escaped(Array(text.utf8), keepsLines: true)
+        writeToStandardError(TerminalText.escaped(Array(text.utf8), keepsLines: true))
+    }
+
+    /// Writes larderctl's own bytes to standard error as they are, control characters too.
+    static func writeToStandardError(_ bytes: [UInt8]) {
         var start = 0
         while start < bytes.count {
             let count = bytes.withUnsafeBytes { bytes in

@@ -52,21 +52,13 @@ extension Verb {
             ("age", .integer(info.ageMilliseconds)),
             ("deadline", .optional(info.deadlineMilliseconds)),
             ("ttl", .optional(info.timeToLiveMilliseconds)),
-            ("rule", .text(ruleName(info.rule))),
+            ("rule", .text(info.rule.name)),
             ("policy", .text(info.databasePolicy.description)),
             ("grace", .integer(info.graceMilliseconds)),
             ("size", .integer(Int64(info.byteCount))),
             ("codec", .text(info.codec.description)),
             ("state", .text(state(info))),
         ])
-    }
-
-    private static func ruleName(_ rule: DeadlineRule) -> String {
-        switch rule {
-        case .governed: "governed"
-        case .own: "own"
-        case .ownNever: "never"
-        }
     }
 
     private static func state(_ info: EntryInfo) -> String { info.isExpired ? "expired" : "fresh" }

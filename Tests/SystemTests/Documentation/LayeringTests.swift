@@ -44,7 +44,9 @@ import Testing
         Plan(module: "LevelDB", rooms: ["Database", "Options", "Files", "System"]),
         Plan(module: "LevelDBSalvage", rooms: ["Salvage", "Tables", "Logs", "Types"]),
         Plan(module: "Platform", rooms: ["Processes", "Sockets", "Files", "Threads", "Clocks", "System"]),
-        Plan(module: "larderctl", rooms: ["Program", "Verbs", "Watching", "Options", "Text", "System"]),
+        Plan(
+            module: "larderctl",
+            rooms: ["Program", "Verbs", "Watching", "Transfer", "Options", "Text", "System"]),
         Plan(
             module: "larderbench",
             rooms: [

@@ -1,0 +1,172 @@
+/// JSON texts of any length, read without making anything of their values: whether they are JSON, and where the members of
+/// an object stand.
+///
+/// What is JSON is what ``JSONCoder`` reads: UTF-8 and RFC 8259, up to 512 levels. Memory does not grow with the text.
+package enum JSONOutline {
+    /// A member of an object.
+    package struct Member: Sendable {
+        package let name: String
+        /// Where its value stands in the text, blanks around it left out.
+        package let place: Range<Int>
+    }
+
+    /// A text is not the JSON that it should be.
+    package struct Defect: Error, Equatable {
+        /// How many bytes before it are good.
+        package let offset: Int
+
+        package init(offset: Int) { self.offset = offset }
+    }
+
+    /// Whether a text is one JSON value, without anything around it.
+    package static func isValue(_ text: UnsafeRawBufferPointer) -> Bool {
+        guard let base = text.baseAddress, text.count > 0 else { return false }
+        var scanner = JSONScanner(base.assumingMemoryBound(to: UInt8.self), text.count)
+        // White space is neither at the beginning, where `next` would give it, nor at the end.
+        return skipValue(&scanner) && scanner.isAtEnd
+    }
+
+    /// The members of the object that a text is, in their order. Blanks around the text are allowed.
+    package static func members(_ text: UnsafeRawBufferPointer) throws(Defect) -> [Member] {
+        guard let base = text.baseAddress else { throw Defect(offset: 0) }
+        let bytes = base.assumingMemoryBound(to: UInt8.self)
+        var scanner = JSONScanner(bytes, text.count)
+        func check(_ isGood: Bool) throws(Defect) {
+            if !isGood { throw Defect(offset: max(0, scanner.position - 1)) }
+        }
+        scanner.skipSpace()
+        try check(scanner.next() == UInt8(ascii: "{"))
+        var members: [Member] = []
+        scanner.skipSpace()
+        if !scanner.skip(UInt8(ascii: "}")) {
+            while true {
+                scanner.skipSpace()
+                let nameStart = scanner.position
+                try check(scanner.next() == UInt8(ascii: "\"") && scanner.skipString() != nil)
+                let nameEnd = scanner.position
+                scanner.skipSpace()
+                try check(scanner.next() == UInt8(ascii: ":"))
+                scanner.skipSpace()
+                let start = scanner.position
+                try check(skipValue(&scanner))
+                members.append(
+                    Member(name: string(text, nameStart..<nameEnd) ?? "", place: start..<scanner.position))
+                scanner.skipSpace()
+                if scanner.skip(UInt8(ascii: "}")) { break }
+                try check(scanner.next() == UInt8(ascii: ","))
+            }
+        }
+        scanner.skipSpace()
+        if !scanner.isAtEnd { throw Defect(offset: scanner.position) }
+        return members
+    }
+
+    /// The places of the elements of the array at `place`; nil if there is something else.
+    package static func elements(_ text: UnsafeRawBufferPointer, _ place: Range<Int>) -> [Range<Int>]? {
+        guard let base = text.baseAddress, !place.isEmpty, text[place.lowerBound] == UInt8(ascii: "[") else {
+            return nil
+        }
+        let start = place.lowerBound
+        var scanner = JSONScanner((base + start).assumingMemoryBound(to: UInt8.self), place.count)
+        _ = scanner.next()
+        var elements: [Range<Int>] = []
+        scanner.skipSpace()
+        while !scanner.skip(UInt8(ascii: "]")) {
+            if scanner.skip(UInt8(ascii: ",")) { scanner.skipSpace() }
+            let begin = scanner.position
+            guard skipValue(&scanner) else { return nil }
+            elements.append(start + begin..<start + scanner.position)
+            scanner.skipSpace()
+        }
+        return elements
+    }
+
+    /// The string at `place`, which a scan has found well-formed; nil if there is something else.
+    package static func string(_ text: UnsafeRawBufferPointer, _ place: Range<Int>) -> String? {
+        guard let base = text.baseAddress, place.count >= 2, text[place.lowerBound] == UInt8(ascii: "\"") else {
+            return nil
+        }
+        let bytes = UnsafeBufferPointer(
+            start: (base + place.lowerBound + 1).assumingMemoryBound(to: UInt8.self), count: place.count - 2)
+        return StringText.unescaped(bytes)
+    }
+
+    // MARK: Scanning
+
+    /// Objects and arrays that are open: a bit for each, 1 for an object.
+    private struct Levels {
+        private var bits = [UInt64](repeating: 0, count: DocumentIndex.depthMax / 64)
+        private(set) var count = 0
+
+        /// - Returns: false if there are too many.
+        mutating func open(isObject: Bool) -> Bool {
+            guard count < DocumentIndex.depthMax else { return false }
+            let bit = UInt64(1) << UInt64(count & 63)
+            if isObject { bits[count >> 6] |= bit } else { bits[count >> 6] &= ~bit }
+            count += 1
+            return true
+        }
+
+        var isObject: Bool { bits[(count - 1) >> 6] >> UInt64((count - 1) & 63) & 1 == 1 }
+
+        mutating func close() { count -= 1 }
+    }
+
+    /// Moves behind a value that begins at the next byte.
+    private static func skipValue(_ scanner: inout JSONScanner) -> Bool {
+        // Most values are no aggregates, and need no levels.
+        switch scanner.next() {
+        case UInt8(ascii: "["): return skipAggregate(&scanner, isObject: false)
+        case UInt8(ascii: "{"): return skipAggregate(&scanner, isObject: true)
+        case let byte: return skipScalar(&scanner, byte)
+        }
+    }
+
+    /// The rest of a value that is neither an object nor an array, whose first byte was taken.
+    private static func skipScalar(_ scanner: inout JSONScanner, _ first: UInt8) -> Bool {
+        switch first {
+        case UInt8(ascii: "\""): scanner.skipString() != nil
+        case UInt8(ascii: "-"), 0x30...0x39: scanner.skipNumber() != nil
+        case UInt8(ascii: "t"): scanner.skip(rest: "rue")
+        case UInt8(ascii: "f"): scanner.skip(rest: "alse")
+        case UInt8(ascii: "n"): scanner.skip(rest: "ull")
+        default: false
+        }
+    }
+
+    private static func skipAggregate(_ scanner: inout JSONScanner, isObject: Bool) -> Bool {
+        var levels = Levels()
+        guard levels.open(isObject: isObject) else { return false }
+        // Whether the innermost aggregate has just been opened.
+        var isNew = true
+        while true {
+            scanner.skipSpace()
+            if scanner.skip(levels.isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) {
+                levels.close()
+                if levels.count == 0 { return true }
+                isNew = false
+                continue
+            }
+            if !isNew {
+                guard scanner.skip(UInt8(ascii: ",")) else { return false }
+                scanner.skipSpace()
+            }
+            if levels.isObject {
+                guard scanner.skip(UInt8(ascii: "\"")), scanner.skipString() != nil else { return false }
+                scanner.skipSpace()
+                guard scanner.skip(UInt8(ascii: ":")) else { return false }
+                scanner.skipSpace()
+            }
+            isNew = false
+            switch scanner.next() {
+            case UInt8(ascii: "["):
+                guard levels.open(isObject: false) else { return false }
+                isNew = true
+            case UInt8(ascii: "{"):
+                guard levels.open(isObject: true) else { return false }
+                isNew = true
+            case let byte: guard skipScalar(&scanner, byte) else { return false }
+            }
+        }
+    }
+}

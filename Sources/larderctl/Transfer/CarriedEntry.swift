@@ -1,0 +1,107 @@
+import LarderClient
+
+/// An entry on its way from one larder to another, with all that belongs to it.
+struct CarriedEntry {
+    var database: String
+    var key: [UInt8]
+    var value: [UInt8]
+    /// In milliseconds since 1970.
+    var storedAt: Int64
+    var rule: DeadlineRule
+    /// When it expires where it comes from, in milliseconds since 1970; nil for never.
+    var deadline: Int64?
+    /// In milliseconds; nil for the database's.
+    var grace: Int64?
+    /// By its name, or by the number of one without a name.
+    var codec = Codec.raw.description
+    var tags: [[UInt8]] = []
+
+    /// The longest key that a larder takes, in bytes.
+    static let keyBytesMax = 65_536
+
+    /// The command that stores it in the database that is selected.
+    /// - Parameter keepsExisting: whether a fresh entry that is there stays, however old it is.
+    func placing(keepsExisting: Bool) -> [[UInt8]] {
+        var words = [Array("PLACE".utf8), key, value, Array("STOREDAT".utf8), Array("\(storedAt)".utf8)]
+        func add(_ texts: String...) { words += texts.map { Array($0.utf8) } }
+        if keepsExisting { add("NX") }
+        switch rule {
+        case .governed: break
+        case .own(let deadline): add("PXAT", "\(max(1, deadline))")
+        case .ownNever: add("NEVER")
+        }
+        if let grace { add("GRACE", grace == 0 ? "0" : TimeText.seconds(grace)) }
+        if codec != Codec.raw.description { add("CODEC", codec) }
+        if !tags.isEmpty {
+            add("TAGS", "\(tags.count)")
+            words += tags
+        }
+        return words
+    }
+}
+
+/// Reads the entries of a daemon's databases, step by step in the order of keys. A place is a key, so a reader can go on
+/// after any interruption, on another connection too.
+struct EntryReader {
+    let client: BlockingLarderClient
+    let prefix: [UInt8]
+
+    struct Step {
+        var entries: [CarriedEntry] = []
+        /// The key to go on behind; nil at the end.
+        var next: [UInt8]?
+    }
+
+    /// The entries of the selected database that come behind a key.
+    func step(_ database: String, after key: [UInt8]?) throws(LarderClientError) -> Step {
+        var words = [Array("ENTRIES".utf8), Array("COUNT".utf8), Array("1000".utf8)]
+        if let key { words += [Array("AFTER".utf8), key] }
+        if !prefix.isEmpty { words += [Array("PREFIX".utf8), prefix] }
+        let reply = try client.command(bytes: words)
+        if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "ENTRIES") }
+        let wrong = LarderClientError.unexpectedReply(to: "ENTRIES", "a step of entries")
+        guard let parts = reply.elements, parts.count == 2, let list = parts[1].elements else { throw wrong }
+        var step = Step()
+        step.next = parts[0].isNull ? nil : parts[0].bytes
+        for element in list {
+            guard let entry = Self.entry(element, database) else { throw wrong }
+            step.entries.append(entry)
+        }
+        return step
+    }
+
+    private static func entry(_ reply: RESPValue, _ database: String) -> CarriedEntry? {
+        guard let fields = reply.elements, fields.count >= 8, let key = fields[0].bytes, let value = fields[1].bytes,
+            let storedAt = fields[2].int, let word = fields[3].string, let deadline = fields[4].int,
+            let grace = fields[5].int, let codec = fields[6].string, let tags = fields[7].elements,
+            let rule = DeadlineRule(word, deadline: deadline)
+        else { return nil }
+        return CarriedEntry(
+            database: database, key: key, value: value, storedAt: storedAt, rule: rule,
+            deadline: deadline < 0 ? nil : deadline, grace: grace < 0 ? nil : grace, codec: codec,
+            tags: tags.compactMap(\.bytes))
+    }
+}
+
+extension DeadlineRule {
+    /// The words that META, ENTRIES and lines of exports have for rules.
+    static let names = ["governed", "own", "never"]
+
+    /// - Parameter deadline: in milliseconds since 1970; of a rule of its own it must not be negative.
+    init?(_ name: String, deadline: Int64) {
+        switch name {
+        case "governed": self = .governed
+        case "never": self = .ownNever
+        case "own" where deadline >= 0: self = .own(deadline)
+        default: return nil
+        }
+    }
+
+    var name: String {
+        switch self {
+        case .governed: "governed"
+        case .own: "own"
+        case .ownNever: "never"
+        }
+    }
+}

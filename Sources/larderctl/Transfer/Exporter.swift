@@ -1,0 +1,133 @@
+import LarderClient
+import Platform
+
+/// Writes the entries of databases as lines. Single owner.
+///
+/// Memory does not grow with the larder: one step of ENTRIES is read, written, and only then the next one is asked for.
+struct Exporter {
+    /// What was written.
+    struct Report {
+        var databases = 0
+        /// With those of a former call.
+        var entries = 0
+        /// With those of a former call.
+        var byteCount = 0
+        /// How many entries a former call has written.
+        var resumed = 0
+    }
+
+    let client: BlockingLarderClient
+    let header: ExportHeader
+    /// How many entries there are, roughly; 0 if that is not known.
+    let total: Int
+    let progress = ProgressLine(.entries)
+    private(set) var report = Report()
+
+    /// Finds out what there is to write.
+    /// - Parameter names: of the databases; empty for all.
+    init(_ client: BlockingLarderClient, databases names: [String], prefix: [UInt8]) throws {
+        self.client = client
+        let known = try client.databases()
+        for name in names where !known.contains(where: { $0.name == name }) {
+            throw UsageError(
+                "there is no database '\(printableKey(name.utf8))'"
+                    + Suggestion.text(for: name, among: known.map(\.name)), verb: "export")
+        }
+        let chosen = known.filter { names.isEmpty || names.contains($0.name) }
+        header = ExportHeader(
+            created: Self.now(), larder: Self.larder(client), databases: chosen.map(\.name),
+            isOfAll: names.isEmpty, prefix: prefix)
+        total = prefix.isEmpty ? chosen.reduce(0) { $0 + Int(($1.entries ?? 0) + ($1.staleEntries ?? 0)) } : 0
+        report.databases = chosen.count
+    }
+
+    static func now() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    }
+
+    /// The directory of the daemon's larder; nil if it does not tell.
+    static func larder(_ client: BlockingLarderClient) -> String? {
+        guard let pairs = try? client.command(["CONFIG"] + ["GET", "dir"]).pairs else { return nil }
+        return pairs.first?.value.string
+    }
+
+    /// Writes everything to standard output.
+    mutating func run(to output: Output) throws {
+        let lines = LineBuffer { bytes in
+            output.bytes(bytes)
+            try output.flush()
+        }
+        try run(nil, lines)
+    }
+
+    /// Writes everything to a file, or what a former call has left to do.
+    mutating func run(to file: ExportFile) throws {
+        let former = try file.resume()
+        if let former, !former.header.isSameExport(as: header) {
+            throw UsageError(
+                "\(file.partPath) is an unfinished export of \(Self.text(former.header)), and this would be one of "
+                    + "\(Self.text(header)): finish it with the same options, or remove it", verb: "export")
+        }
+        if former?.isComplete != true {
+            try run(former, LineBuffer { try file.write($0) })
+        } else if let former {
+            (report.entries, report.resumed, report.byteCount) = (former.entries, former.entries, former.byteCount)
+        }
+        try file.finish()
+    }
+
+    private static func text(_ header: ExportHeader) -> String {
+        let names = header.databases.map { "'\($0)'" }.joined(separator: ", ")
+        return "the larder \(header.larder ?? "?"), databases \(names.isEmpty ? "none" : names)"
+            + (header.prefix.isEmpty ? "" : ", prefix '\(printableKey(header.prefix))'")
+    }
+
+    private mutating func run(_ former: ExportFile.Former?, _ lines: LineBuffer) throws {
+        defer { progress.end() }
+        if let former {
+            (report.entries, report.resumed, report.byteCount) = (former.entries, former.entries, former.byteCount)
+        } else {
+            lines.add(header.line)
+        }
+        // What was created since is not in an export of all that is gone on with.
+        var databases = (former?.header ?? header).databases[...]
+        report.databases = databases.count
+        if let database = former?.database { databases = databases.drop { $0 != database } }
+        for database in databases {
+            try client.select(database)
+            let isBegun = database == former?.database
+            if !isBegun { try addDatabase(database, lines) }
+            try addEntries(database, after: isBegun ? former?.lastKey : nil, lines)
+        }
+        lines.add(.endLine(entries: report.entries))
+        try lines.flush()
+        report.byteCount += lines.byteCount
+    }
+
+    private func addDatabase(_ name: String, _ lines: LineBuffer) throws {
+        let info = try client.policyInfo()
+        guard let policy = UpdatePolicy(info.policy) else {
+            throw LarderClientError.unexpectedReply(to: "POLICY", "a policy")
+        }
+        lines.add(
+            DatabaseLine(
+                database: name, policy: policy, grace: info.graceMilliseconds, jitter: Int64(info.jitterPercent)
+            ).line)
+    }
+
+    private mutating func addEntries(_ database: String, after key: [UInt8]?, _ lines: LineBuffer) throws {
+        let reader = EntryReader(client: client, prefix: header.prefix)
+        var after = key
+        repeat {
+            let step = try reader.step(database, after: after)
+            for entry in step.entries {
+                try entry.writeLine(to: lines)
+                report.entries += 1
+            }
+            progress.show(done: report.entries, total: total)
+            after = step.next
+        } while after != nil
+    }
+}

@@ -1,0 +1,327 @@
+import LarderClient
+import Platform
+
+/// Stores the entries of an export in a daemon. Single owner.
+///
+/// Memory does not grow with the file: some lines are read and sent together, and only when all of them are acknowledged the
+/// next ones are read.
+struct Importer {
+    /// What became of the lines with entries.
+    struct Report: Equatable {
+        var imported = 0
+        /// Whose time was over.
+        var expired = 0
+        /// For which something newer was there, or anything fresh with ``Choice/keepsExisting``.
+        var kept = 0
+        /// Which the options leave out.
+        var leftOut = 0
+        /// Lines that are none, with ``Choice/skipsInvalid``.
+        var invalid = 0
+
+        var entries: Int { imported + expired + kept + leftOut }
+    }
+
+    /// What is stored where.
+    struct Choice {
+        /// Empty for all.
+        var databases: Set<String> = []
+        var prefix: [UInt8] = []
+        /// The database for all entries; nil for their own.
+        var target: String?
+        var keepsExisting = false
+        var skipsInvalid = false
+
+        /// For comparison. A line that is passed over does not change what is stored.
+        var text: String {
+            let names = databases.sorted().joined(separator: ",")
+            let hex = prefix.map { String($0, radix: 16) }.joined(separator: ".")
+            return "databases=\(names) prefix=\(hex) into=\(target ?? "") keep=\(keepsExisting)"
+        }
+    }
+
+    private struct Pending {
+        let line: Int
+        let words: [[UInt8]]
+    }
+
+    private let client: BlockingLarderClient
+    private let choice: Choice
+    private let name: String
+    private let descriptor: Int32
+    /// The size of the file; 0 for a pipe.
+    private let total: Int
+    private let progress = ProgressLine()
+
+    private(set) var report = Report()
+    /// Whether a former call has done a part.
+    private(set) var isResumed = false
+    /// What people should know, beyond the report.
+    private(set) var notes: [String] = []
+
+    private var databases: Set<String> = []
+    private var selected: String?
+    private var pending: [Pending] = []
+    private var pendingBytes = 0
+    /// The last line is read.
+    private var isComplete = false
+
+    // The position: nil where none is kept.
+    private var identity: ImportPosition.Identity?
+    private var acknowledged: ImportPosition?
+    /// What was acknowledged some time ago.
+    private var settled: ImportPosition?
+    private var settledAt = MonotonicClock.milliseconds()
+
+    private static let batchCount = 256
+    private static let batchBytes = 1 << 20
+    private static let notesMax = 5
+    /// A position is written when it is that old, because a failure of the machine may cost what was acknowledged within
+    /// about a second.
+    private static let settlingMilliseconds: Int64 = 2000
+
+    init(_ client: BlockingLarderClient, _ descriptor: Int32, name: String, _ choice: Choice) throws {
+        self.client = client
+        self.choice = choice
+        self.name = name
+        self.descriptor = descriptor
+        var status = stat()
+        let isFile = fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        total = isFile ? Int(status.st_size) : 0
+        databases = Set(try client.databases().map(\.name))
+    }
+
+    /// - Parameter keepsPosition: whether the descriptor is that of the file `name`, beside which a position may be kept.
+    mutating func run(keepsPosition: Bool) throws {
+        defer { progress.end() }
+        var reader = LineReader(descriptor, name: name)
+        try begin(reader, keepsPosition: keepsPosition)
+        if let position = acknowledged, position.offset > reader.offset {
+            lseek(descriptor, off_t(position.offset), SEEK_SET)
+            reader = LineReader(descriptor, name: name, offset: position.offset, number: position.line)
+            report = position.report
+            isResumed = true
+        }
+        do {
+            try readLines(reader)
+            try flush(reader)
+            try checkEnd(reader)
+        } catch {
+            // What was stored need not be stored again.
+            acknowledged.map { save($0) }
+            throw error
+        }
+        if identity != nil { unlink(ImportPosition.path(name)) }
+    }
+
+    // MARK: The first line
+
+    private mutating func begin(_ reader: LineReader, keepsPosition: Bool) throws {
+        var digest: UInt32 = 0
+        let first = try reader.next { line throws -> Result<ExportLine, LineDefect> in
+            digest = ImportPosition.digest(line)
+            return Result { () throws(LineDefect) in try ExportLine.parse(line) }
+        }
+        switch first {
+        case .success(.header): break
+        case .success: throw foreign("the first line must be one with \"format\"")
+        case .failure(let defect): throw foreign("its first line: " + defect.message)
+        case nil: throw foreign(reader.hasHalfLine ? "its first line has no end" : "it is empty")
+        }
+        guard keepsPosition, total > 0, let larder = Exporter.larder(client) else { return }
+        let identity = ImportPosition.Identity(header: digest, larder: larder, options: choice.text)
+        self.identity = identity
+        acknowledged = ImportPosition(identity: identity, offset: reader.offset, line: 1, tail: 0)
+        guard let former = ImportPosition.read(ImportPosition.path(name)) else { return }
+        if former.identity == identity, former.offset <= total,
+            former.tail == ImportPosition.tail(descriptor, before: former.offset)
+        {
+            acknowledged = former
+        } else {
+            note(
+                "\(ImportPosition.path(name)) is of another file, larder or choice of entries: everything is read anew")
+        }
+    }
+
+    private func foreign(_ reason: String) -> InputOutputError {
+        InputOutputError(message: "\(name) is no export that this larderctl reads: \(reason)")
+    }
+
+    private mutating func note(_ text: String) {
+        if notes.count < Self.notesMax { notes.append(text) }
+    }
+
+    // MARK: Lines
+
+    private mutating func readLines(_ reader: LineReader) throws {
+        while true {
+            let line = try reader.next { line in
+                Result { () throws(LineDefect) in try ExportLine.parse(line) }
+            }
+            switch line {
+            case nil: return
+            case .success(let line):
+                do throws(LineDefect) {
+                    if isComplete { throw LineDefect("it stands behind the last line of an export") }
+                    if case .header = line { throw LineDefect("it is the first line of another export") }
+                } catch {
+                    try pass(error, reader)
+                    continue
+                }
+                try take(line, reader)
+            case .failure(let defect): try pass(defect, reader)
+            }
+            progress.show(done: reader.offset, total: total)
+        }
+    }
+
+    /// Passes over a line that is none, or stops with everything before it stored.
+    private mutating func pass(_ defect: LineDefect, _ reader: LineReader) throws {
+        let text = "\(name), line \(reader.number): \(defect.message)"
+        guard choice.skipsInvalid else {
+            try flush(reader, isBefore: true)
+            throw InputOutputError(
+                message: text + "\nthe lines before it are imported; mend it and import again, or pass over such lines "
+                    + "with --skip-invalid")
+        }
+        report.invalid += 1
+        note(text)
+    }
+
+    private mutating func take(_ line: ExportLine, _ reader: LineReader) throws {
+        switch line {
+        case .header: break
+        case .end(let entries):
+            isComplete = true
+            if Int64(report.entries + pending.count) != entries, report.invalid == 0 {
+                try pass(
+                    LineDefect(
+                        "it says that there are \(entries) entries, and there are \(report.entries + pending.count)"),
+                    reader)
+            }
+        case .database(let line): try setPolicy(line, reader)
+        case .entry(let entry):
+            guard isChosen(entry.database), entry.key.starts(with: choice.prefix) else {
+                report.leftOut += 1
+                return
+            }
+            let database = choice.target ?? entry.database
+            if database != selected {
+                try flush(reader, isBefore: true)
+                try select(database, reader)
+            }
+            pending.append(
+                Pending(line: reader.number, words: entry.placing(keepsExisting: choice.keepsExisting)))
+            pendingBytes += entry.key.count + entry.value.count
+            if pending.count >= Self.batchCount || pendingBytes >= Self.batchBytes { try flush(reader) }
+        }
+    }
+
+    private func isChosen(_ database: String) -> Bool {
+        choice.databases.isEmpty || choice.databases.contains(database)
+    }
+
+    private mutating func select(_ database: String, _ reader: LineReader) throws {
+        do throws(LarderClientError) {
+            try client.select(database)
+        } catch {
+            guard let text = error.serverText else { throw error }
+            throw LarderClientError.server(
+                "\(name), line \(reader.number): the database '\(printableKey(database.utf8))': \(text)",
+                operation: "import")
+        }
+        selected = database
+        databases.insert(database)
+    }
+
+    /// A database that is new gets the policy that it had; one that is there keeps its own.
+    private mutating func setPolicy(_ line: DatabaseLine, _ reader: LineReader) throws {
+        guard isChosen(line.database) else { return }
+        let database = choice.target ?? line.database
+        try flush(reader, isBefore: true)
+        let isNew = !databases.contains(database)
+        try select(database, reader)
+        if isNew {
+            try client.setPolicy(line.policy, grace: .milliseconds(line.grace), jitter: Int(line.jitter))
+            return
+        }
+        let present = try client.policyInfo().policy
+        if present != line.policy.description {
+            note(
+                "the database '\(database)' keeps its policy \(present); in the file it is \(line.policy.description). "
+                    + "To change it: larderctl --database \(database) policy \(line.policy.description)")
+        }
+    }
+
+    // MARK: Sending
+
+    /// Stores what is pending.
+    /// - Parameter isBefore: whether the line that was read last does not belong to it.
+    private mutating func flush(_ reader: LineReader, isBefore: Bool = false) throws {
+        try send()
+        let (offset, line) = isBefore ? (reader.lineStart, reader.number - 1) : (reader.offset, reader.number)
+        if let identity, let tail = ImportPosition.tail(descriptor, before: offset) {
+            acknowledged = ImportPosition(identity: identity, offset: offset, line: line, tail: tail, report: report)
+        }
+        settle()
+    }
+
+    private mutating func send() throws {
+        guard !pending.isEmpty else { return }
+        let batch = pending
+        pending = []
+        pendingBytes = 0
+        let replies = try client.pipeline(batch.map(\.words))
+        guard replies.count == batch.count else {
+            throw LarderClientError.unexpectedReply(to: "PLACE", "one answer for each entry")
+        }
+        for (entry, reply) in zip(batch, replies) {
+            switch reply.string {
+            case "stored": report.imported += 1
+            case "expired": report.expired += 1
+            case "kept": report.kept += 1
+            default:
+                let text = reply.errorMessage ?? "its answer makes no sense"
+                throw LarderClientError.server(
+                    "\(name), line \(entry.line): the daemon did not store it: \(text)", operation: "PLACE")
+            }
+        }
+    }
+
+    // MARK: The position
+
+    private mutating func settle() {
+        let now = MonotonicClock.milliseconds()
+        guard now - settledAt >= Self.settlingMilliseconds else { return }
+        settledAt = now
+        if let settled { save(settled) }
+        settled = acknowledged
+    }
+
+    private mutating func save(_ position: ImportPosition) {
+        guard identity != nil, position.line > 1 else { return }
+        do throws(FileError) {
+            try position.save(ImportPosition.path(name))
+        } catch {
+            identity = nil
+            note("no position is kept, so a call after an interruption begins anew: \(error)")
+        }
+    }
+
+    // MARK: The end
+
+    private mutating func checkEnd(_ reader: LineReader) throws {
+        guard !isComplete || reader.hasHalfLine else { return }
+        let text =
+            reader.hasHalfLine
+            ? "\(name) ends within line \(reader.number + 1), which has no line end"
+            : "\(name) ends behind line \(reader.number), without the line that ends an export"
+        guard choice.skipsInvalid else {
+            throw InputOutputError(
+                message: text
+                    + ": the export was interrupted, or a part is missing. The \(reader.number) whole lines are "
+                    + "imported; --skip-invalid takes such a file as it is")
+        }
+        report.invalid += 1
+        note(text)
+    }
+}

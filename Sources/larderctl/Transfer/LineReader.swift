@@ -1,0 +1,106 @@
+import Platform
+
+/// Reads a file or a pipe line by line. What stands behind the last line end is no line. Single owner.
+final class LineReader {
+    /// The longest line, in bytes: more than the longest value takes in base 64.
+    static let bytesMax = 1 << 30
+
+    private static let readBytes = 262_144
+
+    private let descriptor: Int32
+    private let name: String
+    private let memory = Memory()
+    /// The bytes of ``memory`` that are read and not yet given out.
+    private var start = 0
+    private var end = 0
+    /// How many bytes from `start` on are known to have no line end.
+    private var searched = 0
+    /// The offset of the next line in the file.
+    private(set) var offset: Int
+    /// The offset of the line that was given out last.
+    private(set) var lineStart = 0
+    /// The number of the line that was given out last; the first is 1.
+    private(set) var number: Int
+
+    /// - Parameters:
+    ///   - offset: where the descriptor stands.
+    ///   - number: how many lines come before that.
+    init(_ descriptor: Int32, name: String, offset: Int = 0, number: Int = 0) {
+        self.descriptor = descriptor
+        self.name = name
+        self.offset = offset
+        self.number = number
+    }
+
+    /// Whether bytes are left that have no line end.
+    var hasHalfLine: Bool { end > start }
+
+    /// Runs `body` on the next line, without its end.
+    /// - Returns: nil at the end.
+    func next<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result? {
+        while true {
+            let rest = UnsafeRawBufferPointer(rebasing: memory.bytes[start + searched..<end])
+            if let found = rest.baseAddress.flatMap({ memchr($0, 0x0A, rest.count) }), let base = rest.baseAddress {
+                let length = searched + (UnsafeRawPointer(found) - base)
+                let line = UnsafeRawBufferPointer(rebasing: memory.bytes[start..<start + length])
+                start += length + 1
+                lineStart = offset
+                offset += length + 1
+                searched = 0
+                number += 1
+                return try body(line)
+            }
+            searched = end - start
+            guard searched < Self.bytesMax else {
+                throw InputOutputError(message: "\(name): line \(number + 1) has more than \(Self.bytesMax) bytes")
+            }
+            guard try fill() else { return nil }
+        }
+    }
+
+    /// - Returns: false at the end of the file.
+    private func fill() throws(InputOutputError) -> Bool {
+        memory.makeRoom(Self.readBytes, &start, &end)
+        while true {
+            let space = memory.bytes[end...]
+            let count = systemRead(descriptor, memory.bytes.baseAddress.map { $0 + end }, space.count)
+            if count >= 0 {
+                end += count
+                return count > 0
+            }
+            if errno == EAGAIN {
+                var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: POLLIN), revents: 0)
+                _ = poll(&entry, 1, -1)
+            } else if errno != EINTR {
+                throw InputOutputError(message: "\(name) could not be read: \(SystemErrorText.of(errno))")
+            }
+        }
+    }
+
+    /// Bytes that grow. Freed with the reader.
+    private final class Memory {
+        var bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: LineReader.readBytes * 2, alignment: 16)
+
+        deinit { bytes.deallocate() }
+
+        /// Makes room behind `end`: what is used moves to the front, and into more memory if there is too little. What a
+        /// long line has taken is not kept.
+        func makeRoom(_ room: Int, _ start: inout Int, _ end: inout Int) {
+            let used = end - start
+            let usual = LineReader.readBytes * 2
+            let isTooMuch = bytes.count > 64 * usual && used < usual
+            if used + room > bytes.count || isTooMuch {
+                let more = UnsafeMutableRawBufferPointer.allocate(
+                    byteCount: isTooMuch ? used + usual : max(2 * bytes.count, used + room), alignment: 16)
+                more.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
+                bytes.deallocate()
+                bytes = more
+            } else if end + room > bytes.count {
+                bytes.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
+            } else {
+                return
+            }
+            (start, end) = (0, used)
+        }
+    }
+}

@@ -1,0 +1,74 @@
+import LarderClient
+import RESP
+
+/// Stores the fresh entries of a daemon in a Redis, while both are in use. Single owner.
+struct RedisExport {
+    struct Report {
+        var exported = 0
+        /// Redis has nothing like a stale entry.
+        var stale = 0
+        var databases = 0
+    }
+
+    private let redis: RedisServer
+    private let reader: EntryReader
+    private let progress = ProgressLine(.entries)
+    private let total: Int
+    private(set) var report = Report()
+
+    private static let batchCount = 256
+    private static let batchBytes = 1 << 20
+
+    /// - Parameter total: how many entries there are, roughly; 0 if that is not known.
+    init(_ redis: RedisServer, _ client: BlockingLarderClient, prefix: [UInt8], total: Int) {
+        self.redis = redis
+        reader = EntryReader(client: client, prefix: prefix)
+        self.total = total
+    }
+
+    mutating func run(_ databases: [(name: String, number: Int)]) throws {
+        defer { progress.end() }
+        // Before anything is stored it is clear that all numbers are possible.
+        for database in databases { try redis.select(database.number) }
+        for database in databases {
+            try redis.select(database.number)
+            try reader.client.select(database.name)
+            var after: [UInt8]?
+            repeat {
+                let step = try reader.step(database.name, after: after)
+                try store(step.entries)
+                progress.show(done: report.exported + report.stale, total: total)
+                after = step.next
+            } while after != nil
+            report.databases += 1
+        }
+    }
+
+    private mutating func store(_ entries: [CarriedEntry]) throws(RedisError) {
+        var rest = entries[...]
+        while !rest.isEmpty {
+            var requests: [[[UInt8]]] = []
+            var bytes = 0
+            let now = Exporter.now()
+            while let entry = rest.first, requests.count < Self.batchCount,
+                requests.isEmpty || bytes + entry.value.count <= Self.batchBytes
+            {
+                rest.removeFirst()
+                var words = [Array("SET".utf8), entry.key, entry.value]
+                if let deadline = entry.deadline {
+                    guard deadline > now else {
+                        report.stale += 1
+                        continue
+                    }
+                    words += [Array("PX".utf8), Array("\(deadline - now)".utf8)]
+                }
+                requests.append(words)
+                bytes += entry.value.count
+            }
+            for reply in try redis.exchange(requests) {
+                try redis.checked(reply)
+                report.exported += 1
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+import LarderClient
+import RESP
+
+/// Stores the strings of a Redis in a daemon, while both are in use. Single owner.
+///
+/// A value and its time to live belong together: both are read in one transaction of Redis. Lives begin when the answer is
+/// asked for, so nothing lives longer here than there. Values are read in groups of at most ``groupBytes``, or one by one.
+struct RedisImport {
+    struct Report {
+        var imported = 0
+        /// Whose time was over, or that were removed, before they could be read.
+        var gone = 0
+        /// That were there already, with ``keepsExisting``.
+        var kept = 0
+        /// How many keys have other types than strings, by type.
+        var otherTypes: [String: Int] = [:]
+        /// Keys that are longer than a larder's.
+        var tooLong = 0
+        /// Some of those that are not imported.
+        var examples: [String] = []
+    }
+
+    private let redis: RedisServer
+    private let client: BlockingLarderClient
+    private let prefix: [UInt8]
+    private let keepsExisting: Bool
+    private let progress = ProgressLine(.entries)
+    private var total = 0
+    private var done = 0
+    private(set) var report = Report()
+
+    private static let groupCount = 128
+    private static let groupBytes = 4 << 20
+    private static let examplesMax = 5
+
+    init(_ redis: RedisServer, _ client: BlockingLarderClient, prefix: [UInt8], keepsExisting: Bool) {
+        self.redis = redis
+        self.client = client
+        self.prefix = prefix
+        self.keepsExisting = keepsExisting
+    }
+
+    /// The numbers of the databases that have keys, and how many.
+    static func databases(_ redis: RedisServer) throws(RedisError) -> [(number: Int, keys: Int)] {
+        let text = try redis.command(["INFO", "keyspace"]).string ?? ""
+        return text.split(whereSeparator: \.isNewline).compactMap { line in
+            guard line.hasPrefix("db"), let colon = line.firstIndex(of: ":"),
+                let number = Int(line[line.index(line.startIndex, offsetBy: 2)..<colon])
+            else { return nil }
+            let keys = line[colon...].dropFirst().split(separator: ",").first { $0.hasPrefix("keys=") }
+            return (number, keys.flatMap { Int($0.dropFirst(5)) } ?? 0)
+        }
+    }
+
+    /// - Parameter databases: the numbers there, how many keys they have, and the names here.
+    mutating func run(_ databases: [(number: Int, keys: Int, name: String)]) throws {
+        defer { progress.end() }
+        total = prefix.isEmpty ? databases.reduce(0) { $0 + $1.keys } : 0
+        for database in databases {
+            try redis.select(database.number)
+            try client.select(database.name)
+            try importSelected()
+        }
+    }
+
+    private mutating func importSelected() throws {
+        let pattern = Self.pattern(prefix)
+        var cursor = Array("0".utf8)
+        repeat {
+            var words = [Array("SCAN".utf8), cursor, Array("COUNT".utf8), Array("512".utf8)]
+            if !prefix.isEmpty { words += [Array("MATCH".utf8), pattern] }
+            let reply = try redis.checked(try redis.exchange([words])[0])
+            guard let parts = reply.elements, parts.count == 2, let next = parts[0].bytes, let keys = parts[1].elements
+            else { throw RedisError(message: "the answer to SCAN makes no sense") }
+            try take(keys.compactMap(\.bytes))
+            cursor = next
+        } while cursor != Array("0".utf8)
+    }
+
+    /// The pattern of the keys that begin with some bytes.
+    private static func pattern(_ prefix: [UInt8]) -> [UInt8] {
+        prefix.flatMap { byte in Array("*?[]\\".utf8).contains(byte) ? [UInt8(ascii: "\\"), byte] : [byte] }
+            + [UInt8(ascii: "*")]
+    }
+
+    private mutating func take(_ keys: [[UInt8]]) throws {
+        let lengths = try redis.exchange(keys.map { [Array("STRLEN".utf8), $0] })
+        var others: [[UInt8]] = []
+        var group: [[UInt8]] = []
+        var bytes = 0
+        for (key, length) in zip(keys, lengths) {
+            if Self.isOtherType(length) {
+                others.append(key)
+                continue
+            }
+            let length = Int(try redis.checked(length).int ?? 0)
+            if key.count > CarriedEntry.keyBytesMax {
+                report.tooLong += 1
+                note(key)
+                continue
+            }
+            if group.count == Self.groupCount || (!group.isEmpty && bytes + length > Self.groupBytes) {
+                try copy(group)
+                (group, bytes) = ([], 0)
+            }
+            group.append(key)
+            bytes += length
+        }
+        try copy(group)
+        try count(others)
+        done += keys.count
+        progress.show(done: done, total: total)
+    }
+
+    private static func isOtherType(_ reply: RESPValue) -> Bool { reply.errorMessage?.hasPrefix("WRONGTYPE") ?? false }
+
+    private mutating func count(_ keys: [[UInt8]]) throws {
+        for (key, reply) in zip(keys, try redis.exchange(keys.map { [Array("TYPE".utf8), $0] })) {
+            report.otherTypes[try redis.checked(reply).string ?? "?", default: 0] += 1
+            note(key)
+        }
+    }
+
+    private mutating func note(_ key: [UInt8]) {
+        if report.examples.count < Self.examplesMax { report.examples.append(printableKey(key)) }
+    }
+
+    private mutating func copy(_ keys: [[UInt8]]) throws {
+        guard !keys.isEmpty else { return }
+        var commands = [[Array("MULTI".utf8)]]
+        for key in keys {
+            commands.append([Array("GET".utf8), key])
+            commands.append([Array("PTTL".utf8), key])
+        }
+        commands.append([Array("EXEC".utf8)])
+        let asked = Exporter.now()
+        let replies = try redis.exchange(commands)
+        guard let results = try redis.checked(replies[replies.count - 1]).elements, results.count == 2 * keys.count
+        else {
+            throw RedisError(message: "the answer to EXEC makes no sense")
+        }
+        var requests: [[[UInt8]]] = []
+        for (index, key) in keys.enumerated() {
+            if let request = try request(key, results[2 * index], results[2 * index + 1], asked) {
+                requests.append(request)
+            }
+        }
+        for reply in try client.pipeline(requests) {
+            if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "import") }
+            if reply.isNull { report.kept += 1 } else { report.imported += 1 }
+        }
+    }
+
+    /// The command that stores an entry; nil for one that is not stored.
+    private mutating func request(_ key: [UInt8], _ value: RESPValue, _ life: RESPValue, _ asked: Int64) throws
+        -> [[UInt8]]?
+    {
+        if Self.isOtherType(value) {
+            try count([key])
+            return nil
+        }
+        let left = try redis.checked(life).int ?? -2
+        guard let bytes = try redis.checked(value).bytes, left > 0 || left == -1 else {
+            report.gone += 1
+            return nil
+        }
+        var words = [Array("SET".utf8), key, bytes]
+        if left > 0 { words += [Array("PXAT".utf8), Array("\(asked + left)".utf8)] }
+        if keepsExisting { words.append(Array("NX".utf8)) }
+        return words
+    }
+}

@@ -1,0 +1,88 @@
+import LarderClient
+import Platform
+import RESP
+
+/// A Redis cannot be reached, or has answered with an error.
+struct RedisError: Error {
+    let message: String
+    /// Whether it is an answer.
+    var isAnswer = false
+}
+
+/// A connection to a Redis. Single owner.
+final class RedisServer {
+    private let connection: BlockingConnection
+    private let shown: String
+    private let timeoutMilliseconds: Int
+
+    /// The variable with the password, as for redis-cli.
+    static let passwordName = "REDISCLI_AUTH"
+
+    /// Connects, and says the password of the URL, or else of the environment.
+    init(_ url: RedisURL, timeoutMilliseconds: Int) throws(RedisError) {
+        shown = url.shown
+        self.timeoutMilliseconds = timeoutMilliseconds
+        let descriptor: Int32
+        switch url.place {
+        case .unix(let path):
+            do throws(FileError) {
+                descriptor = try UnixSocket.connected(to: path)
+            } catch {
+                throw RedisError(message: "no Redis answers at \(url.shown): \(SystemErrorText.of(error.number))")
+            }
+        case .tcp(let host, let port):
+            do throws(TCPSocket.Failure) {
+                descriptor = try TCPSocket.connected(host: host, port: port, milliseconds: timeoutMilliseconds)
+            } catch {
+                throw RedisError(message: "no Redis answers at \(url.shown): \(error)")
+            }
+        }
+        connection = BlockingConnection(adopting: descriptor, timeoutMilliseconds: timeoutMilliseconds)
+        let password = url.password ?? getenv(Self.passwordName).map { String(cString: $0) }
+        if let password { try command(["AUTH"] + [url.user].compactMap { $0 } + [password]) }
+        try command(["PING"])
+    }
+
+    /// Sends commands at once, and gives their answers; errors among them are values.
+    func exchange(_ commands: [[[UInt8]]]) throws(RedisError) -> [RESPValue] {
+        guard !commands.isEmpty else { return [] }
+        var bytes: [UInt8] = []
+        for words in commands { RequestEncoder.encode(words, into: &bytes) }
+        do throws(WireFailure) {
+            return try connection.exchange(bytes, replies: commands.count)
+        } catch {
+            throw describe(error)
+        }
+    }
+
+    /// Sends one command.
+    /// - Throws: its answer if that is an error.
+    @discardableResult
+    func command(_ words: [String]) throws(RedisError) -> RESPValue {
+        try checked(try exchange([words.map { Array($0.utf8) }])[0])
+    }
+
+    func select(_ number: Int) throws(RedisError) { try command(["SELECT", "\(number)"]) }
+
+    /// - Throws: the answer if it is an error.
+    @discardableResult
+    func checked(_ reply: RESPValue) throws(RedisError) -> RESPValue {
+        guard let text = reply.errorMessage else { return reply }
+        var message = "the Redis at \(shown) answers: \(text)"
+        if text.hasPrefix("NOAUTH") { message += " (the variable \(Self.passwordName), or the URL, has the password)" }
+        throw RedisError(message: message, isAnswer: true)
+    }
+
+    private func describe(_ failure: WireFailure) -> RedisError {
+        switch failure.kind {
+        case .timeout: RedisError(message: "the Redis at \(shown) did not answer within \(timeoutMilliseconds) ms")
+        case .protocolViolation(let text): RedisError(message: "what is at \(shown) is no Redis: \(text)")
+        case .system(let call, let number):
+            RedisError(message: "\(call) failed for \(shown): \(SystemErrorText.of(number))")
+        default:
+            RedisError(
+                message: failure.finalError.map { "the Redis at \(shown) answers: \($0)" }
+                    ?? "the Redis at \(shown) closed the connection")
+        }
+    }
+}

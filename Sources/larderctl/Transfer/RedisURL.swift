@@ -1,0 +1,99 @@
+/// Where a Redis is: `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]` or `unix:PATH[?db=DATABASE]`.
+struct RedisURL {
+    enum Place {
+        case unix(String)
+        case tcp(host: String, port: String)
+    }
+
+    let place: Place
+    var user: String?
+    var password: String?
+    /// Nil for all.
+    var database: Int?
+
+    static let rule = "redis://HOST[:PORT][/DATABASE] or unix:PATH[?db=DATABASE]"
+
+    /// - Throws: without the text, which may have a password.
+    init(_ text: String, verb: String) throws(UsageError) {
+        if text.hasPrefix("unix:") {
+            var path = String(text.dropFirst(5))
+            if path.hasPrefix("//") { path.removeFirst(2) }
+            if let mark = path.lastIndex(of: "?"), path[mark...].hasPrefix("?db=") {
+                database = try Self.number(path[mark...].dropFirst(4), verb)
+                path = String(path[..<mark])
+            }
+            guard path.hasPrefix("/") else {
+                throw UsageError(
+                    "the socket of the Redis needs a path from the root: unix:/run/redis/redis.sock", verb: verb)
+            }
+            place = .unix(path)
+            return
+        }
+        if text.hasPrefix("rediss:") {
+            throw UsageError(
+                "a Redis is reached without TLS here: use a tunnel, such as stunnel, and redis://", verb: verb)
+        }
+        guard text.hasPrefix("redis://") else { throw UsageError("the URL of a Redis is \(Self.rule)", verb: verb) }
+        var rest = text.dropFirst("redis://".count)
+        if let slash = rest.lastIndex(of: "/"), rest.lastIndex(of: "@").map({ $0 < slash }) ?? true {
+            let number = rest[rest.index(after: slash)...]
+            if !number.isEmpty { database = try Self.number(number, verb) }
+            rest = rest[..<slash]
+        }
+        if let at = rest.lastIndex(of: "@") {
+            let parts = rest[..<at].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            let name = try Self.plain(parts[0], verb)
+            user = name.isEmpty ? nil : name
+            password = parts.count > 1 ? try Self.plain(parts[1], verb) : nil
+            rest = rest[rest.index(after: at)...]
+        }
+        place = try Self.host(rest, verb)
+    }
+
+    private static func host(_ text: Substring, _ verb: String) throws(UsageError) -> Place {
+        var (host, port) = (text, Substring("6379"))
+        if text.hasPrefix("["), let end = text.firstIndex(of: "]") {
+            host = text[text.index(after: text.startIndex)..<end]
+            if text[end...].dropFirst().hasPrefix(":") { port = text[end...].dropFirst(2) }
+        } else if let colon = text.lastIndex(of: ":") {
+            (host, port) = (text[..<colon], text[text.index(after: colon)...])
+        }
+        guard !host.isEmpty, UInt16(port) != nil else {
+            throw UsageError("the URL of a Redis is \(rule); its host or its port is missing or wrong", verb: verb)
+        }
+        return .tcp(host: String(host), port: String(port))
+    }
+
+    private static func number(_ text: Substring, _ verb: String) throws(UsageError) -> Int {
+        guard let number = Int(text), number >= 0 else {
+            throw UsageError("the database in the URL of a Redis is a number, 0 or more", verb: verb)
+        }
+        return number
+    }
+
+    /// Without its percent escapes.
+    private static func plain(_ text: Substring, _ verb: String) throws(UsageError) -> String {
+        var bytes: [UInt8] = []
+        var rest = Array(text.utf8)[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard rest.count >= 2, let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) else {
+                throw UsageError("a % in the password of a URL is written %25", verb: verb)
+            }
+            bytes.append(value)
+            rest = rest.dropFirst(2)
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Without the password.
+    var shown: String {
+        switch place {
+        case .unix(let path): "unix:\(path)"
+        case .tcp(let host, let port): "redis://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+        }
+    }
+}

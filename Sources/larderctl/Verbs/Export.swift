@@ -1,0 +1,80 @@
+import LarderClient
+import Platform
+
+extension Verb {
+    static let export = Verb(
+        name: "export", synopsis: "[FILE] [--prefix PREFIX] [--to-redis URL [--map NAME=NUMBER]…]",
+        summary: "write entries as lines of JSON, or into a Redis, while the larder is in use",
+        details: """
+            All databases, or those that --database names, which may be given several times. Without FILE, or with -, the lines
+            go to standard output; each has an entry with its times, policy, grace, codec and tags, stale ones too. FILE gets its
+            name when it is complete; until then it is FILE.part. An export that is interrupted goes on behind the last whole line
+            of that when it is called again with the same FILE, database and prefix. Prints what is in FILE; with --json:
+            {"path":…,"databases":…,"entries":…,"resumed":…,"bytes":…}. Each entry is as it is when it is read: for one instant
+            see larderctl help backup.
+            \(RedisVerb.exportDetails)
+            """,
+        options: [
+            OptionSpec(name: "--prefix", value: "PREFIX", summary: "only entries whose keys begin with PREFIX")
+        ] + RedisVerb.exportOptions,
+        argumentCount: 0...1
+    ) { arguments, context in
+        if arguments.options["--to-redis"] != nil { return try RedisVerb.export(arguments, context) }
+        try arguments.refuse(["--map"], without: "--to-redis", "export")
+        var exporter = try Exporter(
+            try context.connectForTransfer(), databases: context.options.databases,
+            prefix: arguments.options["--prefix"]?.value ?? [])
+        guard let path = try arguments.file("export") else {
+            try exporter.run(to: context.output)
+            return .done
+        }
+        if FileSystem.isNoFile(path) {
+            throw UsageError(
+                "\(path) is not a file; for a pipe or a device: larderctl export > \(path)", verb: "export")
+        }
+        try exporter.run(to: try ExportFile(path))
+        exporter.progress.end()
+        let report = exporter.report
+        if context.options.json {
+            context.output.json(
+                .object([
+                    ("path", .text(path)), ("databases", .integer(Int64(report.databases))),
+                    ("entries", .integer(Int64(report.entries))), ("resumed", .integer(Int64(report.resumed))),
+                    ("bytes", .integer(Int64(report.byteCount))),
+                ]))
+        } else {
+            context.output.line(
+                "\(path): \(TransferText.entries(report.entries)) of "
+                    + "\(report.databases) \(report.databases == 1 ? "database" : "databases"), "
+                    + ByteText.short(report.byteCount)
+                    + (report.resumed == 0 ? "" : ", of which a former call had written \(report.resumed)"))
+        }
+        return .done
+    }
+}
+
+/// Texts that exports and imports share.
+enum TransferText {
+    static func entries(_ count: Int) -> String { "\(count) \(count == 1 ? "entry" : "entries")" }
+}
+
+extension Context {
+    /// A connection for work that may wait for a checkpoint of the daemon.
+    func connectForTransfer() throws -> BlockingLarderClient { try connect(waitingMilliseconds: 55_000) }
+}
+
+extension VerbArguments {
+    /// The path that is the only argument; nil for none and for `-`.
+    func file(_ verb: String) throws(UsageError) -> String? {
+        guard let word = words.first, word != Array("-".utf8) else { return nil }
+        guard let path = String(validating: word, as: UTF8.self), !path.isEmpty else {
+            throw UsageError("a path must be UTF-8 text, and not empty", verb: verb)
+        }
+        return path
+    }
+
+    /// Refuses options that make no sense without another one.
+    func refuse(_ names: [String], without other: String, _ verb: String) throws(UsageError) {
+        for name in names where options[name] != nil { throw UsageError("\(name) needs \(other)", verb: verb) }
+    }
+}

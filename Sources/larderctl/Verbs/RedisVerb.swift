@@ -1,0 +1,149 @@
+import LarderClient
+
+/// The forms of `import` and `export` whose other side is a Redis.
+enum RedisVerb {
+    static let importOptions = [
+        OptionSpec(name: "--from-redis", value: "URL", summary: "the strings of a Redis: \(RedisURL.rule)"),
+        OptionSpec(
+            name: "--map", value: "NUMBER=NAME",
+            summary: "with --from-redis: the database for those of a number (default: the same number); may be given "
+                + "several times"),
+    ]
+
+    static let exportOptions = [
+        OptionSpec(name: "--to-redis", value: "URL", summary: "into a Redis: \(RedisURL.rule)"),
+        OptionSpec(
+            name: "--map", value: "NAME=NUMBER",
+            summary:
+                "with --to-redis: the number for a database (default: its name, if that is a number); may be given "
+                + "several times"),
+    ]
+
+    static let importDetails = """
+        --from-redis: all databases of the Redis, or that of the URL; its password is in the variable REDISCLI_AUTH, or in the
+        URL, where others on the machine may see it. Entries replace what is here, unless --keep-existing; those without a time
+        to live follow the database's policy. Keys of other types than strings are counted and named. Called again after an
+        interruption it begins anew, with the same result. With --json:
+        {"imported":…,"gone":…,"kept":…,"otherTypes":{…},"tooLong":…,"examples":[…]}.
+        """
+
+    static let exportDetails = """
+        --to-redis: fresh entries with the time that they have left; its password is in the variable REDISCLI_AUTH, or in the
+        URL, where others on the machine may see it. Entries replace what is there; tags, graces and codecs stay behind. Called
+        again after an interruption it begins anew, with the same result. With --json:
+        {"exported":…,"stale":…,"databases":…}.
+        """
+
+    private static func map(_ arguments: VerbArguments, isNumberFirst: Bool, _ verb: String) throws -> DatabaseMap {
+        var options: [String] = []
+        for option in arguments.given where option.name == "--map" { options.append(try option.text()) }
+        return try DatabaseMap(options, isNumberFirst: isNumberFirst, verb: verb)
+    }
+
+    private static func refuse(_ arguments: VerbArguments, _ others: [String], with name: String, _ verb: String)
+        throws(UsageError)
+    {
+        for other in others where arguments.options[other] != nil {
+            throw UsageError("\(other) and \(name) cannot be combined", verb: verb)
+        }
+        guard arguments.words.isEmpty else { throw UsageError("a FILE and \(name) cannot be combined", verb: verb) }
+    }
+
+    private static func redis(_ option: ParsedOption?, _ context: Context, _ verb: String) throws -> (
+        url: RedisURL, server: RedisServer
+    ) {
+        let url = try RedisURL(try option?.text() ?? "", verb: verb)
+        let limit = context.options.timeoutMilliseconds
+        return (url, try RedisServer(url, timeoutMilliseconds: limit == 0 ? 0 : limit + 55_000))
+    }
+
+    // MARK: import
+
+    static func `import`(_ arguments: VerbArguments, _ context: Context) throws -> ExitCode {
+        try refuse(arguments, ["--skip-invalid"], with: "--from-redis", "import")
+        guard context.options.databases.isEmpty else {
+            throw UsageError(
+                "--database and --from-redis cannot be combined: the URL names the Redis' database, --into or --map "
+                    + "the larder's", verb: "import")
+        }
+        let map = try map(arguments, isNumberFirst: true, "import")
+        let target = try arguments.options["--into"]?.text()
+        let (url, redis) = try redis(arguments.options["--from-redis"], context, "import")
+        var databases: [(number: Int, keys: Int, name: String)] = []
+        let found = try RedisImport.databases(redis)
+        for database in found where url.database.map({ $0 == database.number }) ?? true {
+            databases.append((database.number, database.keys, try target ?? map.name(database.number)))
+        }
+        var work = RedisImport(
+            redis, try context.connectForTransfer(), prefix: arguments.options["--prefix"]?.value ?? [],
+            keepsExisting: arguments.options["--keep-existing"] != nil)
+        try work.run(databases)
+        tell(work.report, context)
+        return .done
+    }
+
+    private static func tell(_ report: RedisImport.Report, _ context: Context) {
+        let others = report.otherTypes.sorted { $0.key < $1.key }
+        if context.options.json {
+            context.output.json(
+                .object([
+                    ("imported", .integer(Int64(report.imported))), ("gone", .integer(Int64(report.gone))),
+                    ("kept", .integer(Int64(report.kept))),
+                    ("otherTypes", .object(others.map { ($0.key, .integer(Int64($0.value))) })),
+                    ("tooLong", .integer(Int64(report.tooLong))),
+                    ("examples", .array(report.examples.map { .text($0) })),
+                ]))
+            return
+        }
+        var parts = ["imported \(TransferText.entries(report.imported))"]
+        if report.gone > 0 { parts.append("\(report.gone) were gone before they could be read") }
+        if report.kept > 0 { parts.append("\(report.kept) stay as they are") }
+        context.output.line(parts.joined(separator: ", "))
+        var left = others.map { "\($0.value) of type \($0.key)" }
+        if report.tooLong > 0 {
+            left.append("\(report.tooLong) whose keys are longer than \(CarriedEntry.keyBytesMax) bytes")
+        }
+        guard !left.isEmpty else { return }
+        context.output.line(
+            "not imported: \(left.joined(separator: ", ")), such as \(report.examples.joined(separator: ", "))")
+    }
+
+    // MARK: export
+
+    static func export(_ arguments: VerbArguments, _ context: Context) throws -> ExitCode {
+        try refuse(arguments, [], with: "--to-redis", "export")
+        let map = try map(arguments, isNumberFirst: false, "export")
+        let client = try context.connectForTransfer()
+        let prefix = arguments.options["--prefix"]?.value ?? []
+        let plan = try Exporter(client, databases: context.options.databases, prefix: prefix)
+        let (url, redis) = try redis(arguments.options["--to-redis"], context, "export")
+        let names = plan.header.databases
+        var databases: [(name: String, number: Int)] = []
+        if let number = url.database {
+            guard names.count == 1 else {
+                throw UsageError(
+                    "the URL names one database of the Redis, and these are \(names.count) of the larder: name one with "
+                        + "--database, or leave the number out", verb: "export")
+            }
+            databases = [(names[0], number)]
+        } else {
+            for name in names { databases.append((name, try map.number(name))) }
+        }
+        var work = RedisExport(redis, client, prefix: prefix, total: plan.total)
+        try work.run(databases)
+        let report = work.report
+        if context.options.json {
+            context.output.json(
+                .object([
+                    ("exported", .integer(Int64(report.exported))), ("stale", .integer(Int64(report.stale))),
+                    ("databases", .integer(Int64(report.databases))),
+                ]))
+        } else {
+            context.output.line(
+                "exported \(TransferText.entries(report.exported)) of \(report.databases) "
+                    + (report.databases == 1 ? "database" : "databases")
+                    + (report.stale > 0 ? ", and not \(report.stale) stale ones" : ""))
+        }
+        return .done
+    }
+}

@@ -1,0 +1,201 @@
+import Platform
+import TestSupport
+import Testing
+
+/// `larderctl import --from-redis` and `export --to-redis`, with redis-server at the other end.
+@Suite struct LarderctlRedisTests {
+    private let daemon: DaemonProcess
+    private let redis: RedisProcess
+    private let larderctl: Larderctl
+    private var url: String { "unix:" + redis.socketPath }
+
+    init() throws {
+        daemon = try DaemonProcess()
+        redis = try RedisProcess(["--databases", "32"])
+        larderctl = Larderctl(socketPath: daemon.socketPath)
+    }
+
+    /// A reply that is a number.
+    private static func number(_ reply: String) -> Int? { Int(reply.filter { $0 == "-" || $0.isNumber }) }
+
+    @Test func stringsComeWithTheTimeThatTheyHaveLeft() throws {
+        let server = try redis.connect()
+        for line in [
+            "SET plain 1", "SET short v PX 9000000", "SET long v PX 900000000", "RPUSH list a b", "HSET hash a b",
+            "SADD set a",
+            "RPUSH list2 a", "SELECT 3", "SET three v", "SELECT 20", "SET twenty v",
+        ] {
+            _ = try server.call(line)
+        }
+        _ = try server.call("SELECT 0")
+        var random = SeededGenerator(seed: 3)
+        let (key, value) = (random.bytes(count: 300), Incompressible.bytes(count: 1 << 20, &random))
+        try server.send(encodeRequest([Array("SET".utf8), key, value]))
+        #expect(try server.receive() == Array("+OK\r\n".utf8))
+
+        let unmapped = try larderctl("import", "--from-redis", url)
+        #expect(unmapped.exitCode == 2 && unmapped.errors.contains("give it a name with --map 20=NAME"), "\(unmapped)")
+        #expect(try larderctl("DBSIZE").text == "0\n", "nothing was begun")
+        let result = try larderctl("import", "--from-redis", url, "--map", "20=more")
+        #expect(
+            result.text.hasPrefix(
+                "imported 6 entries\nnot imported: 1 of type hash, 2 of type list, 1 of type set, such as "),
+            "\(result)")
+        #expect(result.exitCode == 0 && result.errors.isEmpty)
+        let client = try daemon.connect()
+        #expect(try client.call("GET plain") == "$1\r\n1\r\n")
+        let policy = try client.call("TTL plain")
+        #expect(policy.hasPrefix(":604"), "it follows the database's policy: \(policy)")
+        for (name, most) in [("short", 9_000_000), ("long", 900_000_000)] {
+            let left = try #require(Self.number(try client.call("PTTL \(name)")))
+            #expect(left <= most && left > most - 1_000_000, "\(name): \(left)")
+        }
+        try client.send(encodeRequest([Array("GET".utf8), key]))
+        #expect(try client.receive() == Array("$\(value.count)\r\n".utf8) + value + [0x0D, 0x0A])
+        #expect(try larderctl("--database", "3", "get", "three").text == "v")
+        #expect(try larderctl("--database", "more", "get", "twenty").text == "v")
+
+        #expect(try larderctl("SET", "plain", "here").exitCode == 0)
+        let kept = try larderctl("import", "--json", "--from-redis", url + "?db=0", "--prefix", "p", "--keep-existing")
+        let report = #"{"imported":0,"gone":0,"kept":1,"otherTypes":{},"tooLong":0,"examples":[]}"#
+        #expect(kept.text == report + "\n", "\(kept)")
+        #expect(try larderctl("import", "--from-redis", url + "?db=0", "--prefix", "p", "--into", "x").exitCode == 0)
+        #expect(try larderctl("--database", "x", "keys").text == "plain\n")
+    }
+
+    /// Each value says how long it may live: what was read together belongs together, however often keys change meanwhile.
+    @Test func aValueComesWithItsOwnTimeToLive() throws {
+        let isOver = Guarded(false)
+        let path = redis.socketPath
+        let writer = WorkThread(name: "test-writer") {
+            guard let server = try? SocketClient(path) else { return }
+            var round = 0
+            while !isOver.value {
+                round += 1
+                for key in 0..<50 {
+                    let isShort = (key + round) % 2 == 0
+                    _ = try? server.call("SET k\(key) \(isShort ? "short" : "long") PX \(isShort ? 60_000 : 6_000_000)")
+                }
+            }
+        }
+        defer {
+            isOver.value = true
+            writer.join()
+        }
+        let client = try daemon.connect()
+        for round in 0..<8 {
+            #expect(try larderctl("import", "--from-redis", url).exitCode == 0)
+            for key in 0..<50 {
+                let value = try client.call("GET k\(key)")
+                let left = Self.number(try client.call("PTTL k\(key)")) ?? 0
+                if value.contains("short") { #expect(left <= 60_000, "\(round): \(value) \(left)") }
+                if value.contains("long") { #expect(left > 60_000, "\(round): \(value) \(left)") }
+            }
+        }
+    }
+
+    /// A port that nobody listens at.
+    private static func freePort() -> UInt16 {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let descriptor = socket(AF_INET, 1, 0)
+        defer { close(descriptor) }
+        withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                _ = bind(descriptor, $0, length)
+                _ = getsockname(descriptor, $0, &length)
+            }
+        }
+        return UInt16(bigEndian: address.sin_port)
+    }
+
+    @Test func itMayBeReachedOverTCP() throws {
+        let port = Self.freePort()
+        let redis = try RedisProcess(["--port", "\(port)"])
+        _ = try redis.connect().call("SET k v")
+        #expect(try larderctl("import", "--from-redis", "redis://127.0.0.1:\(port)").text == "imported 1 entry\n")
+        #expect(try larderctl("SET", "l", "w").exitCode == 0)
+        let sent = try larderctl("export", "--to-redis", "redis://localhost:\(port)/0")
+        #expect(sent.text == "exported 2 entries of 1 database\n", "\(sent)")
+        #expect(try redis.connect().call("GET l") == "$1\r\nw\r\n")
+    }
+
+    @Test func freshEntriesGoToRedis() throws {
+        for words in [
+            ["SET", "plain", "v", "POLICY", "never"], ["SET", "short", "a b", "PX", "9000000"], ["SET", "policy", "v"],
+            ["SET", "stale", "v", "PX", "1", "GRACE", "1000"],
+        ] {
+            #expect(try larderctl.run(words).exitCode == 0)
+        }
+        #expect(try larderctl("--database", "books", "SET", "b", "v").exitCode == 0)
+        while try larderctl("get", "stale").exitCode == 0 {}
+        let unmapped = try larderctl("export", "--to-redis", url)
+        #expect(
+            unmapped.exitCode == 2 && unmapped.errors.contains("'books' one with --map books=NUMBER"), "\(unmapped)")
+        let impossible = try larderctl("export", "--to-redis", url, "--map", "books=99")
+        #expect(impossible.exitCode == 4 && impossible.errors.contains("DB index is out of range"), "\(impossible)")
+        let server = try redis.connect()
+        #expect(try server.call("DBSIZE") == ":0\r\n", "nothing was begun")
+        let result = try larderctl("export", "--to-redis", url, "--map", "books=7")
+        #expect(result.text == "exported 4 entries of 2 databases, and not 1 stale ones\n", "\(result)")
+        #expect(try server.call("PTTL plain") == ":-1\r\n")
+        let left = try #require(Self.number(try server.call("PTTL short")))
+        #expect(left <= 9_000_000 && left > 1_000_000)
+        #expect(try server.call("GET short") == "$3\r\na b\r\n")
+        #expect(try server.call("TTL policy").hasPrefix(":604"))
+        _ = try server.call("SELECT 7")
+        #expect(try server.call("GET b") == "$1\r\nv\r\n")
+        let one = try larderctl("export", "--json", "--database", "books", "--to-redis", url + "?db=9")
+        #expect(one.text == #"{"exported":1,"stale":0,"databases":1}"# + "\n", "\(one)")
+    }
+
+    @Test func aKilledImportIsFinished() throws {
+        let server = try redis.connect()
+        for number in 0..<20_000 { try server.send(["SET", "key:\(number)", "v"]) }
+        _ = try server.receive(20_000)
+        let client = try daemon.connect()
+        let child = try ChildProcess(
+            try DaemonProcess.program("larderctl"), ["--socket", daemon.socketPath, "import", "--from-redis", url])
+        while try client.call("DBSIZE") == ":0\r\n" {}
+        child.killNow()
+        #expect(try larderctl("import", "--from-redis", url).exitCode == 0)
+        #expect(try larderctl("DBSIZE").text == "20000\n")
+    }
+
+    @Test func aPasswordIsNeverShown() throws {
+        _ = try redis.connect().call("SET k v")
+        _ = try redis.connect().call("CONFIG SET requirepass hunter2")
+        let without = try larderctl("import", "--from-redis", url)
+        #expect(without.exitCode == 4 && without.errors.contains("NOAUTH") && without.errors.contains("REDISCLI_AUTH"))
+        let wrong = Larderctl(socketPath: daemon.socketPath, variables: ["REDISCLI_AUTH=hunter3"])
+        let refused = try wrong("import", "--from-redis", url)
+        #expect(refused.exitCode == 4 && refused.errors.contains("WRONGPASS") && !refused.errors.contains("hunter"))
+        let right = Larderctl(socketPath: daemon.socketPath, variables: ["REDISCLI_AUTH=hunter2"])
+        #expect(try right("import", "--from-redis", url).text == "imported 1 entry\n")
+        for wrong in [
+            "redis://:hunter2@", "redis://:hunter2@host:x", "redis://:hunter2@host/zero", "rediss://:hunter2@host",
+            "http://:hunter2@host", "unix:hunter2", "redis://:hunter2%@host",
+        ] {
+            let result = try larderctl("import", "--from-redis", wrong)
+            #expect(result.exitCode == 2 && !result.errors.contains("hunter2"), "\(result)")
+        }
+    }
+
+    @Test func whatIsNoRedisIsTold() throws {
+        let none = try larderctl("import", "--from-redis", "unix:/nonexistent/redis")
+        #expect(none.exitCode == 3 && none.errors.contains("no Redis answers at unix:/nonexistent/redis: No such file"))
+        let refused = try larderctl("export", "--to-redis", "redis://127.0.0.1:1")
+        #expect(
+            refused.exitCode == 3 && refused.errors.contains("no Redis answers at redis://127.0.0.1:1: "), "\(refused)")
+        for words in [
+            ["import", "--from-redis", url, "--database", "x"], ["import", "--from-redis", url, "file"],
+            ["import", "--map", "1=x"], ["export", "--map", "x=1"], ["import", "--from-redis", url, "--map", "x=1"],
+            ["import", "--from-redis", url, "--map", "1=a", "--map", "1=b"], ["export", "--to-redis", "redis://h/x"],
+        ] {
+            let result = try larderctl.run(words)
+            #expect(result.exitCode == 2, "\(words): \(result)")
+        }
+    }
+}
