@@ -34,7 +34,7 @@ package struct EngineOptions: Sendable {
     /// How often sweep, sync and retries run, and a due checkpoint is looked for, in milliseconds.
     package var maintenanceMilliseconds: Int64 = 250
     /// How many bytes the sweep must have deleted from a database, in addition to half of its size on the disk, before
-    /// its tables are merged to give them back: 16 MiB.
+    /// its tables are merged to give them back: 16 MiB, for more than two databases less in proportion.
     package var compactionBytesMin = 16 << 20
     /// Whether the background threads run. Tests that move time by hand turn them off and call ``Engine/maintain()``.
     package var backgroundMaintenance = true

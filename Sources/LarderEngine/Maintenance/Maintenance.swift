@@ -170,6 +170,7 @@ final class Maintenance: @unchecked Sendable {
         for database in databases {
             let id = ObjectIdentifier(database)
             var sweeper = sweepers[id] ?? Sweeper()
+            sweeper.databases = databases.count
             do throws(LarderError) {
                 if try sweeper.step(database) {
                     more = true

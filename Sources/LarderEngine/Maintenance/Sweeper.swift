@@ -52,6 +52,13 @@ struct Sweeper {
     /// Without a write for so long, the store is at rest: there is time to give back what is left of former entries.
     static let restMilliseconds: Int64 = 60_000
     private var isAtRest = false
+    /// How many databases share what may be left on the disk of former entries.
+    var databases = 1
+
+    /// The fewest bytes worth merging tables for. What all databases leave together is bounded, however many they are.
+    private func leastBytes(_ database: Database) -> Int {
+        max(64 << 10, database.context.options.compactionBytesMin / max(1, (databases + 1) / 2))
+    }
 
     /// What a part of a sweep has deleted.
     struct Removal {
@@ -67,7 +74,7 @@ struct Sweeper {
     /// checkpoints have written many removals, and at rest after much was written. Behind it, files that take more than
     /// 1.25 times what it has left and twice the least of the options are merged.
     mutating func takeCompactable(_ database: Database) -> EpochStore? {
-        let least = database.context.options.compactionBytesMin
+        let least = leastBytes(database)
         if let store, store.wantsCompaction.exchange(false, ordering: .relaxed) { return store }
         guard let store, deletedBytes >= least || !isCompared else { return nil }
         let size = FileSystem.size(store.path)
@@ -87,7 +94,7 @@ struct Sweeper {
         let removals = store.removalCount - removalsAtScan
         guard removals > removalsJudged, removals >= (live?.entries ?? 0) / 4 else { return false }
         removalsJudged = removals
-        return FileSystem.size(store.path) >= database.context.options.compactionBytesMin
+        return FileSystem.size(store.path) >= leastBytes(database)
     }
 
     /// Notes whether the store is at rest.
@@ -104,7 +111,7 @@ struct Sweeper {
         guard isAtRest, !isRestJudged else { return false }
         isRestJudged = true
         let size = FileSystem.size(store.path)
-        guard size >= 2 * database.context.options.compactionBytesMin else { return false }
+        guard size >= 2 * leastBytes(database) else { return false }
         // A checkpoint writes a mebibyte at a time.
         let isMuchWritten = Int(clamping: lastGeneration - generationAtScan) << 20 >= size / 10
         let removals = store.removalCount - removalsAtScan

@@ -1,4 +1,6 @@
 import LevelDB
+import LarderVocabulary
+import Platform
 
 /// Giving space back to the disk.
 extension EpochStore {
@@ -13,6 +15,7 @@ extension EpochStore {
     func compact(part: Int) throws(LarderError) -> Bool {
         guard ending == .none, isMade else { return false }
         do throws(LarderError) {
+            if part == 0 { try spanSmall() }
             try access("compact") { (database) throws(LevelDBError) in
                 let (from, to) = Self.parts[part]
                 try database.compact(from: from, to: to)
@@ -24,6 +27,20 @@ extension EpochStore {
         if part + 1 < Self.parts.count { return true }
         forgetDead()
         return false
+    }
+
+    /// Has all tables of a small store merged by what merges its first part.
+    ///
+    /// LevelDB empties its memory into a table with all versions of a key in it, may put that table into the lowest level
+    /// at once, and merges nothing in the lowest level: in a store of few tables former versions would stay for good.
+    /// Removals of keys that nobody uses, before and behind all others, come into a table that lies above all those.
+    private func spanSmall() throws(LarderError) {
+        guard FileSystem.size(path) <= 4 * context.options.writeBufferBytes else { return }
+        let batch = LevelDB.WriteBatch()
+        batch.delete([KeyKind.metadata, 0xFF])
+        batch.delete([KeyKind.governed + 1])
+        settleMemory()
+        try write(batch, sync: false, changesEntries: false)
     }
 
     /// From how many bytes on a record is put into a table, and merged with its former versions, before more memory of

@@ -33,7 +33,7 @@ final class EpochStore: @unchecked Sendable {
     let path: String
     let epoch: UInt64
     let databaseName: String
-    private let context: LarderContext
+    let context: LarderContext
     /// Held while entries are looked at and the result is written to LevelDB: by checkpoints and by the sweep. Before
     /// shard locks and `writeLock`.
     let indexLock = Lock()
@@ -347,8 +347,10 @@ final class EpochStore: @unchecked Sendable {
     }
 
     /// Writes a batch. The first failure suspends the store.
-    /// - Parameter sync: whether to return after an fsync.
-    func write(_ batch: LevelDB.WriteBatch, sync: Bool) throws(LarderError) {
+    /// - Parameters:
+    ///   - sync: whether to return after an fsync.
+    ///   - changesEntries: whether what was counted before is no longer true.
+    func write(_ batch: LevelDB.WriteBatch, sync: Bool, changesEntries: Bool = true) throws(LarderError) {
         try writeLock.withLock { () throws(LarderError) in
             if isFrozen {
                 throw LarderError(
@@ -359,7 +361,7 @@ final class EpochStore: @unchecked Sendable {
             try make()
             for key in batch.longKeys { longKeys.add(Key.hash(ofStored: key)) }
             // After the write, so that a count taken without it is not kept.
-            defer { _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing) }
+            defer { if changesEntries { _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing) } }
             do throws(LarderError) {
                 try accessMade("write", key: nil) { (database) throws(LevelDBError) in
                     try database.write(batch, options: WriteOptions(sync: sync))

@@ -9,7 +9,8 @@ import Platform
 /// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
 final class LockedCommand: @unchecked Sendable {
     /// What this program was told to ignore, as by nohup, it and the command go on ignoring.
-    private static let passedOn = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2].filter { !ProcessStart.isIgnored($0) }
+    private static let passedOn = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2]
+        .filter { !ProcessStart.isIgnored($0) }
 
     private let lock = Lock()
     /// While it runs: so the identifier is nobody else's.

@@ -13,7 +13,7 @@ extension Verb {
             completed, and everything is read again; damaged files stay below DAMAGED. --database NAME looks at one database and
             what belongs to all. Exits with 0 if nothing is wrong, 8 if something is, 9 if it was and is repaired, 10 if not
             everything could be looked at. With --json: {"problems":[{"kind","place","what","remedy"}],"left":[…],"notes":[…],
-            "failures":[…],"databases","entries","operations"}; "left" is what is wrong after --repair.
+            "failures":[…],"databases":…,"entries":…,"operations":…}; "left" is what is wrong after --repair.
             """,
         options: [
             OptionSpec(name: "--repair", value: nil, summary: "then put right what can be, and look again")

@@ -342,6 +342,29 @@ import Testing
         #expect(try larder.engine().statistics.compactions.read() == compactions)
     }
 
+    /// Each of many databases has too little to matter alone.
+    @Test func theDiskGetsBackWhatManyDatabasesHaveLeft() throws {
+        let larder = try TestLarder(inMemory: true) {
+            $0.compression = false
+            $0.memoryBytes = 0
+            $0.compactionBytesMin = 2 << 20
+        }
+        let value = String(repeating: "x", count: 50_000)
+        let databases = try (0..<12).map { try larder.database("d\($0)", policy: .never) }
+        for database in databases {
+            for number in 0..<60 { try database.put("k\(number)", value) }
+            _ = try database.flushedStore()
+        }
+        try larder.maintain()
+        #expect(databases.allSatisfy { $0.byteCountOnDisk() > 2_900_000 })
+        for database in databases {
+            for number in 1..<60 { try database.remove("k\(number)") }
+            _ = try database.flushedStore()
+        }
+        try larder.maintain()
+        #expect(databases.allSatisfy { $0.byteCountOnDisk() < 300_000 }, "\(databases.map { $0.byteCountOnDisk() })")
+    }
+
     @Test func itRunsInTheBackground() throws {
         let larder = try filled {
             $0.compactionBytesMin = 1 << 20

@@ -71,11 +71,8 @@ import Testing
         let own = Set(found.keys).subtracting(expected.keys).subtracting(Self.newer)
         #expect(
             own == [
-                "backup", "check", "databases", "delex", "digest", "entries", "fetch", "limit", "meta", "msetex", "place",
-                "policy", "purge",
-                "release",
-                "snapshot",
-                "tags",
+                "backup", "check", "databases", "delex", "digest", "entries", "fetch", "limit", "meta", "msetex",
+                "place", "policy", "purge", "release", "snapshot", "tags",
             ],
             "what only larderd has")
     }
