@@ -1,5 +1,5 @@
-import LevelDB
 import LarderVocabulary
+import LevelDB
 import Platform
 
 /// Giving space back to the disk.
