@@ -42,6 +42,8 @@ package final class CommandMetadata: Sendable {
     /// The database that it names.
     package let database: DatabaseArgument
     package let secrets: SecretWords
+    /// If the reply is text.
+    package let textForm: TextForm
     package let effect: ConnectionEffect
     /// Whether it is the row that answers `COMMAND HELP` from the rows beside it.
     package let isHelp: Bool
@@ -68,7 +70,8 @@ package final class CommandMetadata: Sendable {
         access: [String]? = nil, keyUse: KeyUse = .same, keyNotes: String? = nil, channels: KeyPositions? = nil,
         category: String? = nil, tips: [CommandTip] = [], replacement: Replacement? = nil, tag: WriteTag = .other,
         overwrites: Overwriting = .never, database: DatabaseArgument = .none, secrets: SecretWords = .none,
-        effect: ConnectionEffect = .none, isHelp: Bool = false, subcommands: [CommandMetadata] = []
+        textForm: TextForm = .plain, effect: ConnectionEffect = .none, isHelp: Bool = false,
+        subcommands: [CommandMetadata] = []
     ) {
         self.name = name
         word = ShortWord(String(name.split(separator: "|").last ?? ""))
@@ -94,6 +97,7 @@ package final class CommandMetadata: Sendable {
         self.overwrites = overwrites
         self.database = database
         self.secrets = secrets
+        self.textForm = textForm
         if case .selected = database { self.effect = .selectsDatabase } else { self.effect = effect }
         self.isHelp = isHelp
         self.subcommands = subcommands

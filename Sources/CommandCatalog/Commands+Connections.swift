@@ -192,14 +192,14 @@ extension CommandMetadata {
     package static let clientInfo = CommandMetadata(
         "client|info", arity: 2, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "6.2.0",
         complexity: "O(1), or O(N) with N the connections", summary: "Describes this connection in one line.",
-        reply: "text", tips: [.output])
+        reply: "text", tips: [.output], textForm: .fields)
 
     package static let clientList = CommandMetadata(
         "client|list", arity: -2, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
         since: "2.4.0", complexity: "O(1), or O(N) with N the connections",
         syntax: "[TYPE NORMAL|MASTER|REPLICA|PUBSUB] [ID id [id ...]]",
         summary: "Describes each connection in one line.",
-        reply: "text", tips: [.output])
+        reply: "text", tips: [.output], textForm: .linesOfFields)
 
     package static let clientKill = CommandMetadata(
         "client|kill", arity: -3, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,

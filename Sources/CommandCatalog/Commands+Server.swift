@@ -55,7 +55,7 @@ extension CommandMetadata {
         "info", arity: -1, [.loading, .stale, .status, .dangerous], group: .server, since: "1.0.0",
         complexity: "O(1); entries are counted in the background, many of them at most once a minute",
         syntax: "[section ...]", summary: "Describes the daemon, in Redis' format.", reply: "text",
-        tips: [.output, .requestAllShards, .responseSpecial])
+        tips: [.output, .requestAllShards, .responseSpecial], textForm: .sections)
 
     package static let flushdb = CommandMetadata(
         "flushdb", arity: -1, [.write, .wholeDatabase, .dangerous], group: .server, since: "1.0.0",

@@ -88,6 +88,18 @@ package enum SecretWords: Sendable {
     case ofSecretSettings
 }
 
+/// What is written in a reply that is text.
+package enum TextForm: Sendable {
+    /// Nothing that programs read.
+    case plain
+    /// Sections of fields, as those of INFO.
+    case sections
+    /// A line of fields.
+    case fields
+    /// Lines of fields.
+    case linesOfFields
+}
+
 /// What a command does to the connection that it came by, beyond its reply.
 package enum ConnectionEffect: Sendable {
     case none

@@ -5,7 +5,21 @@
 //   '...'  has the escape \'
 // A NUL byte is an ordinary byte. (Redis 7 does not find the end of a line after one, and stops answering.)
 
-enum InlineWords {
+package enum InlineWords {
+    /// The words of a line.
+    /// - Returns: nil when quotes are unbalanced, or a closing quote is followed by anything but white space.
+    package static func words(of line: some Collection<UInt8>) -> [[UInt8]]? {
+        var bytes = Array(line)
+        var table = ArgumentTable()
+        return bytes.withUnsafeMutableBytes { bytes in
+            guard split(bytes, offset: 0, into: &table) else { return nil }
+            return (0..<table.count).map { index in
+                let slice = table[index]
+                return Array(bytes[Int(slice.offset)..<Int(slice.offset + slice.length)])
+            }
+        }
+    }
+
     /// Splits a line, and unescapes each word in place, which never makes it longer.
     ///
     /// - Parameters:

@@ -1,3 +1,4 @@
+import LarderVocabulary
 import Platform
 import Synchronization
 

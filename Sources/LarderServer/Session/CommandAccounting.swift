@@ -142,10 +142,10 @@ final class CommandAccounting {
                 milliseconds: microseconds / 1000)
         }
         guard server.slowLog.takes(microseconds: microseconds), !spec.flags.contains(.skipSlowlog) else { return }
-        let secrets = SecretArguments.range(spec, count, word)
+        let secrets = spec.secretRange(count, word)
         server.slowLog.add(
             time: server.engine.now() / 1000, microseconds: microseconds, count: count,
-            word: { secrets.contains($0) ? SecretArguments.redacted : word($0) }, address: record.address,
+            word: { secrets.contains($0) ? CommandMetadata.redacted : word($0) }, address: record.address,
             name: record.known.name)
     }
 }

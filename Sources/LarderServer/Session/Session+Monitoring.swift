@@ -77,10 +77,10 @@ extension Session {
     func show(_ spec: CommandMetadata, _ call: Call) {
         // Administrative commands are not shown, as in Redis.
         guard !spec.flags.contains(.admin) else { return }
-        let secrets = SecretArguments.range(spec, call.count) { call.bytes($0) }
+        let secrets = spec.secretRange(call.count) { call.bytes($0) }
         let line = Monitors.line(
             now: call.now, database: database.name, address: "unix:\(server.socketPath)", count: call.count
-        ) { secrets.contains($0) ? SecretArguments.redacted : call.bytes($0) }
+        ) { secrets.contains($0) ? CommandMetadata.redacted : call.bytes($0) }
         server.monitors.show(line, except: modes.replyMode == .on && !isClosing ? nil : id)
     }
 

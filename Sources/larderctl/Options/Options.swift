@@ -64,9 +64,10 @@ struct Options {
             name: "--trust-user", value: "NAME",
             summary: "also trust this user's daemon (name or number), besides root's, yours and system ones"
         ) { $0.trustedUsers.insert(try user(try $1.text())) },
-        OptionSpec(name: "--json", value: nil, summary: "answer in JSON, one line for each answer") { options, _ in
-            options.json = true
-        },
+        OptionSpec(
+            name: "--json", value: nil,
+            summary: "answer in JSON, one line for each answer; so are errors, on standard error"
+        ) { options, _ in options.json = true },
         OptionSpec(
             name: "--raw", value: nil,
             summary: "do not escape control characters in keys and values on a terminal (elsewhere they never are)"

@@ -23,7 +23,7 @@ enum Raw {
             throw LarderClientError.server(text, operation: command.name)
         }
         if context.options.json {
-            context.output.json(JSONText(reply))
+            context.output.json(FieldText.json(reply, of: CommandMetadata.row(of: words) ?? command))
         } else {
             write(reply, indent: 0, to: context.output)
         }

@@ -7,30 +7,28 @@ import LarderClient
 enum Tool {
     /// Carries out one command line, errors to standard error.
     static func run(_ words: [[UInt8]]) -> ExitCode {
+        // Of a command line that cannot be parsed: what it looks like.
+        var asJSON = words.prefix { $0 != Array("--".utf8) }.contains(Array("--json".utf8))
         do {
             let output = Output()
-            let code = try perform(words, output)
+            let code = try perform(words, output, &asJSON)
             try output.flush()
             return code
-        } catch let error as UsageError {
-            let help = error.verb.map { "larderctl help \($0)" } ?? "larderctl help"
-            return fail(.usage, "\(error.message)\n(see: \(help))")
-        } catch let error as InputOutputError {
-            return fail(.inputOutput, error.message)
-        } catch let error as DamagedBackup {
-            return fail(.damaged, error.message)
-        } catch let error as CannotLook {
-            return fail(.unseen, error.message)
-        } catch let error as RedisError {
-            return fail(error.isAnswer ? .serverError : .noDaemon, error.message)
-        } catch let error as LarderClientError {
-            return fail(exitCode(for: error), text(of: error))
         } catch {
-            return fail(.serverError, "\(error)")
+            let failure = failure(error)
+            failure.tell(asJSON: asJSON)
+            return failure.exitCode
         }
     }
 
-    private static func perform(_ words: [[UInt8]], _ output: Output) throws -> ExitCode {
+    private static func failure(_ error: any Error) -> Failure {
+        guard let error = error as? RedisError else { return Failure(error) }
+        return Failure(
+            code: error.isAnswer ? "redis" : "noRedis", message: error.message,
+            exitCode: error.isAnswer ? .serverError : .noDaemon)
+    }
+
+    private static func perform(_ words: [[UInt8]], _ output: Output, _ asJSON: inout Bool) throws -> ExitCode {
         let (options, rest) = try Options.parse(words)
         if options.showsVersion {
             output.line("larderctl \(Version.text)")
@@ -48,45 +46,22 @@ enum Tool {
         if options.showsHelp { return try Help.show([first], output) }
         if name == "help" { return try Help.show(arguments, output) }
         if let verb = Verb.all.first(where: { $0.name == name }) {
-            return try perform(verb, arguments, options, output)
+            return try perform(verb, arguments, options, output, &asJSON)
         }
         guard let command = CommandMetadata.named(name) else {
             throw UsageError("'\(printableKey(first))' is neither a verb nor a command" + Verb.suggestion(for: name))
         }
+        // Its words are the daemon's.
+        asJSON = options.json
         return try Raw.run(command, [first] + arguments, Context(options: options, output: output))
     }
 
-    private static func perform(_ verb: Verb, _ words: [[UInt8]], _ options: Options, _ output: Output) throws
-        -> ExitCode
-    {
+    private static func perform(
+        _ verb: Verb, _ words: [[UInt8]], _ options: Options, _ output: Output, _ asJSON: inout Bool
+    ) throws -> ExitCode {
         let (arguments, options) = try verb.parse(words, options)
+        asJSON = options.json
         if options.showsHelp { return try Help.show([Array(verb.name.utf8)], output) }
         return try verb.run(arguments, Context(options: options, output: output))
-    }
-
-    // MARK: Errors
-
-    private static func fail(_ code: ExitCode, _ message: String) -> ExitCode {
-        Output.standardError("larderctl: " + message + "\n")
-        return code
-    }
-
-    private static func exitCode(for error: LarderClientError) -> ExitCode {
-        switch error.code {
-        case .server: .serverError
-        case .invalidArgument, .recursion: .usage
-        case .locked: .noValue
-        case .lockLost: .lockLost
-        default: .noDaemon
-        }
-    }
-
-    private static func text(of error: LarderClientError) -> String {
-        switch error.code {
-        case .server: error.serverText ?? error.message
-        case .noDaemon, .untrusted, .timeout, .io, .invalidArgument: error.message
-        case .locked, .lockLost: [error.key, error.message].compactMap { $0 }.joined(separator: ": ")
-        default: error.description
-        }
     }
 }

@@ -26,7 +26,7 @@ extension Verb {
         let section = arguments.words.first.map { String(decoding: $0, as: UTF8.self) }
         let text = try context.connect().serverInfo(section: section)
         if context.options.json {
-            context.output.json(statsJSON(text))
+            context.output.json(FieldText.sections(Array(text.utf8)))
         } else {
             for line in statsLines(text) { context.output.line(String(line)) }
         }
@@ -62,37 +62,5 @@ extension Verb {
         var lines = text.split(omittingEmptySubsequences: false) { $0 == "\r\n" || $0 == "\n" }
         while lines.last?.isEmpty ?? false { lines.removeLast() }
         return lines
-    }
-
-    private static func statsJSON(_ text: String) -> JSONText {
-        var sections: [(name: String, value: JSONText)] = []
-        var heading = "general"
-        var members: [(name: String, value: JSONText)] = []
-        func endSection() {
-            if !members.isEmpty { sections.append((heading, .object(members))) }
-            members = []
-        }
-        for line in statsLines(text) {
-            if line.hasPrefix("#") {
-                endSection()
-                heading = line.dropFirst().lowercased().split(separator: " ").joined(separator: "-")
-            } else if let colon = line.firstIndex(of: ":") {
-                members.append((String(line[..<colon]), number(line[line.index(after: colon)...])))
-            }
-        }
-        endSection()
-        return .object(sections)
-    }
-
-    /// A number as a number; everything else, such as 1.2.3 or 1e5, as text.
-    private static func number(_ text: Substring) -> JSONText {
-        if let number = Int64(text), String(number) == text { return .integer(number) }
-        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        if parts.count == 2, let whole = Int64(parts[0]), String(whole) == parts[0], !parts[1].isEmpty,
-            parts[1].utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let number = Double(text)
-        {
-            return .double(number)
-        }
-        return .text(String(text))
     }
 }

@@ -1,6 +1,5 @@
+import LarderEngine
 import Testing
-
-@testable import LarderServer
 
 /// What KEYS and MATCH take; compared with redis-server itself in the system tests.
 @Suite struct GlobPatternTests {

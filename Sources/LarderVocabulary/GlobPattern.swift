@@ -2,7 +2,7 @@
 ///
 /// Matching takes time proportional to pattern times text at worst, never exponential: on a mismatch only the last `*`
 /// is tried again.
-struct GlobPattern: Sendable {
+package struct GlobPattern: Sendable {
     private enum Element: Sendable {
         case byte(UInt8)
         case any
@@ -22,9 +22,9 @@ struct GlobPattern: Sendable {
     private let elements: [Element]
 
     /// The bytes with which every match begins.
-    let fixedPrefix: [UInt8]
+    package let fixedPrefix: [UInt8]
 
-    init(_ pattern: [UInt8]) {
+    package init(_ pattern: [UInt8]) {
         var elements: [Element] = []
         var rest = pattern[...]
         while let byte = rest.popFirst() {
@@ -65,7 +65,7 @@ struct GlobPattern: Sendable {
         return .set(ranges, negated: isNegated)
     }
 
-    func matches(_ text: [UInt8]) -> Bool {
+    package func matches(_ text: [UInt8]) -> Bool {
         var position = 0
         var element = 0
         var retry: (element: Int, position: Int)?

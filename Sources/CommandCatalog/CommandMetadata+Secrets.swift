@@ -1,0 +1,54 @@
+/// The words of calls that nobody may see: they are hidden in the slow log and from MONITOR, and stay out of histories.
+extension CommandMetadata {
+    /// Settings that Redis hides too: passwords, and the names that go with them.
+    private static let secretSettings: [StaticString] = [
+        "REQUIREPASS", "MASTERAUTH", "MASTERUSER", "TLS-KEY-FILE-PASS", "TLS-CLIENT-KEY-FILE-PASS",
+    ]
+
+    /// Which words of a call may be a name and its password. If CONFIG SET names a secret, all words behind it count as
+    /// secrets.
+    package func secretRange(_ count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> Range<Int> {
+        switch secrets {
+        case .none: return 0..<0
+        case .all: return 1..<max(1, count)
+        case .ofSecretSettings:
+            let first = stride(from: 2, to: count, by: 2).first { index in
+                Self.secretSettings.contains { Self.isWord(word(index), $0) }
+            }
+            return first.map { min($0 + 1, count)..<count } ?? 0..<0
+        case .afterAUTH:
+            var index = 2
+            while index < count {
+                if Self.isWord(word(index), "AUTH") { return index + 1..<min(index + 3, count) }
+                index += Self.isWord(word(index), "SETNAME") ? 2 : 1
+            }
+            return 0..<0
+        }
+    }
+
+    /// Whether a call has a secret word.
+    package static func hasSecret(_ call: [[UInt8]]) -> Bool {
+        guard let row = row(of: call) else { return false }
+        let starts = call.reduce(into: [0]) { $0.append($0[$0.count - 1] + $1.count) }
+        return Array(call.joined()).withUnsafeBytes { bytes in
+            !row.secretRange(call.count) { UnsafeRawBufferPointer(rebasing: bytes[starts[$0]..<starts[$0 + 1]]) }
+                .isEmpty
+        }
+    }
+
+    /// What stands for a secret word.
+    package static var redacted: UnsafeRawBufferPointer {
+        // Constant in the program's file.
+        let text: StaticString = "(redacted)"
+        return UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+    }
+
+    /// Whether bytes are a word in capitals, in any case of ASCII letters.
+    private static func isWord(_ bytes: UnsafeRawBufferPointer, _ word: StaticString) -> Bool {
+        guard bytes.count == word.utf8CodeUnitCount else { return false }
+        return bytes.indices.allSatisfy { index in
+            let byte = bytes[index]
+            return (byte >= 0x61 && byte <= 0x7A ? byte - 0x20 : byte) == word.utf8Start[index]
+        }
+    }
+}
