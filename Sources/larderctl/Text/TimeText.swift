@@ -17,6 +17,21 @@ enum TimeText {
         return seconds(milliseconds) + " seconds"
     }
 
+    /// A span in little room, in its two largest units: `850 ms`, `59 s`, `12 min 05 s`, `3 h 07 min`, `6 d 23 h`.
+    static func short(_ milliseconds: Int64) -> String {
+        let sign = milliseconds < 0 ? "-" : ""
+        let span = milliseconds.magnitude
+        let seconds = span / 1000
+        func two(_ large: UInt64, _ unit: String, _ small: UInt64, _ smaller: String) -> String {
+            "\(sign)\(large) \(unit) \(padded(small, 2)) \(smaller)"
+        }
+        if span < 1000 { return "\(sign)\(span) ms" }
+        if seconds < 60 { return "\(sign)\(seconds) s" }
+        if seconds < 3600 { return two(seconds / 60, "min", seconds % 60, "s") }
+        if seconds < 86_400 { return two(seconds / 3600, "h", seconds / 60 % 60, "min") }
+        return two(seconds / 86_400, "d", seconds / 3600 % 24, "h")
+    }
+
     /// Milliseconds since 1970 as a date and time of day: `2026-01-31 23:59:59.999 UTC`.
     static func instant(_ milliseconds: Int64) -> String {
         let dayLength: Int64 = 86_400_000

@@ -1,0 +1,75 @@
+import LarderClient
+import LarderVocabulary
+import Platform
+
+/// `keys --long`: entries with their size, lifetime, policy and state, in the order of keys. Single owner.
+///
+/// Memory does not grow with the database: one step of ENTRIES is written before the next one is asked for.
+struct LongListing {
+    private let client: BlockingLarderClient
+    private let context: Context
+    private let glob: GlobPattern?
+    private let reader: EntryReader
+    private let database: String
+    private let policy: String
+
+    /// - Parameter pattern: which keys to list; nil for all.
+    init(_ client: BlockingLarderClient, matching pattern: [UInt8]?, _ context: Context) throws {
+        (self.client, self.context) = (client, context)
+        glob = pattern.map { GlobPattern($0) }
+        reader = EntryReader(client: client, prefix: glob?.fixedPrefix ?? [])
+        database = client.name
+        policy = try client.policyInfo().policy
+    }
+
+    func write() throws {
+        if !context.options.json { context.output.line(Self.line("SIZE", "EXPIRES IN", "POLICY", "STATE") + "KEY") }
+        var after: [UInt8]?
+        repeat {
+            let step = try reader.step(database, after: after)
+            let now = try now()
+            for entry in step.entries where glob?.matches(entry.key) ?? true {
+                write(entry, now: now)
+                try context.output.flushIfLarge()
+            }
+            after = step.next
+        } while after != nil
+    }
+
+    /// The daemon's time, which judges deadlines, in milliseconds since 1970.
+    private func now() throws -> Int64 {
+        guard let parts = try client.command("TIME").elements?.compactMap(\.int), parts.count == 2,
+            let seconds = parts.first, (0...1 << 40).contains(seconds), let microseconds = parts.last
+        else { throw LarderClientError.unexpectedReply(to: "TIME", "seconds and microseconds") }
+        return seconds * 1000 + microseconds / 1000
+    }
+
+    private func write(_ entry: CarriedEntry, now: Int64) {
+        let left = entry.deadline.map { $0.subtractingReportingOverflow(now).partialValue }
+        let state = left.map { $0 > 0 } ?? true ? "fresh" : "stale"
+        if context.options.json {
+            context.output.json(
+                .object([
+                    ("key", .bytes(entry.key)), ("size", .integer(Int64(entry.value.count))),
+                    ("ttl", .optional(left)), ("deadline", .optional(entry.deadline)),
+                    ("stored-at", .integer(entry.storedAt)), ("rule", .text(entry.rule.name)),
+                    ("state", .text(state)), ("codec", .text(entry.codec)), ("tags", .array(entry.tags.map { .bytes($0) })),
+                ]))
+            return
+        }
+        let size = context.output.isTerminal ? ByteText.short(entry.value.count) : "\(entry.value.count)"
+        let rule = entry.rule == .governed ? policy : entry.rule == .ownNever ? "never" : "own"
+        let line = Self.line(size, left.map { TimeText.short($0) } ?? "never", rule, state)
+        context.output.oneLine(Array(line.utf8) + entry.key)
+    }
+
+    /// Columns of a fixed width, because nobody knows how many lines are to come; what is longer moves the rest.
+    private static func line(_ size: String, _ left: String, _ policy: String, _ state: String) -> String {
+        func padded(_ text: String, _ width: Int, isNumber: Bool = false) -> String {
+            let space = String(repeating: " ", count: max(0, width - text.count))
+            return isNumber ? space + text : text + space
+        }
+        return padded(size, 9, isNumber: true) + "  " + padded(left, 10, isNumber: true) + "  " + padded(policy, 9)
+            + "  " + padded(state, 5) + "  "
+    }
+}
