@@ -21,6 +21,12 @@ package final class BlockingConnection {
     /// Bytes received since the parser's buffer was last given back.
     private var receivedBytes = 0
 
+    /// Gets messages that are pushed between replies; nil drops them.
+    var onPush: ((RESPValue) -> Void)?
+
+    /// For ``Interruption``.
+    var descriptor: CInt { socket.descriptor }
+
     /// Connects to the socket at `path`, which must not be longer than `UnixSocket.pathBytesMax`.
     /// - Parameter timeoutMilliseconds: the longest wait while nothing moves in either direction; 0 for no limit.
     init(path: String, timeoutMilliseconds: Int, trust: PeerTrust = PeerTrust()) throws(WireFailure) {
@@ -36,7 +42,7 @@ package final class BlockingConnection {
         UnixSocket.limit(descriptor, milliseconds: timeoutMilliseconds)
     }
 
-    /// Sends `request` and waits for `count` replies to it. Pushed messages are dropped.
+    /// Sends `request` and waits for `count` replies to it. Pushed messages go to ``onPush``.
     package func exchange(_ request: [UInt8], replies count: Int) throws(WireFailure) -> [RESPValue] {
         guard try nextReply() == nil else {
             throw WireFailure(.protocolViolation("the server sent an answer without a request"))
@@ -69,15 +75,15 @@ package final class BlockingConnection {
         return replies
     }
 
-    /// Sends a request whose answer is followed by lines without end, and shows these.
-    /// - Parameter visit: gets the first answer too.
+    /// Sends requests whose answers are followed by lines or messages without end, and shows these.
+    /// - Parameter visit: gets the answers too.
     func stream<Failure: Error>(
         _ request: [UInt8], _ visit: (RESPValue) throws(Failure) -> Void
     ) throws -> Never {
         var sent = 0
         while sent < request.count { sent += try socket.sendSome(request, from: sent) }
         while true {
-            while let reply = try nextReply() { try visit(reply) }
+            while let reply = try nextReply(withPushes: true) { try visit(reply) }
             var entry = pollfd(fd: socket.descriptor, events: Int16(truncatingIfNeeded: POLLIN), revents: 0)
             guard poll(&entry, 1, -1) > 0 else { continue }
             try receive()
@@ -111,11 +117,11 @@ package final class BlockingConnection {
     }
 
     /// The next reply among the bytes that have arrived, or nil.
-    private func nextReply() throws(WireFailure) -> RESPValue? {
+    private func nextReply(withPushes: Bool = false) throws(WireFailure) -> RESPValue? {
         do throws(ProtocolError) {
             while let reply = try parser.next() {
-                if case .push = reply { continue }
-                return reply
+                guard !withPushes, case .push = reply else { return reply }
+                onPush?(reply)
             }
             return nil
         } catch {

@@ -91,7 +91,7 @@ public final class BlockingLarderClient: Sendable {
     /// - Throws: what `visit` throws, or why the connection has ended.
     package func monitor(_ visit: (String) throws -> Void) throws -> Never {
         var hasBegun = false
-        try session.stream(wordList("MONITOR"), operation: "MONITOR") { reply in
+        try session.stream([wordList("MONITOR")], operation: "MONITOR") { reply in
             if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "MONITOR") }
             if hasBegun, let line = reply.string { try visit(line) }
             hasBegun = true

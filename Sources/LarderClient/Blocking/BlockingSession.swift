@@ -15,6 +15,9 @@ final class BlockingSession: @unchecked Sendable {
     private let password: String?
     private let trust: PeerTrust
 
+    /// Ends what is waited for on any connection of this session.
+    let interruption: Interruption
+
     private let lock = Lock()
     private var connection: BlockingConnection?
     /// The database to select on every new connection; nil for the server's default.
@@ -24,12 +27,14 @@ final class BlockingSession: @unchecked Sendable {
     private var isClosed = false
     /// The kind of the server; nil as long as nobody had to know.
     private var kind: ServerKind?
+    private var onPush: ((RESPValue) -> Void)?
 
     init(
         socketPath: String, password: String? = nil, database: String?, timeoutMilliseconds: Int,
-        trust: PeerTrust = PeerTrust()
+        trust: PeerTrust = PeerTrust(), interruption: Interruption = Interruption()
     ) throws(LarderClientError) {
         self.trust = trust
+        self.interruption = interruption
         self.socketPath = socketPath
         self.password = password
         self.database = database
@@ -68,7 +73,15 @@ final class BlockingSession: @unchecked Sendable {
     func another() throws(LarderClientError) -> BlockingSession {
         try BlockingSession(
             socketPath: socketPath, password: password, database: lock.withLock { database },
-            timeoutMilliseconds: timeoutMilliseconds, trust: trust)
+            timeoutMilliseconds: timeoutMilliseconds, trust: trust, interruption: interruption)
+    }
+
+    /// Messages that come between replies go to `visit`, which must not call the session.
+    func showPushes(_ visit: @escaping @Sendable (RESPValue) -> Void) {
+        lock.withLock {
+            onPush = visit
+            connection?.onPush = visit
+        }
     }
 
     /// The kind of the server; nil as long as nobody had to know.
@@ -94,16 +107,21 @@ final class BlockingSession: @unchecked Sendable {
         }
     }
 
-    /// Sends a request whose answer is followed by lines without end, on a connection of its own.
+    /// Sends requests whose answers are followed by lines or messages without end, on a connection of its own.
     /// - Throws: what `visit` throws, or why the connection has ended.
-    func stream(_ request: [[UInt8]], operation: String, _ visit: (RESPValue) throws -> Void) throws -> Never {
+    func stream(_ requests: [[[UInt8]]], operation: String, _ visit: (RESPValue) throws -> Void) throws -> Never {
         var bytes: [UInt8] = []
-        RequestEncoder.encode(request, into: &bytes)
+        for request in requests {
+            try CommandRules.checkLengths(request)
+            RequestEncoder.encode(request, into: &bytes)
+        }
         let own = try another()
         do {
             guard let connection = own.lock.withLock({ own.connection }) else {
                 throw LarderClientError(.closed, "the client was closed", operation: operation, socketPath: socketPath)
             }
+            interruption.begin(connection.descriptor)
+            defer { interruption.end() }
             try connection.stream(bytes, visit)
         } catch let failure as WireFailure {
             throw describe(failure, operation: operation)
@@ -123,7 +141,7 @@ final class BlockingSession: @unchecked Sendable {
         try checkIsOpen(operation)
         if let connection {
             do throws(WireFailure) {
-                let replies = try connection.exchange(bytes, replies: requests.count)
+                let replies = try waiting(connection, bytes, requests.count)
                 remember(requests, replies)
                 return replies
             } catch {
@@ -137,7 +155,7 @@ final class BlockingSession: @unchecked Sendable {
         }
         let fresh = try connect()
         do throws(WireFailure) {
-            let replies = try fresh.exchange(bytes, replies: requests.count)
+            let replies = try waiting(fresh, bytes, requests.count)
             connection = fresh
             remember(requests, replies)
             return replies
@@ -154,12 +172,21 @@ final class BlockingSession: @unchecked Sendable {
         do throws(WireFailure) {
             connection = try BlockingConnection(
                 path: socketPath, timeoutMilliseconds: timeoutMilliseconds, trust: trust)
-            replies = try connection.exchange(handshake.bytes, replies: handshake.replyCount)
+            replies = try waiting(connection, handshake.bytes, handshake.replyCount)
         } catch {
             throw describe(error, operation: "connect")
         }
         try handshake.check(replies)
+        connection.onPush = onPush
         return connection
+    }
+
+    private func waiting(_ connection: BlockingConnection, _ bytes: [UInt8], _ count: Int) throws(WireFailure)
+        -> [RESPValue]
+    {
+        interruption.begin(connection.descriptor)
+        defer { interruption.end() }
+        return try connection.exchange(bytes, replies: count)
     }
 
     /// Notes what the replies tell about the state of the connection.

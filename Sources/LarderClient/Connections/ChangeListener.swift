@@ -22,20 +22,15 @@ final class ChangeListener: TopicListener, @unchecked Sendable {
 
     init(_ keys: Keys, of database: DatabaseStore, max: Int, socketPath: String) {
         buffer = ChangeBuffer(max: max)
-        channel = Array("__change@\(database.name)__".utf8)
+        let channels = ChangeChannels(database.name)
+        channel = channels.all
         near = database.near
         self.socketPath = socketPath
-        let start = channel + [UInt8(ascii: ":")]
-        switch keys {
-        case .key(let key): topics = [.channel(channel), .channel(start + key)]
-        case .prefix(let prefix):
-            topics = [.channel(channel), .pattern(start + Self.escaped(prefix) + [UInt8(ascii: "*")])]
-        }
-    }
-
-    /// A pattern that matches these bytes alone.
-    private static func escaped(_ bytes: [UInt8]) -> [UInt8] {
-        bytes.flatMap { "*?[]\\^-".utf8.contains($0) ? [UInt8(ascii: "\\"), $0] : [$0] }
+        topics =
+            switch keys {
+            case .key(let key): [.channel(channel), .channel(channels.of(key))]
+            case .prefix(let prefix): [.channel(channel), .pattern(channels.pattern(prefix: prefix))]
+            }
     }
 
     func take(_ message: TopicMessage) {

@@ -11,8 +11,8 @@ final class LockListener: TopicListener {
     let topics: [Topic]
 
     init(_ name: LockName) {
-        let channel = Array("__change@\(name.database)__".utf8)
-        topics = [.channel(channel), .channel(channel + [UInt8(ascii: ":")] + name.key)]
+        let channels = ChangeChannels(name.database)
+        topics = [.channel(channels.all), .channel(channels.of(name.key))]
     }
 
     func take(_ message: TopicMessage) { wakeUp.signal() }

@@ -40,6 +40,13 @@ final class Output {
         buffer.append(UInt8(ascii: "\n"))
     }
 
+    /// A line with two values and a tab between them.
+    func oneLine(_ first: [UInt8], _ second: [UInt8]) {
+        append(first, keepsLines: false)
+        buffer.append(UInt8(ascii: "\t"))
+        oneLine(second)
+    }
+
     private func append(_ bytes: [UInt8], keepsLines: Bool) {
         buffer.append(contentsOf: escapes ? TerminalText.escaped(bytes, keepsLines: keepsLines) : bytes)
     }

@@ -19,7 +19,8 @@ struct Verb: Sendable {
 
     static let all: [Verb] = [
         .get, .set, .fetch, .lock, .del, .ttl, .meta, .tags, .keys, .policy, .limit, .databases, .stats, .top, .latency,
-        .monitor, .doctor, .check, .purge, .backup, .verify, .restore, .export, .import, .ping, .completion,
+        .monitor, .subscribe, .watch, .doctor, .check, .purge, .backup, .verify, .restore, .export, .import, .ping,
+        .completion,
     ]
 
     /// A question to end the message about an unknown word with, or nothing.

@@ -53,7 +53,8 @@ struct LongListing {
                     ("key", .bytes(entry.key)), ("size", .integer(Int64(entry.value.count))),
                     ("ttl", .optional(left)), ("deadline", .optional(entry.deadline)),
                     ("stored-at", .integer(entry.storedAt)), ("rule", .text(entry.rule.name)),
-                    ("state", .text(state)), ("codec", .text(entry.codec)), ("tags", .array(entry.tags.map { .bytes($0) })),
+                    ("state", .text(state)), ("codec", .text(entry.codec)),
+                    ("tags", .array(entry.tags.map { .bytes($0) })),
                 ]))
             return
         }

@@ -1,0 +1,32 @@
+import LarderClient
+
+extension Verb {
+    static let subscribe = Verb(
+        name: "subscribe", synopsis: "CHANNEL… [--pattern]",
+        summary: "show the messages of channels as they come",
+        details: """
+            One line for each: the channel, a tab, the message. Ends with Ctrl-C, or when the daemon ends (exit code 3); it does not
+            connect again, so that nobody takes missed messages for silence. With --json: objects of channel, pattern (if one has
+            matched) and message.
+            """,
+        options: [
+            OptionSpec(
+                name: "--pattern", value: nil,
+                summary: "each CHANNEL is a pattern: * matches any characters, ? one, [a-c] one of these")
+        ],
+        argumentCount: 1...Int.max
+    ) { arguments, context in
+        let output = context.output
+        let client = try context.connect()
+        try client.messages(of: arguments.words, arePatterns: arguments.options["--pattern"] != nil) { message in
+            if context.options.json {
+                var members: [(name: String, value: JSONText)] = [("channel", .bytes(message.channel))]
+                if let pattern = message.pattern { members.append(("pattern", .bytes(pattern))) }
+                output.json(.object(members + [("message", .bytes(message.payload))]))
+            } else {
+                output.oneLine(message.channel, message.payload)
+            }
+            try output.flush()
+        }
+    }
+}

@@ -1,0 +1,54 @@
+import LarderClient
+
+extension Verb {
+    static let watch = Verb(
+        name: "watch", synopsis: "[KEY] [--prefix PREFIX]",
+        summary: "show changes of the database's entries as they happen",
+        details: """
+            One line for each: when this program was told, what happened, and the key. stored: it was stored, or got another
+            lifetime; removed; expired; evicted, for the disk's limit; purged: the whole database, or all entries with a tag;
+            fellbehind: everything may have changed, and nobody knows what has. Without KEY and --prefix: of all entries. Ends
+            with Ctrl-C, or when the daemon ends (exit code 3); it does not connect again, because it would not know what has
+            changed meanwhile. With --json: objects of time (milliseconds since 1970), database, change, and key or tag.
+            """,
+        options: [OptionSpec(name: "--prefix", value: "PREFIX", summary: "only entries whose keys begin with PREFIX")],
+        argumentCount: 0...1
+    ) { arguments, context in
+        let prefix = arguments.options["--prefix"]?.value
+        let entries: BlockingLarderClient.WatchedEntries
+        if let key = arguments.words.first {
+            guard prefix == nil else { throw UsageError("KEY and --prefix exclude each other", verb: "watch") }
+            entries = .key(key)
+        } else {
+            entries = .prefix(prefix ?? [])
+        }
+        let client = try context.connect()
+        try client.changes(entries) { change in
+            write(change, client.name, context)
+            try context.output.flush()
+        }
+    }
+
+    private static func write(_ change: BlockingLarderClient.Change, _ database: String, _ context: Context) {
+        let now = Exporter.now()
+        guard !context.options.json else {
+            var members: [(name: String, value: JSONText)] = [
+                ("time", .integer(now)), ("database", .text(database)), ("change", .bytes(change.kind)),
+            ]
+            if let key = change.key { members.append(("key", .bytes(key))) }
+            if let tag = change.tag { members.append(("tag", .bytes(tag))) }
+            return context.output.json(.object(members))
+        }
+        let kind = String(decoding: change.kind, as: UTF8.self)
+        let space = String(repeating: " ", count: max(1, 12 - kind.count))
+        let what: [UInt8] =
+            if let key = change.key {
+                key
+            } else if let tag = change.tag {
+                Array("all entries with the tag ".utf8) + tag
+            } else {
+                Array((kind == "fellbehind" ? "everything may have changed" : "all entries").utf8)
+            }
+        context.output.oneLine(Array("\(TimeText.instant(now))  \(kind)\(space)".utf8) + what)
+    }
+}
