@@ -1,9 +1,9 @@
 // swift-tools-version: 6.2
 // Larder: a cache that the processes of one machine share, kept in LevelDB.
 //
-// LevelDB, snappy, libuv, xxHash, Lua and libmd come from the system: Debian's libleveldb-dev, libsnappy-dev, libuv1-dev,
-// libxxhash-dev, liblua5.1-0-dev, lua-cjson-dev, lua-bitop-dev and libmd-dev (installed by `make deps`), or Homebrew's
-// leveldb, snappy, libuv, xxhash, lua@5.1 and libmd. On Linux the daemon takes its
+// LevelDB, snappy, libuv, xxHash, Lua, libmd and libedit come from the system: Debian's libleveldb-dev, libsnappy-dev, libuv1-dev,
+// libxxhash-dev, liblua5.1-0-dev, lua-cjson-dev, lua-bitop-dev, libmd-dev and libedit-dev (installed by `make deps`), or
+// Homebrew's leveldb, snappy, libuv, xxhash, lua@5.1, libmd and libedit. On Linux the daemon takes its
 // memory from libjemalloc-dev, unless LARDER_SYSTEM_MALLOC is set.
 
 import PackageDescription
@@ -58,6 +58,9 @@ let package = Package(
             providers: [.apt(["liblua5.1-0-dev", "lua-cjson-dev", "lua-bitop-dev"]), .brew(["lua@5.1"])]),
         .systemLibrary(
             name: "CMessageDigest", pkgConfig: "libmd", providers: [.apt(["libmd-dev"]), .brew(["libmd"])]),
+        // For larderctl alone.
+        .systemLibrary(
+            name: "CEditLine", pkgConfig: "libedit", providers: [.apt(["libedit-dev"]), .brew(["libedit"])]),
         // All that Lua may leave by longjmp. Homebrew has neither cjson nor bit; Debian's pkg-config file of bit is faulty.
         .target(
             name: "CLuaBridge", dependencies: ["CLua"],
@@ -126,8 +129,8 @@ let package = Package(
         .executableTarget(
             name: "larderctl",
             dependencies: [
-                "Backup", "CCRC32C", "CommandCatalog", "JSONCoding", "LarderClient", "LarderVocabulary", "Platform",
-                "RESP",
+                "Backup", "CCRC32C", "CEditLine", "CommandCatalog", "JSONCoding", "LarderClient", "LarderVocabulary",
+                "Platform", "RESP",
             ],
             swiftSettings: settings),
         .executableTarget(

@@ -52,8 +52,8 @@ import Testing
             "--expired and --prefix cannot be combined\n(see: larderctl help purge)"
         ),
         (
-            ["SUBSCRIBE", "news"],
-            "SUBSCRIBE cannot be sent from here: larderctl would end before its later output; use redis-cli -s SOCKET\n"
+            ["PSUBSCRIBE", "news"],
+            "PSUBSCRIBE cannot be sent from here: larderctl would end before its later output; larderctl shell shows it\n"
                 + "(see: larderctl help)"
         ),
         (

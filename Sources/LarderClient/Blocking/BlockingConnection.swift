@@ -21,8 +21,9 @@ package final class BlockingConnection {
     /// Bytes received since the parser's buffer was last given back.
     private var receivedBytes = 0
 
-    /// Gets messages that are pushed between replies; nil drops them.
-    var onPush: ((RESPValue) -> Void)?
+    /// Whether messages that are pushed between replies are kept, in ``pushes``.
+    var keepsPushes = false
+    var pushes: [RESPValue] = []
 
     /// For ``Interruption``.
     var descriptor: CInt { socket.descriptor }
@@ -42,7 +43,8 @@ package final class BlockingConnection {
         UnixSocket.limit(descriptor, milliseconds: timeoutMilliseconds)
     }
 
-    /// Sends `request` and waits for `count` replies to it. Pushed messages go to ``onPush``.
+    /// Sends `request` and waits for `count` replies to it. Pushed messages are dropped, or
+    /// kept: see ``keepsPushes``.
     package func exchange(_ request: [UInt8], replies count: Int) throws(WireFailure) -> [RESPValue] {
         guard try nextReply() == nil else {
             throw WireFailure(.protocolViolation("the server sent an answer without a request"))
@@ -121,7 +123,7 @@ package final class BlockingConnection {
         do throws(ProtocolError) {
             while let reply = try parser.next() {
                 guard !withPushes, case .push = reply else { return reply }
-                onPush?(reply)
+                if keepsPushes { pushes.append(reply) }
             }
             return nil
         } catch {

@@ -61,8 +61,8 @@ extension BlockingLarderClient {
         try session.stream([words], operation: words.first.map { printableKey($0) } ?? "command", visit)
     }
 
-    /// Gives messages that come between replies to `visit`, which must not call the client.
-    package func showPushes(_ visit: @escaping @Sendable (RESPValue) -> Void) { session.showPushes(visit) }
+    /// The messages that have come between replies since the last call. Those before the first one are dropped.
+    package func takePushes() -> [RESPValue] { session.takePushes() }
 
     /// Ends the connection that another thread waits for in a call, which then throws `closed`.
     /// - Returns: false if no thread waits.

@@ -27,7 +27,7 @@ final class BlockingSession: @unchecked Sendable {
     private var isClosed = false
     /// The kind of the server; nil as long as nobody had to know.
     private var kind: ServerKind?
-    private var onPush: ((RESPValue) -> Void)?
+    private var keepsPushes = false
 
     init(
         socketPath: String, password: String? = nil, database: String?, timeoutMilliseconds: Int,
@@ -76,11 +76,13 @@ final class BlockingSession: @unchecked Sendable {
             timeoutMilliseconds: timeoutMilliseconds, trust: trust, interruption: interruption)
     }
 
-    /// Messages that come between replies go to `visit`, which must not call the session.
-    func showPushes(_ visit: @escaping @Sendable (RESPValue) -> Void) {
+    /// The messages that have come between replies since the last call. Those before the first one are dropped.
+    func takePushes() -> [RESPValue] {
         lock.withLock {
-            onPush = visit
-            connection?.onPush = visit
+            keepsPushes = true
+            connection?.keepsPushes = true
+            defer { connection?.pushes = [] }
+            return connection?.pushes ?? []
         }
     }
 
@@ -177,7 +179,7 @@ final class BlockingSession: @unchecked Sendable {
             throw describe(error, operation: "connect")
         }
         try handshake.check(replies)
-        connection.onPush = onPush
+        connection.keepsPushes = keepsPushes
         return connection
     }
 

@@ -42,6 +42,8 @@ struct Options {
     /// Whether keys and values are written to a terminal unchanged.
     var isRaw = false
     var timeoutMilliseconds = 5_000
+    /// Whether that was said.
+    var hasTimeout = false
     var showsHelp = false
     var showsVersion = false
 
@@ -74,7 +76,10 @@ struct Options {
         ) { options, _ in options.isRaw = true },
         OptionSpec(
             name: "--timeout", value: "MS", summary: "how long to wait for the daemon (default: 5000; 0: no limit)"
-        ) { $0.timeoutMilliseconds = try milliseconds($1) },
+        ) {
+            $0.timeoutMilliseconds = try milliseconds($1)
+            $0.hasTimeout = true
+        },
         help,
         version,
     ]

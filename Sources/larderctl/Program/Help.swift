@@ -8,6 +8,7 @@ enum Help {
     static let usage = """
         usage: larderctl [OPTION…] VERB [ARGUMENT…]
                larderctl [OPTION…] COMMAND [ARGUMENT…]
+               larderctl [OPTION…]
                larderctl help [VERB | COMMAND [SUBCOMMAND]]
         """
 
@@ -20,7 +21,8 @@ enum Help {
         lines += ExitCode.explanation.split(separator: "\n").map { "  " + $0 }
         lines += ["", "Any other word is a command of the daemon, sent unchanged; so is a verb's name in capitals:"]
         lines += ["  larderctl SET greeting hello EX 5"]
-        lines += groups.flatMap { ["", "Commands, \($0.name):"] + wrapped($0.commands) }
+        lines += ["Without any words, on a terminal, larderctl is a shell for commands: larderctl help shell"]
+        lines += CommandHelp.overview
         return lines.joined(separator: "\n")
     }
 
@@ -59,15 +61,16 @@ enum Help {
                     command.subcommands.isEmpty
                         ? ": \(command.name.uppercased()) has no subcommands"
                         : "; \(command.name.uppercased()) has "
-                            + command.subcommands.map { spoken($0.name) }.joined(separator: ", ")
+                            + command.subcommands.map { CommandHelp.spoken($0.name) }.joined(separator: ", ")
                 } ?? ""
             throw UsageError("there is no help on '\(words.map(printableKey).joined(separator: " "))'" + hint)
         }
         return found
     }
 
-    /// The name as it is typed: `CLIENT TRACKING`.
-    private static func spoken(_ name: String) -> String { name.uppercased().replacing("|", with: " ") }
+    private static func text(of command: CommandMetadata) -> String {
+        CommandHelp.text(of: command, caller: "larderctl [OPTION…] ", helpCall: "larderctl help")
+    }
 
     private static func text(of verb: Verb) -> String {
         var lines = ["usage: larderctl [OPTION…] \(verb.name)" + (verb.synopsis.isEmpty ? "" : " " + verb.synopsis)]
@@ -79,52 +82,7 @@ enum Help {
         return lines.joined(separator: "\n")
     }
 
-    private static func text(of command: CommandMetadata) -> String {
-        let arguments =
-            command.arity < 0
-            ? "at least \(-(command.arity + 1))" : command.arity == 1 ? "none" : "\(command.arity - 1)"
-        let rows = [
-            ["  arguments", arguments], ["  answer", command.reply], ["  group", command.group.rawValue],
-            ["  since", command.since], ["  complexity", command.complexity],
-        ]
-        let call = spoken(command.name) + (command.syntax.isEmpty ? "" : " " + command.syntax)
-        var lines = ["usage: larderctl [OPTION…] \(call)", "", command.summary, ""]
-        lines += Table.lines(rows.filter { !$0[1].isEmpty })
-        if !command.subcommands.isEmpty {
-            lines += ["", "Subcommands (larderctl help \(command.name.uppercased()) SUBCOMMAND):"]
-            lines += wrapped(command.subcommands.map { spoken(String($0.name.dropFirst(command.name.count + 1))) })
-        }
-        return lines.joined(separator: "\n")
-    }
-
     private static func optionLines(_ specs: [OptionSpec]) -> [String] {
         Table.lines(specs.map { ["  " + ($0.short.map { $0 + ", " } ?? "") + $0.usage, $0.summary] })
-    }
-
-    /// The commands by group, in the table's order.
-    private static var groups: [(name: String, commands: [String])] {
-        var groups: [(name: String, commands: [String])] = []
-        for row in CommandMetadata.all {
-            if let index = groups.firstIndex(where: { $0.name == row.group.rawValue }) {
-                groups[index].commands.append(row.name.uppercased())
-            } else {
-                groups.append((row.group.rawValue, [row.name.uppercased()]))
-            }
-        }
-        return groups
-    }
-
-    /// Breaks words into lines of at most 80 characters.
-    private static func wrapped(_ words: [String]) -> [String] {
-        var lines = [" "]
-        for word in words {
-            let last = lines[lines.count - 1]
-            if last.count + 1 + word.count > 80 {
-                lines.append("  " + word)
-            } else {
-                lines[lines.count - 1] = last + " " + word
-            }
-        }
-        return lines
     }
 }

@@ -26,6 +26,9 @@ enum ManualPage {
         .I COMMAND
         .RI [ ARGUMENT ...]
         .br
+        .B larderctl
+        .RI [ OPTION ...]
+        .br
         .B larderctl help
         .RI [ VERB " | " COMMAND ]
         .SH DESCRIPTION
@@ -35,6 +38,10 @@ enum ManualPage {
         .BR larder\\-protocol (7),
         sent unchanged; so is a verb's name in capitals:
         .B larderctl SET greeting hello EX 5
+        .PP
+        Without any words, on a terminal, it is a shell for commands: see
+        .B shell
+        below.
         .SH VERBS
 
         """
@@ -44,6 +51,9 @@ enum ManualPage {
         .TP
         .B LARDER_SOCKET
         the daemon's socket
+        .TP
+        .B XDG_STATE_HOME
+        where the shell keeps its history, instead of \\(ti/.local/state
         .TP
         .B REDISCLI_AUTH
         the password of a Redis, for import and export

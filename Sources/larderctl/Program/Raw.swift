@@ -25,7 +25,7 @@ enum Raw {
         if context.options.json {
             context.output.json(FieldText.json(reply, of: CommandMetadata.row(of: words) ?? command))
         } else {
-            write(reply, indent: 0, to: context.output)
+            PlainReply.write(reply, to: context.output)
         }
         return reply.isNull ? .notFound : .done
     }
@@ -36,63 +36,14 @@ enum Raw {
         let ends = "each call of larderctl has its own connection, which ends with the answer"
         switch (CommandMetadata.row(of: words) ?? command).effect {
         case .none, .names, .introduces, .closes, .endsDaemon: return nil
-        case .beginsTransaction, .endsTransaction, .changesState, .resets, .silences: return ends
+        case .silences: return ends
+        case .beginsTransaction, .endsTransaction, .changesState, .resets: return "\(ends); larderctl shell keeps one"
         case .selectsDatabase: return "\(ends); --database NAME says where"
         case .streams:
             if let verb = Verb.all.first(where: { $0.name == command.name }) {
                 return "larderctl \(verb.name) shows it"
             }
-            return "larderctl would end before its later output; use redis-cli -s SOCKET"
-        }
-    }
-
-    /// Text for people and simple scripts: a line for each element, with inner aggregates indented. Null is empty at
-    /// the top level, and (nil) inside aggregates.
-    private static func write(_ reply: RESPValue, indent: Int, to output: Output) {
-        let margin = Array(repeating: UInt8(ascii: " "), count: indent)
-        switch reply {
-        case .null:
-            if indent > 0 { output.line(margin + Array("(nil)".utf8)) }
-        case .array(let elements), .set(let elements), .push(let elements):
-            for element in elements { writeElement(element, indent: indent, to: output) }
-        case .map(let pairs):
-            for pair in pairs { write(pair, indent: indent, to: output) }
-        default:
-            output.line(margin + word(reply))
-        }
-    }
-
-    private static func writeElement(_ element: RESPValue, indent: Int, to output: Output) {
-        let margin = Array(repeating: UInt8(ascii: " "), count: indent)
-        switch element {
-        case .array, .set, .map, .push:
-            output.line(margin + Array("-".utf8))
-            write(element, indent: indent + 2, to: output)
-        default:
-            output.oneLine(margin + word(element))
-        }
-    }
-
-    private static func write(_ pair: RESPValue.Pair, indent: Int, to output: Output) {
-        let name = Array(repeating: UInt8(ascii: " "), count: indent) + word(pair.key) + Array(":".utf8)
-        switch pair.value {
-        case .array, .set, .map, .push:
-            output.oneLine(name)
-            write(pair.value, indent: indent + 2, to: output)
-        default:
-            output.oneLine(name + Array(" ".utf8) + word(pair.value))
-        }
-    }
-
-    /// A value that is not an aggregate, as one word.
-    private static func word(_ reply: RESPValue) -> [UInt8] {
-        switch reply {
-        case .null: Array("(nil)".utf8)
-        case .error(let text): Array("(error) \(text)".utf8)
-        case .integer(let number): Array("\(number)".utf8)
-        case .double(let number): Array("\(number)".utf8)
-        case .boolean(let value): Array("\(value)".utf8)
-        default: reply.bytes ?? Array("(…)".utf8)
+            return "larderctl would end before its later output; larderctl shell shows it"
         }
     }
 }

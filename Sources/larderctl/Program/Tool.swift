@@ -2,6 +2,7 @@
 
 import CommandCatalog
 import LarderClient
+import Platform
 
 /// The program.
 enum Tool {
@@ -39,7 +40,10 @@ enum Tool {
                 output.line(Help.overview)
                 return .done
             }
-            throw UsageError("a verb is missing\n" + Help.usage)
+            guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1 else {
+                throw UsageError("a verb is missing\n" + Help.usage)
+            }
+            return try startShell(options, output)
         }
         let name = String(decoding: first, as: UTF8.self)
         let arguments = Array(rest.dropFirst())
@@ -54,6 +58,17 @@ enum Tool {
         // Its words are the daemon's.
         asJSON = options.json
         return try Raw.run(command, [first] + arguments, Context(options: options, output: output))
+    }
+
+    /// Who types the program's name alone, and has no daemon, may not know what it does.
+    private static func startShell(_ options: Options, _ output: Output) throws -> ExitCode {
+        do {
+            return try Verb.shell.run(VerbArguments(), Context(options: options, output: output))
+        } catch let error as LarderClientError where error.code == .noDaemon {
+            throw LarderClientError(
+                .noDaemon, "\(error.message)\n(what larderctl does: larderctl help)", operation: error.operation,
+                socketPath: error.socketPath)
+        }
     }
 
     private static func perform(

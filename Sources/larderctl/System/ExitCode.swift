@@ -27,6 +27,7 @@ enum ExitCode: Int32 {
     static let explanation = """
         0  success
         1  there is no such entry
+           shell: a line of standard input has failed; standard error has its number
         2  the command line is wrong
         3  no daemon answers at the socket in time, or the daemon belongs to another user; or no Redis answers
         4  the daemon, or the Redis, answered with an error; standard error has its text
@@ -56,6 +57,16 @@ struct UsageError: Error {
 /// Reading the value or writing the result failed.
 struct InputOutputError: Error {
     let message: String
+}
+
+/// A line of standard input cannot be carried out.
+struct LineFailure: Error {
+    /// Its number; the first is 1.
+    let line: Int
+    /// The kind of the error, for programs.
+    let code: String
+    let message: String
+    let exitCode: ExitCode
 }
 
 /// A larder's files cannot be looked at.

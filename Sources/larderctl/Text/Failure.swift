@@ -6,6 +6,8 @@ struct Failure {
     let code: String
     let message: String
     let exitCode: ExitCode
+    /// The line of standard input that it is about.
+    var line: Int?
     /// The verb whose help to read; an empty text stands for the help of the program.
     var help: String?
 
@@ -19,6 +21,8 @@ struct Failure {
             (code, message, exitCode) = ("damaged", error.message, .damaged)
         case let error as CannotLook:
             (code, message, exitCode) = ("unseen", error.message, .unseen)
+        case let error as LineFailure:
+            (code, message, exitCode, line) = (error.code, error.message, error.exitCode, error.line)
         case let error as LarderClientError:
             (code, message, exitCode) = (error.code.description, Self.text(of: error), Self.exitCode(for: error))
         default:
@@ -37,11 +41,12 @@ struct Failure {
     func tell(asJSON: Bool) {
         guard asJSON else {
             let help = helpCall.map { "\n(see: \($0))" } ?? ""
-            return Output.standardError("larderctl: \(message)\(help)\n")
+            return Output.standardError("larderctl: \(line.map { "line \($0): " } ?? "")\(message)\(help)\n")
         }
         var members: [(name: String, value: JSONText)] = [
             ("code", .text(code)), ("message", .text(message)), ("exit", .integer(Int64(exitCode.rawValue))),
         ]
+        if let line { members.append(("line", .integer(Int64(line)))) }
         if let helpCall { members.append(("help", .text(helpCall))) }
         var bytes: [UInt8] = []
         JSONText.object([("error", .object(members))]).write(to: &bytes)

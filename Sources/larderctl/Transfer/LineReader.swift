@@ -35,6 +35,23 @@ final class LineReader {
     /// Whether bytes are left that have no line end.
     var hasHalfLine: Bool { end > start }
 
+    /// Whether the next line has been read already.
+    var hasLine: Bool {
+        let rest = UnsafeRawBufferPointer(rebasing: memory.bytes[start + searched..<end])
+        return rest.baseAddress.flatMap { memchr($0, 0x0A, rest.count) } != nil
+    }
+
+    /// At the end: the bytes that have no line end, as the last line; nil if there are none.
+    func takeHalfLine() -> [UInt8]? {
+        guard hasHalfLine else { return nil }
+        let line = Array(memory.bytes[start..<end])
+        lineStart = offset
+        offset += line.count
+        (start, searched) = (end, 0)
+        number += 1
+        return line
+    }
+
     /// Runs `body` on the next line, without its end.
     /// - Returns: nil at the end.
     func next<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result? {

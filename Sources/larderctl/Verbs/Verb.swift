@@ -19,7 +19,8 @@ struct Verb: Sendable {
 
     static let all: [Verb] = [
         .get, .set, .fetch, .lock, .del, .ttl, .meta, .tags, .keys, .policy, .limit, .databases, .stats, .top, .latency,
-        .monitor, .subscribe, .watch, .doctor, .check, .purge, .backup, .verify, .restore, .export, .import, .ping,
+        .monitor, .shell, .subscribe, .watch, .doctor, .check, .purge, .backup, .verify, .restore, .export, .import,
+        .ping,
         .completion,
     ]
 

@@ -46,7 +46,7 @@ import Testing
         Plan(module: "Platform", rooms: ["Processes", "Sockets", "Files", "Threads", "Clocks", "System"]),
         Plan(
             module: "larderctl",
-            rooms: ["Program", "Verbs", "Watching", "Transfer", "Options", "Text", "System"]),
+            rooms: ["Program", "Verbs", "Shell", "Watching", "Transfer", "Options", "Text", "System"]),
         Plan(
             module: "larderbench",
             rooms: [

@@ -1,6 +1,4 @@
 import CommandCatalog
-import LarderClient
-import Platform
 
 /// What may stand for the last word of a command line, for the completion of shells.
 struct CommandLineCompletion {
@@ -11,22 +9,16 @@ struct CommandLineCompletion {
         case files
     }
 
-    /// The most keys that are offered.
-    private static let keysMax = 100
-    /// How long the daemon is asked: somebody waits at a prompt.
-    private static let milliseconds: Int64 = 500
-
     private let words: [String]
     private let current: String
-    private var options: Options
+    private let daemon: CommandCompletion
 
     /// - Parameter words: the words behind the program's name; the last one is to be completed, and may be empty.
     init(_ words: [[UInt8]]) {
         let texts = words.map { String(decoding: $0, as: UTF8.self) }
         current = texts.last ?? ""
         self.words = texts.dropLast()
-        options = (try? Options.parse(Array(words.dropLast())).options) ?? Options()
-        options.timeoutMilliseconds = Int(Self.milliseconds)
+        daemon = CommandCompletion((try? Options.parse(Array(words.dropLast())).options) ?? Options())
     }
 
     /// What may stand there and begins with what was typed.
@@ -42,7 +34,7 @@ struct CommandLineCompletion {
         if let verb = Verb.all.first(where: { $0.name == name }) { return arguments(of: verb, behind) }
         if name == "help" { return behind.isEmpty ? .words(Self.verbs + Self.commands(like: current)) : .words([]) }
         guard let command = CommandMetadata.named(name) else { return .words([]) }
-        return arguments(of: command, behind)
+        return .words(daemon.arguments(of: command, behind, current: current))
     }
 
     // MARK: The first word
@@ -84,7 +76,7 @@ struct CommandLineCompletion {
         guard let last = words.last, let spec = specs.first(where: { $0.name == last }), spec.takesNextWord,
             let value = spec.value
         else { return nil }
-        return last == "--database" ? .words(databases) : candidates(for: value)
+        return last == "--database" ? .words(daemon.databases) : candidates(for: value)
     }
 
     /// What the help calls the values of options and arguments.
@@ -103,7 +95,7 @@ struct CommandLineCompletion {
         switch Value(rawValue: value) {
         case .path, .file, .directory, .backup: .files
         case .policy: .words(Self.policies)
-        case .key, .prefix: .words(keys)
+        case .key, .prefix: .words(daemon.keys(beginningWith: current))
         case .shell: .words(CompletionScript.allCases.map { ($0.rawValue, "") })
         case nil: .words([])
         }
@@ -135,48 +127,6 @@ struct CommandLineCompletion {
         let names = verb.synopsis.prefix { $0 != "-" }.split { " []|".contains($0) }
         guard given < names.count || names.last?.hasSuffix("…") ?? false else { return .words([]) }
         let name = names[min(given, names.count - 1)].prefix { $0 != "…" }
-        return name == "NAME" && verb.name == Verb.limit.name ? .words(databases) : candidates(for: String(name))
-    }
-
-    private func arguments(of command: CommandMetadata, _ behind: [String]) -> Candidates {
-        if behind.isEmpty, !command.subcommands.isEmpty {
-            return .words(
-                command.subcommands.map {
-                    ($0.name.uppercased().split(separator: "|").last.map(String.init) ?? "", $0.summary)
-                })
-        }
-        if command.number == CommandMetadata.select.number { return .words(databases) }
-        return command.keys.mayContain(behind.count + 1) ? .words(keys) : .words([])
-    }
-
-    // MARK: What the daemon has
-
-    private func connected<Result>(_ body: (BlockingLarderClient) throws -> [Result]) -> [Result] {
-        (try? body(Context(options: options, output: Output()).connect())) ?? []
-    }
-
-    private var databases: [(word: String, note: String)] {
-        connected { try $0.databases().map { ($0.name, "policy \($0.policy)") } }
-    }
-
-    /// Keys that begin with the word and can be typed.
-    private var keys: [(word: String, note: String)] {
-        let pattern = current.reduce(into: "") { pattern, letter in
-            if "*?[]\\".contains(letter) { pattern.append("\\") }
-            pattern.append(letter)
-        }
-        let end = MonotonicClock.milliseconds() + Self.milliseconds
-        return connected { client in
-            var found: [(word: String, note: String)] = []
-            try client.forEachKey(matching: Array("\(pattern)*".utf8)) { key in
-                if let text = String(validating: key, as: UTF8.self), !text.isEmpty,
-                    text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
-                {
-                    found.append((text, ""))
-                }
-                return found.count < Self.keysMax && MonotonicClock.milliseconds() < end
-            }
-            return found
-        }
+        return name == "NAME" && verb.name == Verb.limit.name ? .words(daemon.databases) : candidates(for: String(name))
     }
 }

@@ -1,0 +1,114 @@
+import CommandCatalog
+import LarderClient
+import Platform
+import RESP
+
+/// The shell on standard input that is no terminal: a line is a command, and the replies come one after the other.
+///
+/// Memory does not grow with the number of lines. Commands are sent together only if all are to be run whatever happens;
+/// else each waits for the reply of the former one.
+final class BatchShell {
+    private static let commandsMax = 512
+    private static let bytesMax = 1 << 20
+
+    private let context: Context
+    private let keepsGoing: Bool
+    private let session: ShellSession
+    private let reader = LineReader(STDIN_FILENO, name: "standard input")
+    private var waiting: [(line: Int, words: [[UInt8]])] = []
+    private var waitingBytes = 0
+    private var hasFailed = false
+
+    init(_ context: Context, keepsGoing: Bool) throws {
+        (self.context, self.keepsGoing) = (context, keepsGoing)
+        session = ShellSession(try context.connect())
+    }
+
+    /// - Throws: ``LineFailure`` for the line that ends it.
+    func run() throws -> ExitCode {
+        while true {
+            // Who waits for a reply before the next line gets it.
+            if !reader.hasLine { try send() }
+            guard let line = try reader.next({ Array($0) }) ?? reader.takeHalfLine() else { break }
+            guard try take(line) else { break }
+        }
+        try send()
+        return hasFailed ? .notFound : .done
+    }
+
+    /// - Returns: false for the last line.
+    private func take(_ line: [UInt8]) throws -> Bool {
+        guard let words = InlineWords.words(of: line) else {
+            try send()
+            try fail(reader.number, "usage", "quotes do not match, or a blank is missing behind one")
+            return true
+        }
+        guard let first = words.first, first.first != UInt8(ascii: "#") else { return true }
+        let name = String(decoding: first, as: UTF8.self).lowercased()
+        if name == "exit" || ShellSession.closes(words) { return false }
+        if let reason = Self.refusal(words) {
+            try send()
+            try fail(reader.number, "usage", reason)
+            return true
+        }
+        let isPlain = keepsGoing && ShellSession.isPlain(words)
+        if !isPlain { try send() }
+        waiting.append((reader.number, words))
+        waitingBytes += line.count
+        if !isPlain || waiting.count >= Self.commandsMax || waitingBytes >= Self.bytesMax { try send() }
+        return true
+    }
+
+    private static func refusal(_ words: [[UInt8]]) -> String? {
+        guard !ShellSession.streams(words) else {
+            return "this goes on without end: see larderctl subscribe, watch and monitor"
+        }
+        return ShellSession.refusal(words)
+    }
+
+    /// Sends what waits, and writes the replies.
+    private func send() throws {
+        defer {
+            waiting.removeAll(keepingCapacity: true)
+            waitingBytes = 0
+        }
+        if let first = waiting.first {
+            let replies: [RESPValue]
+            do throws(LarderClientError) {
+                replies = try session.run(waiting.map(\.words))
+            } catch {
+                let failure = Failure(error)
+                throw LineFailure(
+                    line: first.line, code: failure.code, message: failure.message,
+                    exitCode: error.code == .invalidArgument ? .notFound : failure.exitCode)
+            }
+            for (command, reply) in zip(waiting, replies) { try write(reply, command.line, command.words) }
+        }
+        if reader.hasLine { try context.output.flushIfLarge() } else { try context.output.flush() }
+    }
+
+    private func write(_ reply: RESPValue, _ line: Int, _ words: [[UInt8]]) throws {
+        if let text = reply.errorMessage {
+            if context.options.json, keepsGoing { context.output.json(JSONText(reply)) }
+            return try fail(line, "server", text)
+        }
+        if context.options.json {
+            context.output.json(
+                CommandMetadata.row(of: words).map { FieldText.json(reply, of: $0) } ?? JSONText(reply))
+        } else if reply.isNull {
+            context.output.line("")
+        } else {
+            PlainReply.write(reply, to: context.output)
+        }
+        try context.output.flushIfLarge()
+    }
+
+    private func fail(_ line: Int, _ code: String, _ message: String) throws {
+        // What was answered before stands before it.
+        try context.output.flush()
+        let failure = LineFailure(line: line, code: code, message: message, exitCode: .notFound)
+        guard keepsGoing else { throw failure }
+        hasFailed = true
+        Failure(failure).tell(asJSON: context.options.json)
+    }
+}

@@ -1,0 +1,201 @@
+import CommandCatalog
+import LarderClient
+import Platform
+import RESP
+
+/// The shell on a terminal: a line is a command.
+final class InteractiveShell {
+    private static let localWords = ["help", "exit", "quit"]
+    /// From how long on a command's time is shown.
+    private static let slowMilliseconds: Int64 = 500
+
+    private let context: Context
+    private let signals: ShellSignals
+    private var session: ShellSession?
+    private let typed: TypedReply
+    private var history = ShellHistory()
+    private var complainsOfHistory = true
+
+    init(_ context: Context) throws {
+        self.context = context
+        // Who cannot connect at all wants to read why, and be back in his own shell.
+        let client = try context.connect()
+        signals = try ShellSignals()
+        typed = TypedReply(context.output) { [signals] in signals.isInterrupted }
+        session = ShellSession(client)
+        // From now on they are kept.
+        _ = client.takePushes()
+    }
+
+    func run() throws -> ExitCode {
+        let editor = try LineEditor(signals) { [self] in
+            var options = context.options
+            options.socketPath = session?.client.socketPath
+            options.database = session?.database
+            return ShellCompletion(options: options, localWords: Self.localWords).complete($0, width: Self.width)
+        }
+        for line in history.lines() { editor.remember(line) }
+        context.output.line(
+            "larderctl \(Version.text), \(session?.client.socketPath ?? ""). help tells more, Tab completes, Ctrl-D ends."
+        )
+        try context.output.flush()
+        while true {
+            switch editor.read(prompt: prompt) {
+            case .interrupted: continue
+            case .end:
+                // The terminal may be gone.
+                Output.writeToTerminal("\n")
+                return .done
+            case .ended(let signal): LoaderProcess.endProgram(by: signal)
+            case .line(let line):
+                let words = InlineWords.words(of: line.utf8)
+                if words?.isEmpty ?? false { continue }
+                remember(line, words, editor)
+                let goesOn = try take(words)
+                try context.output.flush()
+                if !goesOn { return .done }
+            }
+        }
+    }
+
+    private static var width: Int {
+        var size = winsize()
+        return ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : 80
+    }
+
+    private var prompt: String {
+        guard let session else { return "larder> " }
+        return "larder:\(session.database)\(session.isInTransaction ? "(multi)" : "")> "
+    }
+
+    private func remember(_ line: String, _ words: [[UInt8]]?, _ editor: LineEditor) {
+        if let words, CommandMetadata.hasSecret(words) { return }
+        editor.remember(line)
+        guard ShellHistory.keeps(line, words: words) else { return }
+        do {
+            try history.append(line)
+        } catch {
+            guard complainsOfHistory else { return }
+            complainsOfHistory = false
+            Output.standardError("larderctl: the history is not kept: \(Failure(error).message)\n")
+        }
+    }
+
+    /// Carries out a line.
+    /// - Returns: false for the last one.
+    private func take(_ words: [[UInt8]]?) throws -> Bool {
+        guard let words, let first = words.first else {
+            context.output.line("(error) quotes do not match, or a blank is missing behind one")
+            return true
+        }
+        switch String(decoding: first, as: UTF8.self).lowercased() {
+        case "exit", "quit": return false
+        case "help":
+            help(Array(words.dropFirst()))
+            return true
+        default: break
+        }
+        if let reason = ShellSession.refusal(words) {
+            context.output.line("(error) this cannot be run here: \(reason)")
+        } else if let session {
+            try run(words, session)
+        }
+        return !ShellSession.closes(words)
+    }
+
+    private func run(_ words: [[UInt8]], _ session: ShellSession) throws {
+        let begin = MonotonicClock.milliseconds()
+        let wasInTransaction = session.isInTransaction
+        let streams = ShellSession.streams(words)
+        var failure: LarderClientError?
+        try signals.run(session.client) {
+            do {
+                if streams { try stream(words, session) } else { try exchange(words, session) }
+            } catch let error as LarderClientError {
+                failure = error
+            } catch is TypedReply.Stopped {
+                context.output.line("…")
+            }
+        }
+        if let failure { return tell(failure, signals.isInterrupted, streams, wasInTransaction, session) }
+        let milliseconds = MonotonicClock.milliseconds() - begin
+        if !streams, milliseconds >= Self.slowMilliseconds, !context.options.json {
+            context.output.line("(\(NumberText.fixed(Double(milliseconds) / 1000, 2))s)")
+        }
+    }
+
+    private func exchange(_ words: [[UInt8]], _ session: ShellSession) throws {
+        let replies = try session.run([words])
+        for message in session.client.takePushes() {
+            if context.options.json { context.output.json(JSONText(message)) } else { try typed.writeMessage(message) }
+        }
+        for reply in replies { try show(reply, words) }
+    }
+
+    private func stream(_ words: [[UInt8]], _ session: ShellSession) throws {
+        let output = context.output
+        try session.stream(words) { reply in
+            try show(reply, words)
+            try output.flush()
+        }
+    }
+
+    private func show(_ reply: RESPValue, _ words: [[UInt8]]) throws {
+        let row = CommandMetadata.row(of: words)
+        if context.options.json {
+            context.output.json(row.map { FieldText.json(reply, of: $0) } ?? JSONText(reply))
+        } else if context.options.isRaw {
+            PlainReply.write(reply, to: context.output)
+        } else {
+            try typed.write(reply, of: row)
+        }
+    }
+
+    /// Says why there is no reply, and what is lost.
+    private func tell(
+        _ error: LarderClientError, _ isInterrupted: Bool, _ streams: Bool, _ wasInTransaction: Bool,
+        _ session: ShellSession
+    ) {
+        // Behind the ^C.
+        if isInterrupted { context.output.line("") }
+        if isInterrupted, streams { return }
+        if error.code == .invalidArgument || error.code == .server {
+            return context.output.line("(error) \(Failure(error).message)")
+        }
+        if !streams { session.forgetTransaction() }
+        var text =
+            isInterrupted
+            ? "interrupted: the connection was closed, and whether the command was carried out is not known"
+            : error.message
+        if wasInTransaction, !streams { text += "; the transaction is gone" }
+        if !streams { text += "; the next line connects again, in the database \(session.database)" }
+        context.output.line("(no reply) \(text)")
+    }
+
+    private func help(_ words: [[UInt8]]) {
+        let output = context.output
+        guard let first = words.first else {
+            output.line(
+                """
+                A line is a command of the daemon. Words with blanks stand in quotes: "…" knows \\n, \\t, \\xHH, \\\\ and \\".
+                  help COMMAND [SUBCOMMAND]  explains a command
+                  exit, quit, Ctrl-D         end
+                  Tab                        completes commands, databases, keys and options, or shows the syntax
+                  Ctrl-C                     clears the line, or ends what is waited for
+                  Ctrl-R                     searches the history
+                """)
+            for line in CommandHelp.overview { output.line(line) }
+            return
+        }
+        let row = CommandMetadata.row(of: words)
+        guard let row, words.count == 1 || row.name.contains("|") else {
+            return output.line(
+                "there is no help on '\(words.map(printableKey).joined(separator: " "))'"
+                    + Suggestion.text(
+                        for: String(decoding: first, as: UTF8.self),
+                        among: CommandMetadata.all.map { $0.name.uppercased() })
+            )
+        }
+        output.line(CommandHelp.text(of: row, caller: "", helpCall: "help"))
+    }
+}

@@ -1,0 +1,161 @@
+import CEditLine
+import Platform
+
+/// Edits lines on the terminal, with history and completion: libedit.
+///
+/// Single owner. Its callbacks run inside ``read(prompt:)``, on that thread.
+final class LineEditor {
+    enum Event {
+        case line(String)
+        /// Ctrl-C: the line is gone.
+        case interrupted
+        /// Ctrl-D, or the terminal is gone.
+        case end
+        /// A signal asks the program to end. The terminal is given back.
+        case ended(signal: Int32)
+    }
+
+    /// What Tab does.
+    enum Completion {
+        case nothing
+        /// Replaces the characters before the cursor.
+        case replace(characters: Int, with: String)
+        /// Shows lines below.
+        case show([String])
+    }
+
+    /// The most lines that can be called back.
+    static let historyMax = 1000
+
+    private let editor: OpaquePointer
+    private let history: OpaquePointer
+    private let signals: ShellSignals
+    private let complete: (String) -> Completion
+    private var prompt: UnsafeMutablePointer<CChar>?
+    private var event: Event?
+
+    /// - Parameter complete: gets the text before the cursor.
+    init(_ signals: ShellSignals, complete: @escaping (String) -> Completion) throws(InputOutputError) {
+        self.signals = signals
+        self.complete = complete
+        Self.chooseCharacters()
+        guard let editor = larder_edit_begin("larderctl"), let history = history_init() else {
+            throw InputOutputError(message: "the terminal cannot be used for editing: \(SystemErrorText.of(errno))")
+        }
+        (self.editor, self.history) = (editor, history)
+        larder_edit_set_context(editor, Unmanaged.passUnretained(self).toOpaque())
+        larder_edit_set_prompt(editor) { LineEditor.of($0)?.prompt }
+        larder_edit_set_read(editor) { editor, character in LineEditor.of(editor)?.readCharacter(character) ?? -1 }
+        larder_edit_set_keys(editor, "emacs")
+        larder_edit_bind(editor, "^I", "larder-complete") { editor, _ in
+            LineEditor.of(editor)?.pressTab() ?? UInt8(CC_ERROR)
+        }
+        larder_edit_bind_own(editor, "^R", "em-inc-search-prev")
+        larder_edit_set_history(editor, history, CInt(Self.historyMax))
+    }
+
+    deinit {
+        el_end(editor)
+        history_end(history)
+        free(prompt)
+    }
+
+    /// Keys and values are UTF-8, whatever the locale says.
+    private static func chooseCharacters() {
+        setlocale(LC_CTYPE, "")
+        if nl_langinfo(nl_item(CODESET)).map({ String(cString: $0) }) != "UTF-8" { setlocale(LC_CTYPE, "C.UTF-8") }
+    }
+
+    private static func of(_ editor: OpaquePointer?) -> LineEditor? {
+        guard let editor, let context = larder_edit_context(editor) else { return nil }
+        return Unmanaged<LineEditor>.fromOpaque(context).takeUnretainedValue()
+    }
+
+    /// Adds a line to those that can be called back.
+    func remember(_ line: String) { larder_edit_remember(history, line) }
+
+    /// Lets the user edit a line.
+    func read(prompt text: String) -> Event {
+        free(prompt)
+        prompt = strdup(text)
+        event = nil
+        var count: CInt = 0
+        guard let line = el_gets(editor, &count), count > 0 else { return event ?? .end }
+        var bytes = Array(UnsafeRawBufferPointer(start: line, count: Int(count)))
+        if bytes.last == 0x0A { bytes.removeLast() }
+        return .line(String(decoding: bytes, as: UTF8.self))
+    }
+
+    // MARK: Keys and signals
+
+    /// Waits for a key, or for a signal.
+    /// - Returns: 1; 0 for the end of the input, -1 to stop editing.
+    private func readCharacter(_ character: UnsafeMutablePointer<wchar_t>?) -> CInt {
+        var bytes: [UInt8] = []
+        while true {
+            var entries = [STDIN_FILENO, signals.readEnd].map {
+                pollfd(fd: $0, events: Int16(truncatingIfNeeded: POLLIN), revents: 0)
+            }
+            guard poll(&entries, 2, -1) > 0 else { continue }
+            var byte: UInt8 = 0
+            if entries[1].revents != 0, systemRead(signals.readEnd, &byte, 1) == 1 {
+                guard handle(Int32(byte)) else { return -1 }
+                continue
+            }
+            guard entries[0].revents != 0 else { continue }
+            let count = systemRead(STDIN_FILENO, &byte, 1)
+            if count < 0, errno == EINTR || errno == EAGAIN { continue }
+            guard count == 1 else { return 0 }
+            bytes.append(byte)
+            if let scalar = String(validating: bytes, as: UTF8.self)?.unicodeScalars.first {
+                character?.pointee = wchar_t(scalar.value)
+                return 1
+            }
+            // Not UTF-8: nothing is typed.
+            if bytes.count == 4 || byte < 0x80 { bytes = [] }
+        }
+    }
+
+    /// - Returns: whether editing goes on.
+    private func handle(_ signal: Int32) -> Bool {
+        switch signal {
+        case SIGINT:
+            event = .interrupted
+            Output.writeToTerminal("^C\n")
+            return false
+        case SIGWINCH: el_resize(editor)
+        case SIGCONT:
+            larder_edit_take_terminal(editor, 1)
+            larder_edit_refresh(editor)
+        case SIGTSTP:
+            larder_edit_take_terminal(editor, 0)
+            Output.writeToTerminal("\n")
+            // Goes on here when the shell that started this one lets it.
+            kill(getpid(), SIGSTOP)
+            larder_edit_take_terminal(editor, 1)
+            larder_edit_refresh(editor)
+        default:
+            event = .ended(signal: signal)
+            larder_edit_take_terminal(editor, 0)
+            return false
+        }
+        return true
+    }
+
+    private func pressTab() -> UInt8 {
+        guard let line = el_line(editor)?.pointee, let start = line.buffer, let cursor = line.cursor else {
+            return UInt8(CC_ERROR)
+        }
+        let text = String(
+            decoding: UnsafeRawBufferPointer(start: start, count: cursor - start), as: UTF8.self)
+        switch complete(text) {
+        case .nothing: return UInt8(CC_ERROR)
+        case .replace(let characters, let text):
+            if characters > 0 { el_deletestr(editor, CInt(characters)) }
+            return el_insertstr(editor, text) == 0 ? UInt8(CC_REFRESH) : UInt8(CC_ERROR)
+        case .show(let lines):
+            Output.writeToTerminal("\n" + lines.map { $0 + "\n" }.joined())
+            return UInt8(CC_REDISPLAY)
+        }
+    }
+}

@@ -1,0 +1,87 @@
+import CommandCatalog
+import LarderClient
+
+/// What Tab does in the interactive shell.
+struct ShellCompletion {
+    let options: Options
+    /// The words that the shell itself knows.
+    let localWords: [String]
+
+    func complete(_ text: String, width: Int) -> LineEditor.Completion {
+        let line = TypedLine(text)
+        guard let current = line.current.flatMap({ String(validating: $0, as: UTF8.self) }) else { return .nothing }
+        let candidates = candidates(line, current)
+        guard !candidates.isEmpty else {
+            // Nothing can be offered: say what may stand there.
+            guard line.words.count > 0, let row = CommandMetadata.row(of: line.words) else { return .nothing }
+            return .show([CommandHelp.call(row)])
+        }
+        let isCut = candidates.count >= CommandCompletion.keysMax && !line.words.isEmpty
+        let common = isCut ? current : candidates.dropFirst().reduce(candidates[0]) { $0.commonStart($1) }
+        if candidates.count == 1 || common.count > current.count {
+            let typed = TypedLine.typed(common, isWhole: candidates.count == 1)
+            return .replace(characters: line.currentLength, with: typed)
+        }
+        return .show(Self.columns(candidates.sorted(), width: width) + (isCut ? ["…"] : []))
+    }
+
+    private func candidates(_ line: TypedLine, _ current: String) -> [String] {
+        let isSmall = current.contains(where: \.isLowercase)
+        func inCase(_ words: [String]) -> [String] {
+            words.map { isSmall ? $0.lowercased() : $0.uppercased() }.filter {
+                $0.hasPrefix(isSmall ? current.lowercased() : current.uppercased())
+            }
+        }
+        guard let first = line.words.first else {
+            return inCase(CommandMetadata.all.map(\.name)) + localWords.filter { $0.hasPrefix(current.lowercased()) }
+        }
+        let behind = line.words.dropFirst().map { String(decoding: $0, as: UTF8.self) }
+        if localWords.contains(String(decoding: first, as: UTF8.self).lowercased()) {
+            return helpWords(behind, inCase)
+        }
+        guard let command = CommandMetadata.named(first), let row = CommandMetadata.row(of: line.words) else {
+            return []
+        }
+        if behind.isEmpty, !command.subcommands.isEmpty {
+            return inCase(command.subcommands.map { String($0.ownName) })
+        }
+        let words = CommandCompletion(options).arguments(of: row, behind, current: current).map(\.word)
+            .filter { $0.hasPrefix(current) }
+        // The options in the syntax, once one has begun.
+        return words.isEmpty && !current.isEmpty ? inCase(Self.keywords(row.syntax)) : words
+    }
+
+    /// What may stand behind `help`.
+    private func helpWords(_ behind: [String], _ inCase: ([String]) -> [String]) -> [String] {
+        guard let name = behind.first else { return inCase(CommandMetadata.all.map(\.name)) }
+        guard behind.count == 1, let command = CommandMetadata.named(name) else { return [] }
+        return inCase(command.subcommands.map { String($0.ownName) })
+    }
+
+    /// The words in capitals of a syntax.
+    static func keywords(_ syntax: String) -> [String] {
+        let words = syntax.split { !$0.isLetter && !$0.isNumber && $0 != "-" }.map(String.init)
+        return Array(Set(words.filter { $0.contains(where: \.isUppercase) && !$0.contains(where: \.isLowercase) }))
+    }
+
+    /// Words side by side.
+    private static func columns(_ words: [String], width: Int) -> [String] {
+        let texts = words.map {
+            String(decoding: TerminalText.escaped(Array($0.utf8), keepsLines: false), as: UTF8.self)
+        }
+        let column = (texts.map(\.count).max() ?? 0) + 2
+        let count = max(1, width / column)
+        return stride(from: 0, to: texts.count, by: count).map { start in
+            texts[start..<min(start + count, texts.count)].map { text in
+                text + String(repeating: " ", count: column - text.count)
+            }.joined()
+        }
+    }
+}
+
+extension String {
+    /// What two texts begin with.
+    func commonStart(_ other: String) -> String {
+        String(zip(self, other).prefix { $0 == $1 }.map(\.0))
+    }
+}

@@ -1,0 +1,69 @@
+import CommandCatalog
+import Platform
+
+/// The file with the lines that were typed, which only the user may read. Single owner.
+///
+/// Each line is appended by itself, so that several shells can share the file, and what one has typed survives however it
+/// ends.
+struct ShellHistory {
+    /// When it has more bytes, only its last lines stay.
+    private static let bytesMax = 1 << 18
+    /// A longer line is not kept.
+    private static let lineBytesMax = 1 << 14
+
+    /// Nil if there is no place for it.
+    let path: String?
+
+    /// The place that the environment says: below `XDG_STATE_HOME`, or below the home directory.
+    init() {
+        func directory(_ name: String) -> String? {
+            getenv(name).map { String(cString: $0) }.flatMap { $0.hasPrefix("/") ? $0 : nil }
+        }
+        path = (directory("XDG_STATE_HOME") ?? directory("HOME").map { $0 + "/.local/state" })
+            .map { $0 + "/larder/history" }
+    }
+
+    /// The lines of former shells, the oldest first.
+    func lines() -> [String] {
+        guard let path, let bytes = try? FileSystem.read(path, bytesMax: 16 * Self.bytesMax) else { return [] }
+        let lines = bytes.suffix(Self.bytesMax).split(separator: 0x0A).suffix(LineEditor.historyMax)
+        if bytes.count > Self.bytesMax { try? replace(with: Array(lines.joined(separator: [0x0A])) + [0x0A]) }
+        return lines.compactMap { String(validating: $0, as: UTF8.self) }
+    }
+
+    /// Whether a line may be kept: it must not have a password, as far as can be told.
+    static func keeps(_ line: String, words: [[UInt8]]?) -> Bool {
+        guard let words, !words.isEmpty, line.utf8.count <= lineBytesMax else { return false }
+        return !CommandMetadata.hasSecret(words)
+    }
+
+    /// Appends a line.
+    /// - Throws: ``InputOutputError``, when that is not possible.
+    func append(_ line: String) throws {
+        guard let path else { return }
+        do {
+            try FileSystem.makeDirectories(FileSystem.parent(path))
+        } catch {
+            throw InputOutputError(message: "cannot \(error)")
+        }
+        let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW
+        let descriptor = FileSystem.openFile(path, flags, 0o600)
+        guard descriptor >= 0 else {
+            throw InputOutputError(message: "\(path) could not be opened: \(SystemErrorText.of(errno))")
+        }
+        defer { close(descriptor) }
+        // It may have been made by something else.
+        fchmod(descriptor, 0o600)
+        try FileSystem.writeAll(Array("\(line)\n".utf8), descriptor: descriptor, path: path)
+    }
+
+    private func replace(with bytes: [UInt8]) throws {
+        guard let path else { return }
+        let part = path + ".\(getpid())"
+        let descriptor = FileSystem.openFile(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        try FileSystem.writeAll(bytes, descriptor: descriptor, path: part)
+        rename(part, path)
+    }
+}

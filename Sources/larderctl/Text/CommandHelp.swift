@@ -1,0 +1,67 @@
+// What the catalog says of the daemon's commands, for people.
+
+import CommandCatalog
+
+/// The texts about commands.
+enum CommandHelp {
+    /// The name as it is typed: `CLIENT TRACKING`.
+    static func spoken(_ name: String) -> String { name.uppercased().replacing("|", with: " ") }
+
+    /// How it is called: `GET key`.
+    static func call(_ command: CommandMetadata) -> String {
+        spoken(command.name) + (command.syntax.isEmpty ? "" : " " + command.syntax)
+    }
+
+    /// All about a command.
+    /// - Parameters:
+    ///   - caller: what stands before the command.
+    ///   - helpCall: what asks for this text.
+    static func text(of command: CommandMetadata, caller: String, helpCall: String) -> String {
+        let arguments =
+            command.arity < 0
+            ? "at least \(-(command.arity + 1))" : command.arity == 1 ? "none" : "\(command.arity - 1)"
+        let rows = [
+            ["  arguments", arguments], ["  answer", command.reply], ["  group", command.group.rawValue],
+            ["  since", command.since], ["  complexity", command.complexity],
+        ]
+        var lines = ["usage: \(caller)\(call(command))", "", command.summary, ""]
+        lines += Table.lines(rows.filter { !$0[1].isEmpty })
+        if !command.subcommands.isEmpty {
+            lines += ["", "Subcommands (\(helpCall) \(command.name.uppercased()) SUBCOMMAND):"]
+            lines += wrapped(command.subcommands.map { spoken(String($0.name.dropFirst(command.name.count + 1))) })
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    /// The names of all commands, by group.
+    static var overview: [String] {
+        groups.flatMap { ["", "Commands, \($0.name):"] + wrapped($0.commands) }
+    }
+
+    /// The commands by group, in the table's order.
+    private static var groups: [(name: String, commands: [String])] {
+        var groups: [(name: String, commands: [String])] = []
+        for row in CommandMetadata.all {
+            if let index = groups.firstIndex(where: { $0.name == row.group.rawValue }) {
+                groups[index].commands.append(row.name.uppercased())
+            } else {
+                groups.append((row.group.rawValue, [row.name.uppercased()]))
+            }
+        }
+        return groups
+    }
+
+    /// Breaks words into lines of at most 80 characters.
+    private static func wrapped(_ words: [String]) -> [String] {
+        var lines = [" "]
+        for word in words {
+            let last = lines[lines.count - 1]
+            if last.count + 1 + word.count > 80 {
+                lines.append("  " + word)
+            } else {
+                lines[lines.count - 1] = last + " " + word
+            }
+        }
+        return lines
+    }
+}

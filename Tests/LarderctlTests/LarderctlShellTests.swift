@@ -1,0 +1,240 @@
+import Platform
+import TestSupport
+import Testing
+
+@testable import larderctl
+
+/// The shell, with commands from standard input and on a terminal.
+@Suite struct LarderctlShellTests {
+    private func daemon() throws -> (DaemonProcess, Larderctl) {
+        let daemon = try DaemonProcess()
+        return (daemon, Larderctl(socketPath: daemon.socketPath))
+    }
+
+    // MARK: Standard input
+
+    private func run(_ larderctl: Larderctl, _ options: [String] = [], _ lines: String) throws -> Larderctl.Result {
+        try larderctl.run(options + ["shell"], input: Array(lines.utf8))
+    }
+
+    @Test func linesRunOnOneConnection() throws {
+        let (daemon, larderctl) = try daemon()
+        let result = try run(
+            larderctl, [],
+            "SET 'a b' \"x\\ty\"\nget \"a b\"\n\n# a note\nGET none\nSELECT shop\nMULTI\nINCR n\nEXEC\nDBSIZE\nMGET n none"
+        )
+        #expect(
+            result.text == "OK\nx\ty\n\nOK\nOK\nQUEUED\n1\n1\n1\n(nil)\n" && result.exitCode == 0, "\(result)")
+        let json = try run(larderctl, ["--json"], "GET \"a b\"\nGET none\nCLIENT INFO\nMGET a\nexit\nGET a\n").text
+        let lines = json.split(separator: "\n")
+        #expect(lines.count == 4 && lines[0] == #""x\ty""# && lines[1] == "null", "\(lines)")
+        #expect(lines[2].hasPrefix(#"{"id":"#) && lines[3] == "[null]", "\(lines)")
+        #expect(try run(larderctl, [], "").exitCode == 0)
+        withExtendedLifetime(daemon) {}
+    }
+
+    @Test func anErrorEndsItUnlessItIsToGoOn() throws {
+        let (daemon, larderctl) = try daemon()
+        let input = "SET k v\nINCR k\nSET k w\nGET \"k\nSUBSCRIBE a\nCLIENT REPLY OFF\nGET k\n"
+        let ended = try run(larderctl, [], input)
+        #expect(ended.text == "OK\n" && ended.exitCode == 1, "\(ended)")
+        #expect(ended.errors == "larderctl: line 2: ERR value is not an integer or out of range\n")
+        #expect(try larderctl("get", "k").text == "v")
+        let wentOn = try larderctl.run(["shell", "--keep-going"], input: Array(input.utf8))
+        #expect(wentOn.text == "OK\nOK\nw\n" && wentOn.exitCode == 1, "\(wentOn)")
+        #expect(
+            wentOn.errors.split(separator: "\n").map { $0.prefix(18) }
+                == (2...6).filter { $0 != 3 }.map {
+                    "larderctl: line \($0):"
+                }.map { $0.prefix(18) })
+        let json = try run(larderctl, ["--json"], "GET a b\n")
+        #expect(
+            json.errors
+                == #"{"error":{"code":"server","message":"ERR wrong number of arguments for 'get' command","exit":1,"line":1}}"#
+                + "\n")
+        daemon.kill()
+        #expect(try run(larderctl, [], "PING\n").exitCode == 3)
+    }
+
+    @Test func manyLinesAreAnsweredInOrder() throws {
+        let (daemon, larderctl) = try daemon()
+        let count = 20_000
+        let lines = (1...count).map { "INCR n\nSETRANGE big 0 \($0)\n" }.joined()
+        let result = try larderctl.run(["shell", "--keep-going"], input: Array(lines.utf8))
+        #expect(result.exitCode == 0)
+        #expect(result.text == (1...count).map { "\($0)\n\("\($0)".count)\n" }.joined())
+        withExtendedLifetime(daemon) {}
+    }
+
+    // MARK: Parts
+
+    @Test func typedLinesAreTakenApart() {
+        func line(_ text: String) -> [String] {
+            let line = TypedLine(text)
+            let all = line.words + (line.current.map { [$0] } ?? [])
+            return all.map { String(decoding: $0, as: UTF8.self) } + ["\(line.currentLength)"]
+        }
+        #expect(line("") == ["", "0"])
+        #expect(line("GE") == ["GE", "2"])
+        #expect(line("GET ") == ["GET", "", "0"])
+        #expect(line(#"SET "a b" 'c d"#) == ["SET", "a b", "c d", "4"])
+        #expect(line(#"SET "a\" b"#) == ["SET", "a\" b", "6"])
+        #expect(line("GET ä本") == ["GET", "ä本", "2"])
+        #expect(TypedLine(#"GET "a\"#).current == nil)
+        #expect(TypedLine.typed("a:1", isWhole: true) == "a:1 ")
+        #expect(TypedLine.typed("a b", isWhole: false) == "\"a b")
+        #expect(TypedLine.typed("a\"b\\ c", isWhole: true) == #""a\"b\\ c" "#)
+        #expect(ShellCompletion.keywords("key [EX s | PX ms] [NX]").sorted() == ["EX", "NX", "PX"])
+        #expect(TypedReply.quoted(Array("a\u{1B}[m\"\\".utf8) + [0xFF]) == #""a\x1b[m\"\\\xff""#)
+    }
+
+    @Test func linesWithPasswordsAreNotKept() {
+        func keeps(_ line: String) -> Bool {
+            ShellHistory.keeps(line, words: line.split(separator: " ").map { Array($0.utf8) })
+        }
+        #expect(keeps("GET a") && keeps("FROB x") && keeps("CONFIG SET maxclients 5") && keeps("HELLO 3"))
+        #expect(!keeps("auth x") && !keeps("HELLO 3 AUTH a b") && !keeps("config set requirepass x") && !keeps(""))
+        #expect(!ShellHistory.keeps("AUTH \"x", words: nil))
+    }
+
+    // MARK: A terminal
+
+    #if os(Linux)
+        private func session(_ larderctl: Larderctl, _ words: [String] = [], home: String, term: String = "xterm")
+            throws
+            -> TerminalSession
+        {
+            let environment = larderctl.environment + ["TERM=\(term)", "PATH=/usr/bin:/bin", "HOME=\(home)", "LANG=C"]
+            return try TerminalSession(
+                [try DaemonProcess.program("larderctl")] + words, width: 100, height: 30, environment: environment)
+        }
+
+        @Test func aTerminalGetsAShell() throws {
+            let (daemon, larderctl) = try daemon()
+            let home = try TemporaryDirectory()
+            let shell = try session(larderctl, home: home.path)
+            func type(_ text: String, _ answers: String...) throws {
+                try shell.type(Array(text.utf8))
+                for answer in answers { try shell.wait(for: answer) }
+            }
+            try shell.wait(for: "larder:0> ")
+            #expect(shell.isRaw)
+            try type("SET ä \"\\x1b[31m本\"\r", "\r\nOK\r\n", "larder:0> ")
+            try type("get ä\r", "\r\n\"\\x1b[31m本\"\r\n")
+            try type("MGET ä none\r", "\r\n1) \"", "\r\n2) (nil)\r\n", "larder:0> ")
+            try type("SELECT shop\r", "larder:shop> ")
+            try type("MULTI\r", "larder:shop(multi)> ")
+            try type("INCR n\r", "QUEUED\r\n")
+            try type("SELECT 3\r", "QUEUED\r\n", "larder:shop(multi)> ")
+            try type("EXEC\r", "1) (integer) 1\r\n2) OK\r\n", "larder:3> ")
+            try type("FROB\r", "(error) ERR unknown command 'FROB'")
+            try type("half a line", "half a line")
+            try type("\u{3}", "^C", "larder:3> ")
+            try type("help get\r", "usage: GET key\r\n")
+            try type("CLIENT TRACKING ON\r", "OK\r\n")
+            try type("GET a\r", "(nil)\r\n")
+            try type("SET a 1\r", "OK\r\n")
+            try type("PING\r", "-> 1) \"invalidate\"\r\n", "PONG\r\n")
+            try type("SUBSCRIBE news\r", "3) (integer) 1\r\n")
+            #expect(try larderctl("PUBLISH", "news", "hello").text == "1\n")
+            try shell.wait(for: "3) \"hello\"\r\n")
+            try type("\u{3}", "larder:3> ")
+            try type("AUTH secret\r", "(error) ERR ")
+            try type("\u{4}")
+            #expect(try shell.waitForEnd() == .exited(0))
+            #expect(!shell.isRaw)
+            let history = home.path + "/.local/state/larder/history"
+            let lines = String(decoding: try Files.read(history), as: UTF8.self).split(separator: "\n")
+            #expect(lines.first == "SET ä \"\\x1b[31m本\"" && lines.last == "SUBSCRIBE news", "\(lines)")
+            var status = stat()
+            #expect(stat(history, &status) == 0 && status.st_mode & 0o777 == 0o600)
+            // The next one has it.
+            let next = try session(larderctl, ["shell"], home: home.path)
+            try next.wait(for: "larder:0> ")
+            try next.type(Array("\u{1B}[A\r".utf8))
+            try next.wait(for: "3) (integer) 1\r\n")
+            next.send(SIGTERM)
+            #expect(try next.waitForEnd() == .killed(signal: SIGTERM))
+            withExtendedLifetime(daemon) {}
+        }
+
+        @Test func tabCompletes() throws {
+            let (daemon, larderctl) = try daemon()
+            #expect(try larderctl("set", "key one", "1").exitCode == 0)
+            #expect(try larderctl("--database", "shop", "set", "b:1", "1").exitCode == 0)
+            #expect(try larderctl("--database", "shop", "set", "b:2", "2").exitCode == 0)
+            let home = try TemporaryDirectory()
+            let shell = try session(larderctl, home: home.path)
+            func type(_ text: String, _ answers: String...) throws {
+                try shell.type(Array(text.utf8))
+                for answer in answers { try shell.wait(for: answer) }
+            }
+            try shell.wait(for: "larder:0> ")
+            try type("get k\t\r", "\r\n\"1\"\r\n", "larder:0> ")
+            try type("client in\t\r", "\r\nid=", "larder:0> ")
+            try type("SELECT sh\t\r", "larder:shop> ")
+            try type("GET b\t\t", "b:1", "b:2")
+            try type("2\r", "\r\n\"2\"\r\n", "larder:shop> ")
+            try type("SET k v \t", "SET key value [NX | XX")
+            try type("POL\thigh\r", "\r\nOK\r\n", "larder:shop> ")
+            try type("PTTL k\r", "(integer) ")
+            #expect(try larderctl("--database", "shop", "ttl", "k").text != "-1\n")
+            // Of so many nobody knows what all have in common.
+            let lines = (100..<300).map { "SET many:\($0) 1\n" }.joined()
+            #expect(try larderctl.run(["--database", "shop", "shell"], input: Array(lines.utf8)).exitCode == 0)
+            try type("GET m\t", "many:", "…\r\n", "GET m")
+            try type("\u{3}", "larder:shop> ")
+            try type("quit\r")
+            #expect(try shell.waitForEnd() == .exited(0))
+            withExtendedLifetime(daemon) {}
+        }
+
+        @Test func aLostDaemonIsFoundAgain() throws {
+            let directory = try TemporaryDirectory()
+            let socket = directory.path + "/s"
+            let options = ["--dir", directory.path + "/d", "--socket", socket]
+            let larderctl = Larderctl(socketPath: socket)
+            func start() throws -> ChildProcess {
+                let child = try ChildProcess(try DaemonProcess.program("larderd"), options, environment: [])
+                while try larderctl("ping").exitCode != 0 {}
+                return child
+            }
+            let first = try start()
+            let shell = try session(larderctl, home: directory.path, term: "dumb")
+            func type(_ text: String, _ answers: String...) throws {
+                try shell.type(Array(text.utf8))
+                for answer in answers { try shell.wait(for: answer) }
+            }
+            try shell.wait(for: "larder:0> ")
+            try type("SELECT shop\r", "larder:shop> ")
+            try type("SET k v\r", "OK\r\n")
+            try type("MULTI\r", "larder:shop(multi)> ")
+            first.killNow()
+            _ = try first.waitForExit()
+            try type(
+                "GET k\r", "(no reply) the daemon at ", "; the transaction is gone; ", "in the database shop",
+                "larder:shop> ")
+            try type("GET k\r", "(no reply) no daemon answers at ", "larder:shop> ")
+            let second = try start()
+            try type("GET k\r", "\"v\"\r\n")
+            // It does not answer, and Ctrl-C ends the waiting.
+            second.send(signal: SIGSTOP)
+            try type("GET k\r")
+            while shell.isRaw {}
+            try type("\u{3}", "(no reply) interrupted: ", "larder:shop> ")
+            second.send(signal: SIGCONT)
+            try type("GET k\r", "\"v\"\r\n", "larder:shop> ")
+            // Ctrl-Z, and back.
+            try type("GET")
+            try shell.wait(for: "GET")
+            try type("\u{1A}")
+            while !shell.isStopped {}
+            #expect(!shell.isRaw)
+            shell.send(SIGCONT)
+            try type(" k\r", "\"v\"\r\n")
+            second.killNow()
+            try type("\u{4}")
+            #expect(try shell.waitForEnd() == .exited(0))
+        }
+    #endif
+}
