@@ -118,7 +118,8 @@ import Testing
                 for answer in answers { try shell.wait(for: answer) }
             }
             try shell.wait(for: "larder:0> ")
-            #expect(shell.isRaw)
+            // Behind the prompt, before the first key.
+            while !shell.isRaw {}
             try type("SET ä \"\\x1b[31m本\"\r", "\r\nOK\r\n", "larder:0> ")
             try type("get ä\r", "\r\n\"\\x1b[31m本\"\r\n")
             try type("MGET ä none\r", "\r\n1) \"", "\r\n2) (nil)\r\n", "larder:0> ")
@@ -128,6 +129,7 @@ import Testing
             try type("SELECT 3\r", "QUEUED\r\n", "larder:shop(multi)> ")
             try type("EXEC\r", "1) (integer) 1\r\n2) OK\r\n", "larder:3> ")
             try type("FROB\r", "(error) ERR unknown command 'FROB'")
+            while !shell.isRaw {}
             try type("half a line", "half a line")
             try type("\u{3}", "^C", "larder:3> ")
             try type("help get\r", "usage: GET key\r\n")
@@ -140,6 +142,7 @@ import Testing
             try shell.wait(for: "3) \"hello\"\r\n")
             try type("\u{3}", "larder:3> ")
             try type("AUTH secret\r", "(error) ERR ")
+            while !shell.isRaw {}
             try type("\u{4}")
             #expect(try shell.waitForEnd() == .exited(0))
             #expect(!shell.isRaw)
@@ -216,15 +219,17 @@ import Testing
                 "larder:shop> ")
             try type("GET k\r", "(no reply) no daemon answers at ", "larder:shop> ")
             let second = try start()
-            try type("GET k\r", "\"v\"\r\n")
+            try type("GET k\r", "\"v\"\r\n", "larder:shop> ")
             // It does not answer, and Ctrl-C ends the waiting.
             second.send(signal: SIGSTOP)
+            while !shell.isRaw {}
             try type("GET k\r")
             while shell.isRaw {}
             try type("\u{3}", "(no reply) interrupted: ", "larder:shop> ")
             second.send(signal: SIGCONT)
             try type("GET k\r", "\"v\"\r\n", "larder:shop> ")
             // Ctrl-Z, and back.
+            while !shell.isRaw {}
             try type("GET")
             try shell.wait(for: "GET")
             try type("\u{1A}")
@@ -233,6 +238,7 @@ import Testing
             shell.send(SIGCONT)
             try type(" k\r", "\"v\"\r\n")
             second.killNow()
+            while !shell.isRaw {}
             try type("\u{4}")
             #expect(try shell.waitForEnd() == .exited(0))
         }

@@ -64,10 +64,12 @@ extension BlockingLarderClient {
     /// The messages that have come between replies since the last call. Those before the first one are dropped.
     package func takePushes() -> [RESPValue] { session.takePushes() }
 
-    /// Ends the connection that another thread waits for in a call, which then throws `closed`.
-    /// - Returns: false if no thread waits.
-    @discardableResult
-    package func interrupt() -> Bool { session.interruption.interrupt() }
+    /// Ends the connection that another thread waits for in a call, which then throws `closed`; so does every call until
+    /// ``forgetInterruption()`` that has to wait.
+    package func interrupt() { session.interruption.interrupt() }
+
+    /// Calls wait again.
+    package func forgetInterruption() { session.interruption.forget() }
 
     private func messages(_ requests: [[[UInt8]]], _ visit: (Message) throws -> Void) throws -> Never {
         let operation = requests.first?.first.map { printableKey($0) } ?? "SUBSCRIBE"

@@ -20,7 +20,7 @@ final class InteractiveShell {
         self.context = context
         // Who cannot connect at all wants to read why, and be back in his own shell.
         let client = try context.connect()
-        signals = try ShellSignals()
+        signals = try ShellSignals(client)
         typed = TypedReply(context.output) { [signals] in signals.isInterrupted }
         session = ShellSession(client)
         // From now on they are kept.
@@ -108,14 +108,12 @@ final class InteractiveShell {
         let wasInTransaction = session.isInTransaction
         let streams = ShellSession.streams(words)
         var failure: LarderClientError?
-        try signals.run(session.client) {
-            do {
-                if streams { try stream(words, session) } else { try exchange(words, session) }
-            } catch let error as LarderClientError {
-                failure = error
-            } catch is TypedReply.Stopped {
-                context.output.line("…")
-            }
+        do {
+            if streams { try stream(words, session) } else { try exchange(words, session) }
+        } catch let error as LarderClientError {
+            failure = error
+        } catch is TypedReply.Stopped {
+            context.output.line("…")
         }
         if let failure { return tell(failure, signals.isInterrupted, streams, wasInTransaction, session) }
         let milliseconds = MonotonicClock.milliseconds() - begin

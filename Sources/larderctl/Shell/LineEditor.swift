@@ -80,7 +80,7 @@ final class LineEditor {
         prompt = strdup(text)
         event = nil
         var count: CInt = 0
-        guard let line = el_gets(editor, &count), count > 0 else { return event ?? .end }
+        guard let line = signals.editing({ el_gets(editor, &count) }), count > 0 else { return event ?? .end }
         var bytes = Array(UnsafeRawBufferPointer(start: line, count: Int(count)))
         if bytes.last == 0x0A { bytes.removeLast() }
         return .line(String(decoding: bytes, as: UTF8.self))

@@ -3,28 +3,30 @@ import Platform
 import Synchronization
 
 /// The signals of an interactive shell, on a thread of their own. While a line is edited they come through a pipe, which is
-/// waited for together with the keys; while a command runs, Ctrl-C ends its waiting.
+/// waited for together with the keys. Else Ctrl-C ends what is waited for.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
 final class ShellSignals: @unchecked Sendable {
     private static let watched = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH, SIGCONT]
         .filter { !ProcessStart.isIgnored($0) }
 
-    /// Has a byte for each signal.
+    /// Has a byte for each signal that came while a line was edited.
     let readEnd: Int32
     private let writeEnd: Int32
+    private let client: BlockingLarderClient
     private let lock = Lock()
-    /// Whose waiting Ctrl-C ends; nil while nothing runs.
-    private var client: BlockingLarderClient?
+    private var isEditing = false
     private let interrupted = Atomic<Bool>(false)
 
-    init() throws(InputOutputError) {
+    /// - Parameter client: whose waiting Ctrl-C ends.
+    init(_ client: BlockingLarderClient) throws(InputOutputError) {
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else {
             throw InputOutputError(message: "there is no pipe for signals: \(SystemErrorText.of(errno))")
         }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         (readEnd, writeEnd) = (ends[0], ends[1])
+        self.client = client
         var signals = Self.signalSet
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         // Lives until the program ends.
@@ -32,7 +34,7 @@ final class ShellSignals: @unchecked Sendable {
             var signals = Self.signalSet
             while true {
                 var signal: Int32 = 0
-                if sigwait(&signals, &signal) == 0 { take(signal) }
+                if sigwait(&signals, &signal) == 0 { lock.withLock { take(signal) } }
             }
         }
     }
@@ -44,36 +46,42 @@ final class ShellSignals: @unchecked Sendable {
         return signals
     }
 
-    private func take(_ signal: Int32) {
-        let isRunning = lock.withLock {
-            guard let client else { return false }
-            if signal == SIGINT {
-                interrupted.store(true, ordering: .relaxed)
-                client.interrupt()
-            }
-            return true
-        }
-        switch (signal, isRunning) {
-        case (SIGINT, true), (SIGCONT, true): break
-        // The terminal is as the shell has left it.
-        case (SIGTSTP, true): kill(getpid(), SIGSTOP)
-        case (SIGTERM, true), (SIGHUP, true), (SIGQUIT, true): LoaderProcess.endProgram(by: signal)
-        default:
-            var byte = UInt8(truncatingIfNeeded: signal)
-            _ = write(writeEnd, &byte, 1)
-        }
-    }
-
-    /// Whether Ctrl-C was pressed since ``run(_:_:)`` began.
+    /// Whether Ctrl-C was pressed since the last line was edited.
     var isInterrupted: Bool { interrupted.load(ordering: .relaxed) }
 
-    /// Runs something that may wait long for a daemon.
-    func run(_ client: BlockingLarderClient, _ body: () throws -> Void) rethrows {
+    /// Runs `body`, during which signals come through the pipe. One that it leaves there counts as one that came behind it.
+    func editing<Result>(_ body: () -> Result) -> Result {
         lock.withLock {
-            self.client = client
+            isEditing = true
             interrupted.store(false, ordering: .relaxed)
+            client.forgetInterruption()
         }
-        defer { lock.withLock { self.client = nil } }
-        try body()
+        let result = body()
+        lock.withLock {
+            isEditing = false
+            var entry = pollfd(fd: readEnd, events: Int16(truncatingIfNeeded: POLLIN), revents: 0)
+            var byte: UInt8 = 0
+            while poll(&entry, 1, 0) > 0, systemRead(readEnd, &byte, 1) == 1 { take(Int32(byte)) }
+        }
+        return result
+    }
+
+    // MARK: With the lock held
+
+    private func take(_ signal: Int32) {
+        if isEditing {
+            var byte = UInt8(truncatingIfNeeded: signal)
+            _ = write(writeEnd, &byte, 1)
+            return
+        }
+        // The terminal is as the shell found it.
+        switch signal {
+        case SIGINT:
+            interrupted.store(true, ordering: .relaxed)
+            client.interrupt()
+        case SIGTSTP: kill(getpid(), SIGSTOP)
+        case SIGTERM, SIGHUP, SIGQUIT: LoaderProcess.endProgram(by: signal)
+        default: break
+        }
     }
 }
