@@ -85,7 +85,7 @@ final class InteractiveShell {
     /// - Returns: false for the last one.
     private func take(_ words: [[UInt8]]?) throws -> Bool {
         guard let words, let first = words.first else {
-            context.output.line("(error) quotes do not match, or a blank is missing behind one")
+            complain("usage", "quotes do not match, or a blank is missing behind one")
             return true
         }
         switch String(decoding: first, as: UTF8.self).lowercased() {
@@ -96,7 +96,7 @@ final class InteractiveShell {
         default: break
         }
         if let reason = ShellSession.refusal(words) {
-            context.output.line("(error) this cannot be run here: \(reason)")
+            complain("usage", "this cannot be run here: \(reason)")
         } else if let session {
             try run(words, session)
         }
@@ -155,10 +155,10 @@ final class InteractiveShell {
         _ session: ShellSession
     ) {
         // Behind the ^C.
-        if isInterrupted { context.output.line("") }
+        if isInterrupted { Output.writeToTerminal("\n") }
         if isInterrupted, streams { return }
         if error.code == .invalidArgument || error.code == .server {
-            return context.output.line("(error) \(Failure(error).message)")
+            return complain(error.code.description, Failure(error).message)
         }
         if !streams { session.forgetTransaction() }
         var text =
@@ -167,7 +167,15 @@ final class InteractiveShell {
             : error.message
         if wasInTransaction, !streams { text += "; the transaction is gone" }
         if !streams { text += "; the next line connects again, in the database \(session.database)" }
-        context.output.line("(no reply) \(text)")
+        complain(error.code.description, text, isAnswered: false)
+    }
+
+    /// Says what the shell itself has to say of a line.
+    private func complain(_ code: String, _ message: String, isAnswered: Bool = true) {
+        guard context.options.json else {
+            return context.output.line("\(isAnswered ? "(error)" : "(no reply)") \(message)")
+        }
+        Failure(code: code, message: message, exitCode: isAnswered ? .usage : .noDaemon).tell(asJSON: true)
     }
 
     private func help(_ words: [[UInt8]]) {

@@ -64,9 +64,13 @@ struct Failure {
         }
     }
 
+    private static func withRemedy(_ text: String) -> String {
+        text.hasPrefix("NOAUTH") ? text + " (larderctl --password-file PATH has the password)" : text
+    }
+
     private static func text(of error: LarderClientError) -> String {
         switch error.code {
-        case .server: error.serverText ?? error.message
+        case .server: withRemedy(error.serverText ?? error.message)
         case .noDaemon, .untrusted, .timeout, .io, .invalidArgument: error.message
         case .locked, .lockLost: [error.key, error.message].compactMap { $0 }.joined(separator: ": ")
         default: error.description
