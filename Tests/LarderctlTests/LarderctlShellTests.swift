@@ -56,6 +56,30 @@ import Testing
         #expect(try run(larderctl, [], "PING\n").exitCode == 3)
     }
 
+    /// Who writes a line and waits for what it does is not kept waiting.
+    @Test func linesRunAsTheyCome() throws {
+        let (daemon, larderctl) = try daemon()
+        let script = """
+            (echo SET flag 1; until "$0" get flag >/dev/null; do :; done; echo GET flag) | "$0" shell --keep-going
+            """
+        let child = try ChildProcess(
+            "sh", ["-c", script, try DaemonProcess.program("larderctl")],
+            environment: larderctl.environment + ["PATH=/usr/bin:/bin"])
+        #expect(try child.waitForExit() == .exited(0))
+        #expect(child.output == "OK\n1\n")
+        withExtendedLifetime(daemon) {}
+    }
+
+    @Test func aMissingPasswordIsExplained() throws {
+        let directory = try TemporaryDirectory()
+        let path = try directory.makeFile("password", Array("secret\n".utf8))
+        let daemon = try DaemonProcess(["--password-file", path])
+        let larderctl = Larderctl(socketPath: daemon.socketPath)
+        let refused = try run(larderctl, [], "PING\n")
+        #expect(refused.exitCode == 4 && refused.errors.contains("--password-file PATH"), "\(refused)")
+        #expect(try run(larderctl, ["--password-file", path], "PING\n").text == "PONG\n")
+    }
+
     @Test func manyLinesAreAnsweredInOrder() throws {
         let (daemon, larderctl) = try daemon()
         let count = 20_000
