@@ -58,6 +58,12 @@
     @inlinable package static var noMandatoryKeys: CommandFlags { CommandFlags(rawValue: 1 << 29) }
     /// Runs a script: what it does is decided by the script.
     @inlinable package static var runsScript: CommandFlags { CommandFlags(rawValue: 1 << 30) }
+    /// Administers the selected database alone.
+    @inlinable package static var ofSelectedDatabase: CommandFlags { CommandFlags(rawValue: 1 << 31) }
+    /// Changes or shows what other connections do, whatever database they use.
+    @inlinable package static var affectsOthers: CommandFlags { CommandFlags(rawValue: 1 << 32) }
+    /// Changes something if it has arguments.
+    @inlinable package static var writesWithArguments: CommandFlags { CommandFlags(rawValue: 1 << 33) }
 
     /// Redis' names, in the order in which Redis lists them.
     package var names: [String] {

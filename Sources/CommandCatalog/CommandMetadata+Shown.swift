@@ -19,7 +19,7 @@ extension CommandMetadata {
     // MARK: Categories
 
     /// In the order in which Redis lists them.
-    private static let categoryOrder = [
+    package static let categoryOrder = [
         "keyspace", "read", "write", "string", "bitmap", "pubsub", "admin", "fast", "slow", "dangerous", "connection",
         "transaction", "scripting",
     ]

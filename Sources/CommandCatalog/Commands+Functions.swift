@@ -39,7 +39,7 @@ extension CommandMetadata {
         reply: "OK", tips: [.requestAllShards, .responseAllSucceeded])
 
     package static let functionKill = CommandMetadata(
-        "function|kill", arity: 2, [.noScript, .allowBusy], group: .scripting, since: "7.0.0",
+        "function|kill", arity: 2, [.noScript, .allowBusy, .affectsOthers], group: .scripting, since: "7.0.0",
         summary: "Ends the functions that have been running for more than some milliseconds; nothing of theirs is "
             + "applied.", reply: "OK; NOTBUSY when there is none", tips: [.requestAllShards, .responseOneSucceeded])
 
@@ -51,7 +51,7 @@ extension CommandMetadata {
             + "`library_code`", tips: [.outputOrder])
 
     package static let functionStats = CommandMetadata(
-        "function|stats", arity: 2, [.noScript, .allowBusy], group: .scripting, since: "7.0.0",
+        "function|stats", arity: 2, [.noScript, .allowBusy, .affectsOthers], group: .scripting, since: "7.0.0",
         summary: "Tells which function has been running for the longest time, of those that take long, and how many "
             + "there are.", reply: "map: `running_script` (`name`, `command`, `duration_ms`, or null), `engines`",
         tips: [.output, .requestAllShards, .responseSpecial])

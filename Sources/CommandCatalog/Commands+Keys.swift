@@ -86,7 +86,7 @@ extension CommandMetadata {
         complexity: "O(N) with N the entries of both databases", syntax: "name name",
         summary: "Exchanges the entries of two databases, as one commit unit. Their policies stay. For small ones: "
             + "\(exchangedEntriesMax) entries and \(exchangedBytesMax >> 20) MiB of values together at most.",
-        reply: "OK; an error when there is more", category: "keyspace")
+        reply: "OK; an error when there is more", category: "keyspace", database: .both)
 
     package static let randomkey = CommandMetadata(
         "randomkey", arity: 1, [.readonly], group: .generic, since: "1.0.0",

@@ -14,7 +14,7 @@ extension CommandMetadata {
             + "state (fresh, or stale: within its grace); null when there is neither", access: ["RO"])
 
     package static let policy = CommandMetadata(
-        "policy", arity: -1, [.readonly], group: .larder, since: "0.1.0",
+        "policy", arity: -1, [.readonly, .writesWithArguments], group: .larder, since: "0.1.0",
         syntax: "[name|seconds [GRACE seconds] [JITTER percent]]",
         summary: "Returns or sets the current database's update policy: \(UpdatePolicy.syntax). "
             + "GRACE keeps expired entries for FETCH; JITTER shortens lives at random. What is not named stays.",
@@ -22,7 +22,7 @@ extension CommandMetadata {
             + "was set")
 
     package static let limit = CommandMetadata(
-        "limit", arity: -1, [.admin], group: .larder, since: "0.1.0", syntax: "[bytes|NONE]",
+        "limit", arity: -1, [.admin, .ofSelectedDatabase], group: .larder, since: "0.1.0", syntax: "[bytes|NONE]",
         summary: "Returns or sets how many bytes the current database may take on the disk; 0 or NONE: as many as the "
             + "larder may (--max-disk). What is worth the least is evicted. The limit is kept with the database.",
         reply: "map of limit (0: none), bytes (on the disk), evicted (entries, since the start); OK when it was set")

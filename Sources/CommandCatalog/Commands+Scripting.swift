@@ -55,12 +55,12 @@ extension CommandMetadata {
         tips: [.requestAllShards, .responseLogicalAnd])
 
     package static let scriptFlush = CommandMetadata(
-        "script|flush", arity: -2, [.noScript], group: .scripting, since: "2.6.0",
+        "script|flush", arity: -2, [.noScript, .affectsOthers], group: .scripting, since: "2.6.0",
         complexity: "O(N) with N the scripts", syntax: "[ASYNC | SYNC]", summary: "Forgets all scripts.", reply: "OK",
         tips: [.requestAllNodes, .responseAllSucceeded])
 
     package static let scriptKill = CommandMetadata(
-        "script|kill", arity: 2, [.noScript, .allowBusy], group: .scripting, since: "2.6.0",
+        "script|kill", arity: 2, [.noScript, .allowBusy, .affectsOthers], group: .scripting, since: "2.6.0",
         summary: "Ends the scripts that have been running for more than some milliseconds; nothing of theirs is "
             + "applied.", reply: "OK; NOTBUSY when there is none", tips: [.requestAllShards, .responseOneSucceeded])
 

@@ -2,7 +2,7 @@
 extension CommandMetadata {
     static let server: [CommandMetadata] = [
         .command, .info, .flushdb, .flushall, .shutdown, .time, .lastsave, .save, .bgsave, .bgrewriteaof, .wait, .role,
-        .debug, .monitor, .slowlog, .latency, .config,
+        .debug, .monitor, .slowlog, .latency, .config, .acl,
     ]
 
     package static let command = CommandMetadata(
@@ -65,7 +65,7 @@ extension CommandMetadata {
     package static let flushall = CommandMetadata(
         "flushall", arity: -1, [.write, .wholeDatabase, .dangerous], group: .server, since: "1.0.0",
         syntax: "[ASYNC | SYNC]", summary: "Empties every database at once, one after the other; their policies stay.",
-        reply: "OK", category: "keyspace", tips: [.requestAllShards, .responseAllSucceeded])
+        reply: "OK", category: "keyspace", tips: [.requestAllShards, .responseAllSucceeded], database: .all)
 
     package static let shutdown = CommandMetadata(
         "shutdown", arity: -1, [.admin, .loading, .stale, .noMulti, .noScript, .allowBusy], group: .server,

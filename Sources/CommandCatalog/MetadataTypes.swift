@@ -65,7 +65,7 @@ package enum Overwriting: Sendable {
 }
 
 /// The database that a call names.
-package enum DatabaseArgument: Sendable {
+package enum DatabaseArgument: Equatable, Sendable {
     case none
     /// The second word: the database of the commands that follow.
     case selected
@@ -73,7 +73,13 @@ package enum DatabaseArgument: Sendable {
     case target(name: Int, key: Int)
     /// The word behind the option DB: the database to which a key goes.
     case targetOption(key: Int)
+    /// Both words behind the name.
+    case both
+    /// No word: all databases.
+    case all
 
+    /// Whether the words name all databases that the call concerns.
+    package var namesAll: Bool { self == .both }
     package var isSelection: Bool { if case .selected = self { true } else { false } }
 }
 

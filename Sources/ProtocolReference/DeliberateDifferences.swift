@@ -76,10 +76,15 @@ package let deliberateDifferences: [DeliberateDifference] = [
         "commands of other types are unknown", "LPUSH k v", redis: ":1", larder: "-ERR unknown command 'LPUSH'",
         "Only strings exist."),
     DeliberateDifference(
-        "there are no users, modules and other nodes", "ACL WHOAMI", redis: "$7",
-        larder: "-ERR unknown command 'ACL'",
-        "ACL, CLUSTER, LOLWUT, MODULE, REPLICAOF and what belongs to them are unknown: a cache for the "
-            + "processes of one machine, whose socket's mode says who may."),
+        "there are no modules and other nodes", "MODULE LIST", redis: "*0",
+        larder: "-ERR unknown command 'MODULE'",
+        "CLUSTER, LOLWUT, MODULE, REPLICAOF and what belongs to them are unknown: a cache for the processes of one machine."
+    ),
+    DeliberateDifference(
+        "users are those of the system", "ACL SETUSER bob on", redis: "+OK",
+        larder: "-ERR users are those of the system, and no command changes their rights",
+        "The system says who is at the other end of a Unix socket; options give users and groups rights, per database. A "
+            + "refusal names the user, as in Redis from 7.2 on, and the database where it is one."),
     DeliberateDifference(
         "scripts work on single keys", "EVAL \"return redis.call('flushall')\" 0", redis: "+OK",
         larder: "-ERR This Redis command is not allowed from script (it works on more than single keys)",

@@ -330,6 +330,9 @@ package enum ProtocolExamples {
         +OK
         > DBSIZE
         :1
+        > ACL WHOAMI
+        $7
+        default
         > CONFIG GET maxmemory-policy
         *2
         $16

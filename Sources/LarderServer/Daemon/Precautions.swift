@@ -3,7 +3,21 @@ import Platform
 /// What lets others do more than whoever set the daemon up may have meant.
 enum Precautions {
     static func warnings(_ configuration: ServerConfiguration) -> [String] {
-        passwordWarnings(configuration.passwordPath) + socketWarnings(configuration)
+        passwordWarnings(configuration.passwordPath) + socketWarnings(configuration) + accessWarnings(configuration)
+    }
+
+    /// Rights for users who cannot connect.
+    private static func accessWarnings(_ configuration: ServerConfiguration) -> [String] {
+        // The mode of a passed socket is the service manager's matter.
+        guard configuration.passedSocket == nil, configuration.socketAccess.isPrivate else { return [] }
+        let own = [0, geteuid()]
+        guard configuration.rules.all.contains(where: { $0.kind == .group || !own.contains($0.number) }) else {
+            return []
+        }
+        return [
+            "other users have rights, but the socket's mode is \(configuration.socketAccess.modeText), so that they cannot "
+                + "connect (--socket-mode, --socket-group)"
+        ]
     }
 
     /// - Parameter path: empty for no file.

@@ -172,7 +172,8 @@ package enum Server {
                 socketAccess: configuration.socketAccess, threadCount: configuration.threads,
                 password: configuration.password,
                 passwordPath: configuration.passwordPath, configurationPath: configuration.filePath ?? "",
-                disabledCommands: configuration.disabledCommands, clientsPossible: descriptors.clientsPossible,
+                disabledCommands: configuration.disabledCommands, rules: configuration.rules,
+                clientsPossible: descriptors.clientsPossible,
                 log: log,
                 beforeColdSlice: configuration.beforeColdSlice, beforeWork: configuration.beforeWork,
                 onStopRequest: onStopRequest)
@@ -205,6 +206,7 @@ package enum Server {
                     + (configuration.diskBytes == nil ? ", by default a tenth of the file system, at most 8G" : "")
                     + "): what is worth the least is evicted"
             } ?? "the larder may take all of the disk (--max-disk none)")
+        if !configuration.rules.isEmpty { log.info(configuration.rules.summary) }
         if let path = configuration.filePath { log.info("options come from \(path) too (--config)") }
         state.notifier.onTooManyDeadlines { most in
             log.warning(

@@ -24,6 +24,7 @@ extension Session {
         isOnLoop = slice == nil
         mayBuildLong = slice?.mayBuildLong ?? false
         if mayBuildLong { needsLongThread = false }
+        renewRights()
         if record.isKilled.load(ordering: .relaxed) { isClosing = true }
         // If each command must be checked, none takes the fast path.
         let usesFastPath = allowsFastPath && takesFastPath && !server.hasAttention.load(ordering: .relaxed)
@@ -167,6 +168,7 @@ extension Session {
             throw CommandError("NOAUTH Authentication required.")
         }
         if !server.disabledCommands.isEmpty, server.disabledCommands.contains(spec) { throw .noPermission(spec) }
+        if rights != nil { try checkRights(spec, count: parser.argumentCount) { parser.argument($0) } }
     }
 
     /// Replies to a command that did not run.

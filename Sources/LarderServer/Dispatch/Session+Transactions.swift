@@ -33,7 +33,8 @@ extension Session {
             }
             let plan = TransactionPlan(
                 rest, in: database, watches: execution.watches, more: execution.more,
-                loadsAll: server.notifier.needsFormer, engine: server.engine)
+                // A command that is refused when its turn comes overwrites nothing.
+                loadsAll: server.notifier.needsFormer || rights != nil, engine: server.engine)
             if pipeline.isCongested, plan.parts.contains(where: { $0.isWritten || $0.mayBeWritten }) {
                 return .congested
             }
@@ -271,6 +272,7 @@ extension Session {
             willRead(command.row, count: command.count) { command[$0] }
             let begin = MonotonicClock.nanoseconds()
             do throws(CommandError) {
+                try checkQueued(command)
                 switch try CommandTable.spec(command.row).run(&call) {
                 case .done: break
                 case .close: isClosing = true
@@ -288,6 +290,19 @@ extension Session {
             }
             if !server.monitors.isEmpty, !command.row.flags.contains(.runsScript) { show(command.row, call) }
             attempt.regions.append(start..<(replyQueue.position))
+        }
+    }
+
+    /// Refuses a command that was allowed when it was queued, and is not any more.
+    private func checkQueued(_ command: QueuedCommand) throws(CommandError) {
+        guard rights != nil, transactions.execution?.script == nil else { return }
+        do throws(CommandError) {
+            try checkRights(command.row, count: command.count, in: .multi) { command[$0] }
+        } catch {
+            throw CommandError(
+                "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. "
+                    + "This command is no longer allowed for the following reason: "
+                    + error.text.drop { $0 != " " }.dropFirst())
         }
     }
 

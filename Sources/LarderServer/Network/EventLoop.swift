@@ -317,7 +317,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         let id = server.newClientID()
         // Not weak, which would slow down all reference counting of this object: the record ends with its connection.
         let record = ClientRecord(
-            id: id, address: server.clientAddress, descriptor: descriptor, now: server.engine.now()
+            id: id, address: server.clientAddress, descriptor: descriptor, now: server.engine.now(),
+            credentials: PeerCredentials(of: descriptor)
         ) { [self] reason in send(.close(id, reason)) }
         let session = Session(id: id, server: server, counter: commandCounter, pushes: pushes, record: record)
         session.wakeUp = { [self] in send(.woken(id)) }

@@ -31,7 +31,7 @@ extension DaemonCommandLine {
     private mutating func take(_ option: DaemonOption, inFile line: ConfigurationFile.Line) throws(Failure) {
         guard option.form == .flag else {
             guard let text = line.value else { throw Failure("\(option.key) needs a value") }
-            return try apply(option, OptionValue(option: option.key, text: text))
+            return try apply(option, OptionValue(option: option.key, text: joined(option, text)))
         }
         switch line.value?.lowercased() {
         case nil, "yes", "true", "on": try apply(option, OptionValue(option: option.key, text: ""))
@@ -48,7 +48,7 @@ extension DaemonCommandLine {
                 file.note(entry.number, Self.unknown(entry.name))
                 continue
             }
-            if let earlier = first.updateValue(entry.number, forKey: entry.name) {
+            if !option.isRepeatable, let earlier = first.updateValue(entry.number, forKey: entry.name) {
                 file.note(entry.number, "\(entry.name) stands in line \(earlier) already")
                 continue
             }

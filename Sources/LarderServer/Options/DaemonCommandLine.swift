@@ -57,7 +57,9 @@ package struct DaemonCommandLine: Sendable {
         let given = try Self.options(words)
         for (option, text) in given where !option.isForFile { try take(option, text) }
         if action != .help, action != .version { try readFile() }
-        for (option, text) in given where option.isForFile { try take(option, text) }
+        // What the command line says of an option stands instead of what the file says.
+        for (option, _) in given where option.isRepeatable { texts[option.name] = nil }
+        for (option, text) in given where option.isForFile { try take(option, joined(option, text)) }
         configuration.filePath = hasReadFile ? file?.path : nil
         // In a directory where everybody may create files, somebody else may have created it first.
         if !hasDirectory, action != .help, action != .version, !DefaultPaths.isDaemonLarderSafe {
@@ -128,6 +130,12 @@ package struct DaemonCommandLine: Sendable {
 
     private mutating func take(_ option: DaemonOption, _ text: String) throws(Failure) {
         try apply(option, OptionValue(option: option.name, text: text))
+    }
+
+    /// The text of an option with those that were given for it before, if they all count.
+    func joined(_ option: DaemonOption, _ text: String) -> String {
+        guard option.isRepeatable, let former = texts[option.name] else { return text }
+        return former + "," + text
     }
 
     mutating func apply(_ option: DaemonOption, _ value: OptionValue) throws(Failure) {

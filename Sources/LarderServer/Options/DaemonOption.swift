@@ -46,6 +46,8 @@ package struct DaemonOption: Sendable {
     /// Nil if a new value takes effect at the next start only.
     let live: Live?
     let take: Take
+    /// Whether it may be given more than once; its texts are then joined with commas.
+    private(set) var isRepeatable = false
 
     /// An option with a value.
     /// - Parameter settings: those that show it; see ``Setting/own(_:)``.
@@ -79,6 +81,13 @@ package struct DaemonOption: Sendable {
         self.take = take
         let key = String(name.dropFirst(2))
         self.settings = settings.map { $0.isOwn ? Setting(key, Self.change(key, live, take), $0.get) : $0 }
+    }
+
+    /// The same option, which may be given more than once.
+    func repeatable() -> DaemonOption {
+        var option = self
+        option.isRepeatable = true
+        return option
     }
 
     /// Its name in the configuration file, and in CONFIG.

@@ -89,6 +89,13 @@ struct OptionValue {
         }
     }
 
+    /// - Parameter kind: nil if each rule says it.
+    func rules(_ kind: AccessRule.Kind?) throws(Failure) -> [AccessRule] {
+        do throws(AccessRule.Failure) { return try AccessRule.parse(text, kind) } catch {
+            throw Failure("\(option): \(error.description)")
+        }
+    }
+
     func databaseName() throws(Failure) -> String {
         guard DatabaseName.isValid(text) else {
             throw Failure("\(option)=\(text): not a database name: \(DatabaseName.rule)")

@@ -22,6 +22,8 @@ package struct ServerConfiguration: Sendable {
     package var handlesSignals = true
     /// Commands that nobody may run.
     package var disabledCommands = CommandSet()
+    /// Who may do what.
+    package var rules = AccessRules()
     /// The password for AUTH; nil for none.
     package var password: [UInt8]?
     /// The file that it comes from; empty for none.

@@ -41,7 +41,7 @@ extension Session {
         let tracks = modes.tracking.map { !$0.isBroadcast } ?? false
         takesFastPath =
             subscription.names == nil && transactions.queue == nil && modes.isAuthenticated && modes.replyMode == .on
-            && !tracks
+            && !tracks && mayUseFastPath
         record.redirect.store(modes.tracking.map { Int($0.redirect) } ?? -1, ordering: .relaxed)
         record.isBroadcast.store(modes.tracking?.isBroadcast ?? false, ordering: .relaxed)
         record.channels.store(subscription.names?.count(.channel) ?? 0, ordering: .relaxed)

@@ -95,6 +95,12 @@ package final class Session: @unchecked Sendable {
     var needsLongThread = false
     /// Whether the most frequent commands may take the fast path; tests compare both paths.
     var allowsFastPath = true
+    /// What the connection's user may do; nil without rules.
+    var rights: Rights?
+    /// Which rules ``rights`` come from: ``AccessControl/generation``.
+    var rightsGeneration = 0
+    /// Whether the rights allow everything on the fast path.
+    var mayUseFastPath = true
     /// Whether no mode of the connection changes the behaviour of the common commands.
     var takesFastPath = true
 
@@ -143,6 +149,7 @@ package final class Session: @unchecked Sendable {
         modes.isAuthenticated = server.password == nil
         allowsFastPath = !server.disabledCommands.mayHaveFastPath
         noteMode()
+        renewRights()
         server.clientRegistry.add(self.record)
     }
 
@@ -262,6 +269,7 @@ package final class Session: @unchecked Sendable {
     func select(_ database: Database) {
         self.database = database
         record.change { $0.database = database.name }
+        if rights != nil { noteFastRights() }
     }
 
     func see(_ view: ReadingView) { self.view = view }

@@ -14,6 +14,8 @@ final class ClientRecord: @unchecked Sendable {
     let descriptor: Int32
     /// In milliseconds of the engine's time.
     let connectedAt: Int64
+    /// Who connected; nil if the system does not tell.
+    let credentials: PeerCredentials?
     /// Closes the connection, for a reason that is logged. Callable from any thread.
     private let closer: @Sendable (String) -> Void
 
@@ -50,11 +52,15 @@ final class ClientRecord: @unchecked Sendable {
         var library = ""
         var libraryVersion = ""
         var database = DatabaseName.standard
+        /// The name of the user; `default` without rules.
+        var user = "default"
     }
 
     init(
-        id: Int64, address: String, descriptor: Int32, now: Int64, closer: @escaping @Sendable (String) -> Void
+        id: Int64, address: String, descriptor: Int32, now: Int64, credentials: PeerCredentials? = nil,
+        closer: @escaping @Sendable (String) -> Void
     ) {
+        self.credentials = credentials
         self.id = id
         self.address = address
         self.descriptor = descriptor
@@ -95,6 +101,11 @@ final class ClientRecord: @unchecked Sendable {
 
     private var subscriptionCount: Int { channels.read() + patterns.read() + shardChannels.read() }
 
+    /// Whether it gets messages without asking for them.
+    var listens: Bool {
+        subscriptionCount > 0 || isMonitor.load(ordering: .relaxed) || isBroadcast.load(ordering: .relaxed)
+    }
+
     private var flags: String {
         var flags = ""
         if isMonitor.load(ordering: .relaxed) { flags += "O" }
@@ -123,7 +134,7 @@ final class ClientRecord: @unchecked Sendable {
             ("ssub", "\(shardChannels.read())"), ("multi", "\(queuedCommands.read())"), ("qbuf", "\(input)"),
             ("qbuf-free", "0"), ("argv-mem", "0"), ("multi-mem", "\(queued)"), ("rbs", "\(output)"), ("rbp", "0"),
             ("obl", "\(output)"), ("oll", "0"), ("omem", "0"), ("tot-mem", "\(input + output + queued)"),
-            ("events", "r"), ("cmd", command), ("user", "default"), ("redir", "\(redirect.read())"),
+            ("events", "r"), ("cmd", command), ("user", names.user), ("redir", "\(redirect.read())"),
             ("resp", "\(protocolVersion.read())"), ("lib-name", names.library), ("lib-ver", names.libraryVersion),
             ("watch", "\(watchedKeys.read())"),
         ]

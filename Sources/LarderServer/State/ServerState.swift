@@ -29,6 +29,7 @@ package final class ServerState: Sendable {
     let runID: String
     /// Commands that nobody may run.
     let disabledCommands: CommandSet
+    let access: AccessControl
     /// The configuration file; empty for none.
     let configurationPath: String
     /// How many connections the process may open beside the descriptors that the larder needs.
@@ -65,7 +66,8 @@ package final class ServerState: Sendable {
         engine: Engine, limits: Limits = Limits(), socketPath: String = "",
         socketAccess: SocketAccess = SocketAccess(), threadCount: Int = 1,
         password: [UInt8]? = nil, passwordPath: String = "", configurationPath: String = "",
-        disabledCommands: CommandSet = CommandSet(), clientsPossible: Int = .max, log: Log = .none,
+        disabledCommands: CommandSet = CommandSet(), rules: AccessRules = AccessRules(),
+        clientsPossible: Int = .max, log: Log = .none,
         beforeColdSlice: (@Sendable () -> Void)? = nil, beforeWork: (@Sendable (String) -> Void)? = nil,
         onStopRequest: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(LarderError) {
@@ -74,6 +76,7 @@ package final class ServerState: Sendable {
         self.socketPath = socketPath
         self.socketAccess = socketAccess
         self.disabledCommands = disabledCommands
+        access = AccessControl(rules, log: log)
         self.threadCount = threadCount
         self.beforeColdSlice = beforeColdSlice
         self.beforeWork = beforeWork
@@ -135,6 +138,7 @@ package final class ServerState: Sendable {
     func resetStatistics() {
         statistics.reset()
         errors.reset()
+        access.resetCounts()
         clientsSeen.store(0, ordering: .relaxed)
         clientsRefused.store(0, ordering: .relaxed)
         rates.resetPeaks()

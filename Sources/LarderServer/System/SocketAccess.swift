@@ -14,6 +14,9 @@ package struct SocketAccess: Equatable, Sendable {
         set { given = newValue }
     }
 
+    /// Whether only the owner may connect.
+    var isPrivate: Bool { mode & 0o066 == 0 }
+
     var modeText: String { String(mode, radix: 8) }
 
     /// The mode of a directory in which the same may find the socket.

@@ -101,7 +101,7 @@ struct TransactionPlan {
     private mutating func noteTarget(_ command: QueuedCommand, _ database: Database, _ engine: Engine) {
         let place: (name: Int, key: Int)
         switch command.row.database {
-        case .none, .selected: return
+        case .none, .selected, .both, .all: return
         case .target(let name, let key): place = (name, key)
         case .targetOption(let key):
             let option = (key + 1..<max(key + 1, command.count - 1)).last { equalsIgnoringCase(command[$0], "DB") }

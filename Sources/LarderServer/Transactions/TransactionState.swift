@@ -29,8 +29,11 @@ struct TransactionQueue {
     private(set) var byteCount = 0
     /// A command could not be queued: EXEC will refuse.
     var isAborted = false
+    /// The database that the last SELECT names; nil before the first.
+    private(set) var selection: String?
 
     mutating func add(_ command: QueuedCommand) {
+        if command.row.database.isSelection, command.count > 1 { selection = command.text(1) }
         commands.append(command)
         byteCount += command.byteCount
     }

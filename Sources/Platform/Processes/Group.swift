@@ -9,4 +9,7 @@ package enum Group {
         guard getgrnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return nil }
         return entry.gr_gid
     }
+
+    /// The names of all groups of the system's own file, for suggestions; empty if it cannot be read.
+    package static var localNames: [String] { User.names(inFile: "/etc/group") }
 }

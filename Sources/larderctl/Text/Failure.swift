@@ -65,7 +65,10 @@ struct Failure {
     }
 
     private static func withRemedy(_ text: String) -> String {
-        text.hasPrefix("NOAUTH") ? text + " (larderctl --password-file PATH has the password)" : text
+        if text.hasPrefix("NOAUTH") { return text + " (larderctl --password-file PATH has the password)" }
+        guard text.hasPrefix("NOPERM User ") else { return text }
+        return text + " (larderd's options --allow-uid, --allow-gid and --rights say who may do what; "
+            + "larderctl acl whoami says who you are)"
     }
 
     private static func text(of error: LarderClientError) -> String {

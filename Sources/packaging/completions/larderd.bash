@@ -7,6 +7,6 @@ _larderd() {
         compopt -o filenames 2>/dev/null
         return ;;
     esac
-    mapfile -t COMPREPLY < <(compgen -W '--config --check-config --dir --socket --socket-mode --socket-group --policy --durability --memory --max-disk --checkpoint --threads --max-clients --max-databases --notify-keyspace-events --max-tracked-keys --max-watched-deadlines --max-subscriber-output --max-reply --max-transaction --script-time-limit --max-script-memory --max-scripts --max-watched-keys --max-leases --max-subscriptions --reply-timeout --password-file --disable-commands --enable-debug --timeout --slowlog-log-slower-than --slowlog-max-len --latency-monitor-threshold --log-level --log-format --purge --purge --purge-expired --check --check --repair --help --version' -- "$current")
+    mapfile -t COMPREPLY < <(compgen -W '--config --check-config --dir --socket --socket-mode --socket-group --policy --durability --memory --max-disk --checkpoint --threads --max-clients --max-databases --notify-keyspace-events --max-tracked-keys --max-watched-deadlines --max-subscriber-output --max-reply --max-transaction --script-time-limit --max-script-memory --max-scripts --max-watched-keys --max-leases --max-subscriptions --reply-timeout --password-file --disable-commands --enable-debug --allow-uid --allow-gid --rights --timeout --slowlog-log-slower-than --slowlog-max-len --latency-monitor-threshold --log-level --log-format --purge --purge --purge-expired --check --check --repair --help --version' -- "$current")
 }
 complete -F _larderd larderd

@@ -20,13 +20,15 @@ final class SocketlessServer {
     /// - Parameters:
     ///   - policy: of new databases.
     ///   - disabled: commands that nobody may run.
+    ///   - rules: who may do what.
     ///   - time: instead of ``time``, which is moved by hand.
     convenience init(
         policy: UpdatePolicy = .lowest, limits: Limits = Limits(), password: String? = nil,
-        disabled: CommandSet = CommandSet(), time: (any TimeSource)? = nil,
+        disabled: CommandSet = CommandSet(), rules: AccessRules = AccessRules(), time: (any TimeSource)? = nil,
         configure: (inout EngineOptions) -> Void = { _ in }
     ) throws {
-        try self.init(try TemporaryDirectory(inMemory: true), policy, limits, configure, password, disabled, time)
+        try self.init(
+            try TemporaryDirectory(inMemory: true), policy, limits, configure, password, disabled, rules, time)
     }
 
     /// On the larder of a server that was shut down.
@@ -37,7 +39,7 @@ final class SocketlessServer {
     private init(
         _ directory: TemporaryDirectory, _ policy: UpdatePolicy, _ limits: Limits,
         _ configure: (inout EngineOptions) -> Void, _ password: String? = nil,
-        _ disabled: CommandSet = CommandSet(), _ time: (any TimeSource)? = nil
+        _ disabled: CommandSet = CommandSet(), _ rules: AccessRules = AccessRules(), _ time: (any TimeSource)? = nil
     ) throws {
         self.directory = directory
         var options = EngineOptions()
@@ -49,7 +51,7 @@ final class SocketlessServer {
         let stopReasons = stopReasons
         state = try ServerState(
             engine: engine, limits: limits, socketPath: "/a/socket", password: password.map { Array($0.utf8) },
-            disabledCommands: disabled,
+            disabledCommands: disabled, rules: rules,
             onStopRequest: { stopReasons.add($0) })
         pushes = PushQueue(state.pubsub.pending)
         pushes.deliver = { [unowned self] delivery in
@@ -64,8 +66,13 @@ final class SocketlessServer {
         engine.shutdown()
     }
 
-    func connect() -> TestClient {
-        let client = TestClient(Session(id: state.newClientID(), server: state, pushes: pushes), self)
+    /// - Parameter peer: who connects; nil if the system does not tell.
+    func connect(as peer: PeerCredentials? = nil) -> TestClient {
+        let id = state.newClientID()
+        let record = ClientRecord(
+            id: id, address: state.clientAddress, descriptor: -1, now: state.engine.now(), credentials: peer
+        ) { _ in }
+        let client = TestClient(Session(id: id, server: state, pushes: pushes, record: record), self)
         // A woken command runs again when messages are delivered.
         client.session.wakeUp = {}
         clients.append(client)

@@ -78,6 +78,15 @@ import Testing
                              commands that nobody may run, with commas between them, such as FLUSHALL,CONFIG|SET;
                              they answer NOPERM, in scripts too (default: none)
           --enable-debug     allow the command DEBUG
+          --allow-uid USER=LEVEL[@DATABASE]
+                             what a user may do, by name or number: LEVEL is read, write (and read) or administer (all),
+                             in one database or in all; several with commas or blanks between them, or repeated.
+                             With any such rule, others may do nothing; root and the daemon's own user everything
+                             (default: no rules: everybody who can open the socket may do everything)
+          --allow-gid GROUP=LEVEL[@DATABASE]
+                             the same for the members of a group, its own or a supplementary one
+          --rights KIND:NAME=LEVEL[@DATABASE]
+                             the same for both: user:alice=write@shop group:staff=read
           --timeout TIME     close connections that send nothing for so long: seconds, or 5m; 0 for never (default: 0)
           --slowlog-log-slower-than TIME
                              commands for SLOWLOG: microseconds, or 10ms; -1 for none (default: 10000)

@@ -32,7 +32,7 @@ import Testing
             module: "LarderServer",
             rooms: [
                 "Daemon", "Network", "Dispatch", "Commands", "Session", "Transactions", "Options", "State", "Scripting",
-                "Command", "Notifications", "Messages", "Formats", "System",
+                "Rights", "Command", "Notifications", "Messages", "Formats", "System",
             ]),
         Plan(
             module: "LarderClient",

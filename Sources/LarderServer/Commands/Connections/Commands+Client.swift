@@ -116,12 +116,14 @@ enum ClientCommands {
         var kind: ClientRecord.Kind?
         var address: String?
         var localAddress: String?
+        var user: String?
         var skipsOwn = true
 
         func matches(_ record: ClientRecord, own: Int64) -> Bool {
             if let id, record.id != id { return false }
             if let kind, record.kind != kind { return false }
             if let address, record.address != address { return false }
+            if let user, record.known.user != user { return false }
             if let localAddress, record.address != localAddress { return false }
             return !(skipsOwn && record.id == own)
         }
@@ -166,10 +168,11 @@ enum ClientCommands {
             } else if call.isWord(index, "LADDR") {
                 filter.localAddress = call.text(index + 1)
             } else if call.isWord(index, "USER") {
-                // There is one user.
-                guard call.text(index + 1) == "default" else {
+                let name = call.text(index + 1)
+                guard name == "default" || call.server.access.isUser(name) else {
                     throw CommandError("ERR No such user '", shown(call.bytes(index + 1), 128), "'")
                 }
+                filter.user = name
             } else if call.isWord(index, "SKIPME"), call.isWord(index + 1, "YES") || call.isWord(index + 1, "NO") {
                 filter.skipsOwn = call.isWord(index + 1, "YES")
             } else {

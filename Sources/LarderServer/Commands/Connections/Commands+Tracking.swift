@@ -50,6 +50,8 @@ enum TrackingCommands {
             try check(options, session.modes.tracking)
             let mode: TrackingClient.Mode
             if options.isBroadcast {
+                // Keys of all databases.
+                try session.checkRight(.read, everywhereFor: .clientTracking)
                 var prefixes = session.modes.tracking?.prefixes ?? []
                 // All keys begin with the empty prefix.
                 prefixes += options.prefixes.isEmpty ? [[]] : options.prefixes

@@ -8,10 +8,13 @@ import Synchronization
 struct ServerInfo {
     private let server: ServerState
     private let asked: Int64
+    private let rights: Rights?
 
     /// - Parameter asked: when the request came, in nanoseconds of the monotonic clock.
-    init(_ server: ServerState, asked: Int64) {
+    /// - Parameter rights: of who asks; nil for all.
+    init(_ server: ServerState, asked: Int64, rights: Rights?) {
         self.server = server
+        self.rights = rights
         self.asked = asked
     }
 
@@ -240,6 +243,8 @@ struct ServerInfo {
             ("tracking_total_keys", "\(server.tracking.trackedKeys)"),
             ("tracking_total_items", "\(server.tracking.trackedItems)"),
             ("tracking_total_prefixes", "\(server.tracking.prefixCount)"),
+            ("acl_access_denied_auth", "0"), ("acl_access_denied_cmd", "\(server.access.commandsDenied.read())"),
+            ("acl_access_denied_key", "0"), ("acl_access_denied_channel", "\(server.access.channelsDenied.read())"),
             ("unexpected_error_replies", "0"), ("total_error_replies", "\(server.errors.all.total)"),
         ]
     }
@@ -278,7 +283,7 @@ struct ServerInfo {
 
     /// `db0:keys=…` for the numbered databases, as Redis' tools expect, and `database_<name>` for the others.
     private var keyspaceFields: Fields {
-        let databases = server.engine.databases
+        let databases = server.engine.databases.filter { rights?.covers(.read, in: $0.name) ?? true }
         return zip(databases, server.counts.counts(of: databases, asked: asked)).compactMap { database, count in
             guard let count, count.entries + count.stale > 0 else { return nil }
             let name = Int(database.name) == nil ? "database_\(database.name)" : "db\(database.name)"

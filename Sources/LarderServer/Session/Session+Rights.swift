@@ -1,0 +1,85 @@
+import CommandCatalog
+import LarderEngine
+import RESP
+
+/// A session that does only what its connection's user may do.
+extension Session {
+    /// Takes the rules in force, if others are than before. A connection that would go on hearing what it may not hear any
+    /// more ends.
+    func renewRights() {
+        let generation = server.access.generation.load(ordering: .acquiring)
+        guard generation != rightsGeneration else { return }
+        rightsGeneration = generation
+        let old = rights
+        rights = server.access.rules.rights(of: record.credentials)
+        record.change { $0.user = server.access.userName(record.credentials) }
+        noteFastRights()
+        if record.listens, let rights, old.map({ !rights.covers($0) }) ?? (rights.everywhere != .administer) {
+            record.close(Self.reduced)
+        }
+    }
+
+    static let reduced = "its user has lost rights, and it listens to changes, messages or commands"
+
+    /// The fast path has commands that read and write the entries of one database, and looks at no rights.
+    func noteFastRights() {
+        let may = rights.map { $0.covers(.write, in: database.name) } ?? true
+        guard may != mayUseFastPath else { return }
+        mayUseFastPath = may
+        noteMode()
+    }
+
+    /// Where a command stands, in the words of ACL LOG.
+    enum CallContext: String {
+        case toplevel, multi, lua
+    }
+
+    /// Refuses a call that the connection's user may not make.
+    /// - Parameter word: returns the bytes of its words.
+    func checkRights(
+        _ row: CommandMetadata, count: Int, in context: CallContext = .toplevel, _ word: (Int) -> UnsafeRawBufferPointer
+    ) throws(CommandError) {
+        guard let rights else { return }
+        let queued = context == .toplevel && !row.flags.contains(.inMulti) ? transactions.queue : nil
+        let selected = queued?.selection ?? database.name
+        guard let refusal = rights.refusal(row, count: count, selected: selected, word) else { return }
+        throw refuse(row, refusal, queued == nil ? context : .multi)
+    }
+
+    /// Refuses a command that needs a right in all databases because of its words.
+    func checkRight(_ level: AccessLevel, everywhereFor row: CommandMetadata) throws(CommandError) {
+        guard let rights, !rights.covers(level, in: nil) else { return }
+        throw refuse(row, .command, .toplevel)
+    }
+
+    private func refuse(
+        _ row: CommandMetadata, _ refusal: Rights.Refusal, _ context: CallContext
+    ) -> CommandError {
+        let user = record.known.user
+        let (reason, object): (AccessControl.Denial.Reason, String) =
+            switch refusal {
+            case .command: (.command, row.name)
+            case .database(let name): (.database, name)
+            case .channel(let name): (.channel, String(decoding: name.prefix(Rights.Refusal.shownMax), as: UTF8.self))
+            }
+        server.access.note(
+            AccessControl.Denial(
+                reason: reason, context: context.rawValue, object: object, user: user,
+                client: record.line(now: server.engine.now()), at: server.engine.now()),
+            monotonic: clock.monotonic())
+        return CommandError("NOPERM \(refusal.text(row, user: user))")
+    }
+}
+
+extension ServerState {
+    /// Puts rules in force, for connections that are open too: from their next command on.
+    func change(_ rules: AccessRules) {
+        let old = access.change(rules)
+        for record in clientRegistry.all where record.listens {
+            // Who sends nothing any more would go on listening.
+            guard let now = rules.rights(of: record.credentials) else { continue }
+            let before = old.rights(of: record.credentials)
+            if before.map({ !now.covers($0) }) ?? (now.everywhere != .administer) { record.close(Session.reduced) }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+/// Users of the system.
+package enum User {
+    // No entry without a password of many kilobytes needs more.
+    private static let bufferBytes = 1 << 16
+
+    /// The number of the user with this name; nil if there is none.
+    package static func number(of name: String) -> uid_t? {
+        var entry = passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        var buffer = [CChar](repeating: 0, count: bufferBytes)
+        guard getpwnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return nil }
+        return entry.pw_uid
+    }
+
+    /// The name of the user with this number; nil if there is none. May ask a directory service.
+    package static func name(of number: uid_t) -> String? {
+        var entry = passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        var buffer = [CChar](repeating: 0, count: bufferBytes)
+        guard getpwuid_r(number, &entry, &buffer, buffer.count, &found) == 0, found != nil, let name = entry.pw_name
+        else { return nil }
+        return String(cString: name)
+    }
+
+    /// All groups of a user, the own one first. May ask a directory service.
+    package static func groups(of name: String) -> [gid_t] {
+        var entry = passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        var buffer = [CChar](repeating: 0, count: bufferBytes)
+        guard getpwnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return [] }
+        #if os(Linux)
+            var groups = [gid_t](repeating: 0, count: groupsMax)
+            let own = entry.pw_gid
+        #else
+            var groups = [Int32](repeating: 0, count: groupsMax)
+            let own = Int32(bitPattern: entry.pw_gid)
+        #endif
+        var count = Int32(groups.count)
+        guard getgrouplist(name, own, &groups, &count) >= 0 else { return [entry.pw_gid] }
+        return groups.prefix(Int(count)).map { gid_t(truncatingIfNeeded: $0) }
+    }
+
+    private static let groupsMax = 4096
+
+    /// The names of all users of the system's own file, for suggestions; empty if it cannot be read.
+    package static var localNames: [String] { names(inFile: "/etc/passwd") }
+
+    /// The first fields of the lines of a file like /etc/passwd or /etc/group.
+    static func names(inFile path: String) -> [String] {
+        guard let bytes = (try? FileSystem.read(path)) ?? nil else { return [] }
+        return bytes.split(separator: 0x0A).map { String(decoding: $0.prefix { $0 != 0x3A }, as: UTF8.self) }
+    }
+}

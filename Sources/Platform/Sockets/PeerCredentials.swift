@@ -1,0 +1,61 @@
+/// Who is at the other end of a connected Unix-domain socket, as the system says: nobody can fake it.
+///
+/// What the process was when it connected: a later change of its user or groups does not show.
+package struct PeerCredentials: Sendable, Equatable {
+    package var user: uid_t
+    /// Its own group first, then the supplementary ones.
+    package var groups: [gid_t]
+    /// 0 where the system does not tell.
+    package var process: pid_t
+
+    package init(user: uid_t, groups: [gid_t], process: pid_t = 0) {
+        self.user = user
+        self.groups = groups
+        self.process = process
+    }
+
+    /// Nil if the system does not tell all of it.
+    package init?(of descriptor: Int32) {
+        #if os(Linux)
+            // Like `ucred`, which Glibc's module lacks: process, user and group.
+            var own: (pid_t, uid_t, gid_t) = (0, .max, .max)
+            var length = socklen_t(MemoryLayout.size(ofValue: own))
+            guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &own, &length) == 0, own.1 != .max else { return nil }
+            guard let more = Self.supplementaryGroups(descriptor) else { return nil }
+            self.init(user: own.1, groups: [own.2] + more, process: own.0)
+        #else
+            var credentials = xucred()
+            var length = socklen_t(MemoryLayout<xucred>.size)
+            guard getsockopt(descriptor, SOL_LOCAL, LOCAL_PEERCRED, &credentials, &length) == 0,
+                credentials.cr_version == XUCRED_VERSION
+            else { return nil }
+            let count = max(0, min(Int(credentials.cr_ngroups), Int(NGROUPS)))
+            let groups = withUnsafeBytes(of: &credentials.cr_groups) {
+                Array($0.bindMemory(to: gid_t.self).prefix(count))
+            }
+            self.init(user: credentials.cr_uid, groups: groups)
+        #endif
+    }
+
+    #if os(Linux)
+        /// SO_PEERGROUPS, which Glibc's module lacks: Linux 4.13 and later.
+        private static let peerGroups: Int32 = 59
+        /// As many as Linux allows.
+        private static let groupsMax = 65_536
+
+        private static func supplementaryGroups(_ descriptor: Int32) -> [gid_t]? {
+            var count = 32
+            while count <= groupsMax {
+                var groups = [gid_t](repeating: .max, count: count)
+                var length = socklen_t(count * MemoryLayout<gid_t>.size)
+                if getsockopt(descriptor, SOL_SOCKET, peerGroups, &groups, &length) == 0 {
+                    return Array(groups.prefix(Int(length) / MemoryLayout<gid_t>.size))
+                }
+                // The kernel says how many there are.
+                guard errno == ERANGE else { return nil }
+                count = max(count * 2, Int(length) / MemoryLayout<gid_t>.size)
+            }
+            return nil
+        }
+    #endif
+}
