@@ -34,7 +34,7 @@ extension Session {
             let plan = TransactionPlan(
                 rest, in: database, watches: execution.watches, more: execution.more,
                 // A command that is refused when its turn comes overwrites nothing.
-                loadsAll: server.notifier.needsFormer || rights != nil, engine: server.engine)
+                loadsAll: server.notifier.needsFormer || rights?.areLimited ?? false, engine: server.engine)
             if pipeline.isCongested, plan.parts.contains(where: { $0.isWritten || $0.mayBeWritten }) {
                 return .congested
             }

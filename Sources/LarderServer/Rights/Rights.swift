@@ -38,6 +38,9 @@ struct Rights: Equatable, Sendable {
         return others.databases.allSatisfy { covers($0.value, in: $0.key) }
     }
 
+    /// Whether a call can be refused.
+    var areLimited: Bool { everywhere != .administer }
+
     /// Why a call is not allowed.
     enum Refusal: Equatable {
         case command
@@ -68,7 +71,7 @@ struct Rights: Equatable, Sendable {
         _ row: CommandMetadata, count: Int, selected: String, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Refusal? {
         // Enough for every word of every command.
-        if everywhere == .administer { return nil }
+        guard areLimited else { return nil }
         guard let required = row.requiredRight(count: count) else { return namedRefusal(row, count, word) }
         switch required.place {
         case .everywhere: if !covers(required.level, in: nil) { return .command }
@@ -85,7 +88,8 @@ struct Rights: Equatable, Sendable {
         _ row: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Refusal? {
         for named in row.namedDatabases(count: count, isWord: { equalsIgnoringCase(word($0), $1) }) {
-            let name = String(decoding: word(named.word), as: UTF8.self)
+            // Longer words are no names of databases.
+            let name = String(decoding: word(named.word).prefix(Refusal.shownMax), as: UTF8.self)
             if !covers(named.level, in: name) { return coversSomewhere(named.level) ? .database(name) : .command }
         }
         return nil

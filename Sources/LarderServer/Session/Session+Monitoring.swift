@@ -57,6 +57,7 @@ extension Session {
         server.monitors.add(subscriber)
         record.isMonitor.store(true, ordering: .relaxed)
         server.noteAttention()
+        renewRights()
     }
 
     func endMonitoring() {

@@ -22,6 +22,8 @@ extension Session {
         if subscription.names == nil { subscription.names = Subscriptions() }
         if subscription.names?.insert(name, kind) == true { server.pubsub.add(subscriber, to: name, kind) }
         noteMode()
+        // They may have changed since the command was judged, when this connection did not listen yet.
+        renewRights()
     }
 
     /// - Parameter isInTransaction: whether a transaction has begun a reply, which nothing may interrupt.

@@ -14,7 +14,7 @@ extension Session {
         rights = server.access.rules.rights(of: record.credentials)
         record.change { $0.user = server.access.userName(record.credentials) }
         noteFastRights()
-        if record.listens, let rights, old.map({ !rights.covers($0) }) ?? (rights.everywhere != .administer) {
+        if record.listens, let rights, old.map({ !rights.covers($0) }) ?? rights.areLimited {
             record.close(Self.reduced)
         }
     }
@@ -79,7 +79,7 @@ extension ServerState {
             // Who sends nothing any more would go on listening.
             guard let now = rules.rights(of: record.credentials) else { continue }
             let before = old.rights(of: record.credentials)
-            if before.map({ !now.covers($0) }) ?? (now.everywhere != .administer) { record.close(Session.reduced) }
+            if before.map({ !now.covers($0) }) ?? now.areLimited { record.close(Session.reduced) }
         }
     }
 }

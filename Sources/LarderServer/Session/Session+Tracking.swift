@@ -24,6 +24,7 @@ extension Session {
         modes.tracking = client
         modes.caching = nil
         noteMode()
+        if client != nil { renewRights() }
     }
 
     /// Notes the keys that a command is about to read.

@@ -52,6 +52,22 @@ import Testing
         #expect(problem("group:rot=read", nil)?.contains("there is no group 'rot'; did you mean root?") == true)
     }
 
+    #if os(Linux)
+        @Test func theSystemTellsWhoConnects() throws {
+            var pair: [Int32] = [-1, -1]
+            try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0)
+            defer { for descriptor in pair { close(descriptor) } }
+            let peer = try #require(PeerCredentials(of: pair[0]))
+            #expect(peer.user == geteuid() && peer.groups.first == getegid())
+            var groups = [gid_t](repeating: 0, count: 65_536)
+            let count = getgroups(Int32(groups.count), &groups)
+            #expect(peer.groups.dropFirst().sorted() == groups.prefix(Int(count)).sorted())
+            #expect(PeerCredentials(of: -1) == nil)
+            #expect(
+                User.name(of: 0) == "root" && User.number(of: "root") == 0 && User.number(of: "no such user") == nil)
+        }
+    #endif
+
     // MARK: Rights
 
     private func rights(_ text: String, user: uid_t, groups: [gid_t] = []) throws -> Rights {

@@ -218,6 +218,21 @@ import Testing
         #expect(stats.contains("acl_access_denied_channel:8\r\n") && stats.contains("acl_access_denied_cmd:2\r\n"))
     }
 
+    /// Whatever a word is, what is kept and said of it is short.
+    @Test func longAndStrangeNamesAreCut() throws {
+        let server = try server()
+        let call = server.connect(as: Self.writer)
+        let long = String(repeating: "\u{301}x", count: 100_000)
+        for words in [["SELECT", long], ["SUBSCRIBE", "__change@" + long], ["COPY", "k", "l", "DB", long]] {
+            let answer = call(words)
+            #expect(answer.hasPrefix("-NOPERM User 50002 ") && answer.utf8.count < 600, "\(answer.prefix(100))")
+        }
+        #expect(call(["SELECT", "a\r\nb"]).dropLast(2).allSatisfy { !$0.isNewline })
+        for denial in server.state.access.remembered { #expect(denial.object.utf8.count < 600) }
+        for index in 0..<500 { _ = call("SELECT n\(index)") }
+        #expect(server.state.access.remembered.count == 128)
+    }
+
     // MARK: New rules
 
     @Test func newRulesHoldForOpenConnections() throws {
