@@ -27,7 +27,7 @@ extension Session {
         renewRights()
         if record.isKilled.load(ordering: .relaxed) { isClosing = true }
         // If each command must be checked, none takes the fast path.
-        let usesFastPath = allowsFastPath && takesFastPath && !server.hasAttention.load(ordering: .relaxed)
+        let usesFastPath = allowsFastPath && takesFastGets && !server.hasAttention.load(ordering: .relaxed)
         let sample = usesFastPath ? accounting.beginSample() : 0
         defer { if count > 0 { accounting.noteRun(count, lastNow, sample, outputBytes: replies.count) } }
         while !isClosing, !isWaiting {
@@ -44,7 +44,7 @@ extension Session {
                     return .sliceEnded
                 }
                 if pendingOutput > outputBytesMax { return .outputFull }
-                if slice == nil, usesFastPath, takesFastPath, seesCurrent {
+                if slice == nil, usesFastPath, takesFastGets, seesCurrent {
                     let time = now ?? readClock()
                     (now, lastNow) = (time, time)
                     let before = pendingOutput

@@ -41,9 +41,10 @@ extension Session {
     func noteMode() {
         parserMemory.pointee.isUnauthenticated = !modes.isAuthenticated
         let tracks = modes.tracking.map { !$0.isBroadcast } ?? false
-        takesFastPath =
+        takesFastGets =
             subscription.names == nil && transactions.queue == nil && modes.isAuthenticated && modes.replyMode == .on
-            && !tracks && mayUseFastPath
+            && !tracks && fastLevel != nil
+        takesFastPath = takesFastGets && fastLevel == .write
         record.redirect.store(modes.tracking.map { Int($0.redirect) } ?? -1, ordering: .relaxed)
         record.isBroadcast.store(modes.tracking?.isBroadcast ?? false, ordering: .relaxed)
         record.channels.store(subscription.names?.count(.channel) ?? 0, ordering: .relaxed)

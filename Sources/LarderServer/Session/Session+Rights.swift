@@ -21,11 +21,13 @@ extension Session {
 
     static let reduced = "its user has lost rights, and it listens to changes, messages or commands"
 
-    /// The fast path has commands that read and write the entries of one database, and looks at no rights.
+    /// The fast path looks at no rights: it is for those who may do all that it does in the selected database.
     func noteFastRights() {
-        let may = rights.map { $0.covers(.write, in: database.name) } ?? true
-        guard may != mayUseFastPath else { return }
-        mayUseFastPath = may
+        let name = database.name
+        let level: AccessLevel? =
+            rights.map { $0.covers(.write, in: name) ? .write : $0.covers(.read, in: name) ? .read : nil } ?? .write
+        guard level != fastLevel else { return }
+        fastLevel = level
         noteMode()
     }
 

@@ -99,10 +99,12 @@ package final class Session: @unchecked Sendable {
     var rights: Rights?
     /// Which rules ``rights`` come from: ``AccessControl/generation``.
     var rightsGeneration = 0
-    /// Whether the rights allow everything on the fast path.
-    var mayUseFastPath = true
+    /// What the rights allow of the fast path: all of it, with `write`; runs of GET, with `read`; nil for nothing.
+    var fastLevel: AccessLevel? = .write
     /// Whether no mode of the connection changes the behaviour of the common commands.
     var takesFastPath = true
+    /// Whether that is so for runs of GET: more users may read than write.
+    var takesFastGets = true
 
     private(set) var database: Database {
         didSet { fastDatabase = Unmanaged.passUnretained(database) }

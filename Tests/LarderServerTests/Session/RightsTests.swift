@@ -153,6 +153,24 @@ import Testing
         #expect(call.takeSendable().components(separatedBy: "-NOPERM").count == 21)
     }
 
+    /// Plain GETs of who may only read have the fast path, and what stands between them has not.
+    @Test func readersHaveTheFastPathOfGETAlone() throws {
+        let server = try server()
+        let (call, keeper) = (server.connect(as: Self.reader), server.connect(as: Self.keeper))
+        #expect(keeper("SET k v") == Wire.ok)
+        #expect(call.session.takesFastGets && !call.session.takesFastPath)
+        let block = encodeRequest(["GET", "k"]) + encodeRequest(["SET", "k", "w"]) + encodeRequest(["INCR", "k"])
+        for _ in 0..<3 { call.feed(block + block) }
+        let expected = Wire.bulk("v") + refusal(Self.reader, "set") + refusal(Self.reader, "incr")
+        #expect(call.takeSendable() == String(repeating: expected, count: 6))
+        server.state.change(try Self.rules("user:50001=read@shop"))
+        call.feed(encodeRequest(["GET", "k"]) + encodeRequest(["GET", "k"]))
+        #expect(call.takeSendable() == String(repeating: refusal(Self.reader, "get", in: "0"), count: 2))
+        #expect(!call.session.takesFastGets)
+        #expect(call("SELECT shop") == Wire.ok)
+        #expect(call.session.takesFastGets && !call.session.takesFastPath)
+    }
+
     @Test func scriptsMayNotDoMore() throws {
         let server = try server()
         let (call, keeper) = (server.connect(as: Self.writer), server.connect(as: Self.keeper))
