@@ -60,6 +60,8 @@
     @inlinable package static var runsScript: CommandFlags { CommandFlags(rawValue: 1 << 30) }
     /// Administers the selected database alone.
     @inlinable package static var ofSelectedDatabase: CommandFlags { CommandFlags(rawValue: 1 << 31) }
+    /// Shows of each database only what is for those who may read it.
+    @inlinable package static var showsReadable: CommandFlags { CommandFlags(rawValue: 1 << 34) }
     /// Changes or shows what other connections do, whatever database they use.
     @inlinable package static var affectsOthers: CommandFlags { CommandFlags(rawValue: 1 << 32) }
     /// Changes something if it has arguments.

@@ -42,6 +42,7 @@ extension CommandMetadata {
     /// is connected may run it: it concerns the connection alone.
     /// - Parameter count: how many words the call has.
     package func requiredRight(count: Int) -> RequiredRight? {
+        if flags.contains(.showsReadable) { return RequiredRight(.read, .anywhere) }
         if !flags.isDisjoint(with: [.admin, .administrative, .systemCommand]) {
             return RequiredRight(.administer, flags.contains(.ofSelectedDatabase) ? .selected : .everywhere)
         }

@@ -44,7 +44,7 @@ extension CommandMetadata {
         reply: "OK; null when the token is no longer good", access: ["RW update"], tag: .set)
 
     package static let databases = CommandMetadata(
-        "databases", arity: 1, [.admin], group: .larder, since: "0.1.0",
+        "databases", arity: 1, [.admin, .showsReadable], group: .larder, since: "0.1.0",
         complexity: "O(N) with N the entries of all databases written since they were last counted",
         summary: "Lists the databases that have files.",
         reply:

@@ -164,9 +164,9 @@ enum LarderCommands {
     // MARK: Whole databases
 
     @Sendable static func databases(_ call: inout Call) throws(CommandError) -> Outcome {
-        let engine = call.server.engine
+        let (engine, rights) = (call.server.engine, call.session.rights)
         return .deferred { (reply) throws(CommandError) in
-            let databases = engine.databases
+            let databases = engine.databases.filter { rights?.covers(.read, in: $0.name) ?? true }
             reply.array(count: databases.count)
             for database in databases {
                 // A database that cannot be opened is listed nevertheless.
