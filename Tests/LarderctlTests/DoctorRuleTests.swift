@@ -81,10 +81,14 @@ import Testing
             not: "total_connections_received:1000\r\ntotal_commands_processed:3000"),
         Case("monitor-on", { $0.clients = clients("flags", "OU") }, not: { $0.clients = clients("flags", "U") }),
         Case(
-            "open-to-all", { $0.isSocketOpenToAll = true },
+            "open-to-all",
+            {
+                $0.isSocketOpenToAll = true
+                $0.settings["password-file"] = ""
+            },
             not: {
                 $0.isSocketOpenToAll = true
-                $0.settings["password-file"] = "/etc/larder/password"
+                $0.settings = ["password-file": "", "rights": "user:7=read"]
             }),
     ]
 

@@ -212,10 +212,14 @@ extension DoctorRule {
         },
         DoctorRule(
             name: "open-to-all", weight: .advice,
-            condition: "every user of the machine may connect to the socket, and there is no password",
-            remedy: "keep others out with --socket-mode and --socket-group, or with --password-file"
+            condition:
+                "every user of the machine may connect to the socket, and there is neither a password nor a rule of rights",
+            remedy: "keep others out with --socket-mode and --socket-group, with --password-file or with --allow-uid"
         ) { facts in
-            facts.isSocketOpenToAll == true && (facts.settings["password-file"] ?? "").isEmpty
+            // Who may not ask for the settings does not know.
+            let guards = ["password-file", "allow-uid", "allow-gid", "rights"]
+            return facts.isSocketOpenToAll == true && facts.settings["password-file"] != nil
+                && guards.allSatisfy { (facts.settings[$0] ?? "").isEmpty }
                 ? "anybody may read and write everything" : nil
         },
     ]
