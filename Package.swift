@@ -1,9 +1,10 @@
 // swift-tools-version: 6.2
 // Larder: a cache that the processes of one machine share, kept in LevelDB.
 //
-// LevelDB, snappy, libuv, xxHash, Lua, libmd and libedit come from the system: Debian's libleveldb-dev, libsnappy-dev, libuv1-dev,
-// libxxhash-dev, liblua5.1-0-dev, lua-cjson-dev, lua-bitop-dev, libmd-dev and libedit-dev (installed by `make deps`), or
-// Homebrew's leveldb, snappy, libuv, xxhash, lua@5.1, libmd and libedit. On Linux the daemon takes its
+// LevelDB, snappy, libuv, xxHash, Lua, libmd, libedit and libmicrohttpd come from the system: Debian's libleveldb-dev,
+// libsnappy-dev, libuv1-dev, libxxhash-dev, liblua5.1-0-dev, lua-cjson-dev, lua-bitop-dev, libmd-dev, libedit-dev and
+// libmicrohttpd-dev (installed by `make deps`), or Homebrew's leveldb, snappy, libuv, xxhash, lua@5.1, libmd, libedit and
+// libmicrohttpd. On Linux the daemon takes its
 // memory from libjemalloc-dev, unless LARDER_SYSTEM_MALLOC is set.
 
 import PackageDescription
@@ -73,6 +74,8 @@ let package = Package(
         .target(name: "CPrefetch"),
         // Everything of the operating system, once.
         .target(name: "Platform", swiftSettings: settings),
+        // What programs that run as services share: log, service manager, the socket's file.
+        .target(name: "Services", dependencies: ["Platform"], swiftSettings: settings),
         .target(name: "LarderVocabulary", dependencies: ["Platform"], swiftSettings: settings),
         // Single flight and its rules, for the library and the client alike.
         .target(
@@ -107,8 +110,9 @@ let package = Package(
         .target(
             name: "LarderServer",
             dependencies: [
-                "Backup", "CLuaBridge", "CMessageDigest", "CommandCatalog", "LarderEngine", "RESP", "Platform", "CUV",
-                "CXXHash",
+                "Backup", "CLuaBridge", "CMessageDigest", "CommandCatalog", "LarderEngine", "RESP", "Platform",
+                "Services",
+                "CUV", "CXXHash",
             ],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
@@ -167,7 +171,7 @@ let package = Package(
         .testTarget(
             name: "LarderServerTests",
             dependencies: [
-                "CommandCatalog", "LarderServer", "LarderEngine", "Platform", "ProtocolReference", "RESP",
+                "CommandCatalog", "LarderServer", "LarderEngine", "Platform", "ProtocolReference", "RESP", "Services",
                 "TestSupport",
             ],
             swiftSettings: settings),

@@ -14,7 +14,9 @@ final class ListeningSocket {
             (path, descriptor, file) = (passed.path, passed.descriptor, nil)
             return
         }
-        let file = try SocketFile(path: configuration.socketPath, access: configuration.socketAccess)
+        let file = try SocketFile(
+            path: configuration.socketPath, access: configuration.socketAccess,
+            for: SocketFile.Name(program: "larderd", option: "--socket"))
         (path, descriptor, self.file) = (file.path, file.descriptor, file)
     }
 

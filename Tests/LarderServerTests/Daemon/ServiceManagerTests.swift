@@ -2,7 +2,7 @@ import Platform
 import TestSupport
 import Testing
 
-@testable import LarderServer
+@testable import Services
 
 @Suite struct ServiceManagerTests {
     /// A daemon of which a part is stuck gives no sign of life, and one that works gives one for each half interval.

@@ -110,7 +110,7 @@ import Testing
             #expect(refused.end != .exited(0))
             #expect(
                 refused.errors
-                    == "larderctl: NOPERM User 4321 has no permissions to run the 'set' command\n(larderd's options "
+                    == "larderctl: NOPERM User 4321 has no permissions to run the 'set' command (larderd's options "
                     + "--allow-uid, --allow-gid and --rights say who may do what; larderctl acl whoami says who you are)\n"
             )
             #expect(try run(4322, "", "get k").errors.contains("NOPERM User 4322"))

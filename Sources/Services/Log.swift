@@ -1,7 +1,7 @@
 import Platform
 import Synchronization
 
-/// The daemon's log: one line per event on standard error. No values of entries stand in it, and no passwords.
+/// A program's log: one line per event on standard error. No values of entries stand in it, and no passwords.
 ///
 /// Thread-safe: a line is one write(2).
 package final class Log: Sendable {

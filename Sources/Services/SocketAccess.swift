@@ -15,15 +15,15 @@ package struct SocketAccess: Equatable, Sendable {
     }
 
     /// Whether only the owner may connect.
-    var isPrivate: Bool { mode & 0o066 == 0 }
+    package var isPrivate: Bool { mode & 0o066 == 0 }
 
-    var modeText: String { String(mode, radix: 8) }
+    package var modeText: String { String(mode, radix: 8) }
 
     /// The mode of a directory in which the same may find the socket.
-    var directoryMode: mode_t { 0o700 | (mode & 0o060 == 0 ? 0 : 0o050) | (mode & 0o006 == 0 ? 0 : 0o055) }
+    package var directoryMode: mode_t { 0o700 | (mode & 0o060 == 0 ? 0 : 0o050) | (mode & 0o006 == 0 ? 0 : 0o055) }
 
     /// Why the group, or others, do not reach a socket in a directory; nil if they do.
-    func obstacle(in directory: String) -> String? {
+    package func obstacle(in directory: String) -> String? {
         var status = stat()
         guard stat(directory, &status) == 0 else { return nil }
         if mode & 0o006 != 0, status.st_mode & 0o001 == 0 {

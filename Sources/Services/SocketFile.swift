@@ -1,6 +1,6 @@
 import Platform
 
-/// The daemon's listening socket in the file system.
+/// A service's listening socket in the file system.
 ///
 /// - Created with the mode and the group that are asked for, in a directory that is created if it is missing, with the same
 ///   people's rights. Nobody can connect before the rights are right.
@@ -8,20 +8,32 @@ import Platform
 /// - Removes only the socket that it has bound itself.
 ///
 /// Single owner: one thread at a time.
-final class SocketFile {
-    let path: String
+package final class SocketFile {
+    package let path: String
+    private let program: Name
     private let access: SocketAccess
-    private(set) var descriptor: Int32
+    package private(set) var descriptor: Int32
     /// Whether the directory was missing, and was made.
-    private(set) var hasMadeDirectory: Bool
+    package private(set) var hasMadeDirectory: Bool
     private var device: dev_t
     private var inode: ino_t
     /// Held from before the probe until the end, so that of two daemons that start at once only one finds the path
     /// free.
     private var lockDescriptor: Int32
 
-    struct Failure: Error, CustomStringConvertible {
-        enum Kind {
+    /// What errors call the program, and its option for another path.
+    package struct Name: Sendable {
+        let program: String
+        let option: String
+
+        package init(program: String, option: String) {
+            self.program = program
+            self.option = option
+        }
+    }
+
+    package struct Failure: Error, CustomStringConvertible {
+        package enum Kind {
             /// The path cannot be that of a socket.
             case badPath
             /// Somebody else uses it.
@@ -30,12 +42,17 @@ final class SocketFile {
             case system
         }
 
-        let kind: Kind
-        let description: String
+        package let kind: Kind
+        package let description: String
+
+        package init(kind: Kind, description: String) {
+            self.kind = kind
+            self.description = description
+        }
     }
 
     /// Binds and listens.
-    init(path: String, access: SocketAccess = SocketAccess()) throws(Failure) {
+    package init(path: String, access: SocketAccess = SocketAccess(), for program: Name) throws(Failure) {
         guard !path.isEmpty, !path.utf8.contains(0) else {
             throw Failure(kind: .badPath, description: "the socket's path must not be empty")
         }
@@ -43,12 +60,12 @@ final class SocketFile {
             throw Failure(
                 kind: .badPath,
                 description: "the socket's path is \(path.utf8.count) bytes long, the system allows "
-                    + "\(UnixSocket.pathBytesMax): choose a shorter one with --socket")
+                    + "\(UnixSocket.pathBytesMax): choose a shorter one with \(program.option)")
         }
-        hasMadeDirectory = try Self.makeDirectory(FileSystem.parent(path), access)
-        let lock = try Self.takeLock(path)
+        hasMadeDirectory = try Self.makeDirectory(FileSystem.parent(path), access, program)
+        let lock = try Self.takeLock(path, program)
         do throws(Failure) {
-            try Self.makeRoom(path)
+            try Self.makeRoom(path, program)
             descriptor = try Self.bind(path, access)
         } catch {
             close(lock)
@@ -57,6 +74,7 @@ final class SocketFile {
         (device, inode) = Self.identity(path)
         lockDescriptor = lock
         self.path = path
+        self.program = program
         self.access = access
     }
 
@@ -66,11 +84,11 @@ final class SocketFile {
     }
 
     /// What stands at the path.
-    enum Presence {
+    package enum Presence {
         case ours, missing, somethingElse
     }
 
-    var presence: Presence {
+    package var presence: Presence {
         var status = stat()
         guard lstat(path, &status) == 0 else { return errno == ENOENT || errno == ENOTDIR ? .missing : .ours }
         return status.st_dev == device && status.st_ino == inode ? .ours : .somethingElse
@@ -78,14 +96,14 @@ final class SocketFile {
 
     /// Binds and listens again, after somebody has removed the file. Connections stay.
     /// - Returns: the descriptor that is no longer listened to, to be closed by the caller.
-    func bindAgain() throws(Failure) -> Int32 {
-        hasMadeDirectory = try Self.makeDirectory(FileSystem.parent(path), access)
+    package func bindAgain() throws(Failure) -> Int32 {
+        hasMadeDirectory = try Self.makeDirectory(FileSystem.parent(path), access, program)
         if !isLockInPlace {
-            let lock = try Self.takeLock(path)
+            let lock = try Self.takeLock(path, program)
             close(lockDescriptor)
             lockDescriptor = lock
         }
-        try Self.makeRoom(path)
+        try Self.makeRoom(path, program)
         let new = try Self.bind(path, access)
         defer { descriptor = new }
         (device, inode) = Self.identity(path)
@@ -93,14 +111,16 @@ final class SocketFile {
     }
 
     /// - Returns: whether the directory was missing.
-    private static func makeDirectory(_ directory: String, _ access: SocketAccess) throws(Failure) -> Bool {
+    private static func makeDirectory(
+        _ directory: String, _ access: SocketAccess, _ program: Name
+    ) throws(Failure) -> Bool {
         let isMissing = !FileSystem.isDirectory(directory)
         do throws(FileError) {
             try FileSystem.makeDirectories(directory, mode: access.directoryMode)
         } catch {
             throw Failure(kind: .system, description: "cannot make the socket's directory: \(error)")
         }
-        try checkOwner(directory)
+        try checkOwner(directory, program)
         guard isMissing else { return false }
         if let group = access.group, chown(directory, uid_t.max, group) != 0 {
             throw failure("cannot give to the group \(group) the directory", directory)
@@ -113,7 +133,7 @@ final class SocketFile {
     }
 
     /// Stops listening and removes the file, if it is still ours.
-    func remove() {
+    package func remove() {
         var status = stat()
         if lstat(path, &status) == 0, status.st_dev == device, status.st_ino == inode { unlink(path) }
         if isLockInPlace { unlink(path + ".lock") }
@@ -133,18 +153,18 @@ final class SocketFile {
     }
 
     /// If the directory belongs to another user, that user could replace our socket.
-    private static func checkOwner(_ directory: String) throws(Failure) {
+    private static func checkOwner(_ directory: String, _ program: Name) throws(Failure) {
         var status = stat()
         guard geteuid() != 0, stat(directory, &status) == 0 else { return }
         guard status.st_uid == geteuid() || status.st_uid == 0 else {
             throw Failure(
                 kind: .system,
                 description: "the socket's directory \(directory) belongs to another user (uid "
-                    + "\(status.st_uid)): choose another --socket")
+                    + "\(status.st_uid)): choose another \(program.option)")
         }
     }
 
-    private static func takeLock(_ path: String) throws(Failure) -> Int32 {
+    private static func takeLock(_ path: String, _ program: Name) throws(Failure) -> Int32 {
         let lockPath = path + ".lock"
         while true {
             let file = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -153,7 +173,9 @@ final class SocketFile {
                 close(file)
                 throw Failure(
                     kind: .taken,
-                    description: "another larderd is using the socket \(path): stop it, or choose another --socket")
+                    description:
+                        "another \(program.program) is using the socket \(path): stop it, or choose another \(program.option)"
+                )
             }
             // Its last holder may have removed it between the open and the lock: then this lock is on a file that
             // others do not see.
@@ -165,19 +187,20 @@ final class SocketFile {
     }
 
     /// Removes a dead socket. Throws if something else is in the way.
-    private static func makeRoom(_ path: String) throws(Failure) {
+    private static func makeRoom(_ path: String, _ program: Name) throws(Failure) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }
         guard status.st_mode & S_IFMT == S_IFSOCK else {
             throw Failure(
                 kind: .system,
-                description: "\(path) exists and is not a socket: it is left alone, choose another --socket")
+                description: "\(path) exists and is not a socket: it is left alone, choose another \(program.option)")
         }
         if let answer = try? UnixSocket.connected(to: path) {
             close(answer)
             throw Failure(
                 kind: .taken,
-                description: "a live process answers on the socket \(path): stop it, or choose another --socket")
+                description:
+                    "a live process answers on the socket \(path): stop it, or choose another \(program.option)")
         }
         guard unlink(path) == 0 else { throw failure("cannot replace the dead socket", path) }
     }

@@ -1,6 +1,6 @@
 import Platform
 
-/// What started the daemon as a service, if something did: systemd, or whatever else speaks its protocols, sd_notify(3)
+/// What started the process as a service, if something did: systemd, or whatever else speaks its protocols, sd_notify(3)
 /// and sd_watchdog_enabled(3).
 ///
 /// Messages go as datagrams to the socket that `NOTIFY_SOCKET` names. Nothing here ever waits: one that the manager does
@@ -47,10 +47,10 @@ package final class ServiceManager: @unchecked Sendable {
         send("READY=1\nSTATUS=\(status)", matters: true)
     }
 
-    func stopping(_ reason: String) { send("STOPPING=1\nSTATUS=stopping: \(reason)", matters: true) }
+    package func stopping(_ reason: String) { send("STOPPING=1\nSTATUS=stopping: \(reason)", matters: true) }
 
     /// Comes before ``ready(_:)`` again.
-    func reloading() {
+    package func reloading() {
         send(
             "RELOADING=1\nMONOTONIC_USEC=\(MonotonicClock.nanoseconds() / 1000)\nSTATUS=reading the configuration",
             matters: true)
@@ -60,7 +60,7 @@ package final class ServiceManager: @unchecked Sendable {
     package func fail(_ reason: String) { tell(reason.split(separator: "\n").first.map(String.init) ?? reason) }
 
     /// Words for people, sent if they are new.
-    func tell(_ new: String) {
+    package func tell(_ new: String) {
         let isNew = lock.withLock {
             defer { status = new }
             return status != new
@@ -74,7 +74,7 @@ package final class ServiceManager: @unchecked Sendable {
     /// - Parameters:
     ///   - now: the monotonic time in milliseconds.
     ///   - isAlive: whether everything that should work does.
-    func tick(now: Int64, isAlive: Bool) {
+    package func tick(now: Int64, isAlive: Bool) {
         sendPending()
         guard let watchdogMilliseconds, isAlive else { return }
         let isDue = lock.withLock {

@@ -1,9 +1,9 @@
 import Platform
 
 /// The environment of the process, as far as it is a message for this process alone.
-enum Environment {
+package enum Environment {
     /// Removes a variable, so that no other program takes it as meant for itself.
-    static func take(_ name: String) -> String? {
+    package static func take(_ name: String) -> String? {
         guard let text = getenv(name).map({ String(cString: $0) }) else { return nil }
         unsetenv(name)
         return text
