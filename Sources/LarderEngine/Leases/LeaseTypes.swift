@@ -55,6 +55,8 @@ package final class LeaseContext: Sendable {
     package let leases = Atomic<Int>(0)
     package let waiters = Atomic<Int>(0)
     package let granted = Atomic<Int>(0)
+    /// Answers with a stale value.
+    package let staleServed = Atomic<Int>(0)
     /// Leases that ended without a value or a word: by their time, or with their holder.
     package let lost = Atomic<Int>(0)
     package let failures = Atomic<Int>(0)

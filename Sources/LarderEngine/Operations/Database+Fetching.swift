@@ -223,6 +223,7 @@ extension Database {
             shard.counters.hits += 1
         } else {
             shard.counters.noteMiss(header)
+            if case .stale = state { context.leases.staleServed.add() }
         }
         if request.waiter != nil, !state.isQueued { shard.leases?.leaves(request, state) }
         return FetchAnswer(state: state, header: header, rules: rules)

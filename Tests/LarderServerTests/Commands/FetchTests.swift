@@ -496,6 +496,12 @@ extension TestClient {
         #expect(one("GET e") == Wire.null)
         #expect(one("GET nothing") == Wire.null)
         #expect(field("keyspace_misses_expired") == "1" && field("keyspace_misses_purged") == "1")
+        #expect(one("SET s v PX 10 GRACE 100") == Wire.ok)
+        server.time.advance(milliseconds: 20)
+        _ = one.fetch("s")
+        #expect(field("stale_served") == "0")
+        #expect(two.fetch("s")?.state == "stale")
+        #expect(field("stale_served") == "1")
     }
 
     @Test func badWordsAreRefused() throws {

@@ -319,7 +319,8 @@ struct ServerInfo {
             ("databases_set_aside", "\(statistics.setAside.read())"),
             ("index_records_swept", "\(statistics.indexSwept.read())"), ("leases", "\(leases.leases.read())"),
             ("lease_waiters", "\(leases.waiters.read())"), ("leases_granted", "\(leases.granted.read())"),
-            ("leases_lost", "\(leases.lost.read())"), ("fetch_failures", "\(leases.failures.read())"),
+            ("leases_lost", "\(leases.lost.read())"), ("stale_served", "\(leases.staleServed.read())"),
+            ("fetch_failures", "\(leases.failures.read())"),
         ] + scriptFields + server.backups.fields + server.checks.fields
     }
 }
