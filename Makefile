@@ -6,7 +6,7 @@
 #   make bench        measure, side by side with redis-server, memcached, raw LevelDB, SQLite and diskcache: over an hour;
 #                     make bench-quick takes some five minutes; SUITES=socket,hits measures only these
 #   make bench-page   as make bench, and writes the tables into docs/Benchmarks.md
-#   make install      install larderd and larderctl below PREFIX (/usr/local), with manual pages, completion for shells, the units of systemd and
+#   make install      install larderd, larderctl and larderweb below PREFIX (/usr/local), with manual pages, completion for shells, the units of systemd and
 #                     SYSCONFDIR/larder/larderd.conf (/etc), unless it is there already; make install-files without programs
 #   make deb          a Debian package, below .build/deb; make deb-test installs, uses, upgrades and removes it in a new system
 #   make format       format the sources and check their style
@@ -32,9 +32,9 @@ export LARDER_STRICT = 1
 
 # What must be there to build, to show, to test, to measure.
 BUILD_PACKAGES = g++ libleveldb-dev libsnappy-dev libuv1-dev libxxhash-dev libjemalloc-dev \
-  liblua5.1-0-dev lua-cjson-dev lua-bitop-dev libmd-dev libedit-dev
+  liblua5.1-0-dev lua-cjson-dev lua-bitop-dev libmd-dev libedit-dev libmicrohttpd-dev
 TOUR_PACKAGES = netcat-openbsd redis-tools python3 gcc libc6-dev
-TEST_PACKAGES = $(TOUR_PACKAGES) graphviz groff-base bash zsh fish systemd redis-server python3-venv $(CLIENT_PACKAGES)
+TEST_PACKAGES = $(TOUR_PACKAGES) graphviz groff-base bash zsh fish systemd redis-server python3-venv prometheus chromium $(CLIENT_PACKAGES)
 # Clients in other languages, each with what runs it.
 CLIENT_PACKAGES = libhiredis-dev nodejs node-redis php-cli php-redis ruby ruby-redis perl libredis-perl \
   php-illuminate-cache php-illuminate-redis php-predis php-symfony-cache php-symfony-lock php-symfony-rate-limiter \
@@ -64,6 +64,7 @@ build: deps
 release: deps
 	$(SWIFT) build -c release --product larderd
 	$(SWIFT) build -c release --product larderctl
+	$(SWIFT) build -c release --product larderweb
 
 run: deps
 	@$(INSTALL) $(TOUR_PACKAGES)
@@ -141,14 +142,15 @@ bench-page: bench-deps
 install: deps
 	$(SWIFT) build -c release --static-swift-stdlib --scratch-path .build/install --product larderd
 	$(SWIFT) build -c release --static-swift-stdlib --scratch-path .build/install --product larderctl
+	$(SWIFT) build -c release --static-swift-stdlib --scratch-path .build/install --product larderweb
 	install -d $(DESTDIR)$(PREFIX)/bin
-	install -m 755 .build/install/release/larderd .build/install/release/larderctl $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(addprefix .build/install/release/,larderd larderctl larderweb) $(DESTDIR)$(PREFIX)/bin
 	@$(MAKE) --no-print-directory install-files
 	@[ -n "$(DESTDIR)" ] || ! [ -d /run/systemd/system ] || \
 	  echo "to run it as a service: systemd-sysusers && systemctl daemon-reload && systemctl enable --now larderd.socket"
 
 # The service's files, with the place of the programs in them.
-install_with_paths = sed 's|/usr/bin/larderd|$(PREFIX)/bin/larderd|; s|=-/etc/larder|=-$(SYSCONFDIR)/larder|' $(1) >$(2)/$(notdir $(1)) \
+install_with_paths = sed 's|/usr/bin/larder|$(PREFIX)/bin/larder|; s|=-/etc/larder|=-$(SYSCONFDIR)/larder|' $(1) >$(2)/$(notdir $(1)) \
   && chmod 644 $(2)/$(notdir $(1))
 SYSTEM_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
 USER_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/user
@@ -161,6 +163,9 @@ install-files:
 	install -m 644 Sources/packaging/systemd/user/larderd.socket $(USER_UNITS)
 	$(call install_with_paths,Sources/packaging/systemd/larderd.service,$(SYSTEM_UNITS))
 	$(call install_with_paths,Sources/packaging/systemd/user/larderd.service,$(USER_UNITS))
+	$(call install_with_paths,Sources/packaging/systemd/larderweb.service,$(SYSTEM_UNITS))
+	$(call install_with_paths,Sources/packaging/systemd/user/larderweb.service,$(USER_UNITS))
+	install -m 644 Sources/CWebPages/Pages/chart/LICENSE.md $(DESTDIR)$(PREFIX)/share/doc/larder/chart.js.LICENSE.md
 	$(call install_with_paths,Sources/packaging/launchd/larder.larderd.plist,$(DESTDIR)$(PREFIX)/share/doc/larder)
 	install -m 644 Sources/packaging/sysusers.d/larder.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d
 	$(foreach n,1 7 8,install -m 644 Sources/packaging/man/*.$n $(SHARE)/man/man$n;)

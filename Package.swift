@@ -42,6 +42,7 @@ let package = Package(
         .library(name: "LarderClient", targets: ["LarderClient"]),
         .executable(name: "larderd", targets: ["larderd"]),
         .executable(name: "larderctl", targets: ["larderctl"]),
+        .executable(name: "larderweb", targets: ["larderweb"]),
     ],
     targets: allocatorTargets + [
         .systemLibrary(
@@ -137,6 +138,18 @@ let package = Package(
                 "Platform", "RESP",
             ],
             swiftSettings: settings),
+        .systemLibrary(
+            name: "CMicroHTTPD", pkgConfig: "libmicrohttpd",
+            providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),
+        // The pages of larderweb, in the program itself.
+        .target(name: "CWebPages", exclude: ["Pages"]),
+        .executableTarget(
+            name: "larderweb",
+            dependencies: [
+                "CMicroHTTPD", "CWebPages", "JSONCoding", "LarderClient", "LarderVocabulary", "Platform", "RESP",
+                "Services",
+            ],
+            swiftSettings: settings),
         .executableTarget(
             name: "larderbench",
             dependencies: ["CLevelDB", "CUV", "Larder", "LarderEngine", "LevelDB", "RESP", "Platform"],
@@ -187,6 +200,9 @@ let package = Package(
         .testTarget(
             name: "LarderctlTests", dependencies: ["larderctl", "larderd", "TestSupport"], swiftSettings: settings),
         .testTarget(
+            name: "LarderwebTests", dependencies: ["larderd", "larderweb", "Platform", "TestSupport"],
+            exclude: ["Programs"], swiftSettings: settings),
+        .testTarget(
             name: "LarderBenchTests", dependencies: ["larderbench", "larderd", "TestSupport", "Platform"],
             swiftSettings: settings),
         .testTarget(
@@ -194,7 +210,7 @@ let package = Package(
             dependencies: [
                 "CommandCatalog", "CrashMachine", "Larder", "LarderClient", "LarderServer", "LarderVocabulary",
                 "larderd",
-                "larderctl", "Platform", "ProtocolReference", "RESP", "TestSupport",
+                "larderctl", "larderweb", "Platform", "ProtocolReference", "RESP", "TestSupport",
             ],
             exclude: ["Clients/Programs"], swiftSettings: settings),
     ],

@@ -15,5 +15,6 @@ import Testing
     @Test func larderctlLinksNoneOfTheDaemonsLibraries() throws {
         #expect(try libraries(of: "larderd") == Self.libraries, "this test would not find them")
         #expect(try libraries(of: "larderctl").isEmpty)
+        #expect(try libraries(of: "larderweb").isEmpty)
     }
 }

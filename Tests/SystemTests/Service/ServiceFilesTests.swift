@@ -30,6 +30,7 @@ import Testing
             "/usr/share/man/man7/larder-protocol.7", "/usr/share/bash-completion/completions/larderd",
             "/usr/share/bash-completion/completions/larderctl", "/usr/share/zsh/vendor-completions/_larderctl",
             "/usr/share/fish/vendor_completions.d/larderctl.fish",
+            "/usr/lib/systemd/system/larderweb.service", "/usr/lib/systemd/user/larderweb.service",
             "/usr/share/doc/larder/larder.larderd.plist", "/etc/larder/larderd.conf",
         ] { #expect(FileSystem.exists(place.path + path), "\(path)") }
         // What an administrator has written stays.
@@ -60,14 +61,15 @@ import Testing
         }
     }
 
-    /// The service can do little besides its work.
-    @Test(.enabled(if: hasSystemd)) func theServiceIsConfined() throws {
+    /// The services can do little besides their work.
+    @Test(.enabled(if: hasSystemd), arguments: ["larderd", "larderweb"])
+    func theServiceIsConfined(_ service: String) throws {
         let (end, output, errors) = try ChildProcess.run(
             "systemd-analyze",
-            ["security", "--offline=true", "--no-pager", "--threshold=20", system + "/larderd.service"])
+            ["security", "--offline=true", "--no-pager", "--threshold=20", system + "/\(service).service"])
         #expect(end == .exited(0), "\(output.suffix(200)) \(errors)")
         let level = try #require(
-            output.firstMatch(of: /Overall exposure level for larderd.service: ([0-9.]+)/)?.output.1)
+            output.firstMatch(of: /Overall exposure level for larder[a-z]+.service: ([0-9.]+)/)?.output.1)
         #expect(try #require(Double(level)) <= 2.0)
     }
 
@@ -75,10 +77,11 @@ import Testing
     @Test(.enabled(if: hasSystemd), arguments: [false, true]) func systemdUnderstandsTheUnits(_ isForUsers: Bool) throws
     {
         let directory = isForUsers ? user : system
-        let units = [directory + "/larderd.service", directory + "/larderd.socket"]
+        let units = ["larderd.service", "larderd.socket", "larderweb.service"].map { directory + "/" + $0 }
         for unit in units {
             let program = try DaemonProcess.program()
-            try Files.write(unit, Array(try text(unit).replacing("/usr/bin/larderd", with: program).utf8))
+            try Files.write(
+                unit, Array(try text(unit).replacing("/usr/bin/larder", with: program.dropLast()).utf8))
         }
         var environment = ProcessInfo.processInfo.environment.map { "\($0.key)=\($0.value)" }
         environment.append("XDG_RUNTIME_DIR=" + place.path)
@@ -86,7 +89,7 @@ import Testing
             "systemd-analyze", [isForUsers ? "--user" : "--system", "verify", "--man=no"] + units,
             environment: environment)
         #expect(end == .exited(0) && output.isEmpty, "\(output)")
-        let said = errors.split(separator: "\n").filter { $0.contains("larderd") }
+        let said = errors.split(separator: "\n").filter { $0.contains("larder") }
         #expect(said == [], "\(errors)")
     }
 

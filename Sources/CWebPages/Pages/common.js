@@ -1,0 +1,138 @@
+// What all pages share.
+
+/** Makes an element: attributes by name, `on…` as listeners, children as text or elements. Text is never read as HTML. */
+export function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (key === "class") made.className = value;
+    else made.setAttribute(key, value === true ? "" : value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+export const byID = (name) => document.getElementById(name);
+
+/** Asks larderweb. Throws what was wrong, as text for people. */
+export async function ask(path, body) {
+  const options = { headers: { Accept: "application/json" }, cache: "no-store", signal: AbortSignal.timeout(15000) };
+  if (body !== undefined) {
+    options.method = "POST";
+    options.headers["Content-Type"] = "application/json";
+    options.body = JSON.stringify(body);
+  }
+  let reply;
+  try {
+    reply = await fetch(path, options);
+  } catch {
+    throw new Error("larderweb does not answer");
+  }
+  if (reply.status === 401) {
+    location.assign("/login");
+    throw new Error("this needs the token");
+  }
+  const answer = await reply.json().catch(() => ({ error: `the answer of ${path} makes no sense` }));
+  if (!reply.ok || answer.error) throw new Error(answer.error ?? `larderweb answered ${reply.status}`);
+  return answer;
+}
+
+// Numbers for people
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const short = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+
+export const number = (value) => (value === undefined || value === null ? "–" : whole.format(value));
+
+export function rate(value) {
+  if (value === undefined || value === null) return "–";
+  return value >= 100 ? whole.format(value) : short.format(value);
+}
+
+export function bytes(value) {
+  if (value === undefined || value === null) return "–";
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let index = 0;
+  let rest = value;
+  while (rest >= 1024 && index < units.length - 1) {
+    rest /= 1024;
+    index += 1;
+  }
+  return `${short.format(rest)} ${units[index]}`;
+}
+
+export function percent(value) {
+  return value === undefined || value === null ? "–" : `${short.format(value * 100)} %`;
+}
+
+/** A length of time in seconds. */
+export function span(value) {
+  if (value === undefined || value === null) return "–";
+  if (value < 0) return `-${span(-value)}`;
+  if (value === 0) return "0 s";
+  if (value < 0.001) return `${short.format(value * 1e6)} µs`;
+  if (value < 1) return `${short.format(value * 1e3)} ms`;
+  if (value < 120) return `${short.format(value)} s`;
+  if (value < 7200) return `${short.format(value / 60)} min`;
+  if (value < 172800) return `${short.format(value / 3600)} h`;
+  return `${short.format(value / 86400)} d`;
+}
+
+export const clock = (seconds) =>
+  new Date(seconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+export const instant = (milliseconds) => new Date(milliseconds).toLocaleString();
+
+/** Fills a table's body with rows of cells; a cell is text, or an element. */
+export function fill(table, rows, empty) {
+  const body = table.tBodies[0];
+  const columns = table.tHead.rows[0].cells.length;
+  const made = rows.map((cells) =>
+    element("tr", {}, ...cells.map((cell, index) => element(index === 0 ? "th" : "td", index === 0 ? { scope: "row" } : {}, cell)))
+  );
+  if (made.length === 0) made.push(element("tr", {}, element("td", { colspan: columns, class: "empty" }, empty)));
+  body.replaceChildren(...made);
+}
+
+/** Shows a message where screen readers hear it; none hides it. */
+export function say(place, text) {
+  place.textContent = text ?? "";
+  place.hidden = !text;
+}
+
+// The theme
+
+const media = matchMedia("(prefers-color-scheme: dark)");
+
+export const isDark = () => (document.documentElement.dataset.theme ?? (media.matches ? "dark" : "light")) === "dark";
+
+/** Wires the switch; `changed` is called after each change, by whomever. */
+export function watchTheme(changed = () => {}) {
+  const button = byID("theme");
+  const show = () => {
+    button.setAttribute("aria-pressed", String(isDark()));
+    changed();
+  };
+  button.addEventListener("click", () => {
+    const theme = isDark() ? "light" : "dark";
+    document.documentElement.dataset.theme = theme;
+    try {
+      localStorage.setItem("theme", theme);
+    } catch {
+      // It lasts as long as the page.
+    }
+    show();
+  });
+  media.addEventListener("change", show);
+  show();
+}
+
+/** Calls `work` now, and again so many milliseconds after it has ended; not while the page is hidden. */
+export function repeat(milliseconds, work) {
+  const run = async () => {
+    if (!document.hidden) await work();
+    setTimeout(run, milliseconds);
+  };
+  run();
+}

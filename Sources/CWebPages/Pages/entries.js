@@ -1,0 +1,319 @@
+// The browser of keys and entries.
+
+import { ask, byID, bytes, element, fill, instant, number, repeat, say, span, watchTheme } from "./common.js";
+
+watchTheme();
+
+const pageSize = 50;
+let settings = { allowsChanges: false };
+/** The pages so far, each with its keys and where the next one begins; the last one is shown. */
+let pages = [];
+let shown = null;
+
+/** How a key is named to larderweb: its bytes, each as `%xx`. */
+const encoded = (hex) => hex.replace(/../g, "%$&");
+const encodedText = (text) => Array.from(new TextEncoder().encode(text), (byte) => "%" + byte.toString(16).padStart(2, "0")).join("");
+const label = (key) => key.text ?? `0x${key.hex}`;
+
+async function attempt(work) {
+  try {
+    await work();
+    say(byID("problem"), null);
+  } catch (error) {
+    say(byID("problem"), error.message);
+  }
+}
+
+// Keys
+
+async function fetchPage(cursor) {
+  const query = `database=${encodeURIComponent(byID("database").value)}&prefix=${encodedText(byID("prefix").value)}&count=${pageSize}`;
+  return ask(`/api/keys?${query}${cursor ? `&cursor=${cursor}` : ""}`);
+}
+
+function showPage() {
+  const page = pages.at(-1);
+  const rows = page.keys.map((one) => [
+    element("button", { type: "button", class: "key", onclick: (event) => open(one.key, event.currentTarget) }, label(one.key) || "(empty)"),
+    bytes(one.size),
+    one.state === undefined ? "gone" : one.state === "stale" ? "stale" : one.ttl === -1 ? "never" : span(one.ttl / 1000),
+  ]);
+  fill(byID("keys"), rows, page.next ? "None so far: go on." : "There are no such keys.");
+  byID("back").disabled = pages.length < 2;
+  byID("next").disabled = !page.next;
+  byID("page").textContent = `page ${pages.length}`;
+  say(byID("status"), `${page.keys.length} keys${page.next ? ", and more" : ""}`);
+}
+
+async function search() {
+  pages = [await fetchPage()];
+  showPage();
+}
+
+byID("search").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const query = new URLSearchParams({ database: byID("database").value, prefix: byID("prefix").value });
+  history.replaceState(null, "", `?${query}`);
+  byID("entry").hidden = true;
+  attempt(search);
+});
+byID("database").addEventListener("change", () => byID("search").requestSubmit());
+byID("next").addEventListener("click", () =>
+  attempt(async () => {
+    pages.push(await fetchPage(pages.at(-1).next));
+    showPage();
+  })
+);
+byID("back").addEventListener("click", () => {
+  pages.pop();
+  showPage();
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || /INPUT|SELECT|TEXTAREA/.test(event.target.tagName)) return;
+  event.preventDefault();
+  byID("prefix").focus();
+});
+
+// One entry
+
+async function load(key) {
+  shown = await ask(`/api/entry?database=${encodeURIComponent(byID("database").value)}&key=${encoded(key.hex)}`);
+  showEntry();
+}
+
+function open(key, button) {
+  for (const other of document.querySelectorAll("button.key[aria-current]")) other.removeAttribute("aria-current");
+  button?.setAttribute("aria-current", "true");
+  return attempt(async () => {
+    await load(key);
+    byID("entry").focus();
+  });
+}
+
+function showEntry() {
+  const entry = shown;
+  byID("entry").hidden = false;
+  byID("entry-key").textContent = label(entry.key) || "(empty)";
+  const rule = { governed: `its database's policy, ${entry.policy}`, own: "its own", never: "its own: it never expires" }[entry.rule];
+  const facts = [
+    ["state", entry.isStale ? "stale: only FETCH serves it" : "fresh"],
+    ["stored", `${instant(entry.storedAt)}, ${span((entry.now - entry.storedAt) / 1000)} ago`],
+    ["fresh until", entry.deadline === undefined ? "ever" : `${instant(entry.deadline)}, ${left(entry.deadline - entry.now)}`],
+    ["grace", entry.grace > 0 ? span(entry.grace / 1000) : "none"],
+    ["rule", rule],
+    ["size", `${number(entry.size)} bytes`],
+    ["codec", entry.codec],
+    ["tags", entry.tags.length > 0 ? entry.tags.join(", ") : "none"],
+  ];
+  byID("facts").replaceChildren(...facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+  drawLife(entry);
+  byID("value").replaceChildren(...valueOf(entry));
+  byID("changes").hidden = !settings.allowsChanges || entry.isStale;
+}
+
+const left = (milliseconds) => (milliseconds > 0 ? `in ${span(milliseconds / 1000)}` : `${span(-milliseconds / 1000)} ago`);
+
+const drawing = (name, attributes, text) => {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+};
+
+/** The line of an entry's life: stored, fresh until, kept for its grace until, and where now is. */
+function drawLife(entry) {
+  const place = byID("life");
+  const width = Math.max(place.clientWidth, 200);
+  const [start, end, height] = [8, width - 8, 92];
+  const ends = entry.deadline === undefined ? null : entry.deadline + entry.grace;
+  const last = Math.max(ends ?? 0, entry.now, entry.storedAt + 1);
+  // An entry without an end goes on beyond now.
+  const scale = (end - start) / ((ends === null ? entry.storedAt + (last - entry.storedAt) * 1.5 : last) - entry.storedAt);
+  const at = (time) => start + (time - entry.storedAt) * scale;
+  const middle = 46;
+  const line = (kind, from, to) => drawing("line", { class: kind, x1: from, x2: to, y1: middle, y2: middle, "stroke-width": 8, "stroke-linecap": "butt" });
+  const text = (x, y, words, kind = "") => {
+    const anchor = x < width * 0.25 ? "start" : x > width * 0.75 ? "end" : "middle";
+    return drawing("text", { x: Math.min(Math.max(x, start), end), y, "text-anchor": anchor, class: kind }, words);
+  };
+  const parts = [line("axis", start, end)];
+  parts.push(line("fresh", start, entry.deadline === undefined ? end : at(entry.deadline)));
+  if (entry.deadline !== undefined && entry.grace > 0) parts.push(line("grace", at(entry.deadline), at(ends)));
+  const now = at(entry.now);
+  parts.push(drawing("line", { class: "now", x1: now, x2: now, y1: middle - 12, y2: middle + 12, "stroke-width": 2 }));
+  parts.push(drawing("circle", { class: "now-mark", cx: now, cy: middle - 12, r: 3 }));
+  parts.push(text(now, middle - 20, "now"));
+  parts.push(text(start, middle + 24, "stored", "muted"));
+  if (entry.deadline === undefined) {
+    parts.push(text(end, middle + 24, "never ends", "muted"));
+  } else {
+    const isNear = entry.grace > 0 && at(ends) - at(entry.deadline) < 150;
+    parts.push(text(at(entry.deadline), middle + (isNear ? 40 : 24), "fresh until", "muted"));
+    if (entry.grace > 0) parts.push(text(at(ends), middle + 24, "grace until", "muted"));
+  }
+  place.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  const until = entry.deadline === undefined ? "never ends" : `fresh until ${instant(entry.deadline)}`;
+  const grace = entry.grace > 0 && ends !== null ? `, kept until ${instant(ends)}` : "";
+  place.setAttribute("aria-label", `Stored ${instant(entry.storedAt)}, ${until}${grace}, now ${instant(entry.now)}`);
+  place.replaceChildren(...parts);
+}
+
+addEventListener("resize", () => {
+  if (shown && !byID("entry").hidden) drawLife(shown);
+});
+
+// Values
+
+function valueOf(entry) {
+  if (!entry.value) return [];
+  const note = entry.isCut ? [element("p", { class: "note" }, "The value is longer than what is shown.")] : [];
+  if (entry.value.text === undefined) return [element("pre", { tabindex: 0, "aria-label": "Value, hexadecimal" }, hexDump(entry.value.hex)), ...note];
+  if (!entry.isCut) {
+    try {
+      const value = JSON.parse(entry.value.text);
+      if (typeof value === "object" && value !== null) {
+        return [element("div", { class: "json", tabindex: 0, "aria-label": "Value, JSON" }, folded(null, value, 0))];
+      }
+    } catch {
+      // It is other text.
+    }
+  }
+  return [element("pre", { tabindex: 0, "aria-label": "Value, text" }, entry.value.text), ...note];
+}
+
+function hexDump(hex) {
+  const lines = [];
+  for (let start = 0; start < hex.length; start += 32) {
+    const pairs = hex.slice(start, start + 32).match(/../g);
+    const letters = pairs.map((pair) => parseInt(pair, 16)).map((byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : "."));
+    lines.push(`${(start / 2).toString(16).padStart(6, "0")}  ${pairs.join(" ").padEnd(47)}  ${letters.join("")}`);
+  }
+  return lines.join("\n");
+}
+
+const depthMax = 60;
+const membersMax = 500;
+
+/** JSON that can be folded; the first two levels are open. Its members are drawn when they are opened first. */
+function folded(name, value, depth) {
+  const title = name === null ? [] : [element("span", { class: "name" }, name), ": "];
+  if (typeof value !== "object" || value === null) {
+    const kind = typeof value === "string" ? "string" : typeof value === "number" ? "number" : "word";
+    return element("div", {}, ...title, element("span", { class: kind }, JSON.stringify(value)));
+  }
+  const members = Object.entries(value);
+  const count = Array.isArray(value) ? `[${members.length}]` : `{${members.length}}`;
+  const place = element("details", {}, element("summary", {}, ...title, element("span", { class: "count" }, count)));
+  let isDrawn = false;
+  const draw = () => {
+    if (isDrawn) return;
+    isDrawn = true;
+    if (depth >= depthMax) return place.append(element("div", {}, "…"));
+    place.append(...members.slice(0, membersMax).map(([key, member]) => folded(key, member, depth + 1)));
+    if (members.length > membersMax) place.append(element("div", {}, `… and ${number(members.length - membersMax)} more`));
+  };
+  place.addEventListener("toggle", () => place.open && draw());
+  if (depth < 2) {
+    draw();
+    place.open = true;
+  }
+  return place;
+}
+
+// Changes
+
+let asked = null;
+
+/** Asks before something is removed. Resolves to what was typed, or nothing. */
+function question(title, text, labelText, yes) {
+  const dialog = byID("question");
+  byID("question-title").textContent = title;
+  byID("question-text").textContent = text;
+  byID("question-label").hidden = !labelText;
+  byID("question-label").firstElementChild.textContent = labelText ?? "";
+  byID("question-input").value = "";
+  byID("question-yes").textContent = yes;
+  dialog.returnValue = "no";
+  dialog.showModal();
+  const mine = (asked = {});
+  return new Promise((resolve) => {
+    const close = () => {
+      // What is told late of the question before.
+      if (asked === mine && dialog.open) return;
+      dialog.removeEventListener("close", close);
+      resolve(asked === mine && dialog.returnValue === "yes" ? byID("question-input").value : null);
+    };
+    dialog.addEventListener("close", close);
+  });
+}
+
+byID("delete").addEventListener("click", async () => {
+  const entry = shown;
+  const answer = await question("Remove this entry?", `${label(entry.key)} in database ${entry.database}`, null, "Remove");
+  if (answer === null) return;
+  await attempt(async () => {
+    const { done } = await ask("/api/delete", { database: entry.database, key: entry.key.hex });
+    byID("entry").hidden = true;
+    await search();
+    say(byID("status"), done ? "The entry was removed." : "There was no such entry any more.");
+  });
+});
+
+byID("change").addEventListener("click", () =>
+  attempt(async () => {
+    const { done } = await ask("/api/policy", { database: shown.database, key: shown.key.hex, policy: byID("policy").value });
+    if (!done) throw new Error("There is no such entry any more.");
+    await load(shown.key);
+    say(byID("status"), "The entry has its new life.");
+  })
+);
+
+byID("purge-database").addEventListener("click", async () => {
+  const database = byID("database").value;
+  const typed = await question("Empty this database?", `All entries of database ${database} go.`, "Type its name:", "Empty it");
+  if (typed === null) return;
+  await attempt(async () => {
+    const { entries } = await ask("/api/purge", { database, confirm: typed });
+    await search();
+    say(byID("status"), `The database was emptied: ${number(entries)} entries.`);
+  });
+});
+
+byID("purge-tag").addEventListener("click", async () => {
+  const database = byID("database").value;
+  const tag = await question("Remove what has a tag?", `All entries of database ${database} with this tag go.`, "Tag:", "Remove them");
+  if (!tag) return;
+  await attempt(async () => {
+    await ask("/api/purge", { database, tag, confirm: database });
+    byID("entry").hidden = true;
+    await search();
+    say(byID("status"), `What had the tag ${tag} was removed.`);
+  });
+});
+
+// The beginning
+
+async function begin() {
+  const answer = await ask("/api/overview");
+  settings = answer.settings;
+  byID("logout").hidden = !settings.asksForToken;
+  byID("purges").hidden = !settings.allowsChanges;
+  if (answer.problem) throw new Error(`The daemon is away: ${answer.problem}`);
+  const query = new URLSearchParams(location.search);
+  const names = [...new Set(["0", ...answer.databases.map((one) => one.name), ...query.getAll("database")])];
+  byID("database").replaceChildren(...names.map((name) => element("option", { value: name }, name)));
+  byID("database").value = query.get("database") ?? answer.databases[0]?.name ?? "0";
+  byID("prefix").value = query.get("prefix") ?? "";
+  await search();
+  if (query.has("key")) await load({ hex: Array.from(new TextEncoder().encode(query.get("key")), (byte) => byte.toString(16).padStart(2, "0")).join("") });
+  document.body.dataset.ready = "yes";
+}
+
+attempt(begin);
+// The line of an open entry moves on.
+repeat(1000, async () => {
+  if (!shown || byID("entry").hidden) return;
+  shown.now += 1000;
+  if (shown.deadline !== undefined && !shown.isStale && shown.now >= shown.deadline) shown.isStale = true;
+  drawLife(shown);
+});

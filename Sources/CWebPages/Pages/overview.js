@@ -1,0 +1,201 @@
+// The overview: asks larderweb every two seconds, and draws.
+
+import { ask, byID, bytes, clock, element, fill, number, percent, rate, repeat, say, span, watchTheme } from "./common.js";
+import { TimeChart } from "./charts.js";
+
+const charts = [
+  ["Commands a second", [{ label: "commands", value: (p) => p.commands }, { label: "errors", value: (p) => p.errors }], rate],
+  ["Time of an average command", [{ label: "time", value: (p) => p.seconds }], span],
+  [
+    "Reads: share of hits, stale and refreshed",
+    [
+      { label: "hits", value: (p) => p.hits },
+      { label: "served stale", value: (p) => p.stale },
+      { label: "refreshed", value: (p) => p.refreshed },
+    ],
+    percent,
+    { most: 1 },
+  ],
+  ["Entries", [{ label: "entries", value: (p) => p.entries }], number],
+  ["Ended a second", [{ label: "expired", value: (p) => p.expired }, { label: "evicted", value: (p) => p.evicted }], rate],
+  ["On the disk", [{ label: "all files", value: (p) => p.disk }, { label: "journal", value: (p) => p.journal }], bytes, { bytes: true }],
+  ["Traffic a second", [{ label: "received", value: (p) => p.netIn }, { label: "sent", value: (p) => p.netOut }], bytes, { bytes: true }],
+  ["Resident memory", [{ label: "memory", value: (p) => p.memory }], bytes, { bytes: true }],
+].map(([title, series, format, options]) => new TimeChart(byID("charts"), title, series, format, options));
+
+watchTheme(() => charts.forEach((chart) => chart.paint()));
+
+let former = null;
+let sorting = "rate";
+let commands = [];
+
+// What is now
+
+function tile(name, value, more) {
+  return element("div", {}, element("dt", {}, name), element("dd", {}, value, more ? element("small", {}, more) : null));
+}
+
+/** `last`: the newest point of the last minutes, if there is one. */
+function showTiles(now, last) {
+  const allReads = now.keyspace_hits + now.keyspace_misses;
+  const limit = now.disk_limit > 0 ? `of ${bytes(now.disk_limit)}` : "no limit";
+  byID("tiles").replaceChildren(
+    tile("Commands a second", rate(last?.commands), `${number(now.total_commands_processed)} in all`),
+    tile("Hit ratio", percent(last?.hits), `${percent(allReads > 0 ? now.keyspace_hits / allReads : undefined)} since the start`),
+    tile("Served stale", percent(last?.stale), `${number(now.stale_served)} in all`),
+    tile("Refreshed", percent(last?.refreshed), `${number(now.leases)} under way, ${number(now.lease_waiters)} waiting`),
+    tile("On the disk", bytes(now.disk_bytes), limit),
+    tile("Memory", bytes(now.used_memory_rss), `entries ${bytes(now.memory_tier_bytes)} of ${bytes(now.maxmemory)}`),
+    tile("Clients", number(now.connected_clients), `of ${number(now.maxclients)}, ${number(now.blocked_clients)} waiting`),
+    tile("Expired, evicted", `${number(now.expired_keys)}, ${number(now.evicted_entries)}`, `99 % reclaimed within ${span((now.expiry_lag_p99_ms ?? 0) / 1000)}`)
+  );
+}
+
+function showJournal(now, texts) {
+  const facts = [
+    ["Journal", bytes(now.journal_bytes)],
+    ["Not committed yet", bytes(now.pending_bytes)],
+    ["Checkpoints", number(now.checkpoints)],
+    ["Rewrites", number(now.journal_rewrites)],
+    ["Commits in groups", `${number(now.commit_units)} in ${number(now.commit_groups)}`],
+    ["Syncs", number(now.syncs)],
+    ["Failed commits", number(now.commit_failures)],
+    ["Durability", texts.durability ?? "–"],
+    ["Purges", number(now.purges)],
+    ["Open snapshots", number(now.open_snapshots)],
+    ["Scripts run", number(now.script_runs)],
+  ];
+  byID("journal").replaceChildren(...facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+}
+
+function showDatabases(databases) {
+  const rows = databases.map((one) => {
+    const limit = one.limit
+      ? element("span", {}, element("progress", { max: one.limit, value: Math.min(one.bytes, one.limit), "aria-label": `${one.name}: share of its limit` }), ` ${bytes(one.limit)}`)
+      : "–";
+    const name = element("a", { href: `/entries?database=${encodeURIComponent(one.name)}` }, one.name);
+    return [name, one.policy, number(one.entries), number(one.stale), bytes(one.bytes), limit, one.state];
+  });
+  fill(byID("databases"), rows, "There is no database yet.");
+}
+
+function showCommands(list, seconds) {
+  const before = new Map((former?.commands ?? []).map((one) => [one.name, one]));
+  commands = list.map((one) => {
+    const last = before.get(one.name);
+    const added = last && one.calls >= last.calls ? one.calls - last.calls : 0;
+    return { ...one, rate: former && seconds > 0 ? added / seconds : 0, mean: one.calls > 0 ? one.seconds / one.calls : 0 };
+  });
+  drawCommands();
+}
+
+function drawCommands() {
+  const sorted = [...commands].sort((a, b) => (b[sorting] ?? 0) - (a[sorting] ?? 0) || b.calls - a.calls);
+  const rows = sorted.map((one) => [
+    one.name.toUpperCase().replace("|", " "), rate(one.rate), number(one.calls), span(one.mean), span(one.p50), span(one.p99),
+    span(one.p999), number(one.failed),
+  ]);
+  fill(byID("commands"), rows, "No command was sent yet.");
+}
+
+for (const head of byID("commands").tHead.rows[0].cells) {
+  head.querySelector("button")?.addEventListener("click", () => {
+    sorting = head.dataset.sort;
+    for (const other of byID("commands").tHead.rows[0].cells) other.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", "descending");
+    drawCommands();
+  });
+}
+
+function showStatus(now, texts) {
+  say(
+    byID("status"),
+    `larderd ${texts.larder_version ?? ""} at ${texts.unixsocket ?? ""}, larder ${texts.directory ?? ""}, up for ${span(now.uptime_in_seconds)}; ` +
+      `as of ${clock(now.server_time_usec / 1e6)}`
+  );
+}
+
+repeat(2000, async () => {
+  try {
+    const answer = await ask("/api/overview");
+    byID("logout").hidden = !answer.settings.asksForToken;
+    say(byID("note"), answer.settings.historyNote);
+    if (answer.problem) throw new Error(`The daemon is away: ${answer.problem}`);
+    const now = answer.numbers;
+    if (former && former.texts.run_id !== answer.texts.run_id) former = null;
+    const seconds = former ? (now.server_time_usec - former.numbers.server_time_usec) / 1e6 : 0;
+    say(byID("problem"), null);
+    showStatus(now, answer.texts);
+    showTiles(now, await showHistory());
+    showJournal(now, answer.texts);
+    showDatabases(answer.databases);
+    showCommands(answer.commands, seconds);
+    // Within half a second larderweb answers with the same figures.
+    if (seconds > 0 || !former) former = answer;
+    document.body.dataset.ready = "yes";
+  } catch (error) {
+    say(byID("problem"), error.message);
+  }
+});
+
+// What was
+
+const range = () => document.querySelector("input[name=range]:checked").value;
+
+/** Draws the charts. Returns the newest point of the last minutes. */
+async function showHistory() {
+  const points = await ask(`/api/history?range=${range()}`);
+  for (const chart of charts) chart.show(points);
+  return (range() === "recent" ? points : await ask("/api/history?range=recent")).at(-1);
+}
+
+byID("range").addEventListener("change", () => showHistory().catch((error) => say(byID("problem"), error.message)));
+
+// What is asked for more seldom
+
+function endsBar(one) {
+  const parts = [
+    ["minute", one.minute], ["hour", one.hour - one.minute], ["day", one.day - one.hour], ["later", 1 - one.day - one.never],
+    ["never", one.never],
+  ];
+  const bar = element("div", { class: "bar", "aria-hidden": "true" });
+  for (const [name, share] of parts) {
+    const part = element("span", { class: `ends-${name}` });
+    part.style.width = `${Math.max(0, share) * 100}%`;
+    bar.append(part);
+  }
+  return bar;
+}
+
+async function quietly(work) {
+  try {
+    await work();
+  } catch {
+    // The overview tells what is wrong.
+  }
+}
+
+repeat(10000, () =>
+  quietly(async () => {
+    const list = await ask("/api/freshness");
+    const rows = list.map((one) => [one.database, percent(one.minute), percent(one.hour), percent(one.day), percent(one.never), endsBar(one)]);
+    fill(byID("freshness"), rows, "There are no entries.");
+  })
+);
+
+repeat(5000, () =>
+  quietly(async () => {
+    const slow = await ask("/api/slow");
+    fill(
+      byID("slow"),
+      slow.map((one) => [clock(one.time), span(one.seconds), element("code", {}, one.words.join(" "))]),
+      "None was slower than the daemon's slowlog-log-slower-than."
+    );
+    const clients = await ask("/api/clients");
+    fill(
+      byID("clients"),
+      clients.map((one) => [one.id, one.name || "–", one.database, one.command, span(one.age), span(one.idle), bytes(one.outputBytes)]),
+      "Nobody is connected."
+    );
+  })
+);

@@ -1,0 +1,74 @@
+import JSONCoding
+import LarderClient
+
+/// What `--allow-changes` allows. Each request names all that it is about; a purge names its database twice.
+struct Changes: Sendable {
+    private let collector: Collector
+
+    init(_ collector: Collector) { self.collector = collector }
+
+    private struct Request: Decodable {
+        let database: String
+        /// Hexadecimal digits.
+        var key: String?
+        var policy: String?
+        var tag: String?
+        /// The database's name once more.
+        var confirm: String?
+    }
+
+    private struct Done: Encodable {
+        /// Whether there was something to change.
+        let done: Bool
+        /// What a purge has removed; nil if it was not counted.
+        var entries: Int64?
+    }
+
+    func respond(_ path: String, _ body: [UInt8]) throws(LarderClientError) -> HTTPResponse {
+        guard let request = try? JSONCoder().decode(Request.self, from: body) else {
+            return .problem(400, "the body is an object with a database, and what else this path needs")
+        }
+        defer { collector.forget() }
+        switch path {
+        case "/api/delete", "/api/policy":
+            guard let key = request.key.flatMap(HexText.bytes) else {
+                return .problem(400, "key is missing, or not in hexadecimal digits")
+            }
+            return path == "/api/delete" ? try delete(request.database, key) : try change(request, key)
+        case "/api/purge":
+            guard request.confirm == request.database else {
+                return .problem(400, "confirm must be the database's name")
+            }
+            return try purge(request)
+        default: return .problem(404, "nothing takes a POST at this path")
+        }
+    }
+
+    private func delete(_ database: String, _ key: [UInt8]) throws(LarderClientError) -> HTTPResponse {
+        let reply = try collector.link.command([Array("DEL".utf8), key], database: database, mayRepeat: false)
+        return .json(Done(done: reply.int == 1))
+    }
+
+    private func change(_ request: Request, _ key: [UInt8]) throws(LarderClientError) -> HTTPResponse {
+        guard let text = request.policy, let policy = UpdatePolicy(text) else {
+            return .problem(400, "policy is \(UpdatePolicy.syntax)")
+        }
+        let done = try collector.link.withClient(mayRepeat: false) { client throws(LarderClientError) -> Bool in
+            try client.select(request.database)
+            return try client.touch(key, policy: .policy(policy))
+        }
+        return .json(Done(done: done))
+    }
+
+    private func purge(_ request: Request) throws(LarderClientError) -> HTTPResponse {
+        let entries = try collector.link.withClient(mayRepeat: false) { client throws(LarderClientError) -> Int64? in
+            try client.select(request.database)
+            if let tag = request.tag {
+                try client.removeAll(tagged: tag)
+                return nil
+            }
+            return try client.removeAll().entries.map(Int64.init)
+        }
+        return .json(Done(done: true, entries: entries))
+    }
+}

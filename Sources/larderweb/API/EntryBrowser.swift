@@ -1,0 +1,116 @@
+import LarderClient
+
+/// Looks at keys and entries. Nothing here changes anything.
+struct EntryBrowser: Sendable {
+    private let link: DaemonLink
+
+    init(_ link: DaemonLink) { self.link = link }
+
+    private static let countMax = 200
+    /// Steps of a search that finds little: then it answers with what it has.
+    private static let stepsMax = 20
+
+    private struct KeyPage: Encodable {
+        let keys: [KeyReport]
+        /// Where the next page begins; nil behind the last one.
+        let next: String?
+    }
+
+    /// A key in a list: its entry's size and times are those of META, in milliseconds.
+    struct KeyReport: Encodable {
+        let key: BytesReport
+        let size: Int64?
+        let ttl: Int64?
+        let state: String?
+
+        init(_ key: [UInt8], _ meta: RESPValue) {
+            self.key = BytesReport(key: key)
+            var fields: [String: RESPValue] = [:]
+            for pair in meta.pairs ?? [] { fields[pair.key.string ?? ""] = pair.value }
+            size = fields["size"]?.int
+            ttl = fields["ttl"]?.int
+            state = fields["state"]?.string
+        }
+    }
+
+    /// `database`, `prefix`, `cursor`, `count`.
+    func keys(_ target: RequestTarget) throws(LarderClientError) -> HTTPResponse {
+        let database = target.text("database") ?? "0"
+        let count = min(max(target.text("count").flatMap { Int($0) } ?? 50, 1), Self.countMax)
+        let pattern = Self.escaped(target.bytes("prefix") ?? []) + Array("*".utf8)
+        var cursor = Array((target.text("cursor") ?? "0").utf8)
+        var keys: [[UInt8]] = []
+        for _ in 0..<Self.stepsMax {
+            let words = [Array("SCAN".utf8), cursor, Array("MATCH".utf8), pattern, Array("COUNT".utf8)]
+            let reply = try link.command(words + [Array("\(count - keys.count)".utf8)], database: database)
+            guard let parts = reply.elements, parts.count == 2, let next = parts[0].bytes else {
+                throw .unexpectedReply(to: "SCAN", "a cursor with keys")
+            }
+            keys += (parts[1].elements ?? []).compactMap(\.bytes)
+            cursor = next
+            if cursor == Array("0".utf8) || keys.count >= count { break }
+        }
+        let metas = keys.isEmpty ? [] : try link.perform(keys.map { [Array("META".utf8), $0] }, database: database)
+        return .json(
+            KeyPage(
+                keys: zip(keys, metas).map(KeyReport.init),
+                next: cursor == Array("0".utf8) ? nil : String(decoding: cursor, as: UTF8.self)))
+    }
+
+    /// A pattern that matches these bytes alone.
+    private static func escaped(_ prefix: [UInt8]) -> [UInt8] {
+        let special = Array("*?[]\\^-".utf8)
+        return prefix.flatMap { special.contains($0) ? [UInt8(ascii: "\\"), $0] : [$0] }
+    }
+
+    // MARK: One entry
+
+    private struct EntryReport: Encodable {
+        let database: String
+        let key: BytesReport
+        let storedAt: Int64
+        /// When it was read, by the daemon's clock.
+        let now: Int64
+        /// Nil if it does not expire.
+        let deadline: Int64?
+        let grace: Int64
+        let rule: String
+        let policy: String
+        let size: Int
+        let codec: String
+        let isStale: Bool
+        let tags: [String]
+        /// Nil of a stale entry, which only FETCH serves.
+        let value: BytesReport?
+        /// Whether the value is longer than what is here.
+        let isCut: Bool
+    }
+
+    private static let valueBytesMax = 262_144
+
+    /// `database`, `key`.
+    func entry(_ target: RequestTarget) throws(LarderClientError) -> HTTPResponse {
+        guard let key = target.bytes("key") else { return .problem(400, "key is missing") }
+        let database = target.text("database") ?? "0"
+        let report = try link.withClient { client throws(LarderClientError) -> EntryReport? in
+            try client.select(database)
+            guard let info = try client.info(forKey: key) else { return nil }
+            let range = [Array("GETRANGE".utf8), key, Array("0".utf8), Array("\(Self.valueBytesMax - 1)".utf8)]
+            let value = info.isExpired ? nil : try client.command(bytes: range).bytes
+            let rule =
+                switch info.rule {
+                case .governed: "governed"
+                case .own: "own"
+                case .ownNever: "never"
+                }
+            return EntryReport(
+                database: database, key: BytesReport(key: key), storedAt: info.storedAtMilliseconds,
+                now: info.readAtMilliseconds, deadline: info.deadlineMilliseconds, grace: info.graceMilliseconds,
+                rule: rule, policy: "\(info.databasePolicy)", size: info.byteCount, codec: "\(info.codec)",
+                isStale: info.isExpired, tags: try client.tags(forKey: key) ?? [],
+                value: value.map(BytesReport.init(value:)), isCut: info.byteCount > Self.valueBytesMax)
+        }
+        guard let report else { return .problem(404, "there is no such entry, or it has expired") }
+        return .json(report)
+    }
+}

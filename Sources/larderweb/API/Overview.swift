@@ -1,0 +1,112 @@
+import LarderClient
+
+/// How the daemon is now: the answer of `/api/overview`. Counters are since the daemon's start.
+struct Overview: Encodable {
+    /// What the pages show of larderweb itself.
+    struct Settings: Encodable {
+        let allowsChanges: Bool
+        let asksForToken: Bool
+        let historyNote: String?
+    }
+
+    struct Command: Encodable {
+        let name: String
+        let calls: Double
+        let seconds: Double
+        let failed: Double
+        let p50: Double?
+        let p99: Double?
+        let p999: Double?
+
+        init(_ command: DaemonFigures.Command) {
+            name = command.name
+            calls = command.calls
+            seconds = command.seconds
+            failed = command.failed + command.rejected
+            let shares = Dictionary(command.percentiles.map { ($0.share, $0.seconds) }) { $1 }
+            p50 = shares["0.5"]
+            p99 = shares["0.99"]
+            p999 = shares["0.999"]
+        }
+    }
+
+    struct Database: Encodable {
+        let name: String
+        let policy: String
+        let entries: Double?
+        let stale: Int64?
+        let bytes: Int64
+        let limit: Int64?
+        let state: String
+
+        init(_ info: DatabaseInfo, _ figures: DaemonFigures) {
+            name = info.name
+            policy = info.policy
+            entries = figures.entries[info.name] ?? info.entries.map(Double.init)
+            stale = info.staleEntries
+            bytes = info.bytes
+            limit = info.limit
+            state = info.state
+        }
+    }
+
+    let settings: Settings
+    /// Nil if the daemon answers.
+    let problem: String?
+    /// Fields of INFO that are numbers, and those that are texts, under their names there.
+    let numbers: [String: Double]
+    let texts: [String: String]
+    let commands: [Command]
+    let databases: [Database]
+
+    private static let numberFields = [
+        "server_time_usec", "uptime_in_seconds", "total_commands_processed", "total_error_replies", "keyspace_hits",
+        "keyspace_misses", "keyspace_misses_expired", "keyspace_misses_purged", "stale_served", "leases_granted",
+        "leases", "lease_waiters", "fetch_failures", "leases_lost", "expired_keys", "expiry_lag_p99_ms",
+        "evicted_entries", "evicted_bytes", "connected_clients", "maxclients", "blocked_clients", "tracking_clients",
+        "total_net_input_bytes", "total_net_output_bytes", "used_memory_rss", "memory_tier_bytes", "maxmemory",
+        "disk_bytes", "disk_limit", "journal_bytes", "pending_bytes", "checkpoints", "journal_rewrites",
+        "commit_groups", "commit_units", "syncs", "commit_failures", "script_runs", "scripts_running", "purges",
+        "open_snapshots",
+    ]
+    private static let textFields = [
+        "larder_version", "run_id", "directory", "durability", "default_policy", "unixsocket", "aof_last_write_status",
+    ]
+
+    init(_ collector: Collector, _ settings: Settings) {
+        self.settings = settings
+        let figures: DaemonFigures
+        do throws(LarderClientError) { figures = try collector.figures() } catch {
+            problem = error.message
+            (numbers, texts, commands, databases) = ([:], [:], [], [])
+            return
+        }
+        problem = nil
+        numbers = Dictionary(Self.numberFields.compactMap { name in figures.info.number(name).map { (name, $0) } }) {
+            $1
+        }
+        texts = Dictionary(Self.textFields.compactMap { name in figures.info.text(name).map { (name, $0) } }) { $1 }
+        commands = figures.commands.map(Command.init)
+        databases = ((try? collector.databases()) ?? []).map { Database($0, figures) }
+    }
+}
+
+/// How soon entries of a database end: shares of those that were looked at. An element of `/api/freshness`.
+struct FreshnessReport: Encodable {
+    let database: String
+    let sampled: Int
+    let minute: Double
+    let hour: Double
+    let day: Double
+    let never: Double
+
+    init(_ sample: FreshnessSample) {
+        let count = Double(sample.count)
+        database = sample.database
+        sampled = sample.count
+        minute = Double(sample.minute) / count
+        hour = Double(sample.hour) / count
+        day = Double(sample.day) / count
+        never = Double(sample.never) / count
+    }
+}

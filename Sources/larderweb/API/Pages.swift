@@ -1,0 +1,35 @@
+import CWebPages
+import Platform
+
+/// The files for browsers, which the program has in itself.
+enum Pages {
+    private struct Page: Sendable {
+        let type: String
+        let bytes: ConstantBytes
+        let tag: String
+    }
+
+    private static let all: [String: Page] = {
+        var pages: [String: Page] = [:]
+        while let page = larder_web_page_at(pages.count)?.pointee {
+            let memory = UnsafeRawBufferPointer(start: page.bytes, count: page.length)
+            // FNV-1a: enough to tell versions of one file apart.
+            let hash = memory.reduce(UInt64(0xcbf2_9ce4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+            pages[String(cString: page.path)] = Page(
+                type: String(cString: page.type), bytes: ConstantBytes(memory: memory),
+                tag: "\"\(String(hash, radix: 16))\"")
+        }
+        return pages
+    }()
+
+    /// - Returns: nil if there is no such file.
+    static func respond(_ request: HTTPRequest) -> HTTPResponse? {
+        guard let page = all[request.target.path] else { return nil }
+        // Asked for again each time, which costs little here: a new version shows at once.
+        let headers = [("ETag", page.tag)]
+        if request.header("if-none-match") == page.tag {
+            return HTTPResponse(status: 304, type: page.type, .bytes([]), cache: "no-cache", headers: headers)
+        }
+        return HTTPResponse(type: page.type, .constant(page.bytes), cache: "no-cache", headers: headers)
+    }
+}

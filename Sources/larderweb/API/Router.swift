@@ -1,0 +1,91 @@
+import LarderClient
+
+/// Finds the answer to a request.
+struct Router: Sendable {
+    private let collector: Collector
+    private let access: AccessRules
+    private let history: History
+    private let entries: EntryBrowser
+    private let changes: Changes?
+
+    /// - Parameter allowsChanges: whether anything may be changed.
+    init(_ collector: Collector, _ access: AccessRules, _ history: History, allowsChanges: Bool) {
+        self.collector = collector
+        self.access = access
+        self.history = history
+        entries = EntryBrowser(collector.link)
+        changes = allowsChanges ? Changes(collector) : nil
+    }
+
+    func respond(_ request: HTTPRequest) -> HTTPResponse {
+        if let refusal = access.refusal(request) { return refusal }
+        do throws(LarderClientError) {
+            return request.method == "POST" ? try post(request) : try get(request)
+        } catch {
+            return Self.failure(error)
+        }
+    }
+
+    /// The answer when the daemon fails or refuses.
+    private static func failure(_ error: LarderClientError) -> HTTPResponse {
+        .problem(error.code == .server ? 400 : 503, error.serverText ?? error.message)
+    }
+
+    // MARK: What changes nothing
+
+    private func get(_ request: HTTPRequest) throws(LarderClientError) -> HTTPResponse {
+        switch request.target.path {
+        case "/healthz": return health()
+        case "/metrics":
+            let format = MetricsText.Format(accept: request.header("accept"))
+            return .text(Metrics.text(collector, format), type: format.contentType)
+        case "/api/overview":
+            let settings = Overview.Settings(
+                allowsChanges: changes != nil, asksForToken: access.asksForToken, historyNote: history.note)
+            return .json(Overview(collector, settings))
+        case "/api/history":
+            guard let range = History.Range(rawValue: request.target.text("range") ?? "") else {
+                return .problem(400, "range is recent or day")
+            }
+            return .json(history.points(range))
+        case "/api/freshness": return .json(try collector.freshness().map(FreshnessReport.init))
+        case "/api/slow": return .json(try SlowCommand.newest(collector.link))
+        case "/api/clients": return .json(try ClientReport.all(collector.link))
+        case "/api/keys": return try entries.keys(request.target)
+        case "/api/entry": return try entries.entry(request.target)
+        default: return Pages.respond(request) ?? .problem(404, "there is nothing at this path")
+        }
+    }
+
+    private struct Health: Encodable {
+        let status = "ok"
+        let daemon: String
+    }
+
+    /// Whether larderweb works; it does without a daemon.
+    private func health() -> HTTPResponse {
+        .json(Health(daemon: (try? collector.figures()) == nil ? "away" : "up"))
+    }
+
+    // MARK: What changes something
+
+    private func post(_ request: HTTPRequest) throws(LarderClientError) -> HTTPResponse {
+        switch request.target.path {
+        case "/login":
+            let form = RequestTarget.form(request.body[...], hasPlus: true) ?? []
+            guard let cookie = access.login(RequestTarget.value("token", form) ?? []) else {
+                return .redirect(to: "/login?wrong=1")
+            }
+            return .redirect(to: "/", headers: [("Set-Cookie", cookie)])
+        case "/logout": return .redirect(to: "/login", headers: [("Set-Cookie", access.logout(request))])
+        case let path where path.hasPrefix("/api/"):
+            // What a form of another site can send is of another type.
+            guard request.header("content-type")?.lowercased().hasPrefix("application/json") ?? false else {
+                return .problem(415, "the body is application/json")
+            }
+            guard let changes else { return .problem(403, "nothing can be changed here: --allow-changes") }
+            return try changes.respond(path, request.body)
+        default: return .problem(404, "nothing takes a POST at this path")
+        }
+    }
+}

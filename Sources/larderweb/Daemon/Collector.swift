@@ -1,0 +1,41 @@
+import LarderClient
+import Platform
+
+/// What larderweb knows of the daemon. However many look, each question is asked once in a while only.
+///
+/// Thread-safe.
+final class Collector: Sendable {
+    let link: DaemonLink
+    private let infos: Remembered<DaemonFigures>
+    private let lists: Remembered<[DatabaseInfo]>
+    private let samples: Remembered<[FreshnessSample]>
+
+    init(_ link: DaemonLink) {
+        self.link = link
+        infos = Remembered(milliseconds: 500) { () throws(LarderClientError) in
+            let reply = try link.command("INFO", "everything")
+            guard let text = reply.string else { throw .unexpectedReply(to: "INFO", "text") }
+            return DaemonFigures(text)
+        }
+        // The daemon counts what was written since the last time.
+        let lists = Remembered(milliseconds: 2_000, costFactor: 50) { () throws(LarderClientError) in
+            try link.withClient { client throws(LarderClientError) in try client.databases() }
+        }
+        self.lists = lists
+        samples = Remembered(milliseconds: 5_000, costFactor: 200) { () throws(LarderClientError) in
+            try FreshnessSample.all(of: try lists.value(), link)
+        }
+    }
+
+    func figures() throws(LarderClientError) -> DaemonFigures { try infos.value() }
+
+    func databases() throws(LarderClientError) -> [DatabaseInfo] { try lists.value() }
+
+    func freshness() throws(LarderClientError) -> [FreshnessSample] { try samples.value() }
+
+    /// After a change, so that who has made it sees it.
+    func forget() {
+        infos.forget()
+        lists.forget()
+    }
+}

@@ -1,0 +1,120 @@
+import LarderClient
+import Platform
+
+/// The way to the daemon: a few connections that the threads of larderweb share, one at a time each.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+final class DaemonLink: @unchecked Sendable {
+    private let socketPath: String?
+    private let password: String?
+    private let trustedUsers: Set<UInt32>
+    private let lock = Lock()
+    private let changed = Condition()
+    private var idle: [BlockingLarderClient] = []
+    private var busyCount = 0
+
+    /// However many browsers look, the daemon has no more clients than this from here.
+    private static let connectionsMax = 6
+    private static let timeoutMilliseconds = 3_000
+    private static let name = "larderweb"
+
+    init(socketPath: String?, password: String?, trustedUsers: Set<UInt32>) {
+        self.socketPath = socketPath
+        self.password = password
+        self.trustedUsers = trustedUsers
+    }
+
+    /// Sends commands at once, on a connection that nobody else uses meanwhile.
+    /// - Parameters:
+    ///   - database: is selected first.
+    ///   - mayRepeat: whether they may be sent again if the connection was lost.
+    /// - Returns: the replies; a server's error is a value in its command's place.
+    func perform(
+        _ commands: [[[UInt8]]], database: String? = nil, mayRepeat: Bool = true
+    ) throws(LarderClientError) -> [RESPValue] {
+        let first = database.map { [["SELECT", $0].map { Array($0.utf8) }] } ?? []
+        return try withClient(mayRepeat: mayRepeat) { client throws(LarderClientError) in
+            let replies = try client.pipeline(first + commands)
+            guard !first.isEmpty else { return replies }
+            if let text = replies.first?.errorMessage { throw .server(text, operation: "SELECT") }
+            return Array(replies.dropFirst())
+        }
+    }
+
+    /// As above, for one command whose error is thrown.
+    func command(
+        _ words: [[UInt8]], database: String? = nil, mayRepeat: Bool = true
+    ) throws(LarderClientError) -> RESPValue {
+        let replies = try perform([words], database: database, mayRepeat: mayRepeat)
+        guard let reply = replies.first else { throw .unexpectedReply(to: "command", "one reply") }
+        if let text = reply.errorMessage { throw .server(text, operation: printableKey(words.first ?? [])) }
+        return reply
+    }
+
+    func command(_ words: String..., database: String? = nil) throws(LarderClientError) -> RESPValue {
+        try command(words.map { Array($0.utf8) }, database: database)
+    }
+
+    /// Lends a connection.
+    func withClient<Result>(
+        mayRepeat: Bool = true, _ body: (BlockingLarderClient) throws(LarderClientError) -> Result
+    ) throws(LarderClientError) -> Result {
+        let former = try take()
+        defer { giveBack() }
+        if let former {
+            do throws(LarderClientError) {
+                let result = try body(former)
+                keep(former)
+                return result
+            } catch {
+                if error.code == .server {
+                    keep(former)
+                    throw error
+                }
+                // The daemon may have been started anew since.
+                former.close()
+                if error.code == .timeout || !mayRepeat && error.code != .noDaemon { throw error }
+            }
+        }
+        let client = try BlockingLarderClient(
+            socketPath: socketPath, password: password, timeoutMilliseconds: Self.timeoutMilliseconds,
+            trustedUsers: trustedUsers)
+        // Without the right to it, it goes without a name.
+        _ = try client.command("CLIENT", "SETNAME", Self.name)
+        do throws(LarderClientError) {
+            let result = try body(client)
+            keep(client)
+            return result
+        } catch {
+            if error.code == .server { keep(client) } else { client.close() }
+            throw error
+        }
+    }
+
+    /// Waits for its turn.
+    /// - Returns: a connection, or nil if one is to be made.
+    private func take() throws(LarderClientError) -> BlockingLarderClient? {
+        try lock.withLock { () throws(LarderClientError) in
+            let until = MonotonicClock.milliseconds() + Int64(Self.timeoutMilliseconds)
+            while busyCount >= Self.connectionsMax {
+                let left = until - MonotonicClock.milliseconds()
+                guard left > 0 else {
+                    throw LarderClientError(
+                        .timeout, "the connections to the daemon are all in use", operation: "connect")
+                }
+                changed.wait(lock, milliseconds: left)
+            }
+            busyCount += 1
+            return idle.popLast()
+        }
+    }
+
+    private func giveBack() {
+        lock.withLock {
+            busyCount -= 1
+            changed.signal()
+        }
+    }
+
+    private func keep(_ client: BlockingLarderClient) { lock.withLock { idle.append(client) } }
+}

@@ -1,0 +1,98 @@
+import Platform
+
+/// Who may ask for what: names under which larderweb is reached, other sites, tokens.
+///
+/// Thread-safe: nothing changes but the sessions, which have a lock.
+final class AccessRules: Sendable {
+    /// Host names, in lower case and without a port, that a browser may use.
+    private let hosts: Set<String>
+    /// Who knows it may do everything; nil if everybody may who reaches the socket.
+    private let token: [UInt8]?
+    private let sessions = LoginSessions()
+
+    static let cookie = "larderweb"
+    /// What a browser needs to ask for the token, and what watches whether the service lives.
+    private static let open: Set<String> = ["/healthz", "/login", "/style.css", "/theme.js", "/icon.svg"]
+
+    init(hosts: Set<String>, token: [UInt8]?) {
+        self.hosts = hosts.union(["localhost", "127.0.0.1", "[::1]"])
+        self.token = token
+    }
+
+    var asksForToken: Bool { token != nil }
+
+    /// Why a request is refused; nil if it is not.
+    func refusal(_ request: HTTPRequest) -> HTTPResponse? {
+        guard let host = request.header("host"), let name = Self.name(of: host), hosts.contains(name) else {
+            // Another site's name may lead here (DNS rebinding).
+            return .problem(403, "larderweb is not reached by this name: --host adds one")
+        }
+        guard ["GET", "HEAD", "POST"].contains(request.method) else {
+            return .problem(405, "the method is GET or POST", headers: [("Allow", "GET, HEAD, POST")])
+        }
+        if let problem = crossSiteProblem(request, host) { return .problem(403, problem) }
+        guard token != nil, !Self.open.contains(request.target.path), !isKnown(request) else { return nil }
+        if request.method != "POST", ["/", "/entries"].contains(request.target.path) { return .redirect(to: "/login") }
+        return .problem(401, "this needs the token", headers: [("WWW-Authenticate", "Bearer realm=\"larderweb\"")])
+    }
+
+    /// A host's name without its port, in lower case.
+    private static func name(of host: String) -> String? {
+        let host = host.lowercased()
+        if host.hasPrefix("[") {
+            guard let end = host.firstIndex(of: "]") else { return nil }
+            let rest = host[host.index(after: end)...]
+            guard rest.isEmpty || rest.first == ":" && UInt16(rest.dropFirst()) != nil else { return nil }
+            return String(host[...end])
+        }
+        let parts = host.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 1 || parts.count == 2 && UInt16(parts[1]) != nil else { return nil }
+        return String(parts[0])
+    }
+
+    /// Why a request of another site is refused.
+    private func crossSiteProblem(_ request: HTTPRequest, _ host: String) -> String? {
+        let site = request.header("sec-fetch-site")
+        if request.method == "POST" {
+            if request.hasHeader("origin") {
+                let origin = request.header("origin")?.lowercased()
+                guard origin == "http://" + host.lowercased() || origin == "https://" + host.lowercased() else {
+                    return "this page of another site may not change anything here"
+                }
+            }
+            guard site == nil && !request.hasHeader("sec-fetch-site") || site == "same-origin" else {
+                return "this page of another site may not change anything here"
+            }
+            return nil
+        }
+        // Pages may be linked to; what they show is not for others.
+        let isPage = ["/", "/entries", "/login"].contains(request.target.path)
+        guard !isPage, let site, site != "same-origin", site != "none" else { return nil }
+        return "this is not for pages of other sites"
+    }
+
+    private func isKnown(_ request: HTTPRequest) -> Bool {
+        if let text = request.header("authorization") {
+            let words = text.split(separator: " ", maxSplits: 1)
+            guard words.count == 2, words[0].lowercased() == "bearer" else { return false }
+            return isToken(Array(words[1].utf8))
+        }
+        return request.cookie(Self.cookie).map { sessions.contains($0) } ?? false
+    }
+
+    // MARK: Login
+
+    private func isToken(_ text: [UInt8]) -> Bool { token.map { SecretText.isEqual(text, $0) } ?? false }
+
+    /// - Returns: the cookie of a new session; nil if the token is wrong.
+    func login(_ text: [UInt8]) -> String? {
+        guard isToken(text) else { return nil }
+        return "\(Self.cookie)=\(sessions.begin()); Path=/; HttpOnly; SameSite=Strict; Max-Age=\(LoginSessions.seconds)"
+    }
+
+    /// - Returns: the cookie that removes it.
+    func logout(_ request: HTTPRequest) -> String {
+        if let name = request.cookie(Self.cookie) { sessions.end(name) }
+        return "\(Self.cookie)=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"
+    }
+}

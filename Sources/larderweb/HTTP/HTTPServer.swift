@@ -1,0 +1,189 @@
+import CMicroHTTPD
+import Platform
+
+/// The thin shell around libmicrohttpd: sockets and bytes in, answers out. It decides nothing but what is too large and too
+/// slow.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: nothing changes after the start but `daemon`, which only the thread
+/// that starts and stops it touches.
+final class HTTPServer: @unchecked Sendable {
+    /// What one client may take.
+    struct Limits: Sendable {
+        var connections: UInt32 = 64
+        var idleSeconds: UInt32 = 30
+        /// For a request's head, with its first line.
+        var headBytes = 16_384
+        var bodyBytes = 65_536
+        var requestMilliseconds: Int64 = 30_000
+        var answerMilliseconds: Int64 = 60_000
+    }
+
+    private let limits: Limits
+    private let respond: @Sendable (HTTPRequest) -> HTTPResponse
+    private let watch: ConnectionWatch
+    private var daemon: OpaquePointer?
+    private var thread: WorkThread?
+
+    /// - Parameter respond: called on the connection's thread; may block.
+    init(limits: Limits = Limits(), respond: @escaping @Sendable (HTTPRequest) -> HTTPResponse) {
+        self.limits = limits
+        self.respond = respond
+        watch = ConnectionWatch(
+            requestMilliseconds: limits.requestMilliseconds, answerMilliseconds: limits.answerMilliseconds)
+    }
+
+    /// Serves on a listening socket, of which it takes a copy.
+    /// - Returns: false if the system refuses.
+    func start(_ listening: Int32) -> Bool {
+        let copy = fcntl(listening, F_DUPFD_CLOEXEC, 0)
+        guard copy >= 0 else { return false }
+        var most = larder_http_limits(
+            connections: limits.connections, idle_seconds: limits.idleSeconds,
+            memory_bytes: limits.headBytes * 2, stack_bytes: 1 << 20)
+        daemon = larder_http_start(
+            copy, &most, Self.handler, Self.begun, Self.completed, Self.connectionChanged,
+            Unmanaged.passUnretained(self).toOpaque())
+        guard daemon != nil else {
+            close(copy)
+            return false
+        }
+        thread = WorkThread(name: "larderweb-watch") { [watch] in watch.run() }
+        return true
+    }
+
+    /// Ends all connections. Answers that are on their way may be cut off.
+    func stop() {
+        if let daemon { MHD_stop_daemon(daemon) }
+        daemon = nil
+        watch.end()
+        thread?.join()
+        thread = nil
+    }
+
+    // MARK: What libmicrohttpd calls, on the connections' threads
+
+    /// A request that is arriving. Confined to its connection's thread.
+    private final class Exchange {
+        let target: [UInt8]
+        let descriptor: Int32
+        var body: [UInt8] = []
+        var hasHead = false
+
+        init(target: [UInt8], descriptor: Int32) {
+            self.target = target
+            self.descriptor = descriptor
+        }
+    }
+
+    private static func server(_ context: UnsafeMutableRawPointer?) -> HTTPServer? {
+        context.map { Unmanaged<HTTPServer>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private static let begun:
+        @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) -> UnsafeMutableRawPointer? = {
+            _, target, connection in
+            guard let target else { return nil }
+            let exchange = Exchange(
+                target: Array(UnsafeRawBufferPointer(start: target, count: strlen(target))),
+                descriptor: larder_http_descriptor(connection))
+            return Unmanaged.passRetained(exchange).toOpaque()
+        }
+
+    private static let completed: MHD_RequestCompletedCallback = { context, _, state, _ in
+        guard let object = state?.pointee else { return }
+        let exchange = Unmanaged<Exchange>.fromOpaque(object).takeRetainedValue()
+        state?.pointee = nil
+        server(context)?.watch.awaitRequest(exchange.descriptor)
+    }
+
+    private static let connectionChanged: MHD_NotifyConnectionCallback = { context, connection, _, change in
+        let descriptor = larder_http_descriptor(connection)
+        guard descriptor >= 0, let server = server(context) else { return }
+        if change == .CONNECTION_NOTIFY_STARTED {
+            server.watch.awaitRequest(descriptor)
+        } else {
+            server.watch.forget(descriptor)
+        }
+    }
+
+    private static let handler: MHD_AccessHandlerCallback = { context, connection, _, method, _, part, count, state in
+        guard let server = server(context), let connection, let method, let count,
+            let object = state?.pointee
+        else { return MHD_Result.NO }
+        let exchange = Unmanaged<Exchange>.fromOpaque(object).takeUnretainedValue()
+        return server.take(exchange, connection, String(cString: method), part, count) ? MHD_Result.YES : MHD_Result.NO
+    }
+
+    /// Takes a part of a request; its head comes first, without any of the body.
+    /// - Returns: false to end the connection at once.
+    private func take(
+        _ exchange: Exchange, _ connection: OpaquePointer, _ method: String, _ part: UnsafePointer<CChar>?,
+        _ count: UnsafeMutablePointer<Int>
+    ) -> Bool {
+        if !exchange.hasHead {
+            exchange.hasHead = true
+            guard let length = Self.header("Content-Length", connection) else { return true }
+            guard let number = Int(length), number <= limits.bodyBytes else {
+                let most = "a request's body may have \(limits.bodyBytes) bytes"
+                return send(.problem(413, most), connection, exchange.descriptor)
+            }
+            return true
+        }
+        if count.pointee > 0 {
+            // Sent in pieces without a length.
+            guard exchange.body.count + count.pointee <= limits.bodyBytes else { return false }
+            exchange.body += UnsafeRawBufferPointer(start: part, count: count.pointee)
+            count.pointee = 0
+            return true
+        }
+        watch.work(on: exchange.descriptor)
+        guard let target = RequestTarget(exchange.target) else {
+            return send(.problem(400, "the path is not well formed"), connection, exchange.descriptor)
+        }
+        let request = HTTPRequest(
+            method: method, target: target, headers: Self.headers(connection), body: exchange.body)
+        return send(respond(request), connection, exchange.descriptor)
+    }
+
+    private static func header(_ name: String, _ connection: OpaquePointer) -> String? {
+        MHD_lookup_connection_value(connection, .HEADER_KIND, name).map { String(cString: $0) }
+    }
+
+    private static func headers(_ connection: OpaquePointer) -> [(name: String, value: String)] {
+        var headers: [(name: String, value: String)] = []
+        withUnsafeMutablePointer(to: &headers) { pointer in
+            _ = MHD_get_connection_values(
+                connection, .HEADER_KIND,
+                { context, _, name, value in
+                    let list = context?.assumingMemoryBound(to: [(name: String, value: String)].self)
+                    if let name {
+                        let text = value.map { String(cString: $0) } ?? ""
+                        list?.pointee.append((String(cString: name).lowercased(), text))
+                    }
+                    return MHD_Result.YES
+                }, pointer)
+        }
+        return headers
+    }
+
+    private func send(_ answer: HTTPResponse, _ connection: OpaquePointer, _ descriptor: Int32) -> Bool {
+        let response: OpaquePointer? =
+            switch answer.body {
+            case .constant(let constant):
+                // Never written to.
+                MHD_create_response_from_buffer(
+                    constant.memory.count, UnsafeMutableRawPointer(mutating: constant.memory.baseAddress),
+                    .RESPMEM_PERSISTENT)
+            case .bytes(let bytes):
+                bytes.withUnsafeBytes {
+                    MHD_create_response_from_buffer(
+                        $0.count, UnsafeMutableRawPointer(mutating: $0.baseAddress), .RESPMEM_MUST_COPY)
+                }
+            }
+        guard let response else { return false }
+        defer { MHD_destroy_response(response) }
+        for (name, value) in HTTPResponse.common + answer.headers { MHD_add_response_header(response, name, value) }
+        watch.awaitAnswer(descriptor)
+        return MHD_queue_response(connection, answer.status, response) == MHD_Result.YES
+    }
+}

@@ -1,0 +1,24 @@
+/// Bytes as hexadecimal digits.
+enum HexText {
+    private static let digits = Array("0123456789abcdef".utf8)
+
+    static func text(_ bytes: some Sequence<UInt8>) -> String {
+        String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+
+    /// - Returns: nil if it is not such a text.
+    static func bytes(_ text: String) -> [UInt8]? {
+        let digits = text.utf8.map(digit)
+        guard digits.count.isMultiple(of: 2), !digits.contains(nil) else { return nil }
+        return stride(from: 0, to: digits.count, by: 2).map { (digits[$0] ?? 0) << 4 | (digits[$0 + 1] ?? 0) }
+    }
+
+    static func digit(_ letter: UInt8) -> UInt8? {
+        switch letter {
+        case 0x30...0x39: letter - 0x30
+        case 0x41...0x46: letter - 0x41 + 10
+        case 0x61...0x66: letter - 0x61 + 10
+        default: nil
+        }
+    }
+}

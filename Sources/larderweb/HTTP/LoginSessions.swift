@@ -1,0 +1,36 @@
+import Platform
+
+/// Browsers that have shown the token: each has a random name instead of it.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+final class LoginSessions: @unchecked Sendable {
+    /// How long one lasts: 12 hours.
+    static let seconds = 43_200
+    private static let countMax = 64
+
+    private let lock = Lock()
+    private var ends: [(name: [UInt8], at: Int64)] = []
+
+    func begin() -> String {
+        var random = SystemRandomNumberGenerator()
+        let name = HexText.text((0..<32).map { _ in UInt8.random(in: 0...255, using: &random) })
+        lock.withLock {
+            // The oldest make room.
+            ends = ends.suffix(Self.countMax - 1)
+            ends.append((Array(name.utf8), MonotonicClock.milliseconds() + Int64(Self.seconds) * 1000))
+        }
+        return name
+    }
+
+    func contains(_ name: String) -> Bool {
+        let (name, now) = (Array(name.utf8), MonotonicClock.milliseconds())
+        return lock.withLock {
+            ends.removeAll { $0.at <= now }
+            return ends.reduce(false) { SecretText.isEqual(name, $1.name) || $0 }
+        }
+    }
+
+    func end(_ name: String) {
+        lock.withLock { ends.removeAll { SecretText.isEqual(Array(name.utf8), $0.name) } }
+    }
+}

@@ -1,0 +1,63 @@
+/// The path and the query of a request. Values are bytes, because keys are.
+struct RequestTarget: Sendable {
+    let path: String
+    private let query: [(name: String, value: [UInt8])]
+
+    /// Reads what stands in the first line of a request.
+    /// - Returns: nil if it is not a path, or wrongly encoded.
+    init?(_ text: [UInt8]) {
+        let parts = text.split(separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
+        guard let first = parts.first, first.first == UInt8(ascii: "/"), let bytes = Self.decoded(first),
+            let path = String(validating: bytes, as: UTF8.self), !path.utf8.contains(0)
+        else { return nil }
+        self.path = path
+        guard let query = Self.form(parts.count > 1 ? parts[1] : []) else { return nil }
+        self.query = query
+    }
+
+    /// The value of a parameter; nil if there is none, or more than one.
+    func bytes(_ name: String) -> [UInt8]? { Self.value(name, query) }
+
+    func text(_ name: String) -> String? { bytes(name).flatMap { String(validating: $0, as: UTF8.self) } }
+
+    static func value(_ name: String, _ form: [(name: String, value: [UInt8])]) -> [UInt8]? {
+        let values = form.filter { $0.name == name }
+        return values.count == 1 ? values[0].value : nil
+    }
+
+    /// More parameters than any request here has.
+    private static let parametersMax = 16
+
+    /// `name=value&…`.
+    /// - Parameter hasPlus: whether `+` stands for a blank, as in what a form sends.
+    /// - Returns: nil if it is wrongly encoded.
+    static func form(_ text: ArraySlice<UInt8>, hasPlus: Bool = false) -> [(name: String, value: [UInt8])]? {
+        var form: [(name: String, value: [UInt8])] = []
+        for part in text.split(separator: UInt8(ascii: "&")) {
+            guard form.count < parametersMax else { return nil }
+            let pair = part.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            guard let name = decoded(pair[0]).flatMap({ String(validating: $0, as: UTF8.self) }) else { return nil }
+            let value = pair.count > 1 ? pair[1] : []
+            let spaced = hasPlus ? ArraySlice(value.map { $0 == UInt8(ascii: "+") ? 0x20 : $0 }) : value
+            guard let bytes = decoded(spaced) else { return nil }
+            form.append((name, bytes))
+        }
+        return form
+    }
+
+    private static func decoded(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count)
+        var rest = text
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let high = rest.popFirst().flatMap(HexText.digit), let low = rest.popFirst().flatMap(HexText.digit)
+            else { return nil }
+            bytes.append(high << 4 | low)
+        }
+        return bytes
+    }
+}

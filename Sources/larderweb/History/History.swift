@@ -1,0 +1,114 @@
+import JSONCoding
+import LarderClient
+import Platform
+import Services
+
+/// The figures of the last minutes, in memory, and of the last day, in a database of the daemon: entries that expire.
+///
+/// Databases are cheap, and a larder of larderweb's own would need its engine and a place on the disk. What the daemon does
+/// not take stays in memory.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+final class History: @unchecked Sendable {
+    enum Range: String {
+        case recent, day
+    }
+
+    private let collector: Collector
+    private let log: Log
+    private let lock = Lock()
+    private let changed = Condition()
+    private var thread: WorkThread?
+    private var isOver = false
+    private var recent: [Sample] = []
+    private var day: [Sample] = []
+    private var store: HistoryStore?
+    private var isLoaded = false
+    /// What is wrong with the database; nil for nothing.
+    private var trouble: String?
+
+    private static let recentSeconds: Int64 = 2
+    private static let recentCount = 300
+    private static let dayCount = 1_440
+    private static let daySeconds: Int64 = 86_400
+
+    /// - Parameter database: nil to keep everything in memory.
+    init(_ collector: Collector, database: String?, _ log: Log) {
+        self.collector = collector
+        self.log = log
+        store = database.map { HistoryStore(collector.link, $0) }
+    }
+
+    func start() {
+        thread = WorkThread(name: "larderweb-samples") { [self] in
+            var next = MonotonicClock.milliseconds()
+            while true {
+                take()
+                next = max(next + Self.recentSeconds * 1000, MonotonicClock.milliseconds())
+                let isOver = lock.withLock {
+                    while !self.isOver, case let left = next - MonotonicClock.milliseconds(), left > 0 {
+                        changed.wait(lock, milliseconds: left)
+                    }
+                    return self.isOver
+                }
+                if isOver { return }
+            }
+        }
+    }
+
+    func stop() {
+        lock.withLock {
+            isOver = true
+            changed.broadcast()
+        }
+        thread?.join()
+    }
+
+    func points(_ range: Range) -> [HistoryPoint] {
+        let (samples, gap) = lock.withLock { range == .recent ? (recent, Int64(30)) : (day, Int64(300)) }
+        return HistoryPoint.points(of: samples, gapSeconds: gap)
+    }
+
+    /// Why the last day is kept in memory only; nil if it is not.
+    var note: String? {
+        lock.withLock { store == nil ? "the last day is kept in memory only (--history)" : trouble }
+    }
+
+    // MARK: On the thread of the samples
+
+    private func take() {
+        guard let figures = try? collector.figures() else { return }
+        load()
+        let sample = Sample(figures, time: Int64(time(nil)))
+        let isNewMinute = lock.withLock {
+            recent = recent.suffix(Self.recentCount - 1) + [sample]
+            guard day.last.map({ $0.time / 60 != sample.time / 60 }) ?? true else { return false }
+            day = day.suffix(Self.dayCount - 1) + [sample]
+            return true
+        }
+        if isNewMinute { attempt { (store) throws(LarderClientError) in try store.keep(sample) } }
+    }
+
+    /// Brings back what was kept before, once the daemon is there.
+    private func load() {
+        guard !isLoaded else { return }
+        attempt { [self] (store) throws(LarderClientError) in
+            let kept = try store.kept(since: Int64(time(nil)) - Self.daySeconds)
+            lock.withLock { day = kept.filter { $0.time < day.first?.time ?? .max } + day }
+            isLoaded = true
+        }
+    }
+
+    private func attempt(_ work: (HistoryStore) throws(LarderClientError) -> Void) {
+        guard let store else { return }
+        var problem: String?
+        do throws(LarderClientError) { try work(store) } catch {
+            problem = "the last day's figures stay in memory: \(error)"
+        }
+        let isNew = lock.withLock {
+            defer { trouble = problem }
+            return problem != nil && trouble == nil
+        }
+        if isNew, let problem { log.warning(problem) }
+    }
+}

@@ -1,0 +1,106 @@
+/// The figures of one instant, as they are kept: counters since the daemon's start, and states.
+struct Sample: Codable, Sendable, Equatable {
+    /// Seconds since 1970.
+    let time: Int64
+    /// The daemon's: another one counts from 0 again.
+    let run: String
+    let commands: Double
+    let errors: Double
+    let hits: Double
+    let misses: Double
+    let stale: Double
+    let refreshed: Double
+    let expired: Double
+    let evicted: Double
+    let checkpoints: Double
+    let netIn: Double
+    let netOut: Double
+    let busySeconds: Double
+    let clients: Double
+    let entries: Double
+    let disk: Double
+    let journal: Double
+    let memory: Double
+
+    init(_ figures: DaemonFigures, time: Int64) {
+        func number(_ name: String) -> Double { figures.info.number(name) ?? 0 }
+        self.time = time
+        run = String((figures.info.text("run_id") ?? "").prefix(8))
+        commands = number("total_commands_processed")
+        errors = number("total_error_replies")
+        hits = number("keyspace_hits")
+        misses = number("keyspace_misses")
+        stale = number("stale_served")
+        refreshed = number("leases_granted")
+        expired = number("expired_keys")
+        evicted = number("evicted_entries")
+        checkpoints = number("checkpoints")
+        netIn = number("total_net_input_bytes")
+        netOut = number("total_net_output_bytes")
+        busySeconds = figures.commands.reduce(0) { $0 + $1.seconds }
+        clients = number("connected_clients")
+        entries = figures.entries.values.reduce(0, +)
+        disk = number("disk_bytes")
+        journal = number("journal_bytes")
+        memory = number("used_memory_rss")
+    }
+}
+
+/// What happened between two samples, for one point of the charts.
+struct HistoryPoint: Encodable, Sendable {
+    let time: Int64
+    /// A second; nil where the daemon was away or started anew in between.
+    let commands: Double?
+    let errors: Double?
+    let expired: Double?
+    let evicted: Double?
+    let netIn: Double?
+    let netOut: Double?
+    /// Seconds that an average command took itself; nil without commands.
+    let seconds: Double?
+    /// Shares of reads, from 0 to 1; nil without reads.
+    let hits: Double?
+    let stale: Double?
+    let refreshed: Double?
+    let clients: Double
+    let entries: Double
+    let disk: Double
+    let journal: Double
+    let memory: Double
+
+    /// - Parameter gapSeconds: samples that are further apart than this do not belong together.
+    init(_ former: Sample?, _ sample: Sample, gapSeconds: Int64) {
+        time = sample.time
+        let former = former.flatMap {
+            $0.run == sample.run && sample.time > $0.time && sample.time - $0.time <= gapSeconds ? $0 : nil
+        }
+        /// What was added; nil also when the counters were reset meanwhile.
+        func added(_ value: (Sample) -> Double) -> Double? {
+            former.flatMap { value(sample) >= value($0) ? value(sample) - value($0) : nil }
+        }
+        let span = former.map { Double(sample.time - $0.time) } ?? 1
+        func rate(_ value: (Sample) -> Double) -> Double? { added(value).map { $0 / span } }
+        commands = rate { $0.commands }
+        errors = rate { $0.errors }
+        expired = rate { $0.expired }
+        evicted = rate { $0.evicted }
+        netIn = rate { $0.netIn }
+        netOut = rate { $0.netOut }
+        let calls = added { $0.commands } ?? 0
+        seconds = calls > 0 ? added { $0.busySeconds }.map { $0 / calls } : nil
+        let reads = (added { $0.hits } ?? 0) + (added { $0.misses } ?? 0)
+        func share(_ value: (Sample) -> Double) -> Double? { reads > 0 ? added(value).map { min(1, $0 / reads) } : nil }
+        hits = share { $0.hits }
+        stale = share { $0.stale }
+        refreshed = share { $0.refreshed }
+        clients = sample.clients
+        entries = sample.entries
+        disk = sample.disk
+        journal = sample.journal
+        memory = sample.memory
+    }
+
+    static func points(of samples: [Sample], gapSeconds: Int64) -> [HistoryPoint] {
+        zip([nil] + samples, samples).map { HistoryPoint($0, $1, gapSeconds: gapSeconds) }
+    }
+}

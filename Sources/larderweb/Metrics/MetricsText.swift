@@ -1,0 +1,76 @@
+/// Metrics in one of the two texts that scrapers read: OpenMetrics 1.0, or Prometheus' older format (0.0.4).
+///
+/// They differ in what is said of counters, in units, and in the last line.
+struct MetricsText {
+    enum Format {
+        case openMetrics, prometheus
+
+        /// What a scraper asks for: OpenMetrics, unless it names the other alone.
+        init(accept: String?) {
+            let accept = accept?.lowercased() ?? ""
+            self = accept.contains("text/plain") && !accept.contains("openmetrics") ? .prometheus : .openMetrics
+        }
+
+        var contentType: String {
+            switch self {
+            case .openMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
+            case .prometheus: "text/plain; version=0.0.4; charset=utf-8"
+            }
+        }
+    }
+
+    enum Kind: String {
+        case counter, gauge, summary, info
+    }
+
+    struct Sample {
+        var suffix = ""
+        var labels: [(name: String, value: String)] = []
+        let value: Double
+    }
+
+    private let format: Format
+    private var text = ""
+
+    init(_ format: Format) { self.format = format }
+
+    /// Adds a family. Without samples it adds nothing.
+    /// - Parameters:
+    ///   - name: without `_total`, and with the unit at its end.
+    ///   - help: a sentence.
+    mutating func add(_ kind: Kind, _ name: String, unit: String? = nil, help: String, _ samples: [Sample]) {
+        guard !samples.isEmpty else { return }
+        let suffix = kind == .counter ? "_total" : kind == .info ? "_info" : ""
+        let shown = format == .openMetrics ? name : name + suffix
+        let type = format == .prometheus && kind == .info ? Kind.gauge : kind
+        text += "# HELP \(shown) \(Self.escaped(help, quotes: format == .openMetrics))\n# TYPE \(shown) \(type)\n"
+        if format == .openMetrics, let unit { text += "# UNIT \(shown) \(unit)\n" }
+        for sample in samples {
+            let labels = sample.labels.map { "\($0.name)=\"\(Self.escaped($0.value, quotes: true))\"" }
+            text += name + suffix + sample.suffix
+            text += labels.isEmpty ? "" : "{" + labels.joined(separator: ",") + "}"
+            text += " " + Self.number(sample.value) + "\n"
+        }
+    }
+
+    /// The whole text; nothing can be added behind it.
+    var finished: String { format == .openMetrics ? text + "# EOF\n" : text }
+
+    private static func number(_ value: Double) -> String {
+        // Whole numbers without a point, as most are.
+        value == value.rounded() && abs(value) < 1e15 ? "\(Int64(value))" : "\(value)"
+    }
+
+    private static func escaped(_ text: String, quotes: Bool) -> String {
+        var escaped = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\\": escaped += "\\\\"
+            case "\n": escaped += "\\n"
+            case "\"" where quotes: escaped += "\\\""
+            default: escaped.unicodeScalars.append(scalar)
+            }
+        }
+        return escaped
+    }
+}

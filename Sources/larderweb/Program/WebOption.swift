@@ -1,0 +1,137 @@
+import LarderVocabulary
+import Platform
+import Services
+
+/// One of larderweb's options: how it is parsed, and its help. Add a row to add one.
+struct WebOption: Sendable {
+    let name: String
+    /// The name of the value in the help; nil for an option without one.
+    let value: String?
+    /// Lines of at most 90 characters.
+    let help: [String]
+    /// Throws ``UsageError`` only. Untyped, because closures would have to repeat the type.
+    let take: @Sendable (inout WebOptions, String) throws -> Void
+
+    static let all: [WebOption] = [
+        WebOption(
+            name: "--listen", value: "ADDRESS",
+            help: [
+                "where browsers and scrapers connect: an address with a port, or unix:/path, which only this user",
+                "reaches; other machines only with --token-file (default: 127.0.0.1:8377; port 0: any)",
+            ]
+        ) { options, text in
+            guard let address = ListenAddress(text) else {
+                throw UsageError("--listen \(text): it is \(ListenAddress.rule)")
+            }
+            options.listen = address
+        },
+        WebOption(
+            name: "--socket-group", value: "NAME",
+            help: ["a group that may use the socket of --listen unix:, too, such as that of a web server"]
+        ) { options, text in
+            guard let group = gid_t(text) ?? Group.number(of: text) else {
+                throw UsageError("--socket-group \(text): there is no such group")
+            }
+            options.socketAccess.group = group
+        },
+        WebOption(
+            name: "--token-file", value: "PATH",
+            help: [
+                "a file whose first line, of at least 16 characters, who asks must know: scrapers as bearer token,",
+                "browsers in a form; nobody else may read the file",
+            ]
+        ) { options, text in options.token = try SecretFile.line(text, "--token-file", least: 16, isPrivate: true) },
+        WebOption(
+            name: "--host", value: "NAME",
+            help: ["another name under which browsers reach it, as through a proxy; may be repeated"]
+        ) { options, text in
+            guard !text.isEmpty, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), !text.contains("/") else {
+                throw UsageError("--host \(text): it is a host's name, without a port")
+            }
+            options.hosts.insert(text.lowercased())
+        },
+        WebOption(
+            name: "--allow-changes", value: nil,
+            help: ["entries can be removed, their lives changed, and databases purged (default: read only)"]
+        ) { options, _ in options.allowsChanges = true },
+        WebOption(
+            name: "--history", value: "NAME",
+            help: [
+                "the daemon's database in which a day's figures are kept; none: in memory only",
+                "(default: larderweb)",
+            ]
+        ) { options, text in options.history = text == "none" ? nil : text },
+        WebOption(
+            name: "--max-connections", value: "N", help: ["browsers' and scrapers' connections at a time (default: 64)"]
+        ) { options, text in
+            guard let number = UInt32(text), (1...1024).contains(number) else {
+                throw UsageError("--max-connections \(text): it is a number from 1 to 1024")
+            }
+            options.limits.connections = number
+        },
+        WebOption(
+            name: "--request-timeout", value: "TIME",
+            help: ["how long a request may take to arrive, and a connection be idle (default: 30s)"]
+        ) { options, text in
+            guard let span = TimeSpan.parse(text, unit: .milliseconds), (100...3_600_000).contains(span) else {
+                throw UsageError(
+                    "--request-timeout \(text): it is \(TimeSpan.rule(.milliseconds)), from 100ms to 1h")
+            }
+            options.limits.requestMilliseconds = span
+        },
+        WebOption(
+            name: "--socket", value: "PATH",
+            help: ["the daemon's socket (default: $LARDER_SOCKET, else the daemon's default)"]
+        ) { options, text in options.socketPath = text },
+        WebOption(
+            name: "--password-file", value: "PATH", help: ["a file with the daemon's password in its first line"]
+        ) { options, text in
+            let line = try SecretFile.line(text, "--password-file", least: 1, isPrivate: false)
+            options.password = String(decoding: line, as: UTF8.self)
+        },
+        WebOption(
+            name: "--trust-user", value: "NAME",
+            help: ["also trust this user's daemon (name or number), besides root's, yours and system ones"]
+        ) { options, text in
+            guard let user = UInt32(text) ?? getpwnam(text)?.pointee.pw_uid else {
+                throw UsageError("--trust-user \(text): there is no such user")
+            }
+            options.trustedUsers.insert(user)
+        },
+        WebOption(
+            name: "--log-level", value: "LEVEL", help: ["debug, info, warning or error (default: info)"]
+        ) { options, text in
+            guard let level = Log.Level(text) else {
+                throw UsageError("--log-level \(text): it is one of debug, info, warning, error")
+            }
+            options.logLevel = level
+        },
+        WebOption(
+            name: "--log-format", value: "FORMAT",
+            help: ["text, json or systemd (default: systemd where standard error is its journal, else text)"]
+        ) { options, text in
+            guard let format = LogFormat(rawValue: text) else {
+                throw UsageError("--log-format \(text): it is one of text, json, systemd")
+            }
+            options.logFormat = format
+        },
+        WebOption(name: "--help", value: nil, help: ["print this help; also -h"]) { options, _ in
+            options.action = .help
+        },
+        WebOption(name: "--version", value: nil, help: ["print the version; also -V"]) { options, _ in
+            options.action = .version
+        },
+    ]
+
+    /// The options in the form in which `--help` prints them.
+    static var helpLines: [String] {
+        let column = 22
+        return all.flatMap { option in
+            let usage = "  " + option.name + (option.value.map { " " + $0 } ?? "")
+            let indent = String(repeating: " ", count: column)
+            guard usage.count < column else { return [usage] + option.help.map { indent + $0 } }
+            let first = usage + String(repeating: " ", count: column - usage.count) + option.help[0]
+            return [first] + option.help.dropFirst().map { indent + $0 }
+        }
+    }
+}

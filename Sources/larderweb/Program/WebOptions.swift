@@ -1,0 +1,61 @@
+import LarderVocabulary
+import Services
+
+/// larderweb's command line, parsed.
+struct WebOptions {
+    enum Action {
+        case serve, help, version
+    }
+
+    var action = Action.serve
+    var listen = ListenAddress.network(host: "127.0.0.1", port: 8377)
+    var socketAccess = SocketAccess()
+    var token: [UInt8]?
+    var hosts: Set<String> = []
+    var allowsChanges = false
+    /// The database of the last day's figures; nil to keep them in memory only.
+    var history: String? = "larderweb"
+    var limits = HTTPServer.Limits()
+    var socketPath: String?
+    var password: String?
+    var trustedUsers: Set<UInt32> = []
+    var logLevel = Log.Level.info
+    var logFormat = LogFormat.automatic
+
+    /// Parses the words behind the program's name.
+    init(_ words: [String]) throws(UsageError) {
+        var rest = words[...]
+        while let word = rest.popFirst() {
+            let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            let name = parts[0] == "-h" ? "--help" : parts[0] == "-V" ? "--version" : parts[0]
+            guard let option = WebOption.all.first(where: { $0.name == name }) else { throw Self.unknown(name) }
+            var text = parts.count == 2 ? parts[1] : nil
+            if option.value == nil {
+                guard text == nil else { throw UsageError("\(name) takes no value") }
+            } else {
+                text = text ?? rest.popFirst()
+                guard let text, !text.isEmpty else {
+                    throw UsageError("\(name) needs a value: \(name) \(option.value ?? "")")
+                }
+            }
+            do {
+                try option.take(&self, text ?? "")
+            } catch {
+                throw error as? UsageError ?? UsageError("\(name): \(error)")
+            }
+            // What stands behind it need not be right.
+            if action != .serve { return }
+        }
+        guard listen.isLocal || token != nil else {
+            throw UsageError("--listen: other machines reach this address: name a --token-file, or listen on 127.0.0.1")
+        }
+    }
+
+    private static func unknown(_ name: String) -> UsageError {
+        guard name.hasPrefix("-") else {
+            return UsageError("unexpected word '\(printableKey(name.utf8))': larderweb takes only options")
+        }
+        let near = Suggestion.text(for: name, among: WebOption.all.map(\.name))
+        return UsageError("unknown option \(printableKey(name.utf8))\(near)")
+    }
+}

@@ -1,0 +1,117 @@
+import LarderVocabulary
+import Platform
+import Services
+
+/// The program: parses its command line, then serves.
+enum WebProgram {
+    /// The exit codes; `--help` lists them.
+    private enum ExitCode {
+        static let done: Int32 = 0
+        /// The system refuses something.
+        static let failed: Int32 = 1
+        static let usage: Int32 = 2
+        /// Another process uses the socket.
+        static let taken: Int32 = 3
+    }
+
+    private static var help: String {
+        """
+        larderweb \(Version.text): shows in a browser how a running larderd is, and tells it to Prometheus.
+
+        usage: larderweb [options]
+
+        \(WebOption.helpLines.joined(separator: "\n"))
+
+        Whoever reaches the address sees all keys and values of the daemon. On 127.0.0.1 these are all users of this
+        machine: use --token-file, or --listen unix:/path, where that is too much.
+
+        SIGTERM and SIGINT end it.
+
+        exit codes:
+          0  success
+          1  the system refuses something, such as the address
+          2  wrong usage
+          3  another process uses the socket
+
+        """
+    }
+
+    /// - Returns: the exit code.
+    static func main(_ words: [String]) -> Int32 {
+        guard StandardDescriptors.fill() else { return ExitCode.failed }
+        let service = ServiceManager.take()
+        signal(SIGPIPE, SIG_IGN)
+        let options: WebOptions
+        do throws(UsageError) { options = try WebOptions(words) } catch {
+            service?.fail(error.message)
+            complain("\(error.message)\nTry: larderweb --help")
+            return ExitCode.usage
+        }
+        switch options.action {
+        case .help: return write(help)
+        case .version: return write("larderweb \(Version.text)\n")
+        case .serve: return serve(options, service)
+        }
+    }
+
+    private static func write(_ text: String) -> Int32 {
+        do throws(FileError) {
+            try FileSystem.writeAll(Array(text.utf8), descriptor: STDOUT_FILENO, path: "standard output")
+            return ExitCode.done
+        } catch {
+            complain("\(error)")
+            return ExitCode.failed
+        }
+    }
+
+    private static func complain(_ text: String) {
+        let lines = text.split(separator: "\n").map { "larderweb: \($0)\n" }
+        let bytes = Array(lines.joined().utf8)
+        _ = systemWrite(STDERR_FILENO, bytes, bytes.count)
+    }
+
+    // MARK: Serving
+
+    private static func serve(_ options: WebOptions, _ service: ServiceManager?) -> Int32 {
+        let log = Log(least: options.logLevel, format: options.logFormat)
+        func fail(_ text: String, _ code: Int32) -> Int32 {
+            log.error(text)
+            service?.fail(text)
+            return code
+        }
+        // Before other threads begin, which must not get them.
+        let signals = EndSignals()
+        let socket: WebSocket
+        do throws(SocketFile.Failure) {
+            socket = try WebSocket(options)
+        } catch {
+            return fail(error.description, error.kind == .taken ? ExitCode.taken : ExitCode.failed)
+        }
+        let link = DaemonLink(
+            socketPath: options.socketPath, password: options.password, trustedUsers: options.trustedUsers)
+        let collector = Collector(link)
+        let access = AccessRules(hosts: options.hosts.union(socket.hosts), token: options.token)
+        let history = History(collector, database: options.history, log)
+        let router = Router(collector, access, history, allowsChanges: options.allowsChanges)
+        let server = HTTPServer(limits: options.limits) { router.respond($0) }
+        guard server.start(socket.descriptor) else { return fail("no thread can be started to serve", ExitCode.failed) }
+        history.start()
+        if options.token == nil, case .network = options.listen {
+            log.warning(
+                "every user of this machine may read all keys and values here: --token-file or --listen unix: is narrower"
+            )
+        }
+        let change = options.allowsChanges ? " and allows changes" : ""
+        log.info("larderweb \(Version.text) serves \(socket.name)\(change)")
+        service?.ready("serving \(socket.name)")
+        let name = signals.wait(every: 1000) {
+            service?.tick(now: MonotonicClock.milliseconds(), isAlive: true)
+        }
+        service?.stopping(name)
+        log.info("\(name): ending")
+        server.stop()
+        history.stop()
+        socket.remove()
+        return ExitCode.done
+    }
+}

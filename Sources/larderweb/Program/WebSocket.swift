@@ -1,0 +1,35 @@
+import Platform
+import Services
+
+/// The socket on which larderweb listens, of either kind. Confined to the main thread.
+final class WebSocket {
+    let descriptor: Int32
+    /// For people: an address to open, or a path.
+    let name: String
+    /// The name in the address.
+    let hosts: Set<String>
+    private let file: SocketFile?
+
+    init(_ options: WebOptions) throws(SocketFile.Failure) {
+        switch options.listen {
+        case .unix(let path):
+            let file = try SocketFile(
+                path: path, access: options.socketAccess,
+                for: SocketFile.Name(program: "larderweb", option: "--listen"))
+            (descriptor, name, hosts, self.file) = (file.descriptor, "unix:" + path, [], file)
+        case .network(let host, let port):
+            do throws(FileError) {
+                let made = try NetworkSocket.listening(host: host, port: port)
+                let shown = options.listen.hostName ?? host
+                (descriptor, hosts, file) = (made.descriptor, [shown.lowercased()], nil)
+                name = "http://\(shown):\(made.port)/"
+            } catch {
+                throw SocketFile.Failure(kind: .system, description: "\(error)")
+            }
+        }
+    }
+
+    func remove() { file?.remove() }
+
+    deinit { if file == nil { close(descriptor) } }
+}

@@ -1,0 +1,3 @@
+import Platform
+
+exit(WebProgram.main(Array(CommandLine.arguments.dropFirst())))

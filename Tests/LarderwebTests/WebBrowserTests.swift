@@ -1,0 +1,208 @@
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+/// The pages in a browser: they load without an error, ask nobody else, and show what happens.
+@Suite(.timeLimit(.minutes(5))) struct WebBrowserTests {
+    /// A daemon with entries of all kinds.
+    private func daemon() throws -> DaemonProcess {
+        let daemon = try DaemonProcess(["--slowlog-log-slower-than", "0", "--max-disk", "256M"])
+        let client = try daemon.connect()
+        let json =
+            #"{"name":"Middlemarch","price":9,"tags":["novel","1871"],"author":{"name":"George Eliot","born":1819}}"#
+        _ = try client.call(["SET", "book:1", json, "EX", "600", "GRACE", "300", "TAGS", "1", "novel"])
+        _ = try client.call(["SET", "book:2", "plain text", "PX", "86400000"])
+        _ = try client.call(["SET", "<b>bold</b>", "<script>alert(1)</script>"])
+        try client.send(encodeRequest([Array("SET".utf8), [0x62, 0x69, 0x6E, 0xFF], [0, 1, 2, 0xFE]]))
+        _ = try client.receive()
+        for number in 0..<120 {
+            _ = try client.call(["SET", "many:\(1000 + number)", "\(number)", "EX", "\(number * 60 + 30)"])
+        }
+        _ = try client.call("SELECT sessions")
+        _ = try client.call("LIMIT 32M")
+        for number in 0..<20 { _ = try client.call(["SET", "s\(number)", "x"]) }
+        return daemon
+    }
+
+    private func expectClean(_ seen: Browser.Seen, _ web: WebProcess) {
+        #expect(seen.problems == [])
+        #expect(seen.requests.allSatisfy { $0.hasPrefix(web.address) || $0.hasPrefix("about:") }, "\(seen.requests)")
+        #expect(seen.requests.count > 3)
+    }
+
+    @Test func theOverviewMovesUnderLoad() throws {
+        let daemon = try daemon()
+        let web = try WebProcess(daemon.socketPath, listen: "127.0.0.1:0")
+        let load = try WebLoad(daemon)
+        defer { load.stop() }
+        let seen = try Browser.run([
+            .open(web.address),
+            Browser.until("document.querySelectorAll('#databases tbody tr').length >= 2"),
+            // The chart of commands has a point that is not zero, and goes on.
+            Browser.until(
+                "Chart.getChart(document.querySelector('#charts canvas')).data.datasets[0].data.filter((p) => p.y > 0).length >= 2"
+            ),
+            .run("globalThis.before = document.querySelector('#charts canvas').dataset.points; ''"),
+            Browser.until("+document.querySelector('#charts canvas').dataset.points > +before"),
+            Browser.until("/GET/.test(document.querySelector('#commands').innerText)"),
+            Browser.until("document.querySelectorAll('#freshness .bar').length >= 2"),
+            Browser.until("/larderweb/.test(document.querySelector('#clients').innerText)"),
+            .run("String(document.querySelectorAll('#charts canvas[aria-label*=now]').length)"),
+            .run("document.querySelector('#tiles').innerText"),
+            .run("document.querySelector('#slow tbody').innerText"),
+            .run("document.querySelector('input[value=day]').click(); ''"),
+            Browser.until("+document.querySelector('#charts canvas').dataset.points <= 3"),
+            .run("document.querySelector('#theme').click(); getComputedStyle(document.body).backgroundColor"),
+            .run("document.querySelector('#theme').click(); getComputedStyle(document.body).backgroundColor"),
+        ])
+        expectClean(seen, web)
+        #expect(seen.values[7] == "8", "each chart says in words what it shows")
+        #expect(seen.values[8]?.contains("Hit ratio") ?? false)
+        #expect(seen.values[9]?.contains("SET") ?? false)
+        #expect(Set(seen.values.suffix(2)) == ["rgb(18, 22, 27)", "rgb(246, 247, 249)"])
+    }
+
+    @Test func entriesAreShownAsWhatTheyAre() throws {
+        let daemon = try daemon()
+        let web = try WebProcess(daemon.socketPath, listen: "127.0.0.1:0")
+        let keys = "[...document.querySelectorAll('#keys button.key')].map((b) => b.textContent).join(' ')"
+        func open(_ key: String) -> [Browser.Step] {
+            [
+                .run(
+                    "[...document.querySelectorAll('#keys button.key')].find((b) => b.textContent === '\(key)').click(); ''"
+                ),
+                Browser.until("document.querySelector('#entry-key').textContent === '\(key)'"),
+                .run("document.querySelector('#value').innerText"),
+                .run("document.querySelector('#life').getAttribute('aria-label')"),
+            ]
+        }
+        let seen = try Browser.run(
+            [.open(web.address + "entries?database=0"), .run(keys)] + open("<b>bold</b>") + open("0x62696eff")
+                + open("book:1")
+                + [
+                    .run("String(document.querySelectorAll('#value details[open]').length)"),
+                    .run("String(document.querySelectorAll('#life .grace').length)"),
+                    .run(
+                        "String(document.querySelector('#changes').hidden && document.querySelector('#purges').hidden)"),
+                    // From the keyboard: the search has the focus, and a prefix is looked for.
+                    .run("document.activeElement.blur(); ''"), .key("/"), .run("document.activeElement.id"),
+                    .run(
+                        "document.querySelector('#prefix').value = 'many:'; document.querySelector('#search').requestSubmit(); ''"
+                    ),
+                    Browser.until(
+                        "document.querySelector('#keys button.key')?.textContent === 'many:1000'", then: keys),
+                    .run("document.querySelector('#next').click(); ''"),
+                    Browser.until("document.querySelector('#page').textContent === 'page 2'", then: keys),
+                    .run("document.querySelector('#next').click(); ''"),
+                    Browser.until("document.querySelector('#page').textContent === 'page 3'", then: keys),
+                    .run("document.querySelector('#back').click(); document.querySelector('#page').textContent"),
+                ])
+        expectClean(seen, web)
+        let values = seen.values.compactMap { $0 }
+        #expect(values[0].hasPrefix("<b>bold</b> 0x62696eff book:1 book:2 many:1000"))
+        #expect(values[3] == "<script>alert(1)</script>")
+        #expect(values[7].hasPrefix("000000  00 01 02 fe"))
+        #expect(values[11].contains("Middlemarch") && values[11].contains("George Eliot"))
+        #expect(values[12].contains("kept until"))
+        #expect(Array(values[13...15]) == ["3", "1", "true"])
+        #expect(values.contains("prefix"))
+        let pages = values.filter { $0.hasPrefix("many:") }
+        #expect(pages.count == 3 && Set(pages.flatMap { $0.split(separator: " ") }).count == 120)
+        #expect(values.last == "page 2")
+    }
+
+    @Test func changesAreAskedFor() throws {
+        let daemon = try daemon()
+        let web = try WebProcess(daemon.socketPath, ["--allow-changes"], listen: "127.0.0.1:0")
+        let client = try daemon.connect()
+        func answer(_ button: String, _ typed: String?) -> [Browser.Step] {
+            [
+                .run("document.querySelector('\(button)').click(); String(document.querySelector('#question').open)"),
+                .run("document.querySelector('#question-input').value = '\(typed ?? "")'; ''"),
+                .run("document.querySelector('#question-yes').click(); ''"),
+            ]
+        }
+        let seen = try Browser.run(
+            [
+                .open(web.address + "entries?database=0&prefix=book:&key=book:2"),
+                .run(
+                    "document.querySelector('#policy').value = 'never'; document.querySelector('#change').click(); ''"),
+                Browser.until("/never/.test(document.querySelector('#facts').innerText)"),
+                // Without a yes nothing happens.
+                .run(
+                    "document.querySelector('#delete').click(); document.querySelector('#question button').click(); ''"),
+            ] + answer("#delete", nil) + [
+                Browser.until("/was removed/.test(document.querySelector('#status').textContent)")
+            ]
+                + answer("#purge-tag", "novel")
+                + [Browser.until("/had the tag/.test(document.querySelector('#status').textContent)")]
+                + [.run("document.querySelector('#database').value = 'sessions'; ''")]
+                + answer("#purge-database", "wrong")
+                + [
+                    Browser.until(
+                        "!document.querySelector('#problem').hidden",
+                        then: "document.querySelector('#problem').textContent")
+                ]
+                + answer("#purge-database", "sessions")
+                + [Browser.until("/was emptied/.test(document.querySelector('#status').textContent)")])
+        // The refused purge is the one thing in the log.
+        #expect(seen.problems.allSatisfy { $0.contains("/api/purge") } && seen.problems.count == 1, "\(seen.problems)")
+        #expect(seen.values.contains { $0?.contains("confirm must be") ?? false })
+        #expect(try client.call("EXISTS book:1 book:2") == ":0\r\n")
+        #expect(try client.call("EXISTS many:1000") == ":1\r\n")
+        _ = try client.call("SELECT sessions")
+        #expect(try client.call("DBSIZE") == ":0\r\n")
+    }
+
+    /// On a phone nothing is cut off, and a browser that knows no token is asked for it.
+    @Test func narrowScreensAndTheLogin() throws {
+        let daemon = try daemon()
+        let place = try TemporaryDirectory(inMemory: true)
+        try Files.write(place.path + "/token", Array("0123456789abcdef\n".utf8))
+        chmod(place.path + "/token", 0o600)
+        let web = try WebProcess(daemon.socketPath, ["--token-file", place.path + "/token"], listen: "127.0.0.1:0")
+        let width = "String(document.documentElement.scrollWidth)"
+        let seen = try Browser.run([
+            .open(web.address, width: 360, height: 740), .run("location.pathname"), .run(width),
+            .run(
+                "document.querySelector('#token').value = '0123456789abcdef'; document.querySelector('form').requestSubmit(); ''"
+            ),
+            Browser.until("location.pathname === '/' && document.body?.dataset.ready === 'yes'"), .run(width),
+            .open(web.address + "entries?database=0&key=book:1", width: 360, height: 740), .run(width),
+        ])
+        #expect(seen.problems == [])
+        #expect(seen.values[0] == "/login")
+        #expect([1, 4, 5].allSatisfy { seen.values[$0] == "360" }, "\(seen.values)")
+    }
+}
+
+/// Somebody who uses a daemon until ``stop()``.
+private final class WebLoad {
+    private let isOver = Guarded(false)
+    private var thread: WorkThread?
+
+    init(_ daemon: DaemonProcess) throws {
+        let client = try daemon.connect()
+        let work = UncheckedClient(client: client)
+        thread = WorkThread(name: "web-load") { [isOver] in
+            var number = 0
+            while !isOver.value {
+                number += 1
+                _ = try? work.client.call("SET load:\(number % 50) \(number) EX 60")
+                _ = try? work.client.call("GET load:\(number % 80)")
+            }
+        }
+    }
+
+    /// The proof for `@unchecked Sendable`: the thread alone uses it.
+    private struct UncheckedClient: @unchecked Sendable {
+        let client: SocketClient
+    }
+
+    func stop() {
+        isOver.value = true
+        thread?.join()
+        thread = nil
+    }
+}

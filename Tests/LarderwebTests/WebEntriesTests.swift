@@ -1,0 +1,179 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The browser of entries as programs see it: docs/Web.md.
+@Suite struct WebEntriesTests {
+    private struct Key: Decodable {
+        struct Bytes: Decodable {
+            let text: String?
+            let hex: String?
+        }
+
+        let key: Bytes
+        let size: Int?
+        let ttl: Int?
+    }
+
+    private struct Page: Decodable {
+        let keys: [Key]
+        let next: String?
+    }
+
+    private struct Entry: Decodable {
+        let storedAt: Int64
+        let now: Int64
+        let deadline: Int64?
+        let grace: Int64
+        let rule: String
+        let size: Int
+        let isStale: Bool
+        let tags: [String]
+        let value: Key.Bytes?
+        let isCut: Bool
+    }
+
+    private func decode<Value: Decodable>(_ type: Value.Type, _ reply: WebProcess.Reply) throws -> Value {
+        try #require(reply.status == 200, "\(reply)")
+        return try JSONDecoder().decode(type, from: Data(reply.body.utf8))
+    }
+
+    /// All pages of a search, in their order.
+    private func keys(_ web: WebProcess, _ query: String) throws -> [String] {
+        var all: [String] = []
+        var cursor = ""
+        while true {
+            let page = try decode(Page.self, try web.get("/api/keys?" + query + cursor))
+            all += page.keys.compactMap(\.key.hex)
+            guard let next = page.next else { return all }
+            cursor = "&cursor=" + next
+        }
+    }
+
+    private func hex(_ text: String) -> String { text.utf8.map { String(format: "%02x", $0) }.joined() }
+
+    @Test func prefixesAreBytesAndPagesFollowEachOther() throws {
+        let daemon = try DaemonProcess()
+        let web = try WebProcess(daemon.socketPath)
+        let client = try daemon.connect()
+        let odd = ["a*b", "a*c", "aXb", "a[1]", "a[2]", "a\\x", "a\\y", "a?1", "a^1", "a-1", "b b", "ä1", "ä2", ""]
+        for key in odd { _ = try client.call(["SET", key, "v"]) }
+        for number in 0..<500 { _ = try client.call(["SET", "many:\(number)", "v"]) }
+        for (prefix, found) in [
+            ("a*", ["a*b", "a*c"]), ("a[", ["a[1]", "a[2]"]), ("a\\", ["a\\x", "a\\y"]), ("a?", ["a?1"]),
+            ("a^", ["a^1"]),
+            ("a-", ["a-1"]), ("b ", ["b b"]), ("ä", ["ä1", "ä2"]), ("c", []),
+        ] {
+            let query = prefix.utf8.map { String(format: "%%%02x", $0) }.joined()
+            #expect(try keys(web, "database=0&prefix=" + query) == found.map(hex), "\(prefix)")
+        }
+        // The first byte of a character alone.
+        #expect(try keys(web, "prefix=%c3") == ["ä1", "ä2"].map(hex))
+        let many = try keys(web, "prefix=many:&count=7")
+        #expect(many.count == 500 && Set(many).count == 500)
+        #expect(try keys(web, "").count == 514)
+        #expect(try keys(web, "database=none").isEmpty)
+        // Looking makes no database.
+        #expect(try !client.call("DATABASES").contains("none"))
+    }
+
+    @Test func anEntryIsShownWithItsLife() throws {
+        let daemon = try DaemonProcess()
+        let web = try WebProcess(daemon.socketPath)
+        let client = try daemon.connect()
+        _ = try client.call(["SET", "k", "{\"a\":1}", "EX", "100", "GRACE", "50", "TAGS", "2", "t", "u"])
+        let entry = try decode(Entry.self, try web.get("/api/entry?database=0&key=%6B"))
+        #expect(entry.deadline == entry.storedAt + 100_000 && entry.grace == 50_000 && entry.rule == "own")
+        #expect(entry.now >= entry.storedAt && !entry.isStale && Set(entry.tags) == ["t", "u"] && entry.size == 7)
+        #expect(entry.value?.text == "{\"a\":1}" && entry.value?.hex == nil)
+        try client.send(encodeRequest([Array("SET".utf8), [0xFF, 0], [0, 0xC3]]))
+        _ = try client.receive()
+        let binary = try decode(Entry.self, try web.get("/api/entry?key=%ff%00"))
+        #expect(binary.value?.text == nil && binary.value?.hex == "00c3" && binary.rule == "governed")
+        // Cut within a character, and within bytes that are none.
+        _ = try client.call(["SET", "long", String(repeating: "é", count: 200_000)])
+        let long = try decode(Entry.self, try web.get("/api/entry?key=long"))
+        #expect(long.isCut && long.size == 400_000 && long.value?.text?.count == 131_072)
+        _ = try client.call(["SET", "odd", "x" + String(repeating: "é", count: 200_000)])
+        #expect(try decode(Entry.self, try web.get("/api/entry?key=odd")).value?.text?.count == 131_072)
+        _ = try client.call("POLICY never")
+        #expect(try decode(Entry.self, try web.get("/api/entry?key=odd")).deadline == nil)
+        #expect(try web.get("/api/entry?key=nothing").status == 404)
+        // What only its grace keeps is shown without its value.
+        _ = try client.call("SET stale v PX 1 GRACE 100")
+        var stale = try decode(Entry.self, try web.get("/api/entry?key=stale"))
+        while !stale.isStale { stale = try decode(Entry.self, try web.get("/api/entry?key=stale")) }
+        #expect(stale.value == nil && stale.grace == 100_000)
+    }
+
+    @Test func changesDoWhatTheySay() throws {
+        let daemon = try DaemonProcess()
+        let web = try WebProcess(daemon.socketPath, ["--allow-changes"])
+        let client = try daemon.connect()
+        for key in ["a", "b", "c"] { _ = try client.call(["SET", key, "v", "TAGS", "1", "t" + key]) }
+        func post(_ path: String, _ body: String) throws -> String { try web.post("/api/" + path, body).body }
+        #expect(try post("policy", #"{"database":"0","key":"61","policy":"never"}"#) == #"{"done":true}"#)
+        #expect(try client.call("TTL a") == ":-1\r\n")
+        #expect(try post("policy", #"{"database":"0","key":"7a","policy":"never"}"#) == #"{"done":false}"#)
+        #expect(try post("policy", #"{"database":"0","key":"61","policy":"often"}"#).contains("highest"))
+        #expect(try post("purge", #"{"database":"0","tag":"tb","confirm":"0"}"#) == #"{"done":true}"#)
+        #expect(try client.call("EXISTS a b c") == ":2\r\n")
+        #expect(try post("purge", #"{"database":"0"}"#).contains("confirm"))
+        #expect(try post("purge", #"{"database":"0","confirm":"1"}"#).contains("confirm"))
+        #expect(try client.call("EXISTS a b c") == ":2\r\n")
+        #expect(try post("purge", #"{"database":"0","confirm":"0"}"#).hasPrefix(#"{"done":true,"entries":"#))
+        #expect(try client.call("EXISTS a b c") == ":0\r\n")
+    }
+
+    @Test func freshnessIsEstimatedFromSomeEntries() throws {
+        struct Sample: Decodable {
+            let database: String
+            let sampled: Int
+            let minute: Double
+            let hour: Double
+            let day: Double
+            let never: Double
+        }
+        let daemon = try DaemonProcess(["--policy", "never"])
+        let client = try daemon.connect()
+        for number in 0..<40 {
+            _ = try client.call("SET k\(number) v\(number < 10 ? " EX 30" : number < 20 ? " EX 3000" : "")")
+        }
+        let web = try WebProcess(daemon.socketPath)
+        let samples = try decode([Sample].self, try web.get("/api/freshness"))
+        let sample = try #require(samples.first { $0.database == "0" })
+        // All of a few, and evenly spread ones of more.
+        #expect(sample.sampled == 40 && sample.minute == 0.25 && sample.hour == 0.5 && sample.never == 0.5)
+        // The connection's snapshot was closed: later reads see what is new.
+        _ = try client.call("SET new v")
+        #expect(try web.get("/api/entry?key=new").status == 200)
+        #expect(try client.call("INFO larder").contains("open_snapshots:0"))
+    }
+
+    @Test func theLastDayIsKeptByTheDaemon() async throws {
+        struct Point: Decodable { let time: Int64 }
+        let daemon = try DaemonProcess()
+        let client = try daemon.connect()
+        func points(_ web: WebProcess, _ range: String) throws -> [Point] {
+            try decode([Point].self, try web.get("/api/history?range=" + range))
+        }
+        let web = try WebProcess(daemon.socketPath, ["--history", "figures"])
+        await eventually { (try? points(web, "day").count) ?? 0 > 0 && (try? points(web, "recent").count) ?? 0 > 1 }
+        let before = try points(web, "day")
+        #expect(try web.get("/api/history").status == 400)
+        _ = try client.call("SELECT figures")
+        let ttl = Int(try client.call("TTL sample:\(before[0].time / 60)").dropFirst().prefix { $0.isNumber }) ?? 0
+        #expect((89_000...90_000).contains(ttl))
+        #expect(try web.stop() == .exited(0))
+        // What is no sample does no harm.
+        _ = try client.call("SET sample:1 x")
+        let again = try WebProcess(daemon.socketPath, ["--history", "figures"])
+        await eventually { (try? points(again, "day").first?.time) == before[0].time }
+        #expect(try !again.get("/api/overview").body.contains("historyNote"))
+        // Without a database it says so.
+        let alone = try WebProcess(daemon.socketPath, ["--history", "none"])
+        #expect(try alone.get("/api/overview").body.contains("historyNote"))
+        let wrong = try WebProcess(daemon.socketPath, ["--history", "no such name"])
+        await eventually { (try? wrong.get("/api/overview").body.contains("stay in memory")) ?? false }
+    }
+}

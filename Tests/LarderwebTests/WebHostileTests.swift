@@ -1,0 +1,100 @@
+import Platform
+import TestSupport
+import Testing
+
+/// Whatever is sent, larderweb goes on, and nobody else waits.
+@Suite struct WebHostileTests {
+    @Test func pathsAndBodiesOfAnyKindGetAnAnswer() throws {
+        let daemon = try DaemonProcess()
+        let web = try WebProcess(daemon.socketPath, ["--allow-changes"])
+        for path in [
+            "/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd", "/%00", "/\u{FF}", "/style.css%00.html",
+            "/" + String(repeating: "a/", count: 3_000), "/api", "/api/", "/api/overview/", "/chart", "/chart/",
+        ] {
+            let reply = try web.get(path)
+            #expect((400...499).contains(reply.status) && !reply.body.contains("root:"), "\(path.prefix(40))")
+        }
+        for query in [
+            "?key", "?key=%", "?key=%f", "?key=%gg", "?key=a&key=b", "?database=..&key=a", "?database=99&key=a",
+            "?database=%00&key=a", "?" + String(repeating: "a&", count: 40), "?key=%ff", "?database=%ff&key=a",
+        ] { #expect((400...499).contains(try web.get("/api/entry" + query).status), "\(query.prefix(30))") }
+        for query in ["?cursor=x", "?cursor=-1", "?cursor=77", "?database=A%20B", "?count=-1&cursor=%00"] {
+            #expect((400...499).contains(try web.get("/api/keys" + query).status), "\(query)")
+        }
+        for body in [
+            "", "{", "[]", "null", "1", "\u{0}", #"{"database":1}"#, #"{"database":"0"}"#,
+            #"{"database":"0","key":"6"}"#,
+            #"{"database":"0","key":"zz"}"#, String(repeating: "[", count: 60_000), #"{"database":"0","key":null}"#,
+        ] {
+            for path in ["/api/delete", "/api/policy", "/api/purge"] {
+                #expect((400...499).contains(try web.post(path, body).status), "\(path) \(body.prefix(30))")
+            }
+        }
+        for line in [
+            "GET", "GET / HTTP/9.9", "get / HTTP/1.1", "PUT / HTTP/1.1", "DELETE /api/purge HTTP/1.1", "\u{1}",
+        ] {
+            let status = try web.send(line, ["Host: localhost"]).status
+            #expect(status == 0 || status >= 400, "\(line)")
+        }
+        #expect(try web.get("/healthz").body == #"{"status":"ok","daemon":"up"}"#)
+    }
+
+    @Test func whatIsTooLargeIsRefused() throws {
+        let web = try WebProcess("/nowhere/socket", ["--allow-changes"])
+        let long = String(repeating: "x", count: 40_000)
+        #expect([0, 414, 431, 413].contains(try web.get("/" + long).status))
+        #expect([0, 431, 413].contains(try web.get("/", ["X-Long: " + long]).status))
+        let said = try web.exchange(
+            Array("POST /api/purge HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n".utf8))
+        #expect(said.status == 413)
+        let odd = try web.exchange(
+            Array("POST /api/purge HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\nConnection: close\r\n\r\n".utf8))
+        #expect([0, 400, 413].contains(odd.status))
+        // In pieces, without a length.
+        let piece = "4000\r\n" + String(repeating: "y", count: 0x4000) + "\r\n"
+        let head = "POST /api/purge HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        let client = try SocketClient(web.socketPath)
+        try client.send(Array(head.utf8))
+        // It ends the connection: soon nothing is taken any more.
+        #expect(throws: SocketClient.Failure.self) { for _ in 0..<2_000 { try client.send(Array(piece.utf8)) } }
+        #expect(try web.get("/healthz").status == 200)
+    }
+
+    /// A request that never ends does not keep its connection, however often a byte of it comes.
+    @Test func slowRequestsEnd() async throws {
+        let web = try WebProcess("/nowhere/socket", ["--request-timeout", "300ms"])
+        let client = try SocketClient(web.socketPath)
+        try client.send(Array("GET / HTTP/1.1\r\nHost: localhost\r\n".utf8))
+        var count = 0
+        await eventually {
+            count += 1
+            return (try? client.send(Array("x".utf8))) == nil
+        }
+        // Otherwise it would have ended where the head is too long.
+        #expect(count < 5_000)
+        // One that says nothing at all, too.
+        #expect(try SocketClient(web.socketPath).receiveToEnd() == [])
+        #expect(try web.get("/healthz").status == 200)
+    }
+
+    @Test func connectionsAreLimited() async throws {
+        let web = try WebProcess("/nowhere/socket", ["--max-connections", "3"])
+        let request = Array("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)
+        func isAnswered(_ client: SocketClient, milliseconds: Int32) -> Bool {
+            var entry = pollfd(fd: client.descriptor, events: Int16(POLLIN), revents: 0)
+            var byte: UInt8 = 0
+            return poll(&entry, 1, milliseconds) > 0 && recv(client.descriptor, &byte, 1, Int32(MSG_PEEK)) == 1
+        }
+        var kept = try (0..<3).map { _ in try SocketClient(web.socketPath) }
+        for client in kept {
+            try client.send(request)
+            #expect(isAnswered(client, milliseconds: 60_000))
+        }
+        // The fourth is closed without an answer, or waits until another one ends.
+        let fourth = try SocketClient(web.socketPath)
+        try? fourth.send(request)
+        #expect(!isAnswered(fourth, milliseconds: 200))
+        kept.removeAll()
+        await eventually { (try? web.get("/healthz").status) == 200 }
+    }
+}

@@ -1,0 +1,79 @@
+import Platform
+import TestSupport
+import Testing
+
+/// larderweb as a program: its options, its socket, its service manager.
+@Suite struct WebProgramTests {
+    @Test func helpNamesEveryOption() throws {
+        let (end, output, errors) = try WebProcess.run(["--help"])
+        #expect(end == .exited(0) && errors.isEmpty)
+        for name in [
+            "--listen", "--socket-group", "--token-file", "--host", "--allow-changes", "--history", "--max-connections",
+            "--request-timeout", "--socket", "--password-file", "--trust-user", "--log-level", "--log-format",
+        ] { #expect(output.contains("\n  \(name)"), "\(name)") }
+        #expect(output.split(separator: "\n").allSatisfy { $0.count <= 125 })
+        let page = String(decoding: try Files.read(PackageRoot.path + "/docs/Web.md"), as: UTF8.self)
+        for match in output.matches(of: /\n  (--[a-z-]+)/) {
+            #expect(page.contains("`\(match.output.1)"), "docs/Web.md does not have \(match.output.1)")
+        }
+        #expect(try WebProcess.run(["-V"]).output.hasPrefix("larderweb "))
+    }
+
+    @Test(arguments: [
+        (["--listen", "8377"], "127.0.0.1:8377"), (["--listen", "example.com:80"], "127.0.0.1:8377"),
+        (["--listen", "unix:relative"], "unix:/path"), (["--listen", "127.0.0.1:99999"], "127.0.0.1:8377"),
+        (["--listne"], "did you mean --listen?"), (["word"], "only options"), (["--listen"], "needs a value"),
+        (["--allow-changes=yes"], "takes no value"), (["--token-file", "/nowhere/token"], "no such file"),
+        (["--log-level", "loud"], "debug, info"), (["--max-connections", "0"], "from 1 to 1024"),
+        (["--request-timeout", "1"], "100ms"), (["--host", "a b"], "a host's name"),
+        (["--socket-group", "no-such-group"], "no such group"), (["--trust-user", "no-such-user"], "no such user"),
+    ])
+    func mistakesAreSaid(_ words: [String], _ hint: String) throws {
+        let (end, output, errors) = try WebProcess.run(words)
+        #expect(end == .exited(2) && output.isEmpty)
+        #expect(errors.hasPrefix("larderweb: ") && errors.contains(hint), "\(errors)")
+    }
+
+    @Test func theSocketIsOursAlone() throws {
+        let web = try WebProcess("/nowhere/socket")
+        var status = stat()
+        #expect(stat(web.socketPath, &status) == 0 && status.st_mode & 0o777 == 0o600)
+        let second = try WebProcess.run(["--listen", "unix:" + web.socketPath])
+        #expect(second.end == .exited(3) && second.errors.contains("choose another --listen"), "\(second.errors)")
+        #expect(try web.stop() == .exited(0))
+        #expect(!FileSystem.exists(web.socketPath))
+    }
+
+    @Test func anAddressInUseIsSaid() throws {
+        let web = try WebProcess("/nowhere/socket", listen: "127.0.0.1:0")
+        let port = try #require(web.address.dropLast().split(separator: ":").last)
+        let (end, _, errors) = try WebProcess.run(["--listen", "127.0.0.1:\(port)"])
+        #expect(end == .exited(1) && errors.contains("127.0.0.1:\(port)"), "\(errors)")
+        #expect(web.process.errors.contains("every user of this machine"))
+    }
+
+    @Test func theServiceManagerIsTold() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let manager = try ServiceStandIn(in: place)
+        let web = try WebProcess(
+            "/nowhere/socket",
+            wrapper: ServiceStandIn.environment(["NOTIFY_SOCKET=\(manager.notifyName)", "WATCHDOG_USEC=1000000"]))
+        #expect(try manager.told("READY=1").contains("STATUS=serving unix:"))
+        _ = try manager.told("WATCHDOG=1")
+        #expect(try web.stop() == .exited(0))
+        #expect(try manager.told("STOPPING=1").contains("SIGTERM"))
+    }
+
+    /// It ends although browsers keep their connections.
+    @Test func itEndsWithConnectionsOpen() throws {
+        let web = try WebProcess("/nowhere/socket")
+        let (idle, half) = (try SocketClient(web.socketPath), try SocketClient(web.socketPath))
+        try idle.send(Array("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))
+        try half.send(Array("GET /hea".utf8))
+        var entry = pollfd(fd: idle.descriptor, events: Int16(POLLIN), revents: 0)
+        #expect(poll(&entry, 1, 60_000) == 1)
+        #expect(try web.get("/healthz").status == 200)
+        #expect(try web.stop() == .exited(0))
+        #expect(WebProcess.reply(try idle.receiveToEnd()).status == 200)
+    }
+}
