@@ -161,6 +161,8 @@ import Testing
         await eventually { (try? points(web, "day").count) ?? 0 > 0 && (try? points(web, "recent").count) ?? 0 > 1 }
         let before = try points(web, "day")
         #expect(try web.get("/api/history").status == 400)
+        let recent = try points(web, "recent")
+        #expect(try points(web, "recent&since=\(recent[0].time)").first?.time == recent[1].time)
         _ = try client.call("SELECT figures")
         let ttl = Int(try client.call("TTL sample:\(before[0].time / 60)").dropFirst().prefix { $0.isNumber }) ?? 0
         #expect((89_000...90_000).contains(ttl))

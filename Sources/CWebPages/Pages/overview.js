@@ -142,11 +142,24 @@ repeat(2000, async () => {
 
 const range = () => document.querySelector("input[name=range]:checked").value;
 
+/** What was fetched, with how much of it is shown: only what is new is asked for. */
+const history = { recent: { points: [], most: 300 }, day: { points: [], most: 1440 } };
+
+async function fetchHistory(name) {
+  const kept = history[name];
+  const added = await ask(`/api/history?range=${name}&since=${kept.points.at(-1)?.time ?? 0}`);
+  // Another call may have brought them meanwhile.
+  const last = kept.points.at(-1)?.time ?? 0;
+  kept.points = [...kept.points, ...added.filter((point) => point.time > last)].slice(-kept.most);
+  return kept.points;
+}
+
 /** Draws the charts. Returns the newest point of the last minutes. */
 async function showHistory() {
-  const points = await ask(`/api/history?range=${range()}`);
+  const recent = await fetchHistory("recent");
+  const points = range() === "recent" ? recent : await fetchHistory("day");
   for (const chart of charts) chart.show(points);
-  return (range() === "recent" ? points : await ask("/api/history?range=recent")).at(-1);
+  return recent.at(-1);
 }
 
 byID("range").addEventListener("change", () => showHistory().catch((error) => say(byID("problem"), error.message)));

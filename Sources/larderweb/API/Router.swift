@@ -47,7 +47,8 @@ struct Router: Sendable {
             guard let range = History.Range(rawValue: request.target.text("range") ?? "") else {
                 return .problem(400, "range is recent or day")
             }
-            return .json(history.points(range))
+            let since = request.target.text("since").flatMap { Int64($0) } ?? 0
+            return .json(history.points(range, since: since))
         case "/api/freshness": return .json(try collector.freshness().map(FreshnessReport.init))
         case "/api/slow": return .json(try SlowCommand.newest(collector.link))
         case "/api/clients": return .json(try ClientReport.all(collector.link))

@@ -64,9 +64,10 @@ final class History: @unchecked Sendable {
         thread?.join()
     }
 
-    func points(_ range: Range) -> [HistoryPoint] {
+    /// The points behind an instant, in seconds since 1970, the oldest first.
+    func points(_ range: Range, since: Int64) -> [HistoryPoint] {
         let (samples, gap) = lock.withLock { range == .recent ? (recent, Int64(30)) : (day, Int64(300)) }
-        return HistoryPoint.points(of: samples, gapSeconds: gap)
+        return HistoryPoint.points(of: samples, gapSeconds: gap).filter { $0.time > since }
     }
 
     /// Why the last day is kept in memory only; nil if it is not.
