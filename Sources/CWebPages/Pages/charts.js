@@ -11,6 +11,16 @@ function timeTick(value) {
   return clock(value).slice(0, this.max - this.min < 900 ? 8 : 5);
 }
 
+const timeSteps = [10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800];
+
+/** A few round instants, none at the very end. */
+function timeTicks(axis) {
+  const step = timeSteps.find((one) => (axis.max - axis.min) / one <= 5) ?? 86400;
+  const ticks = [];
+  for (let value = Math.ceil(axis.min / step) * step; value <= axis.max; value += step) ticks.push({ value });
+  axis.ticks = ticks;
+}
+
 /** A power of two of which a few reach a number of bytes. */
 const byteStep = (most) => 2 ** Math.ceil(Math.log2(Math.max(most, 4) / 4));
 
@@ -45,7 +55,7 @@ export class TimeChart {
         normalized: true,
         interaction: { mode: "index", intersect: false },
         scales: {
-          x: { type: "linear", bounds: "data", ticks: { maxTicksLimit: 6, maxRotation: 0, includeBounds: false, callback: timeTick } },
+          x: { type: "linear", bounds: "data", ticks: { maxRotation: 0, callback: timeTick }, afterBuildTicks: timeTicks },
           y: {
             beginAtZero: true,
             suggestedMax: options.most,

@@ -24,6 +24,8 @@ final class History: @unchecked Sendable {
     private var day: [Sample] = []
     private var store: HistoryStore?
     private var isLoaded = false
+    /// What the log says of the daemon.
+    private var said = ""
     /// What is wrong with the database; nil for nothing.
     private var trouble: String?
 
@@ -78,16 +80,32 @@ final class History: @unchecked Sendable {
     // MARK: On the thread of the samples
 
     private func take() {
-        guard let figures = try? collector.figures() else { return }
+        let figures: DaemonFigures
+        do throws(LarderClientError) {
+            figures = try collector.figures()
+        } catch {
+            tell("the daemon is away: \(error.message)", .warning)
+            return
+        }
+        tell("the daemon answers: larderd \(figures.info.text("larder_version") ?? "")", .info)
         load()
         let sample = Sample(figures, time: Int64(time(nil)))
         let isNewMinute = lock.withLock {
+            // A machine that is busy brings two to one second.
+            if let last = recent.last, last.time >= sample.time { return false }
             recent = recent.suffix(Self.recentCount - 1) + [sample]
             guard day.last.map({ $0.time / 60 != sample.time / 60 }) ?? true else { return false }
             day = day.suffix(Self.dayCount - 1) + [sample]
             return true
         }
         if isNewMinute { attempt { (store) throws(LarderClientError) in try store.keep(sample) } }
+    }
+
+    /// Says something once.
+    private func tell(_ text: String, _ level: Log.Level) {
+        guard said != text else { return }
+        said = text
+        log.write(level, text)
     }
 
     /// Brings back what was kept before, once the daemon is there.

@@ -25,7 +25,7 @@ enum WebProgram {
         Whoever reaches the address sees all keys and values of the daemon. On 127.0.0.1 these are all users of this
         machine: use --token-file, or --listen unix:/path, where that is too much.
 
-        SIGTERM and SIGINT end it.
+        SIGTERM, SIGINT and SIGHUP end it.
 
         exit codes:
           0  success

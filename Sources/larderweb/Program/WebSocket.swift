@@ -24,7 +24,7 @@ final class WebSocket {
                 (descriptor, hosts, file) = (made.descriptor, [shown.lowercased()], nil)
                 name = "http://\(shown):\(made.port)/"
             } catch {
-                throw SocketFile.Failure(kind: .system, description: "\(error)")
+                throw SocketFile.Failure(kind: .system, description: "cannot \(error)")
             }
         }
     }
