@@ -47,6 +47,10 @@ import Testing
             #expect(reply.header("referrer-policy") == "same-origin")
             #expect(reply.header("access-control-allow-origin") == nil)
         }
+        // A file that the browser has already is not sent again.
+        let style = try web.get("/style.css")
+        let again = try web.get("/style.css", ["If-None-Match: " + (style.header("etag") ?? "")])
+        #expect(again.status == 304 && again.body.isEmpty && !style.body.isEmpty)
         // No page needs what the policy forbids.
         for page in ["/", "/entries", "/login"] {
             let text = try web.get(page).body
@@ -165,10 +169,11 @@ import Testing
         let web = try WebProcess(
             Self.away, ["--token-file", try tokenFile(place), "--host", "x"], listen: "0.0.0.0:0")
         #expect(web.address.hasPrefix("http://0.0.0.0:"))
-        let (end, _, errors) = try WebProcess.run(["--token-file", try tokenFile(place, mode: 0o640)])
-        #expect(end == .exited(2) && errors.contains("chmod 600"))
+        let (end, _, errors) = try WebProcess.run(["--token-file", try tokenFile(place, mode: 0o644)])
+        #expect(end == .exited(2) && errors.contains("chmod 640"))
         try Files.write(place.path + "/token", Array("short\n".utf8))
         chmod(place.path + "/token", 0o600)
+        #expect(try WebProcess.run(["--token-file", place.path]).end == .exited(2))
         let short = try WebProcess.run(["--token-file", place.path + "/token"])
         #expect(short.end == .exited(2) && short.errors.contains("16") && !short.errors.contains("short\n"))
     }

@@ -34,6 +34,26 @@ import Testing
         #expect(errors.hasPrefix("larderweb: ") && errors.contains(hint), "\(errors)")
     }
 
+    /// A daemon with a password, and one with another.
+    @Test func thePasswordIsTheDaemons() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let (right, wrong) = (place.path + "/right", place.path + "/wrong")
+        try Files.write(right, Array("pass word é\n".utf8))
+        try Files.write(wrong, Array("swordfish\n".utf8))
+        let daemon = try DaemonProcess(["--password-file", right])
+        #expect(
+            try WebProcess(daemon.socketPath, ["--password-file", right]).get("/metrics").body.contains("larder_up 1"))
+        for options in [["--password-file", wrong], []] {
+            let web = try WebProcess(daemon.socketPath, options)
+            #expect(try web.get("/metrics").body.contains("larder_up 0"))
+            let problem = try web.get("/api/overview").body
+            #expect(
+                problem.contains("WRONGPASS") || problem.contains("NOAUTH") || problem.contains("password"),
+                "\(problem)")
+            #expect(!problem.contains("swordfish"))
+        }
+    }
+
     @Test func theSocketIsOursAlone() throws {
         let web = try WebProcess("/nowhere/socket")
         var status = stat()

@@ -2,23 +2,41 @@ import Platform
 
 /// Files that hold a secret in their first line.
 enum SecretFile {
-    /// - Parameters:
-    ///   - least: how many bytes it must have.
-    ///   - isPrivate: whether others must not be able to read the file.
+    /// A token that this program asks others for.
     /// - Throws: ``UsageError``; it never shows what is in the file.
-    static func line(_ path: String, _ option: String, least: Int, isPrivate: Bool) throws -> [UInt8] {
-        var bytes: [UInt8]?
-        do throws(FileError) { bytes = try FileSystem.read(path) } catch { throw UsageError("\(option): \(error)") }
-        guard let bytes else { throw UsageError("\(option) \(path): there is no such file") }
+    static func token(_ path: String, _ option: String) throws -> [UInt8] {
+        let line = try line(path, option)
         var status = stat()
-        if isPrivate, stat(path, &status) == 0, status.st_mode & 0o077 != 0 {
-            throw UsageError("\(option) \(path): others may read or write it: chmod 600")
+        // A group may read it: credentials that systemd hands over look like that, too.
+        if stat(path, &status) == 0, status.st_mode & 0o027 != 0 {
+            throw UsageError("\(option) \(path): others may read it, or change it: chmod 640")
         }
-        let line = Array(bytes.prefix { $0 != 0x0A && $0 != 0x0D })
-        guard line.count >= least, line.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+        guard line.count >= tokenBytesMin, line.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             throw UsageError(
-                "\(option) \(path): its first line is the secret, \(least) or more printable characters without blanks")
+                "\(option) \(path): its first line is the token, \(tokenBytesMin) or more printable characters without blanks"
+            )
         }
         return line
+    }
+
+    /// What nobody guesses.
+    private static let tokenBytesMin = 16
+
+    /// The daemon's password. Errors as for ``token(_:_:)``.
+    static func password(_ path: String, _ option: String) throws -> String {
+        let line = try line(path, option)
+        guard !line.isEmpty, let text = String(validating: line, as: UTF8.self) else {
+            throw UsageError("\(option) \(path): its first line must be the password, as text")
+        }
+        return text
+    }
+
+    private static func line(_ path: String, _ option: String) throws -> [UInt8] {
+        var bytes: [UInt8]?
+        do throws(FileError) { bytes = try FileSystem.read(path) } catch {
+            throw UsageError("\(option): cannot \(error)")
+        }
+        guard let bytes else { throw UsageError("\(option) \(path): there is no such file") }
+        return Array(bytes.prefix { $0 != 0x0A && $0 != 0x0D })
     }
 }

@@ -38,9 +38,9 @@ struct WebOption: Sendable {
             name: "--token-file", value: "PATH",
             help: [
                 "a file whose first line, of at least 16 characters, who asks must know: scrapers as bearer token,",
-                "browsers in a form; nobody else may read the file",
+                "browsers in a form; not readable for everybody",
             ]
-        ) { options, text in options.token = try SecretFile.line(text, "--token-file", least: 16, isPrivate: true) },
+        ) { options, text in options.token = try SecretFile.token(text, "--token-file") },
         WebOption(
             name: "--host", value: "NAME",
             help: ["another name under which browsers reach it, as through a proxy; may be repeated"]
@@ -86,8 +86,7 @@ struct WebOption: Sendable {
         WebOption(
             name: "--password-file", value: "PATH", help: ["a file with the daemon's password in its first line"]
         ) { options, text in
-            let line = try SecretFile.line(text, "--password-file", least: 1, isPrivate: false)
-            options.password = String(decoding: line, as: UTF8.self)
+            options.password = try SecretFile.password(text, "--password-file")
         },
         WebOption(
             name: "--trust-user", value: "NAME",
