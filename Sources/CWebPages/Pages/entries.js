@@ -86,6 +86,13 @@ function open(key, button) {
   button?.setAttribute("aria-current", "true");
   return attempt(async () => {
     await load(key);
+    // The address leads to this entry; one whose key is no text has none.
+    if (key.text !== undefined) {
+      const query = new URLSearchParams(location.search);
+      query.set("database", byID("database").value);
+      query.set("key", key.text);
+      history.replaceState(null, "", `?${query}`);
+    }
     byID("entry").focus();
   });
 }
@@ -170,7 +177,7 @@ function valueOf(entry) {
   if (entry.value.text === undefined) return [element("pre", { tabindex: 0, "aria-label": "Value, hexadecimal" }, hexDump(entry.value.hex)), ...note];
   if (!entry.isCut) {
     try {
-      const value = JSON.parse(entry.value.text);
+      const value = JSON.parse(entry.value.text, exactly);
       if (typeof value === "object" && value !== null) {
         return [element("div", { class: "json", tabindex: 0, "aria-label": "Value, JSON" }, folded(null, value, 0))];
       }
@@ -194,12 +201,24 @@ function hexDump(hex) {
 const depthMax = 60;
 const membersMax = 500;
 
+/** A number that JavaScript would show otherwise than it is written, such as one of more than 15 digits. */
+class WrittenNumber {
+  constructor(text) {
+    this.text = text;
+  }
+}
+
+/** Browsers that do not tell how a number was written show it as JavaScript does. */
+const exactly = (_, value, context) =>
+  typeof value === "number" && (context?.source ?? String(value)) !== String(value) ? new WrittenNumber(context.source) : value;
+
 /** JSON that can be folded; the first two levels are open. Its members are drawn when they are opened first. */
 function folded(name, value, depth) {
   const title = name === null ? [] : [element("span", { class: "name" }, name), ": "];
-  if (typeof value !== "object" || value === null) {
-    const kind = typeof value === "string" ? "string" : typeof value === "number" ? "number" : "word";
-    return element("div", {}, ...title, element("span", { class: kind }, JSON.stringify(value)));
+  if (typeof value !== "object" || value === null || value instanceof WrittenNumber) {
+    const isNumber = typeof value === "number" || value instanceof WrittenNumber;
+    const kind = typeof value === "string" ? "string" : isNumber ? "number" : "word";
+    return element("div", {}, ...title, element("span", { class: kind }, value?.text ?? JSON.stringify(value)));
   }
   const members = Object.entries(value);
   const count = Array.isArray(value) ? `[${members.length}]` : `{${members.length}}`;
@@ -309,7 +328,13 @@ async function begin() {
   document.body.dataset.ready = "yes";
 }
 
-attempt(begin);
+/** Again and again until the daemon is there. */
+async function beginWhenPossible() {
+  await attempt(begin);
+  if (document.body.dataset.ready !== "yes") setTimeout(beginWhenPossible, 2000);
+}
+
+beginWhenPossible();
 // The line of an open entry moves on.
 repeat(1000, async () => {
   if (!shown || byID("entry").hidden) return;

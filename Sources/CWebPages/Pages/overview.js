@@ -120,7 +120,12 @@ repeat(2000, async () => {
     const answer = await ask("/api/overview");
     byID("logout").hidden = !answer.settings.asksForToken;
     say(byID("note"), answer.settings.historyNote);
-    if (answer.problem) throw new Error(`The daemon is away: ${answer.problem}`);
+    document.body.dataset.away = answer.problem ? "yes" : "no";
+    if (answer.problem) {
+      former = null;
+      await showHistory();
+      throw new Error(`The daemon is away: ${answer.problem}`);
+    }
     const now = answer.numbers;
     if (former && former.texts.run_id !== answer.texts.run_id) former = null;
     const seconds = former ? (now.server_time_usec - former.numbers.server_time_usec) / 1e6 : 0;
