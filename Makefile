@@ -169,8 +169,7 @@ install-files:
 	$(call install_with_paths,Sources/packaging/launchd/larder.larderd.plist,$(DESTDIR)$(PREFIX)/share/doc/larder)
 	install -m 644 Sources/packaging/sysusers.d/larder.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d
 	$(foreach n,1 7 8,install -m 644 Sources/packaging/man/*.$n $(SHARE)/man/man$n;)
-	install -m 644 Sources/packaging/completions/larderd.bash $(SHARE)/bash-completion/completions/larderd
-	install -m 644 Sources/packaging/completions/larderctl.bash $(SHARE)/bash-completion/completions/larderctl
+	$(foreach n,larderd larderctl larderweb,install -m 644 Sources/packaging/completions/$n.bash $(SHARE)/bash-completion/completions/$n;)
 	install -m 644 Sources/packaging/completions/_larder* $(SHARE)/zsh/vendor-completions
 	install -m 644 Sources/packaging/completions/*.fish $(SHARE)/fish/vendor_completions.d
 	[ -e $(DESTDIR)$(SYSCONFDIR)/larder/larderd.conf ] || \
@@ -187,7 +186,7 @@ deb: deps
 	@ls .build/deb/*.deb
 
 deb-test: deb
-	@$(INSTALL) mmdebstrap
+	@$(INSTALL) mmdebstrap python3
 	Sources/packaging/test-package.sh .build/deb
 
 format:

@@ -146,10 +146,11 @@ let package = Package(
         .executableTarget(
             name: "larderweb",
             dependencies: [
-                "CMicroHTTPD", "CWebPages", "JSONCoding", "LarderClient", "LarderVocabulary", "Platform", "RESP",
-                "Services",
+                "CMicroHTTPD", "CommandCatalog", "CWebPages", "JSONCoding", "Larder", "LarderClient",
+                "LarderVocabulary",
+                "Platform", "RESP", "Services",
             ],
-            swiftSettings: settings),
+            swiftSettings: settings, linkerSettings: homebrewLink),
         .executableTarget(
             name: "larderbench",
             dependencies: ["CLevelDB", "CUV", "Larder", "LarderEngine", "LevelDB", "RESP", "Platform"],

@@ -115,7 +115,10 @@ import Testing
         #expect(Set(words.map { String($0.prefix(7)) }) == ["page\\:1", "page\\:2"])
     }
 
-    @Test(arguments: ["larderd.bash", "larderctl.bash", "_larderd", "_larderctl", "larderd.fish", "larderctl.fish"])
+    @Test(arguments: [
+        "larderd.bash", "larderctl.bash", "larderweb.bash", "_larderd", "_larderctl", "_larderweb", "larderd.fish",
+        "larderctl.fish", "larderweb.fish",
+    ])
     func theFilesAreProgramsOfTheirShells(_ name: String) throws {
         let program = name.hasSuffix(".bash") ? "bash" : name.hasSuffix(".fish") ? "fish" : "zsh"
         let path = "\(PackageRoot.path)/Sources/packaging/completions/\(name)"

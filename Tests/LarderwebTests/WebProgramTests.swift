@@ -10,7 +10,12 @@ import Testing
         for name in [
             "--listen", "--socket-group", "--token-file", "--host", "--allow-changes", "--history", "--max-connections",
             "--request-timeout", "--socket", "--password-file", "--trust-user", "--log-level", "--log-format",
+            "--completion", "--manual",
         ] { #expect(output.contains("\n  \(name)"), "\(name)") }
+        for shell in ["bash", "zsh", "fish"] {
+            let completion = try WebProcess.run(["--completion", shell])
+            #expect(completion.end == .exited(0) && completion.output.contains("allow-changes"))
+        }
         #expect(output.split(separator: "\n").allSatisfy { $0.count <= 125 })
         let page = String(decoding: try Files.read(PackageRoot.path + "/docs/Web.md"), as: UTF8.self)
         for match in output.matches(of: /\n  (--[a-z-]+)/) {
@@ -27,6 +32,7 @@ import Testing
         (["--log-level", "loud"], "debug, info"), (["--max-connections", "0"], "from 1 to 1024"),
         (["--request-timeout", "1"], "100ms"), (["--host", "a b"], "a host's name"),
         (["--socket-group", "no-such-group"], "no such group"), (["--trust-user", "no-such-user"], "no such user"),
+        (["--completion", "csh"], "bash, zsh, fish"),
     ])
     func mistakesAreSaid(_ words: [String], _ hint: String) throws {
         let (end, output, errors) = try WebProcess.run(words)

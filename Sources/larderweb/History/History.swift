@@ -1,12 +1,10 @@
-import JSONCoding
+import Larder
 import LarderClient
 import Platform
 import Services
 
-/// The figures of the last minutes, in memory, and of the last day, in a database of the daemon: entries that expire.
-///
-/// Databases are cheap, and a larder of larderweb's own would need its engine and a place on the disk. What the daemon does
-/// not take stays in memory.
+/// The figures of the last minutes, in memory, and of the last day, in a larder of larderweb's own: entries that expire. What
+/// it does not take stays in memory.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
 final class History: @unchecked Sendable {
@@ -22,23 +20,28 @@ final class History: @unchecked Sendable {
     private var isOver = false
     private var recent: [Sample] = []
     private var day: [Sample] = []
+    /// Nil to keep everything in memory.
+    private let place: HistoryStore.Place?
+    /// Of the thread of the samples, as the next two. Nil while it could not be opened.
     private var store: HistoryStore?
-    private var isLoaded = false
+    private var triedAt = Int64.min
     /// What the log says of the daemon.
     private var said = ""
-    /// What is wrong with the database; nil for nothing.
+    /// What is wrong with the larder; nil for nothing.
     private var trouble: String?
 
     private static let recentSeconds: Int64 = 2
+    /// How long to wait with another try to open the larder.
+    private static let pauseMilliseconds: Int64 = 60_000
     private static let recentCount = 300
     private static let dayCount = 1_440
     private static let daySeconds: Int64 = 86_400
 
-    /// - Parameter database: nil to keep everything in memory.
-    init(_ collector: Collector, database: String?, _ log: Log) {
+    /// - Parameter place: nil to keep everything in memory.
+    init(_ collector: Collector, _ place: HistoryStore.Place?, _ log: Log) {
         self.collector = collector
+        self.place = place
         self.log = log
-        store = database.map { HistoryStore(collector.link, $0) }
     }
 
     func start() {
@@ -53,8 +56,9 @@ final class History: @unchecked Sendable {
                     }
                     return self.isOver
                 }
-                if isOver { return }
+                if isOver { break }
             }
+            store?.close()
         }
     }
 
@@ -74,12 +78,13 @@ final class History: @unchecked Sendable {
 
     /// Why the last day is kept in memory only; nil if it is not.
     var note: String? {
-        lock.withLock { store == nil ? "the last day is kept in memory only (--history)" : trouble }
+        lock.withLock { place == nil ? "the last day is kept in memory only (--history)" : trouble }
     }
 
     // MARK: On the thread of the samples
 
     private func take() {
+        openStore()
         let figures: DaemonFigures
         do throws(LarderClientError) {
             figures = try collector.figures()
@@ -88,7 +93,6 @@ final class History: @unchecked Sendable {
             return
         }
         tell("the daemon answers: larderd \(figures.info.text("larder_version") ?? "")", .info)
-        load()
         let sample = Sample(figures, time: Int64(time(nil)))
         let isNewMinute = lock.withLock {
             // A machine that is busy brings two to one second.
@@ -98,7 +102,8 @@ final class History: @unchecked Sendable {
             day = day.suffix(Self.dayCount - 1) + [sample]
             return true
         }
-        if isNewMinute { attempt { (store) throws(LarderClientError) in try store.keep(sample) } }
+        guard isNewMinute, let store else { return }
+        attempt { () throws(LarderError) in try store.keep(sample) }
     }
 
     /// Says something once.
@@ -108,25 +113,29 @@ final class History: @unchecked Sendable {
         log.write(level, text)
     }
 
-    /// Brings back what was kept before, once the daemon is there.
-    private func load() {
-        guard !isLoaded else { return }
-        attempt { [self] (store) throws(LarderClientError) in
-            let kept = try store.kept(since: Int64(time(nil)) - Self.daySeconds)
+    /// Opens the larder and brings back what was kept before, whether the daemon is there or not. Tries again in a while if
+    /// that fails, as while another larderweb holds it.
+    private func openStore() {
+        let now = MonotonicClock.milliseconds()
+        guard let place, store == nil, triedAt == .min || now >= triedAt + Self.pauseMilliseconds else { return }
+        triedAt = now
+        attempt { () throws(LarderError) in
+            let opened = try HistoryStore(place)
+            let kept = try opened.kept(since: Int64(time(nil)) - Self.daySeconds)
+            store = opened
             lock.withLock { day = kept.filter { $0.time < day.first?.time ?? .max } + day }
-            isLoaded = true
+            log.info("the last day's figures are kept in \(opened.directory)")
         }
     }
 
-    private func attempt(_ work: (HistoryStore) throws(LarderClientError) -> Void) {
-        guard let store else { return }
+    private func attempt(_ work: () throws(LarderError) -> Void) {
         var problem: String?
-        do throws(LarderClientError) { try work(store) } catch {
+        do throws(LarderError) { try work() } catch {
             problem = "the last day's figures stay in memory: \(error)"
         }
         let isNew = lock.withLock {
             defer { trouble = problem }
-            return problem != nil && trouble == nil
+            return problem != nil && problem != trouble
         }
         if isNew, let problem { log.warning(problem) }
     }

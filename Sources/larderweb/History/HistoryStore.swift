@@ -1,47 +1,53 @@
-import JSONCoding
-import LarderClient
+import Larder
 
-/// Samples in a database of the daemon, one for each minute, under `sample:<minute since 1970>`. They expire after 25 hours.
+/// Samples of one daemon in a larder of larderweb's own, one for each minute. They expire after 25 hours.
+///
+/// Thread-safe, as its cache is.
 struct HistoryStore: Sendable {
-    private let link: DaemonLink
-    private let database: String
-
-    private static let seconds = 90_000
-
-    init(_ link: DaemonLink, _ database: String) {
-        self.link = link
-        self.database = database
+    /// Where samples are kept, and whose they are.
+    struct Place: Sendable {
+        /// The larder; nil for the program's own in the user's cache directory.
+        let directory: String?
+        /// The daemon's socket: who looks at another daemon next time does not see this one's day.
+        let daemon: String
     }
 
-    private static func key(_ minute: Int64) -> [UInt8] { Array("sample:\(minute)".utf8) }
+    private let cache: Cache
+    private let prefix: String
 
-    func keep(_ sample: Sample) throws(LarderClientError) {
-        guard let text = try? JSONCoder().encode(sample) else { return }
-        let words = [
-            Array("SET".utf8), Self.key(sample.time / 60), text, Array("EX".utf8), Array("\(Self.seconds)".utf8),
-        ]
-        _ = try link.command(words, database: database)
+    private static let secondsKept = 90_000.0
+
+    /// Opens the larder, and creates it if it is missing. What is damaged in it is salvaged.
+    init(_ place: Place) throws(LarderError) {
+        var options = CacheOptions()
+        // A day's samples are less than a megabyte, and are read once.
+        options.memoryBytes = 0
+        options.blockCacheBytes = 0
+        options.decodedModels = false
+        options.writeBufferBytes = 1 << 20
+        options.diskBytesMax = 16 << 20
+        options.openFilesMax = 74
+        options.onDamage = .salvage
+        options.onDecodingFailure = .treatAsMiss
+        cache = try Cache(
+            named: "samples", interval: Self.secondsKept, directory: place.directory,
+            options: options)
+        prefix = "sample:\(place.daemon):"
     }
 
-    /// More steps than a day's samples need.
-    private static let stepsMax = 20
+    /// Where the larder is.
+    var directory: String { cache.directory }
+
+    /// Minutes have eight digits for the next two centuries: the order of the keys is that of time.
+    private func key(_ seconds: Int64) -> String { prefix + "\(seconds / 60)" }
+
+    func keep(_ sample: Sample) throws(LarderError) { try cache.set(sample, forKey: key(sample.time)) }
 
     /// The samples since an instant, the oldest first. What cannot be read as one is left out.
-    func kept(since start: Int64) throws(LarderClientError) -> [Sample] {
-        var keys: [[UInt8]] = []
-        var cursor = "0"
-        // Only what is there is read: misses would stand in the figures.
-        for _ in 0..<Self.stepsMax {
-            let words = ["SCAN", cursor, "MATCH", "sample:*", "COUNT", "1000"].map { Array($0.utf8) }
-            guard let parts = try link.command(words, database: database).elements, parts.count == 2 else { break }
-            keys += (parts[1].elements ?? []).compactMap(\.bytes)
-            cursor = parts[0].string ?? "0"
-            if cursor == "0" { break }
-        }
-        guard !keys.isEmpty else { return [] }
-        let reply = try link.command([Array("MGET".utf8)] + keys, database: database)
-        return (reply.elements ?? []).compactMap { value in
-            value.bytes.flatMap { try? JSONCoder().decode(Sample.self, from: $0) }
-        }.filter { $0.time >= start }.sorted { $0.time < $1.time }
+    func kept(since start: Int64) throws(LarderError) -> [Sample] {
+        try cache.entries(of: Sample.self, EntryOptions(prefix: prefix, from: key(start))).values()
+            .filter { $0.time >= start }
     }
+
+    func close() { cache.close() }
 }

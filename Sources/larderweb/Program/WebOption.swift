@@ -1,3 +1,4 @@
+import CommandCatalog
 import LarderVocabulary
 import Platform
 import Services
@@ -55,12 +56,15 @@ struct WebOption: Sendable {
             help: ["entries can be removed, their lives changed, and databases purged (default: read only)"]
         ) { options, _ in options.allowsChanges = true },
         WebOption(
-            name: "--history", value: "NAME",
+            name: "--history", value: "DIRECTORY",
             help: [
-                "the daemon's database in which a day's figures are kept; none: in memory only",
-                "(default: larderweb)",
+                "the larder in which the last day's figures are kept, 16 MiB at most; none: in memory only",
+                "(default: $XDG_CACHE_HOME/larderweb/larder, else ~/.cache/larderweb/larder)",
             ]
-        ) { options, text in options.history = text == "none" ? nil : text },
+        ) { options, text in
+            options.keepsHistory = text != "none"
+            options.historyDirectory = text == "none" ? nil : text
+        },
         WebOption(
             name: "--max-connections", value: "N", help: ["browsers' and scrapers' connections at a time (default: 64)"]
         ) { options, text in
@@ -114,6 +118,19 @@ struct WebOption: Sendable {
             }
             options.logFormat = format
         },
+        WebOption(
+            name: "--completion", value: "SHELL",
+            help: ["print the completion of these options for bash, zsh or fish, then exit"]
+        ) { options, text in
+            guard let completion = completions.text(for: text) else {
+                throw UsageError("--completion \(text): it is one of bash, zsh, fish")
+            }
+            options.action = .completion(completion)
+        },
+        WebOption(name: "--manual", value: nil, help: ["print the manual page, for man -l -, then exit"]) {
+            options, _ in
+            options.action = .manual
+        },
         WebOption(name: "--help", value: nil, help: ["print this help; also -h"]) { options, _ in
             options.action = .help
         },
@@ -122,11 +139,19 @@ struct WebOption: Sendable {
         },
     ]
 
+    /// The option with the name of its value.
+    var usage: String { name + (value.map { " " + $0 } ?? "") }
+
+    private static var completions: OptionCompletions {
+        OptionCompletions(
+            program: "larderweb", all.map { OptionCompletions.Option(name: $0.name, value: $0.value, help: $0.help) })
+    }
+
     /// The options in the form in which `--help` prints them.
     static var helpLines: [String] {
         let column = 22
         return all.flatMap { option in
-            let usage = "  " + option.name + (option.value.map { " " + $0 } ?? "")
+            let usage = "  " + option.usage
             let indent = String(repeating: " ", count: column)
             guard usage.count < column else { return [usage] + option.help.map { indent + $0 } }
             let first = usage + String(repeating: " ", count: column - usage.count) + option.help[0]

@@ -4,7 +4,9 @@ import Services
 /// larderweb's command line, parsed.
 struct WebOptions {
     enum Action {
-        case serve, help, version
+        case serve, help, version, manual
+        /// Its text for a shell.
+        case completion(String)
     }
 
     var action = Action.serve
@@ -13,8 +15,10 @@ struct WebOptions {
     var token: [UInt8]?
     var hosts: Set<String> = []
     var allowsChanges = false
-    /// The database of the last day's figures; nil to keep them in memory only.
-    var history: String? = "larderweb"
+    /// Whether the last day's figures are kept on the disk.
+    var keepsHistory = true
+    /// The larder where; nil for the default.
+    var historyDirectory: String?
     var limits = HTTPServer.Limits()
     var socketPath: String?
     var password: String?
@@ -44,7 +48,7 @@ struct WebOptions {
                 throw error as? UsageError ?? UsageError("\(name): \(error)")
             }
             // What stands behind it need not be right.
-            if action != .serve { return }
+            guard case .serve = action else { return }
         }
         guard listen.isLocal || token != nil else {
             throw UsageError("--listen: other machines reach this address: name a --token-file, or listen on 127.0.0.1")

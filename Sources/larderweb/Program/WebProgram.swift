@@ -1,19 +1,10 @@
+import LarderClient
 import LarderVocabulary
 import Platform
 import Services
 
 /// The program: parses its command line, then serves.
 enum WebProgram {
-    /// The exit codes; `--help` lists them.
-    private enum ExitCode {
-        static let done: Int32 = 0
-        /// The system refuses something.
-        static let failed: Int32 = 1
-        static let usage: Int32 = 2
-        /// Another process uses the socket.
-        static let taken: Int32 = 3
-    }
-
     private static var help: String {
         """
         larderweb \(Version.text): shows in a browser how a running larderd is, and tells it to Prometheus.
@@ -28,10 +19,7 @@ enum WebProgram {
         SIGTERM, SIGINT and SIGHUP end it.
 
         exit codes:
-          0  success
-          1  the system refuses something, such as the address
-          2  wrong usage
-          3  another process uses the socket
+        \(ExitCode.all.map { "  \($0.code)  \($0.meaning)" }.joined(separator: "\n"))
 
         """
     }
@@ -50,6 +38,8 @@ enum WebProgram {
         switch options.action {
         case .help: return write(help)
         case .version: return write("larderweb \(Version.text)\n")
+        case .manual: return write(ManualPage.text)
+        case .completion(let text): return write(text)
         case .serve: return serve(options, service)
         }
     }
@@ -91,11 +81,12 @@ enum WebProgram {
             socketPath: options.socketPath, password: options.password, trustedUsers: options.trustedUsers)
         let collector = Collector(link)
         let access = AccessRules(hosts: options.hosts.union(socket.hosts), token: options.token)
-        let history = History(collector, database: options.history, log)
+        let place = HistoryStore.Place(
+            directory: options.historyDirectory, daemon: options.socketPath ?? LarderClient.defaultSocketPath)
+        let history = History(collector, options.keepsHistory ? place : nil, log)
         let router = Router(collector, access, history, allowsChanges: options.allowsChanges)
         let server = HTTPServer(limits: options.limits) { router.respond($0) }
         guard server.start(socket.descriptor) else { return fail("no thread can be started to serve", ExitCode.failed) }
-        history.start()
         if options.token == nil, case .network = options.listen {
             log.warning(
                 "every user of this machine may read all keys and values here: --token-file or --listen unix: is narrower"
@@ -104,6 +95,7 @@ enum WebProgram {
         let change = options.allowsChanges ? " and allows changes" : ""
         log.info("larderweb \(Version.text) serves \(socket.name)\(change)")
         service?.ready("serving \(socket.name)")
+        history.start()
         let name = signals.wait(every: 1000) {
             service?.tick(now: MonotonicClock.milliseconds(), isAlive: true)
         }

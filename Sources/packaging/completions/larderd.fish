@@ -2,7 +2,7 @@
 complete -c larderd -f
 complete -c larderd -l config -r -F -d 'read options from this file too'
 complete -c larderd -l check-config -d 'say what is wrong with the configuration file and the command line, then exit'
-complete -c larderd -l dir -r -F -d 'the larders directory'
+complete -c larderd -l dir -r -F -d 'the larder’s directory'
 complete -c larderd -l socket -r -F -d 'the socket to listen on'
 complete -c larderd -l socket-mode -x -d 'who may use the socket, as for chmod'
 complete -c larderd -l socket-group -x -d 'the group of the socket and of its directory, if that is made'
@@ -21,7 +21,7 @@ complete -c larderd -l max-subscriber-output -x -d 'messages that a subscriber m
 complete -c larderd -l max-reply -x -d 'the values of one MGET together'
 complete -c larderd -l max-transaction -x -d 'the commands between MULTI and EXEC, for each connection'
 complete -c larderd -l script-time-limit -x -d 'how long a script may run before it is ended and nothing of it applied'
-complete -c larderd -l max-script-memory -x -d 'the memory of one scripts interpreter'
+complete -c larderd -l max-script-memory -x -d 'the memory of one script’s interpreter'
 complete -c larderd -l max-scripts -x -d 'the texts of all scripts that are kept for EVALSHA'
 complete -c larderd -l max-watched-keys -x -d 'keys that one connection may WATCH'
 complete -c larderd -l max-leases -x -d 'keys that one connection may refresh at a time, of 100000 for all'

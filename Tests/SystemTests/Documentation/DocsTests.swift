@@ -27,9 +27,9 @@ import Testing
         ("Sources/packaging/larderd.conf", ConfigurationPage.sampleFile),
         ("Sources/packaging/man/larderd.8", ManualPage.text),
         ("Sources/packaging/man/larder-protocol.7", ProtocolManual.text),
-        ("Sources/packaging/completions/larderd.bash", DaemonCompletions.bash),
-        ("Sources/packaging/completions/_larderd", DaemonCompletions.zsh),
-        ("Sources/packaging/completions/larderd.fish", DaemonCompletions.fish),
+        ("Sources/packaging/completions/larderd.bash", DaemonCompletions.shells.bash),
+        ("Sources/packaging/completions/_larderd", DaemonCompletions.shells.zsh),
+        ("Sources/packaging/completions/larderd.fish", DaemonCompletions.shells.fish),
     ])
     func pagesAreMadeFromTheTables(_ path: String, _ text: String) throws {
         if TestSetting.updateDocs.isSet {
@@ -38,15 +38,19 @@ import Testing
         #expect(try Self.read(path) == text, "run: make docs")
     }
 
-    /// What larderctl says of itself.
+    /// What programs say of themselves.
     @Test(arguments: [
-        ("Sources/packaging/man/larderctl.1", ["help", "--man"]),
-        ("Sources/packaging/completions/larderctl.bash", ["completion", "bash"]),
-        ("Sources/packaging/completions/_larderctl", ["completion", "zsh"]),
-        ("Sources/packaging/completions/larderctl.fish", ["completion", "fish"]),
+        ("Sources/packaging/man/larderctl.1", ["larderctl", "help", "--man"]),
+        ("Sources/packaging/completions/larderctl.bash", ["larderctl", "completion", "bash"]),
+        ("Sources/packaging/completions/_larderctl", ["larderctl", "completion", "zsh"]),
+        ("Sources/packaging/completions/larderctl.fish", ["larderctl", "completion", "fish"]),
+        ("Sources/packaging/man/larderweb.8", ["larderweb", "--manual"]),
+        ("Sources/packaging/completions/larderweb.bash", ["larderweb", "--completion", "bash"]),
+        ("Sources/packaging/completions/_larderweb", ["larderweb", "--completion", "zsh"]),
+        ("Sources/packaging/completions/larderweb.fish", ["larderweb", "--completion", "fish"]),
     ])
-    func filesAreWhatLarderctlPrints(_ path: String, _ words: [String]) throws {
-        let (end, text, errors) = try ChildProcess.run("\(Self.products)/larderctl", words)
+    func filesAreWhatProgramsPrint(_ path: String, _ words: [String]) throws {
+        let (end, text, errors) = try ChildProcess.run("\(Self.products)/\(words[0])", Array(words.dropFirst()))
         #expect(end == .exited(0) && errors.isEmpty)
         if TestSetting.updateDocs.isSet {
             try text.write(to: URL(filePath: PackageRoot.path + "/" + path), atomically: true, encoding: .utf8)

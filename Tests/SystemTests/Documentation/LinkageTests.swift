@@ -15,6 +15,10 @@ import Testing
     @Test func larderctlLinksNoneOfTheDaemonsLibraries() throws {
         #expect(try libraries(of: "larderd") == Self.libraries, "this test would not find them")
         #expect(try libraries(of: "larderctl").isEmpty)
-        #expect(try libraries(of: "larderweb").isEmpty)
+    }
+
+    /// It keeps a larder of its own, and has nothing of the daemon besides.
+    @Test func larderwebLinksTheEngineAlone() throws {
+        #expect(try libraries(of: "larderweb") == ["libleveldb", "libsnappy"])
     }
 }

@@ -30,6 +30,9 @@ import Testing
             "/usr/share/man/man7/larder-protocol.7", "/usr/share/bash-completion/completions/larderd",
             "/usr/share/bash-completion/completions/larderctl", "/usr/share/zsh/vendor-completions/_larderctl",
             "/usr/share/fish/vendor_completions.d/larderctl.fish",
+            "/usr/share/man/man8/larderweb.8", "/usr/share/bash-completion/completions/larderweb",
+            "/usr/share/zsh/vendor-completions/_larderweb", "/usr/share/fish/vendor_completions.d/larderweb.fish",
+            "/usr/share/doc/larder/chart.js.LICENSE.md",
             "/usr/lib/systemd/system/larderweb.service", "/usr/lib/systemd/user/larderweb.service",
             "/usr/share/doc/larder/larder.larderd.plist", "/etc/larder/larderd.conf",
         ] { #expect(FileSystem.exists(place.path + path), "\(path)") }

@@ -1,0 +1,90 @@
+/// Makes the completion for shells of a program that takes options alone. Values are completed as paths where the option
+/// takes one.
+package struct OptionCompletions: Sendable {
+    /// An option of the program.
+    package struct Option: Sendable {
+        let name: String
+        let value: String?
+        let help: String
+
+        /// - Parameters:
+        ///   - name: with its dashes.
+        ///   - value: the name of its value; nil for an option without one.
+        ///   - help: of which the shells show what stands before the first colon, semicolon or parenthesis.
+        package init(name: String, value: String?, help: [String]) {
+            self.name = name
+            self.value = value
+            self.help = help.joined(separator: " ")
+        }
+
+        var takesPath: Bool { ["PATH", "FILE", "DIRECTORY"].contains(value) }
+
+        /// What there is to say in a line, as it may stand within single quotes and brackets.
+        var summary: String {
+            help.prefix { $0 != ";" && $0 != "(" && $0 != ":" }.trimmed
+                .replacing("'", with: "’").replacing("[", with: "(").replacing("]", with: ")")
+        }
+    }
+
+    private let program: String
+    private let options: [Option]
+
+    package init(program: String, _ options: [Option]) {
+        self.program = program
+        self.options = options
+    }
+
+    package var bash: String {
+        """
+        # Made from the table of options by `make docs`.
+        _\(program)() {
+            local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+            case $previous in
+            \(options.filter(\.takesPath).map(\.name).joined(separator: " | ")))
+                mapfile -t COMPREPLY < <(compgen -f -- "$current")
+                compopt -o filenames 2>/dev/null
+                return ;;
+            esac
+            mapfile -t COMPREPLY < <(compgen -W '\(options.map(\.name).joined(separator: " "))' -- "$current")
+        }
+        complete -F _\(program) \(program)
+
+        """
+    }
+
+    package var zsh: String {
+        let items = options.map { option in
+            let takes = option.value.map { ":\($0):" + (option.takesPath ? "_files" : "") } ?? ""
+            return "'\(option.name)[\(option.summary)]\(takes)'"
+        }
+        return """
+            #compdef \(program)
+            # Made from the table of options by `make docs`.
+            _arguments \\
+                \(items.joined(separator: " \\\n    "))
+
+            """
+    }
+
+    package var fish: String {
+        options.reduce("# Made from the table of options by `make docs`.\ncomplete -c \(program) -f\n") {
+            text, option in
+            let takes = option.value == nil ? "" : option.takesPath ? " -r -F" : " -x"
+            return text + "complete -c \(program) -l \(option.name.dropFirst(2))\(takes) -d '\(option.summary)'\n"
+        }
+    }
+
+    /// For a shell by its name; nil for one that is not known.
+    package func text(for shell: String) -> String? {
+        switch shell {
+        case "bash": bash
+        case "zsh": zsh
+        case "fish": fish
+        default: nil
+        }
+    }
+}
+
+extension Substring {
+    fileprivate var trimmed: String { String(drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()) }
+}

@@ -1,0 +1,12 @@
+# Made from the table of options by `make docs`.
+_larderweb() {
+    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+    case $previous in
+    --token-file | --history | --socket | --password-file)
+        mapfile -t COMPREPLY < <(compgen -f -- "$current")
+        compopt -o filenames 2>/dev/null
+        return ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -W '--listen --socket-group --token-file --host --allow-changes --history --max-connections --request-timeout --socket --password-file --trust-user --log-level --log-format --completion --manual --help --version' -- "$current")
+}
+complete -F _larderweb larderweb
