@@ -6,13 +6,14 @@ set -euo pipefail
 package=$(readlink -f "$1"/larder_*.deb)
 
 root=$(mktemp -d /var/tmp/larder-package.XXXXXX)
-daemon=""
-trap 'kill -9 $daemon 2>/dev/null || true; umount "$root/proc" 2>/dev/null || true; rm -rf --one-file-system "$root"' EXIT
+daemon="" web=""
+trap 'kill -9 $daemon $web 2>/dev/null || true; umount "$root/proc" 2>/dev/null || true; rm -rf --one-file-system "$root"' EXIT
 
 step() { echo "== $*"; }
 fail() { echo "FAILED: $*" >&2; exit 1; }
 within() { chroot "$root" "$@"; }
 as_larder() { within setpriv --reuid larder --regid larder --init-groups "$@"; }
+scrape() { python3 -c 'import sys, urllib.request as r; sys.stdout.write(r.build_opener(r.ProxyHandler({})).open(sys.argv[1], timeout=10).read().decode())' "$1"; }
 expect() { local found; found=$("${@:2}") || fail "${*:2}"; [ "$found" = "$1" ] || fail "${*:2}: '$found', not '$1'"; }
 
 # As the unit starts it.
@@ -21,7 +22,7 @@ start() {
     within install -d -o larder -g larder -m 700 /var/cache/larder
     # By exec, so that its process is the one that is signalled.
     (exec chroot "$root" setpriv --reuid larder --regid larder --init-groups larderd --config=-/etc/larder/larderd.conf \
-        --dir=/var/cache/larder --socket=/run/larder/larder.sock --max-disk=64M >>"$root/var/log/larderd.log" 2>&1) &
+        --dir=/var/cache/larder --socket=/run/larder/larder.sock --socket-mode=660 --max-disk=64M >>"$root/var/log/larderd.log" 2>&1) &
     daemon=$!
     for _ in $(seq 100); do within larderctl ping >/dev/null 2>&1 && return; sleep 0.1; done
     cat "$root/var/log/larderd.log" >&2
@@ -49,11 +50,13 @@ cp "$package" "$root/var/tmp/"
 within env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
     "/var/tmp/$(basename "$package")" >"$root/var/log/install.log" 2>&1 || { cat "$root/var/log/install.log" >&2; fail "apt-get install"; }
 within id larder >/dev/null || fail "there is no user larder"
-for path in usr/bin/larderd usr/bin/larderctl etc/larder/larderd.conf lib/systemd/system/larderd.socket; do
+for path in usr/bin/larderd usr/bin/larderctl usr/bin/larderweb etc/larder/larderd.conf lib/systemd/system/larderd.socket \
+    lib/systemd/system/larderweb.service usr/share/doc/larder/chart.js.LICENSE.md*; do
     [ -e "$root/$path" ] || fail "/$path is missing"
 done
 within larderd --version
 within larderd --config=/etc/larder/larderd.conf --check-config
+if within sh -c "ls /etc/systemd/system/*.wants/larderweb.service" >/dev/null 2>&1; then fail "larderweb is enabled unasked"; fi
 
 step "use, within its budget"
 start
@@ -67,6 +70,30 @@ within larderctl databases
 used=$(du -sm "$root/var/cache/larder" | cut -f1)
 [ "$used" -le 160 ] || fail "$used MB with a budget of 64"
 expect larder within stat -c %U /var/cache/larder/SEQUENCES
+
+step "in the browser, and for Prometheus"
+# As the unit starts it, but for the user made for it, who is in the group larder too.
+within install -d -o nobody -g larder -m 700 /var/cache/larderweb
+(exec chroot "$root" setpriv --reuid nobody --regid larder --clear-groups larderweb --socket=/run/larder/larder.sock \
+    --history=/var/cache/larderweb/larder --listen=127.0.0.1:0 >>"$root/var/log/larderweb.log" 2>&1) &
+web=$!
+address=""
+for _ in $(seq 100); do
+    address=$(sed -n 's|.* serves \(http://[^ ]*\)$|\1|p' "$root/var/log/larderweb.log")
+    [ -n "$address" ] && break
+    sleep 0.1
+done
+[ -n "$address" ] || { cat "$root/var/log/larderweb.log" >&2; fail "larderweb did not start"; }
+for text in '^larder_up 1$' '^larder_database_entries{database="books"} 1$' '^# EOF$'; do
+    scrape "${address}metrics" >"$root/tmp/metrics"
+    grep -q "$text" "$root/tmp/metrics" || { cat "$root/tmp/metrics" >&2; fail "/metrics has no line $text"; }
+done
+scrape "${address}healthz" | grep -q '"up"' || fail "/healthz"
+scrape "$address" | grep -q '<title>Larder' || fail "the overview"
+kill -TERM "$web"
+wait "$web" || fail "larderweb ended with $?"
+web=""
+[ -e "$root/var/cache/larderweb/larder/LOCK" ] || fail "the last day was not kept"
 
 step "backup, kill -9, verify, restore elsewhere"
 within install -d -o larder -m 700 /var/tmp/backup
@@ -89,6 +116,8 @@ start
 expect "a book" within larderctl --database books get isbn
 stop TERM
 
+[ -e "$root/var/cache/larderweb/larder" ] || fail "the last day is gone"
+
 step "remove: the data stays"
 within env DEBIAN_FRONTEND=noninteractive dpkg -r larder >/dev/null
 [ ! -e "$root/usr/bin/larderd" ] || fail "larderd is still there"
@@ -98,5 +127,6 @@ within env DEBIAN_FRONTEND=noninteractive dpkg -r larder >/dev/null
 step "purge: nothing stays"
 within env DEBIAN_FRONTEND=noninteractive dpkg -P larder >/dev/null 2>"$root/var/log/purge.log"
 [ ! -e "$root/var/cache/larder" ] || fail "the data is still there"
+[ ! -e "$root/var/cache/larderweb" ] || fail "the last day is still there"
 [ ! -e "$root/etc/larder/larderd.conf" ] || fail "the configuration is still there"
 echo "all is well"
