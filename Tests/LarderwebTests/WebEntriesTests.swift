@@ -151,7 +151,10 @@ import Testing
     }
 
     @Test func theLastDayIsKeptInALarderOfItsOwn() async throws {
-        struct Point: Decodable { let time: Int64 }
+        struct Point: Decodable {
+            let time: Int64
+            let commandRates: [String: Double]
+        }
         let place = try TemporaryDirectory()
         let history = ["--history", place.path + "/figures"]
         let daemon = try DaemonProcess()
@@ -165,6 +168,8 @@ import Testing
         #expect(try web.get("/api/history").status == 400)
         let recent = try points(web, "recent")
         #expect(try points(web, "recent&since=\(recent[0].time)").first?.time == recent[1].time)
+        // What larderweb itself asks.
+        await eventually { (try? points(web, "recent").contains { $0.commandRates["info"] ?? 0 > 0 }) ?? false }
         #expect(try !web.get("/api/overview").body.contains("historyNote"))
         // The daemon has nothing of it.
         #expect(try client.call("INFO keyspace").contains("keys=") == false)

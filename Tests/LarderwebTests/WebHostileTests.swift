@@ -77,6 +77,16 @@ import Testing
         #expect(try web.get("/healthz").status == 200)
     }
 
+    /// With few descriptors there are fewer connections, rather than some that are accepted in vain.
+    @Test func fewDescriptorsMeanFewConnections() async throws {
+        let web = try WebProcess(
+            "/nowhere/socket", wrapper: ["sh", "-c", "ulimit -S -n 24; ulimit -H -n 52; exec \"$@\"", "sh"])
+        #expect(web.process.errors.contains("52, allows 4 of 64 connections"), "\(web.process.errors)")
+        var kept = try (0..<20).map { _ in try SocketClient(web.socketPath) }
+        kept.removeAll()
+        await eventually { (try? web.get("/healthz").status) == 200 }
+    }
+
     @Test func connectionsAreLimited() async throws {
         let web = try WebProcess("/nowhere/socket", ["--max-connections", "3"])
         let request = Array("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)

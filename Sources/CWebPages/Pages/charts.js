@@ -44,9 +44,7 @@ export class TimeChart {
     place.append(element("figure", {}, element("figcaption", {}, title), element("div", { class: "chart" }, this.canvas)));
     this.chart = new Chart(this.canvas, {
       type: "line",
-      data: {
-        datasets: series.map((one) => ({ label: one.label, data: [], borderWidth: 1.5, pointRadius: 0, tension: 0, spanGaps: false })),
-      },
+      data: { datasets: series.map(TimeChart.dataset) },
       options: {
         animation: false,
         responsive: true,
@@ -74,6 +72,19 @@ export class TimeChart {
         },
       },
     });
+    this.paint();
+  }
+
+  static dataset(one) {
+    return { label: one.label, data: [], borderWidth: 1.5, pointRadius: 0, tension: 0, spanGaps: false };
+  }
+
+  /** Shows other series from now on; `show` brings their points. */
+  setSeries(series) {
+    if (series.map((one) => one.label).join() === this.series.map((one) => one.label).join()) return;
+    this.series = series;
+    this.chart.data.datasets = series.map(TimeChart.dataset);
+    this.chart.options.plugins.legend.display = series.length > 0;
     this.paint();
   }
 

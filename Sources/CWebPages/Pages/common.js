@@ -33,7 +33,7 @@ export async function ask(path, body) {
     location.assign("/login");
     throw new Error("this needs the token");
   }
-  const answer = await reply.json().catch(() => ({ error: `the answer of ${path} makes no sense` }));
+  const answer = await reply.json().catch(() => ({ error: `larderweb answered ${reply.status} to ${path.split("?")[0]}` }));
   if (!reply.ok || answer.error) throw new Error(answer.error ?? `larderweb answered ${reply.status}`);
   return answer;
 }

@@ -13,7 +13,13 @@ let shown = null;
 /** How a key is named to larderweb: its bytes, each as `%xx`. */
 const encoded = (hex) => hex.replace(/../g, "%$&");
 const encodedText = (text) => Array.from(new TextEncoder().encode(text), (byte) => "%" + byte.toString(16).padStart(2, "0")).join("");
-const label = (key) => key.text ?? `0x${key.hex}`;
+const shownMost = 300;
+const label = (key) => {
+  const text = key.text ?? `0x${key.hex}`;
+  return text.length > shownMost ? `${text.slice(0, shownMost)}… (${number(key.hex.length / 2)} bytes)` : text;
+};
+/** A request's head has 16 KiB, and a byte takes three in it. */
+const keyBytesMost = 5000;
 
 async function attempt(work) {
   try {
@@ -77,6 +83,7 @@ document.addEventListener("keydown", (event) => {
 // One entry
 
 async function load(key) {
+  if (key.hex.length / 2 > keyBytesMost) throw new Error(`A key of more than ${number(keyBytesMost)} bytes is not shown here; larderctl get has its value.`);
   shown = await ask(`/api/entry?database=${encodeURIComponent(byID("database").value)}&key=${encoded(key.hex)}`);
   showEntry();
 }

@@ -5,7 +5,8 @@ import { TimeChart } from "./charts.js";
 
 const charts = [
   ["Commands a second", [{ label: "commands", value: (p) => p.commands }, { label: "errors", value: (p) => p.errors }], rate],
-  ["Time of an average command", [{ label: "time", value: (p) => p.seconds }], span],
+  ["By command, a second", [], rate],
+  ["Mean time by command", [], span],
   [
     "Reads: share of hits, stale and refreshed",
     [
@@ -22,6 +23,12 @@ const charts = [
   ["Traffic a second", [{ label: "received", value: (p) => p.netIn }, { label: "sent", value: (p) => p.netOut }], bytes, { bytes: true }],
   ["Resident memory", [{ label: "memory", value: (p) => p.memory }], bytes, { bytes: true }],
 ].map(([title, series, format, options]) => new TimeChart(byID("charts"), title, series, format, options));
+
+/** Those that show the commands that were called most, with the figure of each. */
+const byCommand = [
+  [charts[1], (point) => point.commandRates],
+  [charts[2], (point) => point.commandSeconds],
+];
 
 watchTheme(() => charts.forEach((chart) => chart.paint()));
 
@@ -92,7 +99,7 @@ function showCommands(list, seconds) {
 function drawCommands() {
   const sorted = [...commands].sort((a, b) => (b[sorting] ?? 0) - (a[sorting] ?? 0) || b.calls - a.calls);
   const rows = sorted.map((one) => [
-    one.name.toUpperCase().replace("|", " "), rate(one.rate), number(one.calls), span(one.mean), span(one.p50), span(one.p99),
+    commandName(one.name), rate(one.rate), number(one.calls), span(one.mean), span(one.p50), span(one.p99),
     span(one.p999), number(one.failed),
   ]);
   fill(byID("commands"), rows, "No command was sent yet.");
@@ -159,10 +166,25 @@ async function fetchHistory(name) {
   return kept.points;
 }
 
+const commandName = (name) => name.toUpperCase().replace("|", " ");
+
+/** As many as there are colors, in the order of their names, so that each keeps its color. */
+function mostCalled(points) {
+  const sums = new Map();
+  for (const point of points) {
+    for (const [name, value] of Object.entries(point.commandRates ?? {})) sums.set(name, (sums.get(name) ?? 0) + value);
+  }
+  return [...sums].sort((a, b) => b[1] - a[1]).slice(0, 4).map(([name]) => name).sort();
+}
+
 /** Draws the charts. Returns the newest point of the last minutes. */
 async function showHistory() {
   const recent = await fetchHistory("recent");
   const points = range() === "recent" ? recent : await fetchHistory("day");
+  const names = mostCalled(points);
+  for (const [chart, figures] of byCommand) {
+    chart.setSeries(names.map((name) => ({ label: commandName(name), value: (point) => figures(point)?.[name] })));
+  }
   for (const chart of charts) chart.show(points);
   return recent.at(-1);
 }

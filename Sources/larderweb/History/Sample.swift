@@ -21,6 +21,16 @@ struct Sample: Codable, Sendable, Equatable {
     let disk: Double
     let journal: Double
     let memory: Double
+    /// Of the commands that were called most; nil in samples of an older larderweb.
+    let byCommand: [String: Command]?
+
+    struct Command: Codable, Sendable, Equatable {
+        let calls: Double
+        let seconds: Double
+    }
+
+    /// More than the charts show: the most called since the daemon's start need not be those of the last minutes.
+    private static let commandsMax = 8
 
     init(_ figures: DaemonFigures, time: Int64) {
         func number(_ name: String) -> Double { figures.info.number(name) ?? 0 }
@@ -43,6 +53,8 @@ struct Sample: Codable, Sendable, Equatable {
         disk = number("disk_bytes")
         journal = number("journal_bytes")
         memory = number("used_memory_rss")
+        let most = figures.commands.prefix(Self.commandsMax)
+        byCommand = Dictionary(most.map { ($0.name, Command(calls: $0.calls, seconds: $0.seconds)) }) { $1 }
     }
 }
 
@@ -67,6 +79,9 @@ struct HistoryPoint: Encodable, Sendable {
     let disk: Double
     let journal: Double
     let memory: Double
+    /// Calls a second, and seconds that one took itself, of commands that were called in between.
+    let commandRates: [String: Double]
+    let commandSeconds: [String: Double]
 
     /// - Parameter gapSeconds: samples that are further apart than this do not belong together.
     init(_ former: Sample?, _ sample: Sample, gapSeconds: Int64) {
@@ -98,6 +113,13 @@ struct HistoryPoint: Encodable, Sendable {
         disk = sample.disk
         journal = sample.journal
         memory = sample.memory
+        var (rates, means) = ([String: Double](), [String: Double]())
+        for (name, last) in sample.byCommand ?? [:] {
+            guard let before = former?.byCommand?[name], last.calls > before.calls else { continue }
+            rates[name] = (last.calls - before.calls) / span
+            means[name] = max(0, last.seconds - before.seconds) / (last.calls - before.calls)
+        }
+        (commandRates, commandSeconds) = (rates, means)
     }
 
     static func points(of samples: [Sample], gapSeconds: Int64) -> [HistoryPoint] {

@@ -85,7 +85,9 @@ enum WebProgram {
             directory: options.historyDirectory, daemon: options.socketPath ?? LarderClient.defaultSocketPath)
         let history = History(collector, options.keepsHistory ? place : nil, log)
         let router = Router(collector, access, history, allowsChanges: options.allowsChanges)
-        let server = HTTPServer(limits: options.limits) { router.respond($0) }
+        var limits = options.limits
+        limits.connections = descriptorsAllow(limits.connections, log)
+        let server = HTTPServer(limits: limits) { router.respond($0) }
         guard server.start(socket.descriptor) else { return fail("no thread can be started to serve", ExitCode.failed) }
         if options.token == nil, case .network = options.listen {
             log.warning(
@@ -105,5 +107,24 @@ enum WebProgram {
         history.stop()
         socket.remove()
         return ExitCode.done
+    }
+
+    /// What the program opens besides the connections of browsers: to the daemon, its larder's files.
+    private static let ownDescriptors: rlim_t = 48
+
+    /// Raises the limit of open files as far as connections need it: a listener without descriptors would accept in vain again
+    /// and again.
+    /// - Returns: how many connections there may be.
+    private static func descriptorsAllow(_ connections: UInt32, _ log: Log) -> UInt32 {
+        guard let limit = ResourceLimit.openFiles.read() else { return connections }
+        let wanted = rlim_t(connections) + ownDescriptors
+        guard limit.rlim_cur < wanted else { return connections }
+        ResourceLimit.openFiles.set(current: min(limit.rlim_max, wanted))
+        let most = ResourceLimit.openFiles.read()?.rlim_cur ?? limit.rlim_cur
+        let allowed = UInt32(min(rlim_t(connections), max(1, most - min(most, ownDescriptors))))
+        if allowed < connections {
+            log.warning("the limit of open files, \(most), allows \(allowed) of \(connections) connections at a time")
+        }
+        return allowed
     }
 }
