@@ -104,7 +104,11 @@ export class TimeChart {
 
   show(points) {
     this.series.forEach((one, index) => {
-      this.chart.data.datasets[index].data = points.map((point) => ({ x: point.time, y: one.value(point) ?? NaN }));
+      this.chart.data.datasets[index].data = points.flatMap((point, at) => {
+        const here = { x: point.time, y: one.value(point) ?? NaN };
+        // Without a rate the daemon was away before it: no line leads there.
+        return at > 0 && (point.commands ?? null) === null ? [{ x: point.time - 0.5, y: NaN }, here] : [here];
+      });
     });
     this.chart.update("none");
     const last = points.at(-1);

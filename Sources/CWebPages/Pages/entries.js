@@ -13,7 +13,7 @@ let shown = null;
 /** How a key is named to larderweb: its bytes, each as `%xx`. */
 const encoded = (hex) => hex.replace(/../g, "%$&");
 const encodedText = (text) => Array.from(new TextEncoder().encode(text), (byte) => "%" + byte.toString(16).padStart(2, "0")).join("");
-const shownMost = 300;
+const shownMost = 150;
 const label = (key) => {
   const text = key.text ?? `0x${key.hex}`;
   return text.length > shownMost ? `${text.slice(0, shownMost)}… (${number(key.hex.length / 2)} bytes)` : text;
@@ -93,13 +93,14 @@ function open(key, button) {
   button?.setAttribute("aria-current", "true");
   return attempt(async () => {
     await load(key);
-    // The address leads to this entry; one whose key is no text has none.
-    if (key.text !== undefined) {
-      const query = new URLSearchParams(location.search);
-      query.set("database", byID("database").value);
-      query.set("key", key.text);
-      history.replaceState(null, "", `?${query}`);
-    }
+    // The address leads to this entry.
+    const query = new URLSearchParams(location.search);
+    query.set("database", byID("database").value);
+    query.delete("key");
+    query.delete("hex");
+    if (key.text === undefined) query.set("hex", key.hex);
+    else query.set("key", key.text);
+    history.replaceState(null, "", `?${query}`);
     byID("entry").focus();
   });
 }
@@ -326,12 +327,13 @@ async function begin() {
   byID("purges").hidden = !settings.allowsChanges;
   if (answer.problem) throw new Error(`The daemon is away: ${answer.problem}`);
   const query = new URLSearchParams(location.search);
-  const names = [...new Set(["0", ...answer.databases.map((one) => one.name), ...query.getAll("database")])];
+  const names = [...new Set(["0", ...(answer.databases ?? []).map((one) => one.name), ...query.getAll("database")])];
   byID("database").replaceChildren(...names.map((name) => element("option", { value: name }, name)));
-  byID("database").value = query.get("database") ?? answer.databases[0]?.name ?? "0";
+  byID("database").value = query.get("database") ?? answer.databases?.[0]?.name ?? "0";
   byID("prefix").value = query.get("prefix") ?? "";
   await search();
-  if (query.has("key")) await load({ hex: Array.from(new TextEncoder().encode(query.get("key")), (byte) => byte.toString(16).padStart(2, "0")).join("") });
+  if (/^([0-9a-f]{2})+$/.test(query.get("hex"))) await load({ hex: query.get("hex") });
+  else if (query.has("key")) await load({ hex: Array.from(new TextEncoder().encode(query.get("key")), (byte) => byte.toString(16).padStart(2, "0")).join("") });
   document.body.dataset.ready = "yes";
 }
 

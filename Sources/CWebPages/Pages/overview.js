@@ -140,7 +140,7 @@ repeat(2000, async () => {
     showStatus(now, answer.texts);
     showTiles(now, await showHistory());
     showJournal(now, answer.texts);
-    showDatabases(answer.databases);
+    if (answer.databases) showDatabases(answer.databases);
     showCommands(answer.commands, seconds);
     // Within half a second larderweb answers with the same figures.
     if (seconds > 0 || !former) former = answer;

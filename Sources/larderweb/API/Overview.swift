@@ -57,7 +57,8 @@ struct Overview: Encodable {
     let numbers: [String: Double]
     let texts: [String: String]
     let commands: [Command]
-    let databases: [Database]
+    /// Nil if the daemon did not tell them in time.
+    let databases: [Database]?
 
     private static let numberFields = [
         "server_time_usec", "uptime_in_seconds", "total_commands_processed", "total_error_replies", "keyspace_hits",
@@ -87,7 +88,7 @@ struct Overview: Encodable {
         }
         texts = Dictionary(Self.textFields.compactMap { name in figures.info.text(name).map { (name, $0) } }) { $1 }
         commands = figures.commands.map(Command.init)
-        databases = ((try? collector.databases()) ?? []).map { Database($0, figures) }
+        databases = (try? collector.databases()).map { $0.map { Database($0, figures) } }
     }
 }
 

@@ -79,7 +79,8 @@ struct HistoryPoint: Encodable, Sendable {
     let disk: Double
     let journal: Double
     let memory: Double
-    /// Calls a second, and seconds that one took itself, of commands that were called in between.
+    /// Calls a second of the commands that were called most, and seconds that a call took itself, of those that were called
+    /// in between.
     let commandRates: [String: Double]
     let commandSeconds: [String: Double]
 
@@ -115,8 +116,9 @@ struct HistoryPoint: Encodable, Sendable {
         memory = sample.memory
         var (rates, means) = ([String: Double](), [String: Double]())
         for (name, last) in sample.byCommand ?? [:] {
-            guard let before = former?.byCommand?[name], last.calls > before.calls else { continue }
+            guard let before = former?.byCommand?[name], last.calls >= before.calls else { continue }
             rates[name] = (last.calls - before.calls) / span
+            guard last.calls > before.calls else { continue }
             means[name] = max(0, last.seconds - before.seconds) / (last.calls - before.calls)
         }
         (commandRates, commandSeconds) = (rates, means)
