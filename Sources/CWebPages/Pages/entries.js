@@ -48,7 +48,7 @@ function showPage() {
   byID("back").disabled = pages.length < 2;
   byID("next").disabled = !page.next;
   byID("page").textContent = `page ${pages.length}`;
-  say(byID("status"), `${page.keys.length} keys${page.next ? ", and more" : ""}`);
+  say(byID("status"), `${page.keys.length} ${page.keys.length === 1 ? "key" : "keys"}${page.next ? ", and more" : ""}`);
 }
 
 async function search() {
