@@ -1,4 +1,5 @@
 import Foundation
+import Platform
 import TestSupport
 import Testing
 
@@ -188,8 +189,12 @@ import Testing
         let other = try WebProcess("/nowhere/socket", history)
         _ = try other.process.waitForErrorLine(containing: "figures are kept in")
         #expect(try points(other, "day").isEmpty)
-        // What cannot be kept stays in memory, and it says so.
-        for (place, hint) in [("none", "historyNote"), ("/dev/null/figures", "stay in memory")] {
+        // What cannot be kept stays in memory, and it says so. A larder of others, such as a daemon's, is left alone.
+        try FileSystem.makeDirectories(place.path + "/others/pages")
+        for (place, hint) in [
+            ("none", "historyNote"), ("/dev/null/figures", "stay in memory"),
+            (place.path + "/others", "other databases"),
+        ] {
             let web = try WebProcess(daemon.socketPath, ["--history", place])
             await eventually { (try? web.get("/api/overview").body.contains(hint)) ?? false }
         }

@@ -17,8 +17,16 @@ struct HistoryStore: Sendable {
 
     private static let secondsKept = 90_000.0
 
-    /// Opens the larder, and creates it if it is missing. What is damaged in it is salvaged.
+    private static let database = "samples"
+
+    /// Opens the larder, and creates it if it is missing. What is damaged in it is salvaged. A larder that holds something else
+    /// is refused: its limit would cost that its entries.
     init(_ place: Place) throws(LarderError) {
+        if let other = try Cache.databases(in: place.directory).first(where: { $0 != Self.database }) {
+            throw LarderError(
+                .invalidArgument, "the larder of --history is for larderweb alone, and this one has other databases",
+                operation: "open", database: other)
+        }
         var options = CacheOptions()
         // A day's samples are less than a megabyte, and are read once.
         options.memoryBytes = 0
@@ -30,7 +38,7 @@ struct HistoryStore: Sendable {
         options.onDamage = .salvage
         options.onDecodingFailure = .treatAsMiss
         cache = try Cache(
-            named: "samples", interval: Self.secondsKept, directory: place.directory,
+            named: Self.database, interval: Self.secondsKept, directory: place.directory,
             options: options)
         prefix = "sample:\(place.daemon):"
     }
