@@ -31,7 +31,8 @@ struct CommandCompletion {
         case .selected: if place == 1 { return databases }
         case .target(let name, _): if place == name { return databases }
         case .targetOption: if behind.last?.uppercased() == "DB" { return databases }
-        case .none: break
+        case .both: if place <= 2 { return databases }
+        case .all, .none: break
         }
         return command.keys.mayContain(place) ? keys(beginningWith: current) : []
     }
