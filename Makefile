@@ -9,6 +9,7 @@
 #   make install      install larderd, larderctl and larderweb below PREFIX (/usr/local), with manual pages, completion for shells, the units of systemd and
 #                     SYSCONFDIR/larder/larderd.conf (/etc), unless it is there already; make install-files without programs
 #   make deb          a Debian package, below .build/deb; make deb-test installs, uses, upgrades and removes it in a new system
+#   make service-test a day in its life under systemd, in a new system; the application writes for FILL_SECONDS
 #   make format       format the sources and check their style
 #   make docs         write the generated documentation anew
 #   make html         the documentation of Larder and LarderClient as HTML, below .build/html
@@ -177,7 +178,7 @@ install-files:
 
 # In a directory of its own, because dpkg wants `debian` at the root and writes there.
 DEB = .build/deb/larder
-.PHONY: deb deb-test
+.PHONY: deb deb-test service-test
 deb: deps
 	@$(INSTALL) debhelper dpkg-dev lintian
 	rm -rf .build/deb && mkdir -p $(DEB) && cp -r Sources/packaging/debian $(DEB)

@@ -63,7 +63,7 @@ struct LockEntrance: Sendable {
                 return grip
             } catch {
                 let place = place
-                let isGone = error.code == .noDaemon && mayComeBack(&goneSince)
+                let isGone = isOfDaemonThatLeft(error) && mayComeBack(&goneSince)
                 await Task { isGone ? await giveUp(place) : await leave(place) }.value
                 guard isGone else { throw error.about(name.database) }
                 guard (try? await clock.sleep(Self.pauseMilliseconds)) != nil else {
@@ -72,6 +72,12 @@ struct LockEntrance: Sendable {
                 }
             }
         }
+    }
+
+    /// Whether the daemon is gone, or went before it answered. Then what was asked may be asked again: the lock's entry
+    /// has this caller's value, if anything was stored.
+    private func isOfDaemonThatLeft(_ error: LarderClientError) -> Bool {
+        error.code == .noDaemon || error.code == .closed && !store.links[0].isClosed
     }
 
     /// Between two looks for a daemon that is gone.

@@ -149,10 +149,12 @@ final class Link: GatedConnection, @unchecked Sendable {
     /// The replies to an empty list of requests.
     /// - Throws: `closed` if every request would.
     func nothing(_ operation: String) throws(LarderClientError) -> [RESPValue] {
-        let isClosed = lock.withLock { if case .closed = state { true } else { false } }
         if isClosed { throw closedError(operation) }
         return []
     }
+
+    /// Whether ``close()`` was called.
+    var isClosed: Bool { lock.withLock { if case .closed = state { true } else { false } } }
 
     /// The kind of the server; nil before the first connection.
     var knownServer: ServerKind? { lock.withLock { server } }

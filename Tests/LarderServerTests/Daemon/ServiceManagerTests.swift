@@ -30,9 +30,15 @@ import Testing
         let place = try TemporaryDirectory(inMemory: true)
         let standIn = try ServiceStandIn(in: place)
         let manager = try #require(ServiceManager(name: standIn.notifyName, interval: nil, process: nil))
-        let filling = UnixSocket.makeDatagram()
-        defer { close(filling) }
-        while UnixSocket.sendDatagram(filling, [0x78], to: standIn.notifyName) == 0 {}
+        // One socket may have as much under way as its buffer holds, the queue as much as the system says.
+        var filling: [Int32] = []
+        defer { for descriptor in filling { close(descriptor) } }
+        var isFull = false
+        while !isFull {
+            filling.append(UnixSocket.makeDatagram())
+            isFull = UnixSocket.sendDatagram(filling[filling.count - 1], [0x78], to: standIn.notifyName) != 0
+            while UnixSocket.sendDatagram(filling[filling.count - 1], [0x78], to: standIn.notifyName) == 0 {}
+        }
         manager.ready("one")
         manager.stopping("two")
         for index in 0..<100 { manager.tell("dropped \(index)") }

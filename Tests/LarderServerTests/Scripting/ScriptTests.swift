@@ -287,7 +287,8 @@ import Testing
         let server = try SocketlessServer()
         let call = server.connect()
         for script in [
-            "local t = {} for i = 1, 1e9 do t[i] = i .. 'x' end", "local s = 'x' while true do s = s .. s end",
+            "local t = {} for i = 1, 1e9 do t[i] = string.rep('x', 10000) .. i end",
+            "local s = 'x' while true do s = s .. s end",
         ] {
             let reply = call(["EVAL", script, "0"])
             #expect(reply.contains("--max-script-memory"), "\(reply)")
