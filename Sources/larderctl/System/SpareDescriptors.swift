@@ -14,7 +14,8 @@ enum SpareDescriptors {
             guard descriptor >= 0 else {
                 // Without a standard error there is nothing to count with.
                 guard errno != EBADF else { return }
-                throw InputOutputError(message: "too few descriptors are left (ulimit -n): \(SystemErrorText.of(errno))")
+                let reason = SystemErrorText.of(errno)
+                throw InputOutputError(message: "too few descriptors are left (ulimit -n): \(reason)")
             }
             opened.append(descriptor)
         }
