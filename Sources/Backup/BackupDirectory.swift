@@ -7,25 +7,49 @@ package struct BackupDirectory {
 
     package init(_ path: String) { self.path = path }
 
-    /// The names of the complete backups, the oldest first.
+    /// The names of the backups, the oldest first, also of those that are damaged.
     package func names() throws(BackupError) -> [String] {
+        try takenNames().filter { FileSystem.isDirectory(path + "/" + $0) }
+    }
+
+    /// Whatever is there under the name of a backup.
+    func takenNames() throws(BackupError) -> [String] {
         do throws(FileError) {
             guard FileSystem.isDirectory(path) else { return [] }
-            return try FileSystem.list(path).filter {
-                Self.isName($0) && FileSystem.exists(path + "/" + $0 + "/" + BackupList.fileName)
-            }
+            return try FileSystem.list(path).filter(Self.isName)
         } catch {
             throw .io("\(error)")
         }
     }
 
-    /// The backup that a path means: itself, or the newest of a directory of them.
+    /// The backup that a path means: itself, or the newest of a directory of them. If that one is damaged, an older one is
+    /// not taken instead.
     package static func backup(at path: String) throws(BackupError) -> String {
-        if FileSystem.exists(path + "/" + BackupList.fileName) { return path }
-        guard let newest = try BackupDirectory(path).names().last else {
+        if try hasList(path) { return path }
+        if isName(path.split(separator: "/").last.map(String.init) ?? ""), FileSystem.isDirectory(path) {
+            throw .damaged(noList(path))
+        }
+        let names = try BackupDirectory(path).names()
+        guard let newest = names.last else {
             throw .noBackup("\(path) is no backup, and no directory of backups")
         }
-        return path + "/" + newest
+        if try hasList(path + "/" + newest) { return path + "/" + newest }
+        for name in names.reversed() where try hasList(path + "/" + name) {
+            throw .damaged(noList(path + "/" + newest) + "; name the one before if you want it: \(path)/\(name)")
+        }
+        throw .damaged(noList(path + "/" + newest))
+    }
+
+    private static func hasList(_ path: String) throws(BackupError) -> Bool {
+        do throws(FileError) {
+            return try FileSystem.linkStatus(path + "/" + BackupList.fileName) != nil
+        } catch {
+            throw .io("\(error)")
+        }
+    }
+
+    private static func noList(_ path: String) -> String {
+        "\(path) is damaged: its file \(BackupList.fileName) is missing"
     }
 
     /// Whether a name is that of a backup: a time, and behind it a number if there were several in a second.
@@ -41,4 +65,8 @@ package struct BackupDirectory {
 
     /// Unfinished backups begin with this.
     static let unfinishedPrefix = ".unfinished-"
+    /// Unfinished larders begin with this.
+    static let restoringPrefix = ".restoring-"
+    /// Locked while a backup is made, and removed behind it.
+    static let lockName = ".lock"
 }

@@ -60,16 +60,25 @@ struct BackupList: Equatable {
         return parts.allSatisfy { !$0.isEmpty && $0 != "." && $0 != ".." }
     }
 
+    /// More is no list.
+    private static let bytesMax = 1 << 30
+
     /// Reads the list of a backup.
     init(of directory: String) throws(BackupError) {
         let path = directory + "/" + Self.fileName
-        let bytes: [UInt8]?
+        var bytes: [UInt8] = []
         do throws(FileError) {
-            bytes = try FileSystem.read(path, bytesMax: 1 << 30)
+            _ = try FileDigest.read(path) { (piece) throws(FileError) in
+                guard bytes.count + piece.count <= Self.bytesMax else {
+                    throw FileError(operation: "read", path: path, number: EFBIG)
+                }
+                bytes += piece
+            }
         } catch {
-            throw .io("\(error)")
+            if error.number == ENOENT { throw .noBackup("\(directory) is no backup: it has no file \(Self.fileName)") }
+            guard let problem = BackupReader.problem(path, error) else { throw .io("\(error)") }
+            throw .damaged("\(problem): nothing of this backup can be trusted")
         }
-        guard let bytes else { throw .noBackup("\(directory) is no backup: it has no file \(Self.fileName)") }
         try self.init(parsing: bytes, path: path)
     }
 }

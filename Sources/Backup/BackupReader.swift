@@ -26,19 +26,32 @@ package struct BackupReader {
                 let found = try FileDigest.read(path + "/" + name)
                 if let problem = Self.problem(name, file, found) { problems.append(problem) }
             } catch {
-                problems.append(error.number == ENOENT ? "\(name) is missing" : "\(error)")
+                guard let problem = Self.problem(name, error) else { throw .io("\(error)") }
+                problems.append(problem)
             }
             progress.doneBytes += file.byteCount
             note(progress)
         }
         let known = Set(list.files.keys).union([BackupList.fileName])
-        for name in try BackupWriter.files(below: path) where !known.contains(name) {
+        for name in try BackupWriter.files(below: path, withEmpty: true) where !known.contains(name) {
             problems.append("\(name) does not belong to the backup")
         }
         return problems
     }
 
-    private static func problem(
+    /// What is wrong with a file of a backup that cannot be read.
+    /// - Returns: nil if that is not to be blamed on the backup.
+    static func problem(_ name: String, _ error: FileError) -> String? {
+        switch error.number {
+        case ENOENT, ENOTDIR: "\(name) is missing"
+        case ELOOP, EISDIR, ENXIO: "\(name) is no file"
+        case EIO: "\(name) cannot be read: \(error)"
+        default: nil
+        }
+    }
+
+    /// What is wrong with a file of a backup that was read.
+    static func problem(
         _ name: String, _ file: BackupList.File, _ found: (digest: FileDigest, byteCount: Int)
     ) -> String? {
         if found.byteCount != file.byteCount {
@@ -50,34 +63,12 @@ package struct BackupReader {
     /// Makes a larder of the backup: all files are copied and checked, and then the directory gets its name.
     /// - Parameter place: the larder's directory: absent or empty.
     package func restore(to place: String, note: (BackupProgress) -> Void = { _ in }) throws(BackupError) {
-        var isFree = !FileSystem.exists(place)
-        do throws(FileError) {
-            if !isFree, FileSystem.isDirectory(place) { isFree = try FileSystem.list(place).isEmpty }
-        } catch {
-            throw .place("\(error)")
-        }
-        guard isFree else {
-            throw .place(
-                "\(place) exists and is not empty; a backup is restored to a new directory. To replace a larder, stop its "
-                    + "daemon, move the directory away, and restore then")
-        }
-        let unfinished =
-            FileSystem.parent(place) + "/" + BackupDirectory.unfinishedPrefix
-            + (place.split(separator: "/").last.map(String.init) ?? "larder")
-        do throws(FileError) {
-            try FileSystem.makeDirectories(FileSystem.parent(place))
-            try FileSystem.removeTree(unfinished)
-            try FileSystem.makeDirectory(unfinished)
-        } catch {
-            throw .place("\(error)")
-        }
+        let restoration = try Restoration(of: place)
         do {
-            try copyAll(to: unfinished, note)
-            if FileSystem.exists(place) { rmdir(place) }
-            try FileSystem.rename(unfinished, to: place)
-            try FileSystem.syncDirectory(FileSystem.parent(place))
+            try copyAll(to: restoration.unfinished, note)
+            try restoration.finish()
         } catch {
-            try? FileSystem.removeTree(unfinished)
+            restoration.undo()
             throw (error as? BackupError) ?? .io("\(error); nothing was restored")
         }
     }
@@ -89,13 +80,23 @@ package struct BackupReader {
             let target = place + "/" + name
             try FileSystem.makeDirectories(FileSystem.parent(target))
             directories.insert(FileSystem.parent(target))
-            let found = try FileDigest.copy(path + "/" + name, to: target)
-            if let problem = Self.problem(name, file, found) {
+            if let problem = try copy(name, file, to: target) {
                 throw BackupError.damaged("\(path)/\(problem); nothing was restored")
             }
             progress.doneBytes += file.byteCount
             note(progress)
         }
         for directory in directories.sorted(by: >) { try FileSystem.syncDirectory(directory) }
+    }
+
+    /// - Returns: what is wrong with the file in the backup.
+    private func copy(_ name: String, _ file: BackupList.File, to target: String) throws(FileError) -> String? {
+        let source = path + "/" + name
+        do throws(FileError) {
+            return Self.problem(name, file, try FileDigest.copy(source, to: target))
+        } catch {
+            guard error.path == source, let problem = Self.problem(name, error) else { throw error }
+            return problem
+        }
     }
 }

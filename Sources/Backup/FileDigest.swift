@@ -7,14 +7,21 @@ struct FileDigest: Equatable {
 
     private static let chunkBytes = 1 << 20
 
-    /// Reads a file, and hands each piece to `body`.
+    /// Reads a file, and hands each piece to `body`. Links are not followed.
     /// - Returns: the digest and the length in bytes.
+    /// - Throws: with the number `ELOOP`, `EISDIR` or `ENXIO` when it is no file but a link, a directory, or something else.
     static func read(
         _ path: String, _ body: (UnsafeRawBufferPointer) throws(FileError) -> Void = { _ in }
     ) throws(FileError) -> (digest: FileDigest, byteCount: Int) {
         let file = FileSystem.openFile(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else { throw FileError(operation: "open", path: path, number: errno) }
         defer { close(file) }
+        var status = stat()
+        guard fstat(file, &status) == 0 else { throw FileError(operation: "stat", path: path, number: errno) }
+        let kind = status.st_mode & S_IFMT
+        guard kind == S_IFREG else {
+            throw FileError(operation: "read", path: path, number: kind == S_IFDIR ? EISDIR : ENXIO)
+        }
         let chunk = UnsafeMutableRawBufferPointer.allocate(byteCount: chunkBytes, alignment: 16)
         defer { chunk.deallocate() }
         var byteCount = 0

@@ -41,6 +41,15 @@ package enum FileSystem {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
+    /// lstat(2): of a link itself.
+    /// - Returns: nil when there is nothing of that name.
+    package static func linkStatus(_ path: String) throws(FileError) -> stat? {
+        var status = stat()
+        if lstat(path, &status) == 0 { return status }
+        if errno == ENOENT || errno == ENOTDIR { return nil }
+        throw FileError(operation: "stat", path: path, number: errno)
+    }
+
     /// Makes a directory that only its owner can read. An existing one is fine.
     package static func makeDirectory(_ path: String, mode: mode_t = 0o700) throws(FileError) {
         if mkdir(path, mode) == 0 || (errno == EEXIST && isDirectory(path)) { return }
