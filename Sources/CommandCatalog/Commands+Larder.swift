@@ -97,11 +97,12 @@ extension CommandMetadata {
 
     package static let backup = CommandMetadata(
         "backup", arity: 2, [.admin, .noMulti, .noScript], group: .larder, since: "0.1.0",
-        complexity: "O(N) with N the files, and the bytes of those that the former backup does not have",
+        complexity: "O(N) with N the bytes of all files, which are read; what the former backup has is not written",
         syntax: "directory",
         summary: "Makes a backup of the whole larder, as it is at one instant, in a directory of backups, which is "
             + "made if it is missing. Others go on.",
-        reply: "map of path, files, bytes, new-bytes (which the former backup does not have), milliseconds")
+        reply: "map of path, files, bytes, new-bytes (which the former backup does not have), milliseconds, warnings "
+            + "(array: what is wrong or strange about former backups)")
 
     package static let check = CommandMetadata(
         "check", arity: -1, [.admin, .noMulti, .noScript], group: .larder, since: "0.1.0",

@@ -14,10 +14,14 @@ import Testing
         let library = "#!lua name=lib\nredis.register_function('seven', function() return 7 end)"
         #expect(try larderctl("FUNCTION", "LOAD", library).exitCode == 0)
         let made = try larderctl("backup", backups + "/")
-        #expect(made.exitCode == 0 && made.text.hasPrefix(backups + "/2"), "\(made)")
+        // For `$(larderctl backup …)`: the path alone.
+        let path = backups + "/" + (try #require(try FileSystem.list(backups).first))
+        #expect(made.exitCode == 0 && made.text == path + "\n", "\(made)")
+        #expect(made.errors.contains(" files, ") && made.errors.contains(" are new, in "), "\(made)")
         #expect(try larderctl("set", "a", "later").exitCode == 0)
         let second = try larderctl("backup", "--json", backups)
-        #expect(second.text.contains(#","newBytes":"#), "\(second)")
+        #expect(
+            second.text.contains(#","newBytes":"#) && second.text.hasSuffix(#","warnings":[]}"# + "\n"), "\(second)")
         #expect(try FileSystem.list(backups).count == 2)
         #expect(try larderctl("stats", "larder").text.contains("backup_last_status:ok"))
 
@@ -57,5 +61,51 @@ import Testing
         let refused = try larderctl("restore", backup, directory.path + "/restored")
         #expect(refused.exitCode == 8 && refused.errors.contains("nothing was restored"), "\(refused)")
         #expect(!FileSystem.exists(directory.path + "/restored"))
+    }
+
+    /// Each kind of damage has its exit code, and damage of the newest backup is no reason to take an older one.
+    @Test func damageIsNotAFailedCall() throws {
+        let daemon = try DaemonProcess()
+        let larderctl = Larderctl(socketPath: daemon.socketPath)
+        let directory = try TemporaryDirectory()
+        let (backups, place) = (directory.path + "/backups", directory.path + "/restored")
+        #expect(try larderctl("set", "a", "1").exitCode == 0)
+        #expect(try larderctl("backup", backups).exitCode == 0)
+        let backup = String(try larderctl("backup", backups).text.dropLast())
+        try Files.remove(backup + "/SEQUENCES")
+        #expect(try larderctl("restore", backup, place).exitCode == 8)
+        try FileSystem.makeDirectory(backup + "/SEQUENCES")
+        #expect(try larderctl("restore", backup, place).exitCode == 8)
+        #expect(try larderctl("verify", backup).text.hasPrefix("SEQUENCES is no file"))
+        try Files.remove(backup + "/BACKUP")
+        for words in [
+            ["verify", backups], ["verify", backup], ["restore", backups, place], ["restore", backup, place],
+        ] {
+            let result = try larderctl.run(words)
+            #expect(result.exitCode == 8 && result.errors.contains("its file BACKUP is missing"), "\(result)")
+        }
+        #expect(!FileSystem.exists(place))
+        let next = try larderctl("backup", backups)
+        #expect(next.exitCode == 0 && next.errors.contains("nothing was taken from \(backup)"), "\(next)")
+        #expect(try larderctl("verify", backups).exitCode == 0)
+    }
+
+    /// While somebody else makes a backup in the same directory, nothing is changed there.
+    @Test func anotherBackupInTheDirectoryIsNotDisturbed() throws {
+        let daemon = try DaemonProcess()
+        let larderctl = Larderctl(socketPath: daemon.socketPath)
+        let directory = try TemporaryDirectory()
+        let backups = directory.path + "/backups"
+        try FileSystem.makeDirectories(backups + "/.unfinished-20200101T000000Z")
+        try Files.write(backups + "/.lock", Array("process 17, for the larder /else\n".utf8))
+        let lock = FileSystem.openFile(backups + "/.lock", O_RDWR | O_CLOEXEC)
+        try #require(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
+        let refused = try larderctl("backup", backups)
+        let text = "another backup is being made in \(backups) (process 17, for the larder /else); no backup was made"
+        #expect(refused.exitCode == 4 && refused.errors.contains(text), "\(refused)")
+        #expect(try FileSystem.list(backups) == [".lock", ".unfinished-20200101T000000Z"])
+        close(lock)
+        #expect(try larderctl("backup", backups).exitCode == 0)
+        #expect(try FileSystem.list(backups).count == 1)
     }
 }

@@ -9,9 +9,11 @@ extension Verb {
         summary: "make a backup of the whole larder, while it is in use",
         details: """
             The daemon makes a backup in DIRECTORY, which it makes if it is missing: all databases and functions as they are at
-            one instant. Each backup is a directory of its own, named by its time, such as 20261123T061500Z. What the former
-            backup has is linked from there; other tables are linked from the larder if they are on the same file system, and
-            copied else. Prints the backup's path; with --json: {"path":…,"files":…,"bytes":…,"newBytes":…,"milliseconds":…}.
+            one instant. Each backup is a directory of its own, named by its time, such as 20261123T061500Z. Tables that the
+            former backup has, with the same content, are linked from there; others are linked from the larder if they are on
+            the same file system, and copied else. Prints the backup's path, and on standard error how much it is, and what is
+            wrong with former backups; with --json, all in one line:
+            {"path":…,"files":…,"bytes":…,"newBytes":…,"milliseconds":…,"warnings":[…]}.
             A backup that is interrupted leaves nothing that counts; the daemon finishes it even if larderctl is ended.
             """,
         argumentCount: 1...1
@@ -25,12 +27,13 @@ extension Verb {
         }
         var numbers: [String: Int64] = [:]
         var path = ""
+        var warnings: [String] = []
         for pair in pairs {
             guard case .bulk(let name) = pair.key else { continue }
             switch pair.value {
             case .integer(let number): numbers[String(decoding: name, as: UTF8.self)] = number
             case .bulk(let text): path = String(decoding: text, as: UTF8.self)
-            default: break
+            default: warnings = (pair.value.elements ?? []).compactMap(\.string)
             }
         }
         func number(_ name: String) -> Int64 { numbers[name] ?? 0 }
@@ -39,11 +42,14 @@ extension Verb {
                 .object([
                     ("path", .text(path)), ("files", .integer(number("files"))), ("bytes", .integer(number("bytes"))),
                     ("newBytes", .integer(number("new-bytes"))), ("milliseconds", .integer(number("milliseconds"))),
+                    ("warnings", .array(warnings.map { .text($0) })),
                 ]))
         } else {
-            context.output.line(
-                "\(path): \(number("files")) files, \(ByteText.short(Int(number("bytes")))), of which "
-                    + "\(ByteText.short(Int(number("new-bytes")))) are new, in \(number("milliseconds")) ms")
+            for warning in warnings { Output.standardError("larderctl: \(warning)\n") }
+            Output.standardError(
+                "larderctl: \(number("files")) files, \(ByteText.short(Int(number("bytes")))), of which "
+                    + "\(ByteText.short(Int(number("new-bytes")))) are new, in \(number("milliseconds")) ms\n")
+            context.output.line(path)
         }
         return .done
     }
@@ -52,9 +58,9 @@ extension Verb {
         name: "verify", synopsis: "BACKUP",
         summary: "read a backup, and tell what is wrong with it",
         details: """
-            BACKUP is a backup, or a directory of backups: then the newest. No daemon is needed. Every file is read and compared
-            with the length and the digest that were written with it. Prints one line for each problem, and exits with 8 if there
-            is one. With --json: {"path":…,"files":…,"bytes":…,"problems":[…]}.
+            BACKUP is a backup, or a directory of backups: then the newest, even if it is damaged. No daemon is needed. Every file
+            is read and compared with the length and the digest that were written with it. Prints one line for each problem, and
+            exits with 8 if there is one. With --json: {"path":…,"files":…,"bytes":…,"problems":[…]}.
             """,
         argumentCount: 1...1
     ) { arguments, context in
@@ -84,9 +90,9 @@ extension Verb {
         name: "restore", synopsis: "BACKUP DIRECTORY",
         summary: "make a larder of a backup",
         details: """
-            BACKUP is a backup, or a directory of backups: then the newest. DIRECTORY, the new larder, must not exist, or be
-            empty; start a daemon on it with larderd --dir DIRECTORY. All files are copied and checked, and the directory gets
-            its name when that is done. Exits with 8 if the backup is damaged. With --json: {"path":…,"files":…,"bytes":…}.
+            BACKUP is a backup, or a directory of backups: then the newest, even if it is damaged. DIRECTORY, the new larder, must
+            not exist, or be empty; start a daemon on it with larderd --dir DIRECTORY. All files are copied and checked, and the
+            directory gets its name when that is done. Exits with 8 if the backup is damaged. With --json: {"path":…,"files":…,"bytes":…}.
             """,
         argumentCount: 2...2
     ) { arguments, context in

@@ -22,7 +22,8 @@ enum BackupCommands {
             let begin = MonotonicClock.nanoseconds()
             let result = try write(to: path, server)
             time = server.engine.now() / 1000
-            reply.map(count: 5)
+            for warning in result.warnings { server.log.warning("a backup to \(path): \(warning)") }
+            reply.map(count: 6)
             reply.bulk("path")
             reply.bulk(result.path)
             for (name, number) in [("files", result.files), ("bytes", result.bytes), ("new-bytes", result.newBytes)] {
@@ -31,6 +32,9 @@ enum BackupCommands {
             }
             reply.bulk("milliseconds")
             reply.integer((MonotonicClock.nanoseconds() - begin) / 1_000_000)
+            reply.bulk("warnings")
+            reply.array(count: result.warnings.count)
+            for warning in result.warnings { reply.bulk(warning) }
             return nil
         }
     }
