@@ -3,6 +3,8 @@ import Synchronization
 
 /// A program's log: one line per event on standard error. No values of entries stand in it, and no passwords.
 ///
+/// A reader that does not read makes nobody wait longer than a moment: lines are lost then, and counted. See ``LogWriter``.
+///
 /// Thread-safe: a line is one write(2).
 package final class Log: Sendable {
     package enum Level: Int, Comparable, Sendable, CaseIterable {
@@ -21,6 +23,8 @@ package final class Log: Sendable {
     private let least: Atomic<Int>
     package let format: LogFormat
     private let descriptor: Int32
+    /// Nil where a write waits for nobody.
+    private let writer: LogWriter?
 
     /// The least important events that are written.
     package var level: Level {
@@ -32,7 +36,32 @@ package final class Log: Sendable {
         self.least = Atomic(least.rawValue)
         self.format = format
         self.descriptor = descriptor
+        writer =
+            Self.mayWait(descriptor)
+            ? LogWriter(descriptor) { count in
+                format.line(
+                    .warning, "\(count) \(count == 1 ? "line was" : "lines were") lost here: nobody read this log",
+                    time: Self.timestamp())
+            } : nil
     }
+
+    deinit { writer?.end() }
+
+    /// Whether a write may wait for somebody who reads.
+    private static func mayWait(_ descriptor: Int32) -> Bool {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return false }
+        switch status.st_mode & S_IFMT {
+        case S_IFIFO, S_IFSOCK: return true
+        case S_IFCHR: return isatty(descriptor) == 1
+        default: return false
+        }
+    }
+
+    /// Waits until all lines are written, at most for a second. For the end of the program.
+    /// - Returns: whether they are.
+    @discardableResult
+    package func flush() -> Bool { writer?.flush(milliseconds: 1000) ?? true }
 
     package func debug(_ message: String) { write(.debug, message) }
     package func info(_ message: String) { write(.info, message) }
@@ -42,6 +71,7 @@ package final class Log: Sendable {
     package func write(_ level: Level, _ message: String) {
         guard level.rawValue >= least.load(ordering: .relaxed) else { return }
         let line = Array(format.line(level, message, time: Self.timestamp()).utf8)
+        if let writer { return writer.write(line) }
         _ = line.withUnsafeBytes { systemWrite(descriptor, $0.baseAddress, $0.count) }
     }
 

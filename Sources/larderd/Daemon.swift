@@ -42,6 +42,7 @@ enum Daemon {
         _ options: DaemonCommandLine, _ socket: Result<PassedSocket?, PassedSocket.Failure>, _ service: ServiceManager?
     ) -> Int32 {
         let log = Log(least: options.logLevel, format: options.logFormat)
+        defer { log.flush() }
         if !Allocator.startBackgroundThread() {
             log.warning("no thread can be started for the allocator: free memory goes back to the system later")
         }
@@ -66,7 +67,7 @@ enum Daemon {
     static func complain(_ text: String, hint: String? = nil) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
             // What a file holds must not steer a terminal.
-            "larderd: " + line.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : String($0) }.joined()
+            "larderd: " + LogFormat.clean(String(line))
         }
         let bytes = Array(((lines + [hint].compactMap { $0 }).joined(separator: "\n") + "\n").utf8)
         _ = write(STDERR_FILENO, bytes, bytes.count)

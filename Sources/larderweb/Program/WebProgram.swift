@@ -55,7 +55,7 @@ enum WebProgram {
     }
 
     private static func complain(_ text: String) {
-        let lines = text.split(separator: "\n").map { "larderweb: \($0)\n" }
+        let lines = text.split(separator: "\n").map { "larderweb: \(LogFormat.clean(String($0)))\n" }
         let bytes = Array(lines.joined().utf8)
         _ = systemWrite(STDERR_FILENO, bytes, bytes.count)
     }
@@ -63,14 +63,15 @@ enum WebProgram {
     // MARK: Serving
 
     private static func serve(_ options: WebOptions, _ service: ServiceManager?) -> Int32 {
+        // Before other threads begin, which must not get them.
+        let signals = EndSignals()
         let log = Log(least: options.logLevel, format: options.logFormat)
+        defer { log.flush() }
         func fail(_ text: String, _ code: Int32) -> Int32 {
             log.error(text)
             service?.fail(text)
             return code
         }
-        // Before other threads begin, which must not get them.
-        let signals = EndSignals()
         let socket: WebSocket
         do throws(SocketFile.Failure) {
             socket = try WebSocket(options)

@@ -55,6 +55,7 @@ final class InProcessServer: @unchecked Sendable {
             hasEnded = true
             changed.broadcast()
         }
+        log.flush()
         logLines.closeWriteEnd()
     }
 

@@ -98,4 +98,32 @@ import Testing
         #expect(!daemon.process.errors.contains("peach"), "\(daemon.process.errors)")
         #expect(daemon.process.errors.contains("No space left on device"), "something went wrong, and it was said")
     }
+
+    /// Nobody reads standard error, and it is full before the daemon begins: it serves, whatever it has to log, and ends.
+    @Test func aLogThatNobodyReadsHoldsUpNothing() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let pipe = place.path + "/log"
+        try #require(mkfifo(pipe, 0o600) == 0)
+        let end = open(pipe, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+        defer { close(end) }
+        let filling = [UInt8](repeating: 0x78, count: 4096)
+        while write(end, filling, filling.count) > 0 {}
+        let socket = place.path + "/socket"
+        let daemon = try ChildProcess(
+            "sh",
+            [
+                "-c", "exec 2>\"$0\"; exec \"$@\"", pipe, try DaemonProcess.program(), "--dir", place.path + "/larder",
+                "--socket", socket, "--max-disk", "none",
+            ])
+        defer { daemon.killNow() }
+        while access(socket, F_OK) != 0 { WorkThread.sleep(nanoseconds: 1_000_000) }
+        let client = try SocketClient(socket)
+        let text = String(repeating: "warning ", count: 100)
+        for _ in 0..<1000 {
+            #expect(try client.call(["EVAL", "redis.log(redis.LOG_WARNING, ARGV[1])", "0", text]) == "$-1\r\n")
+        }
+        #expect(try client.call("PING") == "+PONG\r\n")
+        daemon.send(signal: SIGTERM)
+        #expect(try daemon.waitForExit() == .exited(0))
+    }
 }

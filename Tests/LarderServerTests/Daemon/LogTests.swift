@@ -1,0 +1,61 @@
+import Platform
+import TestSupport
+import Testing
+
+@testable import Services
+
+@Suite struct LogTests {
+    private func lines(_ reading: Int32) -> [String] {
+        var received: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 65536)
+        while true {
+            let count = read(reading, &chunk, chunk.count)
+            guard count > 0 else { break }
+            received += chunk.prefix(count)
+        }
+        return String(decoding: received, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+
+    /// Nobody reads a pipe: logging goes on, the first lines keep their order, and the others are counted.
+    @Test func whatNobodyReadsIsLostAndCounted() throws {
+        var ends: [Int32] = [0, 0]
+        try #require(pipe(&ends) == 0)
+        let (reading, writing) = (ends[0], ends[1])
+        let log = Log(least: .info, format: .systemd, descriptor: writing)
+        let text = String(repeating: "x", count: 1000)
+        let count = 1000
+        for index in 0..<count { log.info("\(index) \(text)") }
+        // Reads to the end, which comes when the log has written all.
+        let read = Guarded<[String]>([])
+        let thread = WorkThread(name: "reader") { [self] in read.value = lines(reading) }
+        while !log.flush() {}
+        log.info("afterwards")
+        while !log.flush() {}
+        close(writing)
+        thread.join()
+        close(reading)
+        let seen = read.value
+        let kept = seen.filter { $0.hasSuffix(text) }
+        #expect(kept.enumerated().allSatisfy { $1.hasPrefix("<6>\($0) ") })
+        #expect(kept.count * 1004 > LogWriter.bytesMax && kept.count < count)
+        #expect(
+            Array(seen.dropFirst(kept.count)) == [
+                "<4>\(count - kept.count) lines were lost here: nobody read this log", "<6>afterwards",
+            ])
+    }
+
+    /// Who reads loses nothing, and gets whole lines.
+    @Test func whatIsReadIsNotLost() throws {
+        var ends: [Int32] = [0, 0]
+        try #require(pipe(&ends) == 0)
+        defer { for end in ends { close(end) } }
+        let log = Log(least: .info, format: .systemd, descriptor: ends[1])
+        var chunk = [UInt8](repeating: 0, count: 100)
+        for index in 0..<100 {
+            log.info("\(index)")
+            while !log.flush() {}
+            let count = read(ends[0], &chunk, chunk.count)
+            #expect(String(decoding: chunk.prefix(max(0, count)), as: UTF8.self) == "<6>\(index)\n")
+        }
+    }
+}
