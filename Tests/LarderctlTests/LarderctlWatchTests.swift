@@ -82,10 +82,47 @@ import Testing
     }
 
     #if os(Linux)
-        private func top(_ larderctl: Larderctl, _ width: Int, _ height: Int) throws -> TerminalSession {
+        private func top(
+            _ larderctl: Larderctl, _ width: Int, _ height: Int, kind: String = "TERM=xterm"
+        ) throws -> TerminalSession {
             try TerminalSession(
-                [try DaemonProcess.program("larderctl"), "top", "--interval", "0.1"], width: width, height: height,
-                environment: larderctl.environment + ["TERM=xterm", "PATH=/usr/bin:/bin"])
+                [try DaemonProcess.program("larderctl"), "--timeout", "0", "top", "--interval", "0.1"], width: width,
+                height: height, environment: larderctl.environment + [kind, "PATH=/usr/bin:/bin"])
+        }
+
+        @Test(arguments: ["TERM=dumb", "TERM=", "NOTERM=1"]) func topNeedsACursor(_ kind: String) throws {
+            let (daemon, larderctl) = try daemon()
+            let session = try top(larderctl, 80, 24, kind: kind)
+            try session.wait(for: "needs a terminal with a cursor")
+            #expect(try session.waitForEnd() == .exited(2))
+            withExtendedLifetime(daemon) {}
+        }
+
+        /// The daemon is there and does not answer: the screen says so, and keys and signals work at once.
+        @Test func topDoesNotWaitForAFrozenDaemon() throws {
+            let (daemon, larderctl) = try daemon()
+            defer { daemon.process.send(signal: SIGCONT) }
+            for (keys, signal) in [("q", 0), ("\u{3}", 0), ("", SIGTERM)] {
+                let session = try top(larderctl, 80, 24)
+                try session.wait(for: "operations ")
+                daemon.process.send(signal: SIGSTOP)
+                try session.wait(for: "the daemon has not answered for ")
+                if keys.isEmpty { session.send(signal) } else { try session.type(Array(keys.utf8)) }
+                try session.wait(for: Self.left)
+                let end: ProcessEnd = keys == "q" ? .exited(0) : .killed(signal: keys.isEmpty ? SIGTERM : SIGINT)
+                #expect(try session.waitForEnd() == end)
+                #expect(!session.isRaw)
+                daemon.process.send(signal: SIGCONT)
+            }
+            // It goes on when the daemon does.
+            let session = try top(larderctl, 80, 24)
+            try session.wait(for: "operations ")
+            daemon.process.send(signal: SIGSTOP)
+            try session.wait(for: "the daemon has not answered for ")
+            daemon.process.send(signal: SIGCONT)
+            try session.wait(for: "operations ")
+            try session.type(Array("q".utf8))
+            #expect(try session.waitForEnd() == .exited(0))
         }
 
         private static let entered = "\u{1B}[?1049h"

@@ -14,11 +14,18 @@ struct Context {
     /// Connects to the daemon that the options name.
     /// - Parameter waitingMilliseconds: how much later than other answers one may come because the daemon waits.
     func connect(waitingMilliseconds: Int64 = 0) throws -> BlockingLarderClient {
+        try options.connect(waitingMilliseconds: waitingMilliseconds)
+    }
+}
+
+extension Options {
+    /// As ``Context/connect(waitingMilliseconds:)``.
+    func connect(waitingMilliseconds: Int64 = 0) throws -> BlockingLarderClient {
         // 0 is no limit.
-        let limit = options.timeoutMilliseconds
+        let limit = timeoutMilliseconds
         let patience = limit == 0 ? 0 : min(limit + Int(waitingMilliseconds), ClientOptions.timeoutMillisecondsMax)
         return try BlockingLarderClient(
-            socketPath: options.socketPath, database: options.database, password: options.password,
-            timeoutMilliseconds: patience, trustedUsers: options.trustedUsers)
+            socketPath: socketPath, database: database, password: password, timeoutMilliseconds: patience,
+            trustedUsers: trustedUsers)
     }
 }

@@ -4,11 +4,13 @@ import Synchronization
 /// The terminal of a full-screen program: its size, its keys, and the signals that concern it. It takes the screen when it is
 /// made, and gives it back as it was, however the program ends: see ``close()``.
 ///
-/// Used by one thread. A second one waits for signals.
+/// Used by one thread, except for ``wake()``. A second one waits for signals.
 final class Terminal: Sendable {
     enum Event: Equatable {
         case key(UInt8)
         case resized
+        /// Somebody has called ``wake()``.
+        case woken
         /// The time is over.
         case timeout
         /// A signal asks the program to end, or the terminal is gone.
@@ -29,6 +31,12 @@ final class Terminal: Sendable {
         guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1 else {
             throw UsageError(
                 "this needs a terminal; without one: larderctl stats --watch, or --json", verb: "top")
+        }
+        let kind = getenv("TERM").map { String(cString: $0) } ?? ""
+        guard !kind.isEmpty, kind != "dumb" else {
+            throw UsageError(
+                "this needs a terminal with a cursor, and \(kind.isEmpty ? "TERM is not set" : "TERM is dumb"); without one: "
+                    + "larderctl stats --watch, or --json", verb: "top")
         }
         var settings = termios()
         guard tcgetattr(STDIN_FILENO, &settings) == 0 else {
@@ -119,8 +127,15 @@ final class Terminal: Sendable {
         }
     }
 
+    /// Ends ``wait(milliseconds:)``. Thread-safe.
+    func wake() {
+        var byte: UInt8 = 0
+        _ = write(signalPipe.write, &byte, 1)
+    }
+
     private func handle(_ signal: Int32) -> Event {
         switch signal {
+        case 0: return .woken
         case SIGWINCH: return .resized
         case SIGCONT:
             // The shell may have set the terminal as it likes it.

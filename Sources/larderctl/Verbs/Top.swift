@@ -9,39 +9,75 @@ extension Verb {
             Needs a terminal. Keys: q quits; c, l, a, p and n sort the commands by calls a second, load (the share of one
             processor), average time, slowest calls (99.9 %) and name; d shows the databases instead. Averages are those of the
             last interval, percentiles those since the daemon's start, as upper bounds. When the daemon goes away, it waits for the
-            next one. With --json: looks for one interval, prints one object, and ends; no terminal is needed.
+            next one; while the daemon does not answer, it says so. With --json: looks for one interval, prints one object, and
+            ends; no terminal is needed.
             """,
         options: [intervalOption],
         argumentCount: 0...0
     ) { arguments, context in
         let milliseconds = try interval(arguments)
+        // Before the screen is taken: who cannot connect at all wants to read why.
+        let client = try context.connect()
+        let options = context.options
+        let question = DaemonQuestion(client) { try options.connect() }
+        var screen = TopScreen(socketPath: client.socketPath, info: InfoFigures(""))
         if context.options.json {
-            let client = try context.connect()
-            var screen = try look(client, nil, milliseconds: 0)
+            let first = try question.look()
             _ = poll(nil, 0, Int32(clamping: milliseconds))
-            screen = try look(client, screen.info, milliseconds: milliseconds)
+            show(try question.look(), after: first, on: &screen)
             context.output.json(screen.json)
             return .done
         }
-        // Before the screen is taken: who cannot connect at all wants to read why.
-        var client: BlockingLarderClient? = try context.connect()
         let terminal = try Terminal()
         defer { terminal.close() }
-        var screen = TopScreen(socketPath: client?.socketPath ?? "", info: InfoFigures(""))
+        try watch(&screen, terminal, question, milliseconds)
+        return .done
+    }
+
+    /// How long an answer may take before the screen says that there is none, in milliseconds.
+    private static let silenceMilliseconds: Int64 = 1000
+
+    /// Shows answers until a key ends that.
+    private static func watch(
+        _ screen: inout TopScreen, _ terminal: Terminal, _ question: DaemonQuestion, _ interval: Int64
+    ) throws {
+        var last: DaemonQuestion.Answer?
+        var hasFailed = false
         var askedAt: Int64?
+        var nextAt = MonotonicClock.milliseconds()
         while true {
+            if let outcome = question.take() {
+                askedAt = nil
+                nextAt = MonotonicClock.milliseconds() + interval
+                switch outcome {
+                case .success(let answer):
+                    hasFailed = false
+                    show(answer, after: last, on: &screen)
+                    last = answer
+                case .failure(let error):
+                    hasFailed = true
+                    last = nil
+                    screen.rates = nil
+                    screen.problem =
+                        "trying again: " + TopScreen.clean((error as? LarderClientError)?.message ?? "\(error)")
+                }
+            }
             let now = MonotonicClock.milliseconds()
-            if askedAt.map({ now - $0 >= milliseconds }) ?? true {
-                refresh(&screen, &client, context, milliseconds: askedAt.map { now - $0 })
-                askedAt = MonotonicClock.milliseconds()
+            if askedAt == nil, now >= nextAt {
+                askedAt = now
+                question.ask { terminal.wake() }
+            }
+            // An error from before says more.
+            if let askedAt, now - askedAt >= silenceMilliseconds, !hasFailed {
+                screen.problem = "the daemon has not answered for \(NumberText.duration((now - askedAt) / 1000))"
             }
             let size = terminal.size
             terminal.draw(screen.lines(width: size.width, height: size.height))
-            let rest = max(1, (askedAt ?? now) + milliseconds - MonotonicClock.milliseconds())
-            switch terminal.wait(milliseconds: rest) {
+            // The time of a silence grows.
+            switch terminal.wait(milliseconds: askedAt == nil ? max(1, nextAt - now) : silenceMilliseconds) {
             case .key(let key):
-                guard press(key, &screen) else { return .done }
-            case .resized, .timeout: break
+                guard press(key, &screen) else { return }
+            case .resized, .timeout, .woken: break
             case .ended(let signal):
                 terminal.close()
                 LoaderProcess.endProgram(by: signal)
@@ -70,34 +106,14 @@ extension Verb {
         return true
     }
 
-    private static func refresh(
-        _ screen: inout TopScreen, _ client: inout BlockingLarderClient?, _ context: Context, milliseconds: Int64?
+    private static func show(
+        _ answer: DaemonQuestion.Answer, after last: DaemonQuestion.Answer?, on screen: inout TopScreen
     ) {
-        do {
-            let connected = try client ?? context.connect()
-            client = connected
-            let before = screen.problem == nil && milliseconds != nil ? screen.info : nil
-            let next = try look(connected, before, milliseconds: milliseconds ?? 0)
-            (screen.info, screen.rates, screen.databases) = (next.info, next.rates, next.databases)
-            screen.problem = nil
-        } catch {
-            client = nil
-            screen.rates = nil
-            screen.problem =
-                "trying again: " + TopScreen.clean((error as? LarderClientError)?.message ?? "\(error)")
-        }
-    }
-
-    private static func look(
-        _ client: BlockingLarderClient, _ before: InfoFigures?, milliseconds: Int64
-    ) throws -> TopScreen {
-        let info = InfoFigures(try client.serverInfo(section: "everything"))
-        var screen = TopScreen(socketPath: client.socketPath, info: info)
-        screen.databases = try client.databases()
-        if let before, !before.fields.isEmpty {
-            let rates = InfoRates(from: before, to: info, milliseconds: milliseconds)
-            if !rates.isRestarted { screen.rates = rates }
-        }
-        return screen
+        (screen.socketPath, screen.info, screen.databases) = (answer.socketPath, answer.info, answer.databases)
+        screen.problem = nil
+        screen.rates = nil
+        guard let last else { return }
+        let rates = InfoRates(from: last.info, to: answer.info, milliseconds: answer.time - last.time)
+        if !rates.isRestarted { screen.rates = rates }
     }
 }
