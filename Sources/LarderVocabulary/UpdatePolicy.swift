@@ -60,6 +60,14 @@ public struct UpdatePolicy: Hashable, Sendable {
         else { return nil }
         self = policy
     }
+
+    /// Parses what people type: what ``init(_:)`` accepts, or a length of time with a unit: `90s`, `5m`.
+    package static func typed(_ text: String) -> UpdatePolicy? {
+        if let policy = UpdatePolicy(text) { return policy }
+        // A number alone is seconds, also one that is too large.
+        guard text.utf8.contains(where: { $0 < 0x30 || $0 > 0x39 }) else { return nil }
+        return TimeSpan.parse(text, unit: .milliseconds).flatMap { every(milliseconds: $0) }
+    }
 }
 
 extension UpdatePolicy: CustomStringConvertible {

@@ -69,6 +69,58 @@ import Testing
         #expect(try larderctl("keys").text == "page:3\n")
     }
 
+    /// Tags that other programs have given need not be text.
+    @Test func tagsThatAreNoText() throws {
+        let daemon = try DaemonProcess()
+        let larderctl = Larderctl(socketPath: daemon.socketPath)
+        let tag: [UInt8] = [0x74, 0xFF]
+        func words(_ texts: String...) -> [[UInt8]] { texts.map { Array($0.utf8) } }
+        #expect(try larderctl.run(words("SET", "k", "v", "TAGS", "2", "ok") + [tag]).exitCode == 0)
+        #expect(try larderctl("tags", "k").output == Array("ok\n".utf8) + tag + [0x0A])
+        #expect(
+            try larderctl("--json", "tags", "k").text
+                == #"{"key":"k","found":true,"tags":["ok",{"base64":"dP8="}]}"# + "\n")
+        let purge = try larderctl.run(words("--json", "purge", "--tag") + [tag])
+        #expect(purge.exitCode == 0 && purge.text == #"{"tags":[{"base64":"dP8="}],"soft":false}"# + "\n")
+        #expect(try larderctl("get", "k").exitCode == 1)
+    }
+
+    /// Times as people write them.
+    @Test func timesWithUnits() throws {
+        let daemon = try DaemonProcess()
+        let larderctl = Larderctl(socketPath: daemon.socketPath)
+        #expect(try larderctl("policy", "5m", "--grace", "90s").exitCode == 0)
+        #expect(
+            try larderctl("--json", "policy").text
+                == #"{"policy":"every:300","interval":300000,"grace":90000,"jitter":0}"# + "\n")
+        #expect(try larderctl("set", "k", "v", "--ttl", "2h", "--grace", "0s").exitCode == 0)
+        #expect(try larderctl("meta", "k").text.contains("grace      none\n"))
+        #expect(try larderctl("lock", "l", "--for", "30s", "--wait", "0ms", "--", "true").exitCode == 0)
+        for words in [
+            ["policy", "9999999999"], ["policy", "5q"], ["set", "k", "v", "--ttl", "0s"],
+            ["set", "k", "v", "--ttl", "high"],
+        ] { #expect(try larderctl.run(words).exitCode == 2, "\(words)") }
+    }
+
+    @Test func namesThatAreNotThere() throws {
+        let daemon = try DaemonProcess()
+        let larderctl = Larderctl(socketPath: daemon.socketPath)
+        let section = try larderctl("stats", "memry")
+        #expect(
+            section.exitCode == 2
+                && section.errors.contains(
+                    "there is no section 'memry'; did you mean memory?; there are server, clients, memory,"),
+            "\(section.errors)")
+        #expect(try larderctl("stats", "commandstats").exitCode == 0)
+        let command = try larderctl("latency", "nope")
+        #expect(
+            command.exitCode == 2 && command.errors.contains("there is no command 'nope'")
+                && command.errors.contains("; so far ran "), "\(command.errors)")
+        #expect(try larderctl("latency", "append", "config", "config|get").exitCode == 0)
+        let lock = try larderctl("lock", "", "--", "true")
+        #expect(lock.exitCode == 2 && lock.errors.contains("the lock's name is empty"))
+    }
+
     @Test func impossibleGraceJitterAndTags() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)

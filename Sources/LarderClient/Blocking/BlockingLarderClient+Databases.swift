@@ -51,6 +51,11 @@ extension BlockingLarderClient {
 
     /// Like the call above, for all entries with one or more of several tags, in one step. Without tags, nothing is sent.
     public func removeAll(tagged tags: some Sequence<String>, soft: Bool = false) throws(LarderClientError) {
+        try removeAll(taggedBytes: tags.map { Array($0.utf8) }, soft: soft)
+    }
+
+    /// Like ``removeAll(tagged:soft:)``, for tags that need not be UTF-8.
+    package func removeAll(taggedBytes tags: [[UInt8]], soft: Bool) throws(LarderClientError) {
         let words = try CheckedTags.purged(tags, soft: soft, name)
         guard !words.isEmpty else {
             _ = try session.perform([], operation: "PURGE")

@@ -91,6 +91,11 @@ extension BlockingLarderClient {
         try perform(Request<[String]?>.tags(key.keyBytes))
     }
 
+    /// Like ``tags(forKey:)``, with those that are not UTF-8.
+    package func tagBytes(forKey key: some CacheKey) throws(LarderClientError) -> [[UInt8]]? {
+        try perform(Request<[[UInt8]]?>.tagBytes(key.keyBytes))
+    }
+
     /// The number of fresh entries in the database. The daemon reads all of them if it was written to since they were
     /// last counted.
     public func count() throws(LarderClientError) -> Int { Int(clamping: try perform(.count)) }

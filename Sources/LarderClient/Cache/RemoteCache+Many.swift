@@ -192,7 +192,7 @@ extension RemoteCache {
 
     /// Like the call above, for all entries with one or more of several tags, in one step. Without tags, nothing is sent.
     public func removeAll(tagged tags: some Sequence<String>, soft: Bool = false) async throws(LarderClientError) {
-        let words = try CheckedTags.purged(tags, soft: soft, name)
+        let words = try CheckedTags.purged(tags.map { Array($0.utf8) }, soft: soft, name)
         if words.isEmpty { try store.nothing("PURGE") }
         guard !words.isEmpty else { return }
         try await changingAll { () async throws(LarderClientError) in

@@ -41,11 +41,9 @@ struct CheckedTags: Hashable, Sendable {
 
     /// The words behind `PURGE TAG`; none without tags.
     /// - Throws: `invalidArgument` for impossible tags.
-    static func purged(_ tags: some Sequence<String>, soft: Bool, _ database: String) throws(LarderClientError)
-        -> [[UInt8]]
-    {
+    static func purged(_ tags: [[UInt8]], soft: Bool, _ database: String) throws(LarderClientError) -> [[UInt8]] {
         do throws(TagRules.Impossible) {
-            let tags = try TagRules.checkedForPurge(tags.map { Array($0.utf8) })
+            let tags = try TagRules.checkedForPurge(tags)
             return soft && !tags.isEmpty ? tags + wordList("SOFT") : try hard(tags)
         } catch {
             throw LarderClientError(.invalidArgument, error.message, operation: "PURGE", database: database)

@@ -6,12 +6,24 @@ extension Request where Result == [String]? {
     /// The tags of an entry that are text; nil without a fresh entry.
     static func tags(_ key: [UInt8]) -> Request {
         Request([Array("TAGS".utf8), key], key: key, isRead: true, expects: "tags") { reply in
-            if reply.isNull { return .some(nil) }
-            guard let elements = reply.elements else { return nil }
-            let tags = elements.compactMap(\.bytes)
-            return tags.count == elements.count ? TagRules.texts(tags) : nil
+            tagList(reply).map { $0.map(TagRules.texts) }
         }
     }
+}
+
+extension Request where Result == [[UInt8]]? {
+    /// All tags of an entry; nil without a fresh entry.
+    static func tagBytes(_ key: [UInt8]) -> Request {
+        Request([Array("TAGS".utf8), key], key: key, isRead: true, expects: "tags") { tagList($0) }
+    }
+}
+
+/// - Returns: the tags of an entry, of which nil says that there is none; nil for another reply.
+private func tagList(_ reply: RESPValue) -> [[UInt8]]?? {
+    if reply.isNull { return .some(nil) }
+    guard let elements = reply.elements else { return nil }
+    let tags = elements.compactMap(\.bytes)
+    return tags.count == elements.count ? tags : nil
 }
 
 extension Request where Result == Void {

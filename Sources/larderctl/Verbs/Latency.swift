@@ -1,3 +1,4 @@
+import CommandCatalog
 import LarderClient
 
 extension Verb {
@@ -19,8 +20,10 @@ extension Verb {
         let wanted = arguments.words.map { String(decoding: $0, as: UTF8.self).lowercased() }
         let count = try slowCount(arguments)
         let client = try context.connect()
+        let figures = InfoFigures(try client.serverInfo(section: "everything"))
+        try check(wanted, figures)
         let commands = try sorted(
-            InfoFigures(try client.serverInfo(section: "everything")).commands.values.filter { command in
+            figures.commands.values.filter { command in
                 command.calls > 0
                     && (wanted.isEmpty || wanted.contains { command.name == $0 || command.name.hasPrefix($0 + "|") })
             }, arguments)
@@ -36,6 +39,19 @@ extension Verb {
             show(commands, slow, events, context.output)
         }
         return .done
+    }
+
+    /// - Throws: for a name that is no command.
+    private static func check(_ wanted: [String], _ figures: InfoFigures) throws(UsageError) {
+        for name in wanted where figures.commands[name] == nil {
+            let words = name.split(separator: "|", maxSplits: 1).map { Array($0.utf8) }
+            if let row = CommandMetadata.row(of: words), row.name.lowercased() == name { continue }
+            let ran = figures.commands.values.filter { $0.calls > 0 }.map(\.name).sorted()
+            throw UsageError(
+                "there is no command '\(printableKey(name.utf8))'"
+                    + Suggestion.text(for: name, among: CommandMetadata.all.map { $0.name.lowercased() })
+                    + (ran.isEmpty ? "" : "; so far ran " + ran.joined(separator: ", ")), verb: "latency")
+        }
     }
 
     private static func slowCount(_ arguments: VerbArguments) throws -> Int {

@@ -48,6 +48,8 @@ private struct LockVerbCall: Sendable {
 
     init(_ arguments: VerbArguments, _ context: Context) throws {
         name = arguments.words[0]
+        // A slip, such as an unset variable: all who make it would wait for each other.
+        guard !name.isEmpty else { throw UsageError("the lock's name is empty", verb: "lock") }
         words = Array(arguments.words.dropFirst())
         time = .milliseconds(try arguments.seconds("--for", from: 1, "lock") ?? 30_000)
         limit = try arguments.seconds("--wait", from: 0, "lock").map { .milliseconds($0) }
@@ -116,11 +118,7 @@ extension VerbArguments {
     fileprivate func seconds(_ name: String, from least: Int64, _ verb: String) throws(UsageError) -> Int64? {
         guard let option = options[name] else { return nil }
         let text = (try? option.text()) ?? ""
-        // As a policy has them; zero is no policy.
-        let isNumber = text.utf8.allSatisfy { ($0 >= 0x30 && $0 <= 0x39) || $0 == UInt8(ascii: ".") }
-        let milliseconds =
-            isNumber && Double(text) == 0 ? 0 : isNumber ? UpdatePolicy(text)?.intervalMilliseconds : nil
-        guard let milliseconds, (least...86_400_000).contains(milliseconds) else {
+        guard let milliseconds = Self.span(text), (least...86_400_000).contains(milliseconds) else {
             throw UsageError(
                 "\(name) takes seconds, \(least == 0 ? "0" : "0.001") to 86400, not '\(text)'", verb: verb)
         }

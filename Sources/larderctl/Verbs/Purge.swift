@@ -65,11 +65,11 @@ extension Verb {
         for other in ["--expired", "--prefix"] where arguments.options[other] != nil {
             throw UsageError("--tag and \(other) cannot be combined", verb: "purge")
         }
-        let tags = try arguments.tags("purge", isPurge: true)
+        let tags = try arguments.purgedTags("purge")
         let soft = arguments.options["--soft"] != nil
-        try context.connect().removeAll(tagged: tags, soft: soft)
+        try context.connect().removeAll(taggedBytes: tags, soft: soft)
         if context.options.json {
-            context.output.json(.object([("tags", .array(tags.map { .text($0) })), ("soft", .bool(soft))]))
+            context.output.json(.object([("tags", .array(tags.map { .bytes($0) })), ("soft", .bool(soft))]))
         } else {
             context.output.line("OK")
         }

@@ -24,13 +24,26 @@ extension Verb {
             return try watch(context, milliseconds: try interval(arguments, "--watch"))
         }
         let section = arguments.words.first.map { String(decoding: $0, as: UTF8.self) }
-        let text = try context.connect().serverInfo(section: section)
+        let client = try context.connect()
+        let text = try client.serverInfo(section: section)
+        if text.isEmpty, let section {
+            let names = sections(try client.serverInfo(section: "everything"))
+            throw UsageError(
+                "there is no section '\(printableKey(section.utf8))'" + Suggestion.text(for: section, among: names)
+                    + "; there are " + names.joined(separator: ", "), verb: "stats")
+        }
         if context.options.json {
             context.output.json(FieldText.sections(Array(text.utf8)))
         } else {
             for line in statsLines(text) { context.output.line(String(line)) }
         }
         return .done
+    }
+
+    /// The names of all sections, and that of them together.
+    private static func sections(_ text: String) -> [String] {
+        text.split { $0 == "\r\n" || $0 == "\n" }.filter { $0.hasPrefix("# ") }.map { $0.dropFirst(2).lowercased() }
+            + ["everything"]
     }
 
     private static func watch(_ context: Context, milliseconds: Int64) throws -> ExitCode {

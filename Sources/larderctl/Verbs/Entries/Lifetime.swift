@@ -5,7 +5,9 @@ import LarderClient
 extension OptionSpec {
     static let lifetime = [
         OptionSpec(name: "--policy", value: "POLICY", summary: "how long it stays fresh: \(UpdatePolicy.syntax)"),
-        OptionSpec(name: "--ttl", value: "SECONDS", summary: "the same in seconds; fractions are allowed"),
+        OptionSpec(
+            name: "--ttl", value: "SECONDS",
+            summary: "the same in seconds, or 90s, 5m, 2h; fractions of seconds are allowed"),
         OptionSpec(name: "--grace", value: "SECONDS", summary: "for how long a stale value may be served"),
         OptionSpec(name: "--jitter", value: "PERCENT", summary: "by how much at most its life is shortened at random"),
     ]
@@ -22,13 +24,13 @@ extension VerbArguments {
         case (nil, nil): return nil
         case (_?, _?): throw UsageError("--policy and --ttl exclude each other: give one of them", verb: verb)
         case (let word?, nil):
-            guard let policy = UpdatePolicy(word) else {
+            guard let policy = UpdatePolicy.typed(word) else {
                 throw UsageError("'\(word)' is not a policy: it is \(UpdatePolicy.syntax)", verb: verb)
             }
             return policy
         case (nil, let seconds?):
             // Only a number is meant here, and a number is also a policy.
-            guard seconds.utf8.first.map({ $0 < 0x3A }) ?? false, let policy = UpdatePolicy(seconds) else {
+            guard seconds.utf8.first.map({ $0 < 0x3A }) ?? false, let policy = UpdatePolicy.typed(seconds) else {
                 throw UsageError("--ttl takes seconds, 0.001 to 9000000000, not '\(seconds)'", verb: verb)
             }
             return policy
@@ -47,13 +49,21 @@ extension VerbArguments {
     func grace(_ verb: String) throws(UsageError) -> Int64? {
         guard let option = options["--grace"] else { return nil }
         let text = (try? option.text()) ?? ""
-        // Seconds, as a policy has them; zero is none.
-        let isNumber = text.utf8.allSatisfy { ($0 >= 0x30 && $0 <= 0x39) || $0 == UInt8(ascii: ".") }
-        if isNumber, Double(text) == 0 { return 0 }
-        guard isNumber, let milliseconds = UpdatePolicy(text)?.intervalMilliseconds else {
+        guard let milliseconds = Self.span(text) else {
             throw UsageError("--grace takes seconds, 0 to 9000000000, not '\(text)'", verb: verb)
         }
         return milliseconds
+    }
+
+    /// A length of time as people write it, in milliseconds: seconds, also with a fraction, or `90s`, `5m`.
+    /// - Returns: nil if the text is malformed or the time too long.
+    static func span(_ text: String) -> Int64? {
+        func isNumber(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) || byte == UInt8(ascii: ".") }
+        guard let first = text.utf8.first, isNumber(first) else { return nil }
+        if text.utf8.allSatisfy(isNumber), Double(text) == 0 { return 0 }
+        // Zero is no policy.
+        if TimeSpan.parse(text, unit: .milliseconds) == 0 { return 0 }
+        return UpdatePolicy.typed(text)?.intervalMilliseconds
     }
 
     /// The jitter that is given, in percent.
@@ -61,9 +71,18 @@ extension VerbArguments {
         try number("--jitter", 0...100, "a percentage", verb).map { Int($0) }
     }
 
-    /// The tags that are given.
-    /// - Parameter isPurge: whether they name what is purged, rather than being those of one entry.
-    func tags(_ verb: String, isPurge: Bool = false) throws(UsageError) -> [String] {
+    /// The tags that are given for what is purged: also those that are no text, which other programs may have given.
+    func purgedTags(_ verb: String) throws(UsageError) -> [[UInt8]] {
+        let tags = given.filter { $0.name == "--tag" }.map { $0.value ?? [] }
+        do throws(TagRules.Impossible) {
+            return try TagRules.checkedForPurge(tags)
+        } catch {
+            throw UsageError("--tag: \(error.message)", verb: verb)
+        }
+    }
+
+    /// The tags that are given for one entry.
+    func tags(_ verb: String) throws(UsageError) -> [String] {
         var tags: [String] = []
         for option in given where option.name == "--tag" {
             guard let bytes = option.value, let tag = String(validating: bytes, as: UTF8.self) else {
@@ -72,8 +91,7 @@ extension VerbArguments {
             tags.append(tag)
         }
         do throws(TagRules.Impossible) {
-            let tags = tags.map { Array($0.utf8) }
-            _ = isPurge ? try TagRules.checkedForPurge(tags) : try TagRules.checked(tags)
+            _ = try TagRules.checked(tags.map { Array($0.utf8) })
         } catch {
             throw UsageError("--tag: \(error.message)", verb: verb)
         }

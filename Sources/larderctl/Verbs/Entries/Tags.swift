@@ -11,15 +11,15 @@ extension Verb {
         argumentCount: 1...1
     ) { arguments, context in
         let key = arguments.words[0]
-        let tags = try context.connect().tags(forKey: key)
+        let tags = try context.connect().tagBytes(forKey: key)
         if context.options.json {
             context.output.json(
                 .object([
                     ("key", .bytes(key)), ("found", .bool(tags != nil)),
-                    ("tags", .array((tags ?? []).map { .text($0) })),
+                    ("tags", .array((tags ?? []).map { .bytes($0) })),
                 ]))
         } else {
-            for tag in tags ?? [] { context.output.oneLine(Array(tag.utf8)) }
+            for tag in tags ?? [] { context.output.oneLine(tag) }
         }
         return tags == nil ? .notFound : .done
     }
