@@ -1,7 +1,9 @@
+import Platform
+
 /// A key for people: text unchanged, everything else as `\xHH`, cut to 64 bytes.
 package func printableKey(_ bytes: some Collection<UInt8>) -> String {
     if bytes.count <= 64, let text = String(validating: Array(bytes), as: UTF8.self),
-        text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F })
+        !text.unicodeScalars.contains(where: \.steersTerminal)
     {
         return text
     }

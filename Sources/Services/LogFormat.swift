@@ -35,14 +35,10 @@ package enum LogFormat: String, Sendable, CaseIterable {
         }
     }
 
-    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
-        scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
-    }
-
     /// A line is one event, whatever characters a path or a client's name contains.
     package static func clean(_ message: String) -> String {
         var clean = String.UnicodeScalarView()
-        for scalar in message.unicodeScalars { clean.append(isControl(scalar) ? " " : scalar) }
+        for scalar in message.unicodeScalars { clean.append(scalar.steersTerminal ? " " : scalar) }
         return String(clean)
     }
 
@@ -52,7 +48,7 @@ package enum LogFormat: String, Sendable, CaseIterable {
         for scalar in message.unicodeScalars {
             if scalar == "\"" || scalar == "\\" {
                 escaped += "\\\(scalar)"
-            } else if isControl(scalar) {
+            } else if scalar.steersTerminal {
                 let digits = String(scalar.value, radix: 16)
                 escaped += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
             } else {

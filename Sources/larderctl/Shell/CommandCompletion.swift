@@ -52,7 +52,7 @@ struct CommandCompletion {
             var found: [Word] = []
             try client.forEachKey(matching: Array("\(pattern)*".utf8)) { key in
                 if let text = String(validating: key, as: UTF8.self), !text.isEmpty,
-                    text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
+                    !text.unicodeScalars.contains(where: \.steersTerminal)
                 {
                     found.append((text, ""))
                 }

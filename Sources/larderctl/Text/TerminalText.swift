@@ -1,3 +1,5 @@
+import Platform
+
 /// Bytes that are safe to show on a terminal: a key or value must not move the cursor, rename the window or type into
 /// the shell.
 enum TerminalText {
@@ -33,17 +35,9 @@ enum TerminalText {
         let length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC2 ? 2 : 1
         guard length > 1, index + length <= bytes.count,
             let text = String(validating: bytes[index..<index + length], as: UTF8.self),
-            let scalar = text.unicodeScalars.first, scalar.value >= 0xA0, !isDirection(scalar)
+            let scalar = text.unicodeScalars.first, !scalar.steersTerminal
         else { return 1 }
         return length
-    }
-
-    /// Whether a character changes the order in which others are shown (Unicode Standard Annex 9, section 2).
-    private static func isDirection(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.value {
-        case 0x061C, 0x200E, 0x200F, 0x202A...0x202E, 0x2066...0x2069: true
-        default: false
-        }
     }
 
     private static func append(_ byte: UInt8, to text: inout [UInt8]) {
