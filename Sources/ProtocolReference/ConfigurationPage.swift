@@ -29,7 +29,7 @@ package enum ConfigurationPage {
         - **The file** has one option in a line: `name = value`, or `name value`. Flags are `name = yes`, `name = no`, or the name alone.
           Lines that begin with `#` are comments, and so is what follows a `#` behind a blank. A value may stand in double quotes, in
           which `\\"` and `\\\\` are these characters. The file is UTF-8 and has at most 1 MiB. It must be a regular file, must belong to root
-          or to the user of the daemon, and others must not be able to write it.
+          or to the user of the daemon, and nobody else must be able to write it, a group included.
         - **What is wrong** is said with the file and the line, all of it at once; larderd does not start then (exit code 2). An option that
           stands there twice is wrong too. `--check-config` only says what is wrong.
         - **The command line wins** over the file.

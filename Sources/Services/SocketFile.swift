@@ -51,17 +51,17 @@ package final class SocketFile {
         }
     }
 
+    /// Why a path cannot be that of a socket, whatever is in its directory; nil if it can.
+    package static func problem(with path: String, for program: Name) -> String? {
+        if path.isEmpty || path.utf8.contains(0) { return "the socket's path must not be empty" }
+        guard path.utf8.count > UnixSocket.pathBytesMax else { return nil }
+        return "the socket's path is \(path.utf8.count) bytes long, the system allows \(UnixSocket.pathBytesMax): "
+            + "choose a shorter one with \(program.option)"
+    }
+
     /// Binds and listens.
     package init(path: String, access: SocketAccess = SocketAccess(), for program: Name) throws(Failure) {
-        guard !path.isEmpty, !path.utf8.contains(0) else {
-            throw Failure(kind: .badPath, description: "the socket's path must not be empty")
-        }
-        guard path.utf8.count <= UnixSocket.pathBytesMax else {
-            throw Failure(
-                kind: .badPath,
-                description: "the socket's path is \(path.utf8.count) bytes long, the system allows "
-                    + "\(UnixSocket.pathBytesMax): choose a shorter one with \(program.option)")
-        }
+        if let problem = Self.problem(with: path, for: program) { throw Failure(kind: .badPath, description: problem) }
         hasMadeDirectory = try Self.makeDirectory(FileSystem.parent(path), access, program)
         let lock = try Self.takeLock(path, program)
         do throws(Failure) {

@@ -65,7 +65,10 @@ struct ConfigurationFile {
             return "it belongs to the user with uid \(status.st_uid): it must be root's or that of the user who runs "
                 + "larderd (\(geteuid()))"
         }
-        guard status.st_mode & 0o002 == 0 else { return "everybody may write it: chmod o-w" }
+        guard status.st_mode & 0o002 == 0 else { return "everybody may write it: chmod go-w" }
+        guard status.st_mode & 0o020 == 0 else {
+            return "the group with gid \(status.st_gid) may write it, and so decide what larderd does: chmod g-w"
+        }
         return nil
     }
 

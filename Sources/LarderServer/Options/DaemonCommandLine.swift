@@ -71,6 +71,11 @@ package struct DaemonCommandLine: Sendable {
         if action == .checkConfiguration, file == nil {
             throw Failure("there is no configuration file to check: name it with --config")
         }
+        if action == .checkConfiguration,
+            let problem = SocketFile.problem(with: configuration.socketPath, for: ListeningSocket.name)
+        {
+            throw Failure(problem)
+        }
     }
 
     /// The same command line with what the configuration file says now.

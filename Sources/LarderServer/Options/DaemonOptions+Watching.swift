@@ -47,7 +47,8 @@ extension DaemonOption {
             ], live: Live { $0.changeSlowThreshold($1.configuration.limits.slowMicroseconds) }
         ) {
             let isOff = $1.text == "-1"
-            $0.configuration.limits.slowMicroseconds = isOff ? -1 : try $1.time(.microseconds, 0...Int64.max)
+            $0.configuration.limits.slowMicroseconds =
+                isOff ? -1 : try $1.time(.microseconds, 0...Int64.max, besides: "-1 for none, or ")
         },
         DaemonOption(
             "--slowlog-max-len", "N", ["commands that SLOWLOG keeps (default: 128)"],

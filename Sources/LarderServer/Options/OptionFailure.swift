@@ -1,5 +1,5 @@
 /// What is wrong with the command line, or with the configuration file.
-package struct OptionFailure: Error {
+package struct OptionFailure: Error, CustomStringConvertible {
     /// One line for each thing that is wrong.
     package let description: String
     /// Whether it is the configuration file that is wrong.

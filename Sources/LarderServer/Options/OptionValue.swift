@@ -31,19 +31,20 @@ struct OptionValue {
     }
 
     /// A length of time in whole `unit`s, which a number without a unit counts.
-    func time(_ unit: TimeSpan.Unit, _ range: ClosedRange<Int64>) throws(Failure) -> Int64 {
+    /// - Parameter besides: what the error says of other texts that the option takes.
+    func time(
+        _ unit: TimeSpan.Unit, _ range: ClosedRange<Int64>, besides: String = ""
+    ) throws(Failure) -> Int64 {
         guard let span = TimeSpan.parse(text, unit: unit), range.contains(span) else {
             throw Failure(
-                "\(option) \(text): it is \(TimeSpan.rule(unit)), from \(range.lowerBound) to \(range.upperBound)")
+                "\(option) \(text): it is \(besides)\(TimeSpan.rule(unit)), from \(range.lowerBound) to \(range.upperBound)"
+            )
         }
         return span
     }
 
     func policy() throws(Failure) -> UpdatePolicy {
-        try oneOf(UpdatePolicy.syntax) { text in
-            UpdatePolicy(text)
-                ?? TimeSpan.parse(text, unit: .milliseconds).flatMap { UpdatePolicy.every(milliseconds: $0) }
-        }
+        try oneOf(UpdatePolicy.syntax) { UpdatePolicy.typed($0) }
     }
 
     func path() throws(Failure) -> String {

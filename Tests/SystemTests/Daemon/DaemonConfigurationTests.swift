@@ -120,10 +120,33 @@ import Testing
         #expect(try check().errors.split(separator: "\n").count == 21)
     }
 
+    /// What a start would refuse, whatever is on the disk.
+    @Test func aSocketsPathThatIsTooLongIsSaid() throws {
+        try write("socket = /\(String(repeating: "s", count: 200))")
+        let (end, _, errors) = try check()
+        #expect(end == .exited(2) && errors.contains("the socket's path is 201 bytes long"), "\(errors)")
+    }
+
+    /// What stands in a file must not change the order in which a terminal shows an error.
+    @Test func charactersThatSteerATerminalAreNotShown() throws {
+        try write("memo\u{202E}ry = 1M\nmem\u{9B}ory = 1M")
+        let errors = try check().errors
+        #expect(errors.contains(#"there is no option 'memo\xe2\x80\xaery'"#), "\(errors)")
+        #expect(!errors.unicodeScalars.contains { $0 == "\u{202E}" || $0 == "\u{9B}" })
+    }
+
     /// Who can write it decides what the daemon does.
     @Test(.enabled(if: geteuid() == 0)) func aFileOfSomebodyElseIsRefused() throws {
         try write("memory = 64M", mode: 0o666)
-        #expect(try check().errors == "larderd: \(file): everybody may write it: chmod o-w\n")
+        #expect(try check().errors == "larderd: \(file): everybody may write it: chmod go-w\n")
+        for mode in [mode_t(0o664), 0o620] {
+            try write("memory = 64M", mode: mode)
+            let problem =
+                "larderd: \(file): the group with gid 0 may write it, and so decide what larderd does: chmod g-w\n"
+            #expect(try check().errors == problem)
+            let (end, _, errors) = try DaemonProcess.run(["--config", file])
+            #expect(end == .exited(2) && errors == problem)
+        }
         try write("memory = 64M")
         chown(file, 65_534, 65_534)
         #expect(try check().errors.contains("it belongs to the user with uid 65534: it must be root's or that of"))
