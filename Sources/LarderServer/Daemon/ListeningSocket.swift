@@ -9,15 +9,13 @@ final class ListeningSocket {
     /// Nil for a passed one, which belongs to the service manager.
     private let file: SocketFile?
 
-    static let name = SocketFile.Name(program: "larderd", option: "--socket")
-
     init(_ configuration: ServerConfiguration) throws(SocketFile.Failure) {
         if let passed = configuration.passedSocket {
             (path, descriptor, file) = (passed.path, passed.descriptor, nil)
             return
         }
         let file = try SocketFile(
-            path: configuration.socketPath, access: configuration.socketAccess, for: Self.name)
+            path: configuration.socketPath, access: configuration.socketAccess, for: ServerConfiguration.socketProgram)
         (path, descriptor, self.file) = (file.path, file.descriptor, file)
     }
 

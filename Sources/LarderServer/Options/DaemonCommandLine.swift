@@ -72,7 +72,7 @@ package struct DaemonCommandLine: Sendable {
             throw Failure("there is no configuration file to check: name it with --config")
         }
         if action == .checkConfiguration,
-            let problem = SocketFile.problem(with: configuration.socketPath, for: ListeningSocket.name)
+            let problem = SocketFile.problem(with: configuration.socketPath, for: ServerConfiguration.socketProgram)
         {
             throw Failure(problem)
         }

@@ -46,6 +46,9 @@ package struct ServerConfiguration: Sendable {
         self.socketPath = socketPath
     }
 
+    /// What errors about the socket call the program, and its option.
+    static let socketProgram = SocketFile.Name(program: "larderd", option: "--socket")
+
     /// The default memory for entries: a 16th of the machine's, at least 16 MiB, at most 512 MiB.
     package static var defaultMemoryBytes: Int {
         let (pages, size) = (sysconf(Int32(_SC_PHYS_PAGES)), sysconf(Int32(_SC_PAGESIZE)))
