@@ -31,7 +31,12 @@ extension Journal {
                 try copy(damaged.path, to: name(of: damaged, in: place))
                 try FileSystem.syncDirectory(place)
                 try files.truncate(fileAt: damaged.path, to: damage.offset)
-                lock.withLock { damaged.byteCount = damage.offset }
+                lock.withLock {
+                    damaged.byteCount = damage.offset
+                    // What remains of it: its removal is noted by that.
+                    damaged.lastSequence = report.lastSequence
+                    damaged.hasFrames = damage.offset > JournalFormat.segmentHeaderBytes
+                }
             }
             try FileSystem.syncDirectory(FileSystem.parent(place))
             marks?.noteLost(behind: report.lastSequence)
