@@ -17,8 +17,8 @@ struct DatabaseCheck {
         try checkTags(pointer, &report)
         let epoch = EpochCheck(
             directory: directory + "/\(pointer.epoch)", place: place, pointer: pointer,
-            journalKeys: journal.keys.isOverfull ? nil : journal.keys.hashes(of: name), onBytes: onBytes,
-            shouldStop: shouldStop)
+            journalKeys: journal.keys.isOverfull ? nil : journal.keys.hashes(of: name), now: journal.now,
+            onBytes: onBytes, shouldStop: shouldStop)
         guard let needed = try epoch.run(&report) else { return }
         if journal.isLossProven(needed: needed) {
             report.add(

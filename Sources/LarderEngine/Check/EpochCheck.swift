@@ -12,6 +12,8 @@ struct EpochCheck {
     let pointer: PointerFile
     /// Hashes of the keys that the journal has, ascending; nil if there are too many.
     let journalKeys: [UInt64]?
+    /// The larder's time, as far as it was noted.
+    let now: Int64
     /// Told how many bytes of keys and values were met.
     let onBytes: (Int) -> Void
     let shouldStop: () -> Bool
@@ -38,7 +40,7 @@ struct EpochCheck {
                 .damage, place, "\(SyncedFiles.name) cannot be read, so LevelDB's log may have lost its end unnoticed",
                 "the next start makes it anew, and so does --repair")
         }
-        var walk = EpochWalk(pointer, journalKeys ?? [])
+        var walk = EpochWalk(pointer, journalKeys ?? [], now)
         let isDamaged = try addDamage(try read { walk.take($0, $1) }, &report)
         report.entries += walk.entries
         if isDamaged { report.damaged.insert(place) }
@@ -131,21 +133,30 @@ struct EpochCheck {
         let divisor = first.comparison.part.divisor
         for remainder in 1..<max(1, min(divisor, Self.partsMax)) {
             var walk = EpochWalk(
-                pointer, journalKeys ?? [], IndexComparison.Part(divisor: divisor, remainder: remainder))
+                pointer, journalKeys ?? [], now, IndexComparison.Part(divisor: divisor, remainder: remainder))
             _ = try read { walk.take($0, $1) }
-            missing += walk.comparison.missing()
+            let more = walk.comparison.missing()
+            missing.hashes += more.hashes
+            missing.expired += more.expired
         }
         if divisor > Self.partsMax {
             report.notes.append(
                 "\(place): the expiry index was compared for \(Self.partsMax) of \(divisor) parts of the entries")
         }
-        guard !missing.isEmpty else { return }
-        let names = try names(of: Set(missing))
+        if missing.expired > 0 {
+            // Nobody sees them, and no other is late for them.
+            report.notes.append(
+                "\(place): \(missing.expired) expired \(missing.expired == 1 ? "entry has" : "entries have") no key in the "
+                    + "expiry index; the next scan of all entries removes what there is of that")
+        }
+        guard !missing.hashes.isEmpty else { return }
+        let names = try names(of: Set(missing.hashes))
         report.unindexed.insert(place)
-        let more = missing.count - names.count
+        let count = missing.hashes.count
+        let more = count - names.count
         report.add(
             .damage, place,
-            "\(missing.count) \(missing.count == 1 ? "entry has" : "entries have") no key in the expiry index: "
+            "\(count) \(count == 1 ? "entry has" : "entries have") no key in the expiry index: "
                 + names.joined(separator: ", ") + (more > 0 ? " and \(more) more" : ""),
             "nothing is lost, but they go up to six hours late when they expire; --repair makes the keys")
     }
@@ -169,6 +180,7 @@ struct EpochWalk {
     private let rules: ExpiryIndex.Rules
     /// What LevelDB has of these is out of date.
     private let journalKeys: [UInt64]
+    private let now: Int64
     private(set) var entries = 0
     private(set) var journalNeeded: UInt64 = 0
     var comparison: IndexComparison
@@ -179,9 +191,10 @@ struct EpochWalk {
     private var strangeKeys = 0
 
     init(
-        _ pointer: PointerFile, _ journalKeys: [UInt64], _ part: IndexComparison.Part = IndexComparison.Part()
+        _ pointer: PointerFile, _ journalKeys: [UInt64], _ now: Int64,
+        _ part: IndexComparison.Part = IndexComparison.Part()
     ) {
-        (self.pointer, self.journalKeys) = (pointer, journalKeys)
+        (self.pointer, self.journalKeys, self.now) = (pointer, journalKeys, now)
         rules = ExpiryIndex.Rules(pointer.rules.policy)
         comparison = IndexComparison(part)
     }
@@ -234,7 +247,9 @@ struct EpochWalk {
             if index < journalKeys.count, journalKeys[index] == hash { return }
         }
         let time = if case .own(let deadline) = header.rule { max(0, deadline) } else { max(0, header.storedAt) }
-        comparison.want(UInt8(slot & 0xFF), key, from: time.addingClamped(header.grace ?? 0))
+        comparison.want(
+            UInt8(slot & 0xFF), key, from: time.addingClamped(header.grace ?? 0),
+            isExpired: pointer.rules.freshness(header, now: now) == .gone)
     }
 
     static func text(_ defect: RecordHeader.Defect) -> String {

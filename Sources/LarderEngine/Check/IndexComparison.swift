@@ -16,6 +16,15 @@ struct IndexComparison {
         let hash: UInt64
         /// The earliest bucket time that will do.
         let time: Int64
+        let isExpired: Bool
+    }
+
+    /// Records that lack their index key.
+    struct Missing {
+        /// The hashes of those that are not expired.
+        var hashes: [UInt64] = []
+        /// How many are expired.
+        var expired = 0
     }
 
     private let keysMax: Int
@@ -38,10 +47,12 @@ struct IndexComparison {
     }
 
     /// Meets a record that should have an index key of a kind, not earlier than a time.
-    mutating func want(_ kind: UInt8, _ key: UnsafeRawBufferPointer, from time: Int64) {
+    mutating func want(
+        _ kind: UInt8, _ key: UnsafeRawBufferPointer, from time: Int64, isExpired: Bool = false
+    ) {
         let hash = Self.hash(kind, key)
         guard part.contains(hash) else { return }
-        wanted.append(Wanted(hash: hash, time: time))
+        wanted.append(Wanted(hash: hash, time: time, isExpired: isExpired))
         while wanted.count > keysMax, part.divisor < 1 << 32 {
             part.divisor *= 2
             wanted.removeAll { [part] in !part.contains($0.hash) }
@@ -67,10 +78,14 @@ struct IndexComparison {
         isFound = Array(repeating: false, count: wanted.count)
     }
 
-    /// The hashes of the records that lack their index key. Call it behind the last index key.
-    mutating func missing() -> [UInt64] {
+    /// The records that lack their index key. Call it behind the last index key.
+    mutating func missing() -> Missing {
         sort()
-        return wanted.indices.filter { !isFound[$0] }.map { wanted[$0].hash }
+        var missing = Missing()
+        for index in wanted.indices where !isFound[index] {
+            if wanted[index].isExpired { missing.expired += 1 } else { missing.hashes.append(wanted[index].hash) }
+        }
+        return missing
     }
 }
 

@@ -11,6 +11,8 @@ enum JournalCheck {
         /// Whether a part of it is lost.
         var wasCut = false
         var origin = Sequences.Origin.unknown
+        /// The larder's time, as far as it was noted; 0 if it is unknown.
+        fileprivate(set) var now: Int64 = 0
         /// The keys of its operations.
         fileprivate(set) var keys = JournalKeys()
 
@@ -24,7 +26,7 @@ enum JournalCheck {
     static func run(_ directory: String, _ report: inout CheckReport) -> End {
         var end = End()
         end.origin = sequences(directory, &report)
-        time(directory, &report)
+        end.now = time(directory, &report)
         let mark = mark(directory, end.origin, &report)
         do {
             try replay(directory + "/JOURNAL", mark, &end, &report)
@@ -58,19 +60,20 @@ enum JournalCheck {
         return .unknown
     }
 
-    private static func time(_ directory: String, _ report: inout CheckReport) {
+    /// - Returns: the time of the newer mark; 0 if there is none.
+    private static func time(_ directory: String, _ report: inout CheckReport) -> Int64 {
         do {
-            guard let bytes = try FileSystem.read(directory + "/" + TimeKeeper.fileName) else { return }
-            if try TimeMark.newest(in: bytes, secondOffset: TimeKeeper.secondOffset) == nil {
-                report.add(
-                    .damage, TimeKeeper.fileName, "neither of its marks can be read",
-                    "the larder's time follows the clock from the next start on; --repair writes it anew")
-            }
+            guard let bytes = try FileSystem.read(directory + "/" + TimeKeeper.fileName) else { return 0 }
+            if let mark = try TimeMark.newest(in: bytes, secondOffset: TimeKeeper.secondOffset) { return mark.time }
+            report.add(
+                .damage, TimeKeeper.fileName, "neither of its marks can be read",
+                "the larder's time follows the clock from the next start on; --repair writes it anew")
         } catch SealedBlock.Defect.newerVersion(let version) {
             report.addNewer(TimeKeeper.fileName, version, reads: TimeMark.version)
         } catch {
             report.addUnseen(TimeKeeper.fileName, error)
         }
+        return 0
     }
 
     private static func mark(

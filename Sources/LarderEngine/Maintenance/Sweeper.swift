@@ -9,14 +9,18 @@ import Synchronization
 /// - It remembers where it stopped, so that it does not seek over what it deleted before.
 /// - It writes to LevelDB directly, not through the journal: nobody can tell an expired entry from a missing one, so a
 ///   crash does no harm. No checkpoint writes meanwhile, so nothing newer is deleted.
-/// - An entry that is only in memory, or newer there, is left to the checkpoint. Index records whose entry was
-///   overwritten or removed are dropped.
+/// - A record that is expired, and of which memory has a newer state, is left to the checkpoint, and so is its index record:
+///   the newer state may never get to LevelDB, or be what a checkpoint is writing right now. The sweep comes back to it.
+/// - Index records whose record in LevelDB was overwritten or removed are dropped. A record that should have one never
+///   lacks it, whatever is lost.
 ///
 /// Confined to the thread that maintains the larder.
 struct Sweeper {
     static let recordsPerStep = 512
     /// After this time the scan starts from the beginning again, for index records that it had to leave.
     private static let restartMilliseconds: Int64 = 3_600_000
+    /// After this time it goes back to the first index record that it left to a checkpoint.
+    static let returnMilliseconds: Int64 = 60_000
     /// The time between the starts of two scans if tags were purged.
     private static let purgedScanMilliseconds: Int64 = 600_000
     /// The time between the starts of two scans of all entries.
@@ -25,6 +29,9 @@ struct Sweeper {
     private var store: EpochStore?
     private var resume: [UInt8: [UInt8]] = [:]
     private var restartedAt: Int64 = 0
+    /// The first index record of each kind that was left to a checkpoint, and since when there is one.
+    private var left: [UInt8: [UInt8]] = [:]
+    private var leftSince: Int64 = 0
     private var scan: FullSweep?
     private var scanBegan: Int64?
     /// The last purge of a tag before the last scan.
@@ -140,11 +147,14 @@ struct Sweeper {
         }
         noteRest(store, monotonic)
         if monotonic - restartedAt > Self.restartMilliseconds { restart(monotonic) }
+        if !left.isEmpty, monotonic - leftSince >= Self.returnMilliseconds { goBack() }
         let now = database.unnoticedNow()
         let interval = state.rules.policy.intervalMilliseconds
         // An entry with its own grace may be found later than it could be, by the database's grace.
         let past = now - state.rules.grace
         let governedBefore = max(min(state.rules.deadBefore, past), interval.map { past - $0 } ?? 0)
+        let hadLeft = !left.isEmpty
+        defer { if !hadLeft, !left.isEmpty { leftSince = monotonic } }
         var more = try sweep(KeyKind.ownDeadline, upTo: past, database, store)
         if governedBefore > 0 {
             more = try sweep(KeyKind.governed, upTo: governedBefore, database, store) || more
@@ -194,7 +204,16 @@ struct Sweeper {
 
     private mutating func restart(_ monotonic: Int64) {
         resume = [:]
+        left = [:]
         restartedAt = monotonic
+    }
+
+    /// Continues at what was left to checkpoints.
+    private mutating func goBack() {
+        for (kind, first) in left where resume[kind].map({ first.lexicographicallyPrecedes($0) }) ?? false {
+            resume[kind] = first
+        }
+        left = [:]
     }
 
     /// Handles index records of one kind with bucket times up to and including `limit`.
@@ -204,9 +223,10 @@ struct Sweeper {
         let start = resume[kind] ?? ExpiryIndex.start(kind, 0)
         let due = try Self.collect(kind, from: start, upTo: limit, store)
         guard let last = due.last else { return false }
-        let removed = try Self.remove(due, database, store).bytes
-        deletedBytes += removed
-        store.noteDead(removed)
+        let (removal, firstLeft) = try Self.remove(due, database, store)
+        deletedBytes += removal.bytes
+        store.noteDead(removal.bytes)
+        if left[kind] == nil { left[kind] = firstLeft }
         // The least key behind `last` in byte order.
         resume[kind] = last + [0]
         return due.count == Self.recordsPerStep
@@ -234,9 +254,11 @@ struct Sweeper {
         }
     }
 
+    /// - Returns: what it removed, and the first index record that it left to a checkpoint.
     private static func remove(_ due: [[UInt8]], _ database: Database, _ store: EpochStore) throws(LarderError)
-        -> Removal
+        -> (Removal, left: [UInt8]?)
     {
+        var firstLeft: [UInt8]?
         let removal = try store.indexLock.withLock { () throws(LarderError) in
             var removal = Removal()
             var changes: [EntryChange] = []
@@ -249,7 +271,10 @@ struct Sweeper {
                 }
                 switch try judge(index, bucket, key, database, store) {
                 case .keep: break
-                case .dropIndex: batch.delete(index)
+                case .leave: firstLeft = firstLeft ?? index
+                case .dropIndex:
+                    database.forgetIndexed(key)
+                    batch.delete(index)
                 case .remove(let byteCount, let wasFound, let change):
                     if let change { changes.append(change) }
                     batch.delete(index)
@@ -270,43 +295,30 @@ struct Sweeper {
         }
         database.context.statistics.indexSwept.add(due.count)
         note(removal, database)
-        return removal
+        return (removal, firstLeft)
     }
 
     private enum Judgement {
-        case keep, dropIndex
+        case keep, leave, dropIndex
         case remove(byteCount: Int, wasFound: Bool, EntryChange?)
     }
 
-    /// The decision about a due index record.
+    /// The decision about a due index record. Only what LevelDB has counts: it is certain to be there after a crash.
     private static func judge(
         _ index: [UInt8], _ bucket: Int64, _ key: Key, _ database: Database, _ store: EpochStore
     ) throws(LarderError) -> Judgement {
-        switch database.known(key) {
-        case .newer(let header, let rules):
-            // The checkpoint handles the older record.
-            guard let header, rules.freshness(header, now: database.unnoticedNow()) != .gone else {
-                return .dropIndex
-            }
-            return mayBeOwn(index, bucket, header, ExpiryIndex.key(for: key, header, policy: rules.policy))
-                ? .keep : .dropIndex
-        case .unreadable: return .keep
-        case .stored: break
-        }
         let removalRules = database.removalRules
         guard let (parsed, count) = try store.header(of: key, removalRules.purges) else { return .dropIndex }
         guard let header = try? parsed.get() else { return .keep }
         let rules = database.rules
         let now = database.unnoticedNow()
-        if removalRules.isGone(header, now: now) {
-            guard let letGo = database.letGo(key) else { return .dropIndex }
-            database.context.statistics.expiryLag.note(end: rules.endOfLife(header), now: now)
-            return .remove(
-                byteCount: key.stored.count + count, wasFound: letGo.wasFound,
-                database.sweptChange(Array(key.bytes), header, rules))
-        }
-        return mayBeOwn(index, bucket, header, ExpiryIndex.key(for: key, header, policy: rules.policy))
-            ? .keep : .dropIndex
+        let mayBeOwn = mayBeOwn(index, bucket, header, ExpiryIndex.key(for: key, header, policy: rules.policy))
+        guard removalRules.isGone(header, now: now) else { return mayBeOwn ? .keep : .dropIndex }
+        guard let letGo = database.letGo(key) else { return mayBeOwn ? .leave : .dropIndex }
+        database.context.statistics.expiryLag.note(end: rules.endOfLife(header), now: now)
+        return .remove(
+            byteCount: key.stored.count + count, wasFound: letGo.wasFound,
+            database.sweptChange(Array(key.bytes), header, rules))
     }
 
     static func note(_ removal: Removal, _ database: Database) {
@@ -316,9 +328,8 @@ struct Sweeper {
         database.context.report(.debug, "swept \(removal.entries) entries of database '\(database.name)'")
     }
 
-    /// Whether `index` may be the one index key of an entry that is not expired, because a policy that the sweep did
-    /// not know yet lets it live. Governed entries may have been indexed under an earlier policy, so only the time can
-    /// tell.
+    /// Whether `index` may be the one index key of the record that LevelDB has. Governed entries may have been indexed under
+    /// an earlier policy, so only the time can tell.
     private static func mayBeOwn(_ index: [UInt8], _ bucket: Int64, _ header: RecordHeader, _ key: [UInt8]?) -> Bool {
         if case .governed = header.rule { return index[0] == KeyKind.governed && header.storedAt <= bucket }
         return index == key
@@ -327,26 +338,10 @@ struct Sweeper {
 
 /// The sweep's questions to the entries in memory.
 extension Database {
-    enum Known {
-        /// Memory has a newer state than LevelDB: an entry with this header, or none.
-        case newer(RecordHeader?, FreshnessRules)
-        /// LevelDB has the newest state.
-        case stored
-        case unreadable
-    }
-
-    /// What memory has of a key whose index record may be dropped.
-    func known(_ key: Key) -> Known {
+    /// Notes that an index key is dropped: it is no longer certain that LevelDB has the one of this key's record.
+    func forgetIndexed(_ key: Key) {
         let shard = shards[key]
-        return shard.lock.withLock {
-            guard let entry = shard.find(key) else { return .stored }
-            // It is no longer certain that LevelDB has the index key.
-            entry.head.pointee.indexed = 0
-            guard entry.isDirty else { return .stored }
-            guard let record = entry.record else { return .newer(nil, applied.rules) }
-            guard let header = try? RecordHeader(parsing: record, removalRulesLocked.purges) else { return .unreadable }
-            return .newer(header, applied.rules)
-        }
+        shard.lock.withLock { shard.find(key)?.head.pointee.indexed = 0 }
     }
 
     /// What memory has dropped of a key.

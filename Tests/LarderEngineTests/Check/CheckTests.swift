@@ -153,6 +153,35 @@ import Testing
         #expect(larder.setAside.isEmpty)
     }
 
+    /// Former versions left such records behind.
+    @Test func expiredRecordsWithoutTheirIndexKeysAreNews() throws {
+        let larder = try Self.filled()
+        let database = try larder.database()
+        try database.put("brief", "1", rule: .own(database.now() + 5000))
+        // What the journal has is left out.
+        try larder.engine().save()
+        let store = try #require(try database.flushedStore())
+        for key in try store.rawKeys() where key.first == 2 && Array(key.suffix(5)) == Array("brief".utf8) {
+            try store.access("test") { (database) throws(LevelDBError) in try database.delete(key) }
+        }
+        let copy = try larder.crashCopy()
+        try copy.expect("database 'books': 1 entry has no key in the expiry index: \"brief\"; ", "", .damage)
+        larder.time.advance(milliseconds: 5000)
+        _ = database.now()
+        larder.close()
+        let report = try larder.check()
+        #expect(report.problems.isEmpty)
+        #expect(
+            report.notes == [
+                "database 'books': 1 expired entry has no key in the expiry index; the next scan of all entries removes "
+                    + "what there is of that"
+            ])
+        _ = try larder.database()
+        try larder.maintain()
+        larder.close()
+        try larder.expectHealthy()
+    }
+
     // MARK: The small files
 
     @Test func aPointer() throws {
@@ -235,6 +264,32 @@ import Testing
         try gap.expect(
             "the journal: segment \(names[2]) at byte 0: it follows \(names[1]), which is missing", "", .damage)
         try gap.expectRepair()
+    }
+
+    /// What was set aside is told once, although it was noted to be on the disk.
+    @Test func aHoleInASyncedJournalIsToldOnce() throws {
+        let larder = try TestLarder {
+            $0.durability = .always
+            $0.onDamage = .salvage
+        }
+        for number in 0..<20 { try larder.database().put("j\(number)", "x") }
+        let copy = try larder.crashCopy()
+        let segment = try copy.lastSegment()
+        try Files.flip(segment, at: FileSystem.size(segment) / 2)
+        let started = try copy.crashCopy()
+        try copy.expect("the journal: segment ", "goes on with what comes before that", .damage)
+        try copy.expectRepair()
+        // A start handles it in the same way, killed or closed.
+        #expect(try started.engine().statistics.journalDamages.read() == 1)
+        try started.crashCopy().expectHealthy()
+        try started.engine().save()
+        let next = try started.crashCopy()
+        try next.expectHealthy()
+        #expect(try next.engine().statistics.journalDamages.read() == 0)
+        started.close()
+        try started.expectHealthy()
+        #expect(try (1..<20).contains(started.database().contents().count))
+        #expect(try started.engine().statistics.journalDamages.read() == 0)
     }
 
     @Test func aJournalOfAnotherVersion() throws {
@@ -325,7 +380,7 @@ import Testing
             Self.with(100) { comparison.meet(2, $0, bucket: 99) }
             Self.with(200) { comparison.meet(3, $0, bucket: 999) }
             divisor = comparison.part.divisor
-            found.formUnion(comparison.missing())
+            found.formUnion(comparison.missing().hashes)
             remainder += 1
         } while remainder < divisor
         #expect(divisor >= 16)

@@ -112,6 +112,42 @@ import Testing
         #expect(try raw(database, KeyKind.record) == 1)
     }
 
+    /// A crash may lose the newer state, and with it what would handle the expired record.
+    @Test func anExpiredRecordUnderANewerStateKeepsItsIndexKey() throws {
+        let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
+        let database = try larder.database(policy: .never)
+        try database.put("k", "1", rule: .own(database.now() + 5000))
+        let store = try #require(try database.flushedStore())
+        larder.time.advance(milliseconds: 20_000)
+        try database.put("k", "2", rule: .ownNever)
+        var sweeper = Sweeper()
+        _ = try sweeper.step(database)
+        #expect(try store.rawKeys().count { $0.first == KeyKind.ownDeadline } == 1)
+        #expect(try database.value("k") == "2")
+        #expect(try raw(database, KeyKind.ownDeadline) == 0)
+        #expect(try raw(database, KeyKind.record) == 1)
+    }
+
+    /// It is in LevelDB already, but memory does not count it as that yet.
+    @Test func whatExpiresWhileACheckpointWritesItIsSweptLater() throws {
+        let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
+        let database = try larder.database(policy: .never)
+        let deadline = database.now() + 5000
+        try database.put("k", "1", rule: .own(deadline))
+        let store = try #require(database.durableState.store)
+        let pass = try #require(CheckpointPass(database, upTo: database.pipeline.lastDecided, room: .max))
+        try pass.write()
+        larder.time.advance(milliseconds: 20_000)
+        var sweeper = Sweeper()
+        _ = try sweeper.step(database)
+        pass.finish()
+        #expect(try store.rawKeys().count { $0.first == KeyKind.record } == 1)
+        #expect(try store.rawKeys().count { $0.first == KeyKind.ownDeadline } == 1)
+        larder.time.advance(milliseconds: Sweeper.returnMilliseconds)
+        _ = try sweeper.step(database)
+        #expect(try store.rawKeys().allSatisfy { $0.first == KeyKind.metadata })
+    }
+
     /// Under "never" nothing would ever come by to drop an index key, so that none is made.
     @Test func keysUnderNeverLeaveNoIndexAndAreFoundWhenThePolicyChanges() throws {
         let larder = try TestLarder()
