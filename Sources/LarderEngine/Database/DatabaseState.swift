@@ -108,6 +108,9 @@ struct DatabaseState {
         }
     }
 
+    /// Whether there are files that nobody has opened.
+    var isClosed: Bool { if case .closed = presence { true } else { false } }
+
     var isShut: Bool { if case .shut = presence { true } else { false } }
 
     /// See ``Database/isReady(forWriting:)``.

@@ -4,7 +4,7 @@ import Platform
 /// durability is a promise. The second does what may take long: retries after failed writes, setting damage aside,
 /// sweeping, closing and removing purged files. The third, the ``Compactor``'s, does what takes longest.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `sweepers` is guarded by `roundLock`, `lastSync` by
+/// Thread-safe. The proof for `@unchecked Sendable`: `sweepers` and `unopened` are guarded by `roundLock`, `lastSync` by
 /// `syncLock`, the rest is constant and thread-safe itself.
 final class Maintenance: @unchecked Sendable {
     private let context: EngineContext
@@ -20,6 +20,7 @@ final class Maintenance: @unchecked Sendable {
     private let salvager: Salvager
     private let roundLock = Lock()
     private var sweepers: [ObjectIdentifier: Sweeper] = [:]
+    private var unopened = UnopenedDatabases()
     private let syncLock = Lock()
     private var lastSync: Int64?
 
@@ -91,6 +92,7 @@ final class Maintenance: @unchecked Sendable {
             settle(databases)
             retryOpening(databases)
             let more = sweep(databases)
+            unopened.look(databases, lastUnit: journal.lastAppended, isBusy: more, context)
             for database in databases { database.dropEndedLeases() }
             observation.tellExpired()
             context.disposalQueue.clear(report: context.report)

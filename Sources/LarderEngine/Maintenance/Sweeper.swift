@@ -63,8 +63,12 @@ struct Sweeper {
     var databases = 1
 
     /// The fewest bytes worth merging tables for. What all databases leave together is bounded, however many they are.
+    static func leastBytes(sharedBy databases: Int, _ context: EngineContext) -> Int {
+        max(64 << 10, context.options.compactionBytesMin / max(1, (databases + 1) / 2))
+    }
+
     private func leastBytes(_ database: Database) -> Int {
-        max(64 << 10, database.context.options.compactionBytesMin / max(1, (databases + 1) / 2))
+        Self.leastBytes(sharedBy: databases, database.context)
     }
 
     /// What a part of a sweep has deleted.

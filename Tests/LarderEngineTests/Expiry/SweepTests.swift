@@ -378,6 +378,38 @@ import Testing
         #expect(try larder.engine().statistics.compactions.read() == compactions)
     }
 
+    /// After a restart nobody may use some of the databases.
+    @Test func theDiskGetsBackWhatUnopenedDatabasesHaveLeft() throws {
+        let larder = try TestLarder(inMemory: true) {
+            $0.compression = false
+            $0.memoryBytes = 0
+            $0.compactionBytesMin = 2 << 20
+        }
+        let value = String(repeating: "x", count: 50_000)
+        for name in ["one", "two", "three"] {
+            let database = try larder.database(name, policy: .never)
+            for number in 0..<100 { try database.put("k\(number)", value) }
+            _ = try database.flushedStore()
+            for number in 1..<100 { try database.remove("k\(number)") }
+        }
+        try larder.database("small", policy: .never).put("k", "v")
+        larder.close()
+        let engine = try larder.engine()
+        try larder.maintain()
+        larder.time.advance(milliseconds: Sweeper.restMilliseconds - 1)
+        try larder.maintain()
+        #expect(engine.databases.allSatisfy { $0.isUnopened })
+        #expect(FileSystem.size(larder.path) > 14_000_000)
+        larder.time.advance(milliseconds: 1)
+        // One at a time.
+        try larder.maintain()
+        #expect(engine.databases.count { $0.isUnopened } == 3)
+        for _ in 0..<6 { try larder.maintain() }
+        #expect(engine.databases.filter { $0.isUnopened }.map { $0.name } == ["small"])
+        #expect(FileSystem.size(larder.path) < 3_000_000)
+        for name in ["one", "two", "three"] { #expect(try larder.database(name).contents() == ["k0": value]) }
+    }
+
     /// Each of many databases has too little to matter alone.
     @Test func theDiskGetsBackWhatManyDatabasesHaveLeft() throws {
         let larder = try TestLarder(inMemory: true) {
