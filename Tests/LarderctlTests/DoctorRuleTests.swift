@@ -103,6 +103,27 @@ import Testing
         #expect(!DoctorRule.findings(facts).contains { $0.rule.name == example.rule })
     }
 
+    /// Nothing is wrong with a database that only lacks room, and a check would find nothing.
+    @Test func aFullFileSystemIsNotDamage() throws {
+        var facts = DoctorFacts()
+        facts.disk = (4, 100)
+        facts.databases = [DoctorFacts.Database(name: "books", state: "failed")]
+        let findings = DoctorRule.findings(facts)
+        #expect(findings.map(\.rule.name) == ["file-system-full"])
+        #expect(try #require(findings.first).figures.hasSuffix("no writes are taken by database 'books'"))
+        facts.disk = (50, 100)
+        #expect(DoctorRule.findings(facts).map(\.rule.name) == ["database-unusable"])
+    }
+
+    /// A refused command did not run, and was answered with an error all the same.
+    @Test func refusedCommandsAreCommands() {
+        var facts = DoctorFacts()
+        facts.info = InfoFigures(
+            "total_error_replies:900\r\ntotal_commands_processed:100\r\n"
+                + "cmdstat_set:calls=50,usec=1,usec_per_call=1.00,rejected_calls=900,failed_calls=0")
+        #expect(DoctorRule.findings(facts).map(\.figures) == ["900 of 1000 commands"])
+    }
+
     @Test func everyRuleHasItsCase() {
         #expect(Self.cases.map(\.rule) == DoctorRule.all.map(\.name))
         #expect(Set(DoctorRule.all.map(\.name)).count == DoctorRule.all.count)

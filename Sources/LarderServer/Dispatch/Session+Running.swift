@@ -260,6 +260,7 @@ extension Session {
         let forWriting = isWrite && (spec.flags.contains(.creates) || database.exists)
         guard !database.isReady(forWriting: forWriting) else { return nil }
         isWaiting = true
+        accounting.preparing = spec
         return .prepare(database, forWriting: forWriting)
     }
 }

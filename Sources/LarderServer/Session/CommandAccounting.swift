@@ -49,6 +49,8 @@ final class CommandAccounting {
     let fastPath = UnsafeMutablePointer<FastPathCounts>.allocate(capacity: 1)
     /// The deferred command that runs, to report it when its work is done.
     var pending: PendingNote?
+    /// The command that waits for its database to be opened; it is refused if that fails.
+    var preparing: CommandMetadata?
 
     init(server: ServerState, counter: CommandCounter, record: ClientRecord) {
         self.server = server

@@ -237,10 +237,12 @@ package final class Session: @unchecked Sendable {
     /// command.
     func finishPreparing(_ error: LarderError?) {
         isWaiting = false
+        defer { accounting.preparing = nil }
         guard let error else { return }
         server.errors.count(CommandError(error).bytes)
         if transactions.execution != nil { return failExecution(CommandError(error)) }
         hasCommand = false
+        if let row = accounting.preparing { accounting.counter.rejected(row.number) }
         replies.error(CommandError(error).bytes)
     }
 

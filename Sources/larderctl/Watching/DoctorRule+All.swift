@@ -11,11 +11,13 @@ extension DoctorRule {
             remedy: "see the daemon's log for the reason; a full disk and missing rights are the usual ones"
         ) { $0.info.text("aof_last_write_status") == "err" ? "writes fail at present" : nil },
         DoctorRule(
-            name: "database-unusable", weight: .problem, condition: "a database is damaged or cannot be opened",
+            name: "database-unusable", weight: .problem,
+            condition: "a database is damaged, or cannot be opened although the file system is not full",
             remedy:
                 "larderctl check tells what is wrong with it, and larderctl check --repair goes on with what can be read"
         ) { facts in
-            let bad = facts.databases.filter { $0.state == "failed" || $0.state == "damaged" }
+            // Without room a database takes no writes, and nothing is wrong with it.
+            let bad = facts.databases.filter { $0.state == "damaged" || $0.state == "failed" && !facts.isDiskFull }
             return bad.isEmpty ? nil : bad.map { "database '\($0.name)' is \($0.state)" }.joined(separator: ", ")
         },
         DoctorRule(
@@ -48,11 +50,16 @@ extension DoctorRule {
     static let disk: [DoctorRule] = [
         DoctorRule(
             name: "file-system-full", weight: .problem, condition: "less than 5 % of the larder's file system are free",
-            remedy: "make room, or give the larder less: larderctl CONFIG SET max-disk BYTES, and in its configuration"
+            remedy:
+                "make room: remove other files, or purge what can be fetched again (larderctl purge --database NAME), "
+                + "which needs no room; then give the larder less, in its configuration too: larderctl CONFIG SET max-disk BYTES. "
+                + "That alone frees nothing while writes fail: evicting needs room itself"
         ) { facts in
-            guard let disk = facts.disk, disk.total > 0, disk.free < disk.total / 20 else { return nil }
+            guard let disk = facts.disk, facts.isDiskFull else { return nil }
+            let failed = facts.databases.filter { $0.state == "failed" }.map { "'\($0.name)'" }
             return "\(ByteText.short(disk.free)) of \(ByteText.short(disk.total)) are free, and the larder has "
                 + ByteText.short(Int(clamping: facts.info.number("disk_bytes")))
+                + (failed.isEmpty ? "" : "; no writes are taken by database \(failed.joined(separator: ", "))")
         },
         DoctorRule(
             name: "no-disk-limit", weight: .advice, condition: "the larder's files have no limit",
@@ -150,9 +157,7 @@ extension DoctorRule {
             condition: "more than 5 % of at least 1000 commands were answered with an error",
             remedy: "larderctl stats errorstats counts them by kind"
         ) { facts in
-            let (errors, all) = (
-                facts.info.number("total_error_replies"), facts.info.number("total_commands_processed")
-            )
+            let (errors, all) = (facts.info.number("total_error_replies"), facts.answered)
             guard all >= 1000, errors > all / 20 else { return nil }
             return "\(errors) of \(all) commands"
         },

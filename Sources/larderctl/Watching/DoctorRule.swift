@@ -19,6 +19,12 @@ struct DoctorFacts {
     var isSocketOpenToAll: Bool?
 
     var reads: Int64 { info.number("keyspace_hits") + info.number("keyspace_misses") }
+    /// Whether less than 5 % of the larder's file system are free.
+    var isDiskFull: Bool { disk.map { $0.total > 0 && $0.free < $0.total / 20 } ?? false }
+    /// All commands that were answered: those that ran, and those that were refused before.
+    var answered: Int64 {
+        info.commands.values.reduce(info.number("total_commands_processed")) { $0 + min(max(0, $1.rejected), 1 << 40) }
+    }
     /// The daemon's time in seconds since 1970.
     var now: Int64 { info.number("server_time_usec") / 1_000_000 }
 }

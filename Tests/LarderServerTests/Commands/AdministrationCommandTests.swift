@@ -104,6 +104,20 @@ import Testing
         #expect(!call("INFO commandstats").contains("cmdstat_get:"))
     }
 
+    /// It did not run, and was answered with an error.
+    @Test func aCommandWhoseDatabaseCannotBeOpenedIsRefused() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        // There is no room for the directory of that name.
+        _ = try server.directory.makeFile("larder/books", [1])
+        #expect(call("SELECT books") == Wire.ok)
+        for _ in 0..<3 { #expect(call("SET a 1").hasPrefix("-")) }
+        let stats = call("INFO commandstats")
+        let set = try #require(stats.split(separator: "\r\n").first { $0.hasPrefix("cmdstat_set:") })
+        #expect(set.hasPrefix("cmdstat_set:calls=0,") && set.hasSuffix(",rejected_calls=3,failed_calls=0"), "\(set)")
+        #expect(call("INFO stats").contains("\r\ntotal_error_replies:3\r\n"))
+    }
+
     @Test func slowCommands() throws {
         let server = try SocketlessServer()
         let call = server.connect()
