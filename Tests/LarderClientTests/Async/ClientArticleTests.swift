@@ -235,11 +235,11 @@ import Testing
         let made = Recorder<UInt64>()
         @Sendable func makeReports(token: UInt64) async throws { made.add(token) }
         try await LiveServer.larderd.run { (client: LarderClient) in
-            try await client.lock("lock:reports", for: .seconds(10)) { lock in
+            try await client.lock("lock:reports", for: .seconds(60)) { lock in
                 try await makeReports(token: lock.token)
             }
             do {
-                try await client.lock("lock:reports", for: .seconds(10), waitingUpTo: .zero) { _ in
+                try await client.lock("lock:reports", for: .seconds(60), waitingUpTo: .zero) { _ in
                     try await makeReports(token: 0)
                 }
             } catch let error as LarderClientError where error.code == .locked {
