@@ -119,10 +119,11 @@ await 20 within larderctl ping
 expect "a book" within larderctl --database books get isbn
 
 step "backup, verify, restore elsewhere"
-within install -d -o larder -m 700 /var/tmp/backup
-as_larder larderctl backup /var/tmp/backup
-as_larder larderctl verify /var/tmp/backup
-as_larder larderctl restore /var/tmp/backup /var/tmp/restored
+within install -d -o larder -m 700 /var/lib/larder/backups
+as_larder larderctl backup /var/tmp/lost >/dev/null 2>&1 && fail "a backup in the /tmp of the service counts"
+as_larder larderctl backup /var/lib/larder/backups
+as_larder larderctl verify /var/lib/larder/backups
+as_larder larderctl restore /var/lib/larder/backups /var/tmp/restored
 within larderctl check /var/tmp/restored
 
 step "upgrade, while it serves"
@@ -138,10 +139,11 @@ cat "$root/var/log/writers.log"
 expect "a book" within larderctl --database books get isbn
 [ -z "$(within systemctl --failed --no-legend)" ] || fail "$(within systemctl --failed --no-legend)"
 
-step "purge: nothing stays"
+step "purge: nothing stays but the backups"
 within env DEBIAN_FRONTEND=noninteractive dpkg -P larder >"$root/var/log/purge.log" 2>&1 || fail "the purge"
 for path in var/cache/larder var/cache/larderweb etc/larder/larderd.conf usr/bin/larderd; do
     [ ! -e "$root/$path" ] || fail "/$path is still there"
 done
+[ -d "$root/var/lib/larder/backups" ] || fail "the backups are gone"
 within systemctl is-active larderd.socket >/dev/null && fail "the socket is still there"
 echo "all is well"

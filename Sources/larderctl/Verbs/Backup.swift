@@ -37,6 +37,13 @@ extension Verb {
             }
         }
         func number(_ name: String) -> Int64 { numbers[name] ?? 0 }
+        guard isSeen(path) else {
+            throw InputOutputError(
+                message:
+                    "the daemon made \(printableKey(Array(path.utf8))), which is not there: it has a file system of its "
+                    + "own. A service of systemd has its own /tmp and /var/tmp; below /var/lib/larder others see what it "
+                    + "writes")
+        }
         if context.options.json {
             context.output.json(
                 .object([
@@ -52,6 +59,12 @@ extension Verb {
             context.output.line(path)
         }
         return .done
+    }
+
+    /// Whether something is there, as far as this user may look.
+    private static func isSeen(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0 || errno != ENOENT
     }
 
     static let verify = Verb(
