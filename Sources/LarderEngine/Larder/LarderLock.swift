@@ -18,12 +18,7 @@ struct LarderLock: ~Copyable {
         let refusal = Self.refusal(of: directory)
         let file = FileSystem.openFile(path, O_RDWR | (refusal == nil ? O_CREAT : 0) | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw refusal ?? Self.error("open", path, errno) }
-        guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
-            let number = errno
-            let holder = (try? FileSystem.read(descriptor: file, path: path, bytesMax: 4096)) ?? []
-            close(file)
-            throw number == EWOULDBLOCK ? Self.held(directory, holder) : Self.error("lock", path, number)
-        }
+        try Self.lock(file, LOCK_EX, path, directory)
         if let refusal {
             flock(file, LOCK_UN)
             close(file)
@@ -48,13 +43,17 @@ struct LarderLock: ~Copyable {
             if errno == ENOENT { return nil }
             throw error("open", path, errno)
         }
-        guard flock(file, LOCK_SH | LOCK_NB) == 0 else {
-            let number = errno
-            let holder = (try? FileSystem.read(descriptor: file, path: path, bytesMax: 4096)) ?? []
-            close(file)
-            throw number == EWOULDBLOCK ? held(directory, holder) : error("lock", path, number)
-        }
+        try lock(file, LOCK_SH, path, directory)
         return LarderLock(descriptor: file)
+    }
+
+    /// Closes the file if it cannot be locked.
+    private static func lock(_ file: Int32, _ kind: Int32, _ path: String, _ directory: String) throws(LarderError) {
+        guard flock(file, kind | LOCK_NB) != 0 else { return }
+        let number = errno
+        let holder = (try? FileSystem.read(descriptor: file, path: path, bytesMax: 4096)) ?? []
+        close(file)
+        throw number == EWOULDBLOCK ? held(directory, holder) : error("lock", path, number)
     }
 
     private init(descriptor: Int32) { self.descriptor = descriptor }

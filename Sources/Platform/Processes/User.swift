@@ -5,11 +5,15 @@ package enum User {
 
     /// The number of the user with this name; nil if there is none.
     package static func number(of name: String) -> uid_t? {
+        numbers(of: name)?.user
+    }
+
+    private static func numbers(of name: String) -> (user: uid_t, group: gid_t)? {
         var entry = passwd()
         var found: UnsafeMutablePointer<passwd>?
         var buffer = [CChar](repeating: 0, count: bufferBytes)
         guard getpwnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return nil }
-        return entry.pw_uid
+        return (entry.pw_uid, entry.pw_gid)
     }
 
     /// The name of the user with this number; nil if there is none. May ask a directory service.
@@ -24,19 +28,16 @@ package enum User {
 
     /// All groups of a user, the own one first. May ask a directory service.
     package static func groups(of name: String) -> [gid_t] {
-        var entry = passwd()
-        var found: UnsafeMutablePointer<passwd>?
-        var buffer = [CChar](repeating: 0, count: bufferBytes)
-        guard getpwnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return [] }
+        guard let group = numbers(of: name)?.group else { return [] }
         #if os(Linux)
             var groups = [gid_t](repeating: 0, count: groupsMax)
-            let own = entry.pw_gid
+            let own = group
         #else
             var groups = [Int32](repeating: 0, count: groupsMax)
-            let own = Int32(bitPattern: entry.pw_gid)
+            let own = Int32(bitPattern: group)
         #endif
         var count = Int32(groups.count)
-        guard getgrouplist(name, own, &groups, &count) >= 0 else { return [entry.pw_gid] }
+        guard getgrouplist(name, own, &groups, &count) >= 0 else { return [group] }
         return groups.prefix(Int(count)).map { gid_t(truncatingIfNeeded: $0) }
     }
 

@@ -123,9 +123,10 @@ struct Options {
 
     /// A user ID.
     private static func user(_ name: String) throws -> UInt32 {
-        if let number = UInt32(name) { return number }
-        guard let entry = getpwnam(name) else { throw UsageError("--trust-user \(name): there is no such user") }
-        return entry.pointee.pw_uid
+        guard let number = UInt32(name) ?? User.number(of: name) else {
+            throw UsageError("--trust-user \(name): there is no such user")
+        }
+        return number
     }
 
     /// The first line of a file.

@@ -151,21 +151,5 @@ final class Terminal: Sendable {
         }
     }
 
-    private func put(_ text: String) {
-        let bytes = Array(text.utf8)
-        var start = 0
-        while start < bytes.count {
-            let count = bytes.withUnsafeBytes {
-                write(STDOUT_FILENO, $0.baseAddress.map { $0 + start }, bytes.count - start)
-            }
-            if count > 0 {
-                start += count
-            } else if errno == EAGAIN {
-                var entry = pollfd(fd: STDOUT_FILENO, events: Int16(truncatingIfNeeded: POLLOUT), revents: 0)
-                _ = poll(&entry, 1, 1000)
-            } else if errno != EINTR {
-                return
-            }
-        }
-    }
+    private func put(_ text: String) { PatientWriting.write(Array(text.utf8), to: STDOUT_FILENO) }
 }

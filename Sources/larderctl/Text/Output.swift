@@ -97,26 +97,9 @@ final class Output {
 
     /// Writes to the terminal at once, which is standard output.
     static func writeToTerminal(_ text: String) {
-        write(TerminalText.escaped(Array(text.utf8), keepsLines: true), to: STDOUT_FILENO)
+        PatientWriting.write(TerminalText.escaped(Array(text.utf8), keepsLines: true), to: STDOUT_FILENO)
     }
 
     /// Writes larderctl's own bytes to standard error as they are, control characters too.
-    static func writeToStandardError(_ bytes: [UInt8]) { write(bytes, to: STDERR_FILENO) }
-
-    private static func write(_ bytes: [UInt8], to descriptor: Int32) {
-        var start = 0
-        while start < bytes.count {
-            let count = bytes.withUnsafeBytes { bytes in
-                systemWrite(descriptor, bytes.baseAddress.map { $0 + start }, bytes.count - start)
-            }
-            if count > 0 {
-                start += count
-            } else if errno == EAGAIN {
-                var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: POLLOUT), revents: 0)
-                _ = poll(&entry, 1, 1000)
-            } else if errno != EINTR {
-                return
-            }
-        }
-    }
+    static func writeToStandardError(_ bytes: [UInt8]) { PatientWriting.write(bytes, to: STDERR_FILENO) }
 }

@@ -1,3 +1,5 @@
+import LarderClient
+
 /// What INFO says, taken apart. A value.
 struct InfoFigures {
     /// The figures of one command since the daemon's start, or since CONFIG RESETSTAT.
@@ -15,46 +17,38 @@ struct InfoFigures {
         var averageMicroseconds: Double { calls > 0 ? Double(microseconds) / Double(calls) : 0 }
     }
 
-    private(set) var fields: [String: String] = [:]
+    private let info: InfoText
     private(set) var commands: [String: Command] = [:]
 
     init(_ text: String) {
-        // In Swift CR LF is one character.
-        for line in text.split(whereSeparator: { $0 == "\r\n" || $0 == "\n" }) where !line.hasPrefix("#") {
-            guard let colon = line.firstIndex(of: ":") else { continue }
-            let (name, value) = (String(line[..<colon]), String(line[line.index(after: colon)...]))
-            fields[name] = value
-            take(name, value)
+        info = InfoText(text)
+        for prefix in ["cmdstat_", "latency_percentiles_usec_"] {
+            for (name, parts) in info.textLists(prefix) { take(name, parts) }
         }
     }
 
-    private mutating func take(_ name: String, _ value: String) {
-        let isLatency = name.hasPrefix("latency_percentiles_usec_")
-        guard isLatency || name.hasPrefix("cmdstat_") else { return }
-        let command = String(name.dropFirst(isLatency ? "latency_percentiles_usec_".count : "cmdstat_".count))
+    private mutating func take(_ command: String, _ parts: [(name: Substring, text: Substring)]) {
         var figures = commands[command] ?? Command(name: command)
-        for part in value.split(separator: ",") {
-            let pair = part.split(separator: "=", maxSplits: 1)
-            guard pair.count == 2 else { continue }
-            switch pair[0] {
-            case "calls": figures.calls = Int64(pair[1]) ?? 0
-            case "usec": figures.microseconds = Int64(pair[1]) ?? 0
-            case "failed_calls": figures.failed = Int64(pair[1]) ?? 0
-            case "rejected_calls": figures.rejected = Int64(pair[1]) ?? 0
-            case "p50": figures.p50 = Double(pair[1])
-            case "p99": figures.p99 = Double(pair[1])
-            case "p99.9": figures.p999 = Double(pair[1])
+        for (name, text) in parts {
+            switch name {
+            case "calls": figures.calls = Int64(text) ?? 0
+            case "usec": figures.microseconds = Int64(text) ?? 0
+            case "failed_calls": figures.failed = Int64(text) ?? 0
+            case "rejected_calls": figures.rejected = Int64(text) ?? 0
+            case "p50": figures.p50 = Double(text)
+            case "p99": figures.p99 = Double(text)
+            case "p99.9": figures.p999 = Double(text)
             default: break
             }
         }
         commands[command] = figures
     }
 
-    func text(_ name: String) -> String? { fields[name] }
+    func text(_ name: String) -> String? { info.text(name) }
 
     /// A number; 0 if there is none of that name. What is out of all proportion is cut, so that sums of some cannot overflow.
     func number(_ name: String) -> Int64 {
-        fields[name].flatMap { Int64($0) }.map { min(max($0, -Self.numberMax), Self.numberMax) } ?? 0
+        text(name).flatMap { Int64($0) }.map { min(max($0, -Self.numberMax), Self.numberMax) } ?? 0
     }
 
     static let numberMax: Int64 = 1 << 58

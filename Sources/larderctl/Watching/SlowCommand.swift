@@ -1,25 +1,7 @@
 import CommandCatalog
 import LarderClient
 
-/// A command of the slow log.
-struct SlowCommand {
-    let seconds: Int64
-    let microseconds: Int64
-    let words: [[UInt8]]
-    let clientName: String
-
-    /// Takes the answer of SLOWLOG GET apart; leaves out what makes no sense.
-    static func read(_ reply: RESPValue) -> [SlowCommand] {
-        (reply.elements ?? []).compactMap { element in
-            guard let fields = element.elements, fields.count >= 4, let seconds = fields[1].int,
-                let microseconds = fields[2].int, let words = fields[3].elements
-            else { return nil }
-            let name = fields.count > 5 ? fields[5].string ?? "" : ""
-            return SlowCommand(
-                seconds: seconds, microseconds: microseconds, words: words.compactMap(\.bytes), clientName: name)
-        }
-    }
-
+extension SlowCommand {
     /// Whether programs send it for their work, and not people and tools that look after the daemon.
     var isOfProgram: Bool {
         guard let row = CommandMetadata.row(of: words) else { return true }

@@ -50,7 +50,7 @@ struct Router: Sendable {
             let since = request.target.text("since").flatMap { Int64($0) } ?? 0
             return .json(history.points(range, since: since))
         case "/api/freshness": return .json(try collector.freshness().map(FreshnessReport.init))
-        case "/api/slow": return .json(try SlowCommand.newest(collector.link))
+        case "/api/slow": return .json(try SlowReport.newest(collector.link))
         case "/api/clients": return .json(try ClientReport.all(collector.link))
         case "/api/keys": return try entries.keys(request.target)
         case "/api/entry": return try entries.entry(request.target)

@@ -96,7 +96,7 @@ struct WebOption: Sendable {
             name: "--trust-user", value: "NAME",
             help: ["also trust this user's daemon (name or number), besides root's, yours and system ones"]
         ) { options, text in
-            guard let user = UInt32(text) ?? getpwnam(text)?.pointee.pw_uid else {
+            guard let user = UInt32(text) ?? User.number(of: text) else {
                 throw UsageError("--trust-user \(text): there is no such user")
             }
             options.trustedUsers.insert(user)

@@ -1,31 +1,4 @@
 import LarderClient
-import LarderVocabulary
-
-/// A command of the slow log. An element of `/api/slow`.
-struct SlowCommand: Encodable {
-    let time: Int64
-    let seconds: Double
-    /// Its words, cut.
-    let words: [String]
-    let client: String
-
-    private static let countMax = "32"
-    private static let wordsMax = 6
-
-    static func newest(_ link: DaemonLink) throws(LarderClientError) -> [SlowCommand] {
-        let reply = try link.command("SLOWLOG", "GET", countMax)
-        return (reply.elements ?? []).compactMap { entry in
-            guard let parts = entry.elements, parts.count >= 4, let time = parts[1].int, let spent = parts[2].int else {
-                return nil
-            }
-            let words = (parts[3].elements ?? []).compactMap { $0.bytes.map { printableKey($0) } }
-            let client = parts.count > 5 ? parts[5].string ?? "" : ""
-            return SlowCommand(
-                time: time, seconds: Double(spent) / 1_000_000,
-                words: words.prefix(wordsMax) + (words.count > wordsMax ? ["…"] : []), client: client)
-        }
-    }
-}
 
 /// A connection of the daemon. An element of `/api/clients`.
 struct ClientReport: Encodable {

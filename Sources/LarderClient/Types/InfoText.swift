@@ -1,10 +1,10 @@
 /// The reply to INFO, by field. Unknown fields are ignored, so that a newer daemon may send more.
-struct InfoText: Sendable {
+package struct InfoText: Sendable {
     private let fields: [String: Substring]
     /// In the order in which they came.
     private let order: [String]
 
-    init(_ text: String) {
+    package init(_ text: String) {
         var fields: [String: Substring] = [:]
         var order: [String] = []
         // In Swift CR LF is one character.
@@ -17,20 +17,30 @@ struct InfoText: Sendable {
         self.order = order
     }
 
-    func text(_ name: String) -> String? { fields[name].map(String.init) }
+    package func text(_ name: String) -> String? { fields[name].map(String.init) }
 
     /// Nil for what is missing or no finite number.
-    func number(_ name: String) -> Double? {
+    package func number(_ name: String) -> Double? {
         fields[name].flatMap { Double($0) }.flatMap { $0.isFinite ? $0 : nil }
     }
 
     /// The fields whose names begin with `prefix`: the rest of the name, and the parts `name=number` of the value.
-    func lists(_ prefix: String) -> [(name: String, parts: [String: Double])] {
+    package func lists(_ prefix: String) -> [(name: String, parts: [String: Double])] {
+        textLists(prefix).map { name, parts in
+            var numbers: [String: Double] = [:]
+            for (part, text) in parts {
+                if let number = Double(text), number.isFinite { numbers[String(part)] = number }
+            }
+            return (name, numbers)
+        }
+    }
+
+    /// The same with the numbers as they came, in their order.
+    package func textLists(_ prefix: String) -> [(name: String, parts: [(name: Substring, text: Substring)])] {
         order.filter { $0.hasPrefix(prefix) }.map { name in
-            var parts: [String: Double] = [:]
-            for part in (fields[name] ?? "").split(separator: ",") {
+            let parts = (fields[name] ?? "").split(separator: ",").compactMap { part in
                 let pair = part.split(separator: "=", maxSplits: 1)
-                if pair.count == 2, let number = Double(pair[1]), number.isFinite { parts[String(pair[0])] = number }
+                return pair.count == 2 ? (name: pair[0], text: pair[1]) : nil
             }
             return (String(name.dropFirst(prefix.count)), parts)
         }

@@ -1,0 +1,23 @@
+import LarderClient
+import LarderVocabulary
+
+/// A command of the slow log. An element of `/api/slow`.
+struct SlowReport: Encodable {
+    let time: Int64
+    let seconds: Double
+    /// Its words, cut.
+    let words: [String]
+    let client: String
+
+    private static let countMax = "32"
+    private static let wordsMax = 6
+
+    static func newest(_ link: DaemonLink) throws(LarderClientError) -> [SlowReport] {
+        SlowCommand.read(try link.command("SLOWLOG", "GET", countMax)).map { command in
+            let words = command.words.prefix(wordsMax).map { printableKey($0) }
+            return SlowReport(
+                time: command.seconds, seconds: Double(command.microseconds) / 1_000_000,
+                words: words + (command.words.count > wordsMax ? ["…"] : []), client: command.clientName)
+        }
+    }
+}
