@@ -4,8 +4,8 @@ import Synchronization
 /// How many bytes a larder may take on the disk, and how many it takes. All its files count: LevelDB's tables, logs and
 /// manifests, the journal, what is being purged, and what was set aside.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `onChange` is read and written with the lock held, the rest is
-/// atomic or constant.
+/// Thread-safe. The proof for `@unchecked Sendable`: `onChange`, `onShort` and `bytesWhenShort` are read and written
+/// with the lock held, the rest is atomic or constant.
 package final class DiskBudget: @unchecked Sendable {
     private let directory: String
     private let checkpointAsked: Int
@@ -13,9 +13,14 @@ package final class DiskBudget: @unchecked Sendable {
     private let smallest = Atomic<Int>(.max)
     private let checkpoint: Atomic<Int>
     private let measured = Atomic<Int>(0)
+    /// What the file system leaves to the larder; `.max` while that is unknown.
+    private let reach = Atomic<Int>(.max)
     private let isNoting: Atomic<Bool>
     private let lock = Lock()
     private var onChange: @Sendable () -> Void = {}
+    private var onShort: @Sendable () -> Bool = { false }
+    /// The bytes of all files when the file system became short; nil while it is not.
+    private var bytesWhenShort: Int?
 
     /// - Parameter limitBytes: nil for none.
     init(directory: String, limitBytes: Int?, checkpointBytes: Int) {
@@ -43,6 +48,13 @@ package final class DiskBudget: @unchecked Sendable {
     /// Sets what is called when a limit has changed.
     func onChange(_ body: @escaping @Sendable () -> Void) { lock.withLock { onChange = body } }
 
+    /// Sets what makes room on a full file system.
+    func onShort(_ body: @escaping @Sendable () -> Bool) { lock.withLock { onShort = body } }
+
+    /// Makes room on a full file system, by evicting. Called without a store's locks.
+    /// - Returns: false if there is nothing to evict, or enough room.
+    func relieve() -> Bool { lock.withLock { onShort }() }
+
     /// A limit has changed.
     func changed() { lock.withLock { onChange }() }
 
@@ -53,7 +65,7 @@ package final class DiskBudget: @unchecked Sendable {
     }
 
     private func update() {
-        let (own, least) = (limit.load(ordering: .relaxed), smallest.load(ordering: .relaxed))
+        let (own, least) = (boundBytes ?? .max, smallest.load(ordering: .relaxed))
         // A checkpoint may be all of one database: it is at most a quarter of what that may have.
         checkpoint.store(
             min(DiskMarks.checkpointBytes(checkpointAsked, limit: own), max(1 << 10, least / 4)), ordering: .relaxed)
@@ -66,9 +78,14 @@ package final class DiskBudget: @unchecked Sendable {
     /// The size of the journal that makes a checkpoint due. One relaxed load.
     var checkpointBytes: Int { checkpoint.load(ordering: .relaxed) }
 
+    /// The larder's limit, or what the file system leaves to it if that is less; nil without a limit.
+    package var boundBytes: Int? {
+        limitBytes.map { min($0, max(DiskMarks.larderBytesMin, reach.load(ordering: .relaxed))) }
+    }
+
     /// The marks of the larder; nil without a limit.
     var marks: DiskMarks? {
-        limitBytes.map { DiskMarks(limit: $0, checkpointBytes: checkpointBytes, hasJournal: true) }
+        boundBytes.map { DiskMarks(limit: $0, checkpointBytes: checkpointBytes, hasJournal: true) }
     }
 
     /// The marks of a database with a limit of its own.
@@ -88,8 +105,32 @@ package final class DiskBudget: @unchecked Sendable {
     package func measure() -> Int {
         let bytes = FileSystem.space(directory)
         measured.store(bytes, ordering: .relaxed)
+        if let free = FileSystem.room(directory: directory) { note(bytes, free: free) }
         return bytes
     }
+
+    /// The file system's free room counts as the larder's, but for a reserve.
+    private func note(_ bytes: Int, free: Int) {
+        let reserve = DiskMarks.reserveBytes(of: bytes + free)
+        let least = lock.withLock {
+            bytesWhenShort = free < reserve ? bytesWhenShort ?? bytes : nil
+            return bytesWhenShort.map { $0 - Self.giftsMax * reserve } ?? 0
+        }
+        reach.store(max(bytes + free - reserve, least), ordering: .relaxed)
+        update()
+    }
+
+    /// Whether the file system has so little room that LevelDB may not be able to write what it would take to evict.
+    /// One statfs(2).
+    /// - Parameter isSuspended: whether it has failed to write already: then room is needed to open it again.
+    func isShort(isSuspended: Bool) -> Bool {
+        guard let free = FileSystem.room(directory: directory) else { return false }
+        return free < DiskMarks.reserveBytes(of: lastMeasured + free) / (isSuspended ? 2 : 8)
+    }
+
+    /// If what is evicted does not become free, because others take it or have the files too (backups do), no more than
+    /// so many reserves are given away.
+    private static let giftsMax = 4
 
     /// The bytes when they were last measured.
     package var lastMeasured: Int { measured.load(ordering: .relaxed) }

@@ -35,6 +35,12 @@ package struct DiskMarks: Hashable, Sendable {
         rangeBytes = min(max(limit / 8, 8 << 20), 64 << 20)
     }
 
+    /// What is left free of the room that a file system has for a larder, for what LevelDB writes before it removes what
+    /// it has merged: 12 MiB and a quarter of the rest, at most 96 MiB.
+    package static func reserveBytes(of room: Int) -> Int {
+        min(room / 2, (12 << 20) + max(0, room - (12 << 20)) / 4, 96 << 20)
+    }
+
     /// A 32nd of the limit at most.
     package static func checkpointBytes(_ asked: Int, limit: Int) -> Int { min(asked, max(1 << 10, limit / 32)) }
 }

@@ -42,7 +42,12 @@ extension Database {
     /// Reopens the files after a failed write. What that write left in LevelDB's log may become visible now, so nothing
     /// read before may stay in memory.
     private func recover(_ store: EpochStore) throws(LarderError) {
-        try store.recover()
+        do throws(LarderError) {
+            try store.recover()
+        } catch {
+            guard error.code == .writesSuspended, context.larder.disk.relieve() else { throw error }
+            try store.recover()
+        }
         shards.withAllLocked { for shard in shards.all { shard.forgetStored() } }
     }
 

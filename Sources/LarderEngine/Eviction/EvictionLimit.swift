@@ -2,21 +2,35 @@ import Platform
 
 /// A limit of bytes on the disk, of a larder or of one database. A value.
 struct EvictionLimit {
-    let bytes: Int
+    /// The limit that was set.
+    let asked: Int
     /// Nil: the whole larder.
     let database: Database?
-    let marks: DiskMarks
+    let disk: DiskBudget
+
+    /// The limit, or what the file system leaves to the larder, as it was last measured.
+    var bytes: Int { database == nil ? min(asked, disk.boundBytes ?? asked) : asked }
+
+    var marks: DiskMarks {
+        guard database == nil else { return disk.marks(ofDatabaseWith: asked) }
+        return disk.marks ?? DiskMarks(limit: asked, checkpointBytes: disk.checkpointBytes, hasJournal: true)
+    }
 
     /// What the marks are for, now.
-    func measure(_ disk: DiskBudget) -> Int { database?.diskBytes ?? disk.measureWithoutJournal() }
+    func measure() -> Int { database?.diskBytes ?? disk.measureWithoutJournal() }
 
     /// The error for a checkpoint when nothing is left that could be evicted. It names what takes the room.
     func shortage(incoming: Int, _ context: EngineContext) -> LarderError {
-        let name = database.map { "the limit of database '\($0.name)'" } ?? "the disk budget"
+        let isFull = bytes < asked
+        let name =
+            database.map { "the limit of database '\($0.name)'" }
+            ?? (isFull ? "what the file system has for the larder" : "the disk budget")
         let cure =
-            database == nil
-            ? "raise it (--max-disk, CONFIG SET max-disk, CacheOptions.diskBytesMax), or remove other files"
-            : "raise it (larderctl limit)"
+            isFull
+            ? "remove other files"
+            : database == nil
+                ? "raise it (--max-disk, CONFIG SET max-disk, CacheOptions.diskBytesMax), or remove other files"
+                : "raise it (larderctl limit)"
         return LarderError(
             .writesSuspended,
             "\(name), \(bytes) bytes, leaves no room for \(incoming) bytes, and nothing is left to be evicted: "

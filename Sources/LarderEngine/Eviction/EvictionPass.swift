@@ -22,30 +22,15 @@ struct EvictionPass {
     /// About how many bytes are to go; what is worth the least goes first.
     let wantedBytes: Int
 
-    /// What a pass has done.
-    struct Outcome {
-        /// The first key behind the range in LevelDB's form; nil at the end.
-        var next: [UInt8]?
-        var seenBytes = 0
-        /// Of these, what had expired or was purged.
-        var gone = 0
-        var evicted = 0
-        var evictedBytes = 0
-
-        var hasRemoved: Bool { gone + evicted > 0 }
-    }
-
     private static let entriesMax = 1 << 17
     private static let batchBytes = 1 << 20
-    /// How many keys are handled with a shard's lock held once.
-    private static let slice = 64
 
     /// Handles the range that begins at `start`.
     /// - Parameter leastShare: of the range's bytes that must go; otherwise it is left as it is, because giving the
     ///   space back would cost too much. 0: what is worth least goes, at least a fourth of the bytes.
-    func run(from start: [UInt8], leastShare: Double) throws(LarderError) -> Outcome {
-        var outcome = Outcome()
-        var found = Found()
+    func run(from start: [UInt8], leastShare: Double) throws(LarderError) -> EvictionOutcome {
+        var outcome = EvictionOutcome()
+        var found = EvictionRange()
         // LevelDB does not merge what one table has: an entry and its removal must not get into the same one.
         store.settleMemory()
         try store.indexLock.withLock { () throws(LarderError) in
@@ -55,13 +40,10 @@ struct EvictionPass {
             let victims = select(found, leastShare: leastShare)
             if victims.isEmpty { return }
             try remove(found, victims)
-            settle(found, victims, &outcome)
+            found.settle(database, victims, &outcome)
         }
         guard outcome.hasRemoved, let first = found.entries.first, let last = found.entries.last else { return outcome }
-        let statistics = database.context.statistics
-        statistics.evicted.add(outcome.evicted)
-        statistics.evictedBytes.add(outcome.evictedBytes)
-        statistics.expiredSwept.add(outcome.gone)
+        outcome.count(in: database.context.statistics)
         let (from, to) = (found.key(first), found.key(last))
         try store.access("compact") { (database) throws(LevelDBError) in try database.compact(from: from, to: to) }
         return outcome
@@ -69,65 +51,20 @@ struct EvictionPass {
 
     // MARK: Collecting
 
-    /// The entries of a range.
-    private struct Found {
-        struct Entry {
-            let offset: Int
-            let keyCount: Int
-            let byteCount: Int
-            /// Nil for a record that cannot be read.
-            let header: RecordHeader?
-        }
-
-        /// The keys in LevelDB's form, one behind the other.
-        var keys: [UInt8] = []
-        var entries: [Entry] = []
-        var seenBytes = 0
-        var next: [UInt8]?
-
-        func key(_ entry: Entry) -> [UInt8] { Array(keys[entry.offset..<(entry.offset + entry.keyCount)]) }
-    }
-
-    private func collect(from start: [UInt8]) throws(LarderError) -> Found {
-        let purges = database.removalRules.purges
-        return try store.access("evict") { (leveldb) throws(LevelDBError) in
-            var options = ReadOptions()
-            options.fillCache = false
-            let cursor = try leveldb.cursor(options, prefix: [KeyKind.record])
-            defer { cursor.close() }
-            var found = Found()
-            try cursor.seek(to: start)
-            while cursor.isValid {
-                let offset = found.keys.count
-                try cursor.withKey { found.keys.append(contentsOf: $0) }
-                let keyCount = found.keys.count - offset
-                guard found.entries.count < Self.entriesMax, found.seenBytes < rangeBytes else {
-                    found.next = Array(found.keys[offset...])
-                    return found
-                }
-                let (header, count) = try cursor.withValue { (try? RecordHeader(parsing: $0, purges), $0.count) }
-                found.entries.append(
-                    Found.Entry(offset: offset, keyCount: keyCount, byteCount: keyCount + count, header: header))
-                found.seenBytes += keyCount + count
-                try cursor.next()
-            }
-            return found
-        }
+    private func collect(from start: [UInt8]) throws(LarderError) -> EvictionRange {
+        var found = EvictionRange()
+        try found.collect(
+            store, from: start, bytesMax: rangeBytes, entriesMax: Self.entriesMax, database.removalRules.purges)
+        return found
     }
 
     // MARK: Choosing
 
-    private struct Victim {
-        let index: Int
-        let hash: Int
-        let isGone: Bool
-    }
-
-    private func select(_ found: Found, leastShare: Double) -> [Victim] {
+    private func select(_ found: EvictionRange, leastShare: Double) -> [EvictionRange.Victim] {
         let removalRules = database.removalRules
         let rules = database.rules
-        var victims: [Victim] = []
-        var others: [(victim: Victim, worth: Double, bytes: Int)] = []
+        var victims: [EvictionRange.Victim] = []
+        var others: [(victim: EvictionRange.Victim, worth: Double, bytes: Int)] = []
         var bytes = 0
         found.keys.withUnsafeBytes { keys in
             for (index, entry) in found.entries.enumerated() {
@@ -138,13 +75,13 @@ struct EvictionPass {
                 let hash = Key.hash(key)
                 guard let reads = database.diskReads(of: key, hash) else { continue }
                 if removalRules.isGone(header, now: estimate.now) {
-                    victims.append(Victim(index: index, hash: hash, isGone: true))
+                    victims.append(EvictionRange.Victim(index: index, hash: hash, isGone: true))
                     bytes += entry.byteCount
                     continue
                 }
                 let worth = estimate.worth(
                     reads: reads, storedAt: header.storedAt, end: rules.end(header), bytes: entry.byteCount)
-                others.append((Victim(index: index, hash: hash, isGone: false), worth, entry.byteCount))
+                others.append((EvictionRange.Victim(index: index, hash: hash, isGone: false), worth, entry.byteCount))
             }
         }
         others.sort { $0.worth < $1.worth }
@@ -163,7 +100,7 @@ struct EvictionPass {
 
     // MARK: Removing
 
-    private func remove(_ found: Found, _ victims: [Victim]) throws(LarderError) {
+    private func remove(_ found: EvictionRange, _ victims: [EvictionRange.Victim]) throws(LarderError) {
         let indexing = ExpiryIndex.Rules(database.rules.policy)
         var next = 0
         while next < victims.count {
@@ -184,47 +121,6 @@ struct EvictionPass {
             for victim in victims[first..<next] { batch.delete(found.key(found.entries[victim.index])) }
             try store.write(batch, sync: true)
         }
-    }
-
-    /// LevelDB has removed the entries: memory forgets them, and observers are told. With the lock of an entry's shard
-    /// held, so that a later write of the key is told later.
-    private func settle(_ found: Found, _ victims: [Victim], _ outcome: inout Outcome) {
-        var byShard: [[Victim]] = Array(repeating: [], count: Shard.count)
-        for victim in victims { byShard[Shard.index(victim.hash)].append(victim) }
-        for (index, part) in byShard.enumerated() {
-            for start in stride(from: 0, to: part.count, by: Self.slice) {
-                let slice = part[start..<min(start + Self.slice, part.count)]
-                database.shards[index].lock.withLock { settleSlice(found, slice, database.shards[index], &outcome) }
-            }
-        }
-    }
-
-    private func settleSlice(
-        _ found: Found, _ slice: ArraySlice<Victim>, _ shard: Shard, _ outcome: inout Outcome
-    ) {
-        var changes: [EntryChange] = []
-        for victim in slice {
-            let entry = found.entries[victim.index]
-            guard let header = entry.header else { continue }
-            let key = Array(found.keys[(entry.offset + 1)..<(entry.offset + entry.keyCount)])
-            let (isNewer, wasFound) = key.withUnsafeBytes { shard.evicted($0, victim.hash, isGone: victim.isGone) }
-            if victim.isGone {
-                outcome.gone += 1
-                if !wasFound { database.context.statistics.expired.add() }
-            } else {
-                outcome.evicted += 1
-                shard.counters.evicted += 1
-                outcome.evictedBytes += entry.byteCount
-            }
-            // Whoever has written it meanwhile tells that.
-            guard !isNewer, database.context.changes.isOn else { continue }
-            if victim.isGone {
-                if let change = database.sweptChange(key, header, database.applied.rules) { changes.append(change) }
-            } else {
-                changes.append(database.evictedChange(key, header))
-            }
-        }
-        database.context.changes.tell(changes)
     }
 }
 

@@ -44,11 +44,15 @@ struct EvictionRounds {
         _ limit: EvictionLimit, _ databases: [Database], over bytes: Int, isUrgent: Bool
     ) throws(LarderError) -> Progress {
         if context.disposalQueue.hasWork {
-            let before = limit.measure(context.larder.disk)
+            let before = limit.measure()
             context.disposalQueue.clear(report: context.report)
-            if limit.measure(context.larder.disk) < before { return .some }
+            if limit.measure() < before { return .some }
         }
         if limit.database == nil { DamagedFiles.enforceCap(context) }
+        let isSuspended = databases.contains { $0.durableState.store.map { $0.isSuspended && !$0.isFrozen } ?? false }
+        if context.larder.disk.isShort(isSuspended: isSuspended), try removeTables(databases, over: bytes) {
+            return .some
+        }
         let stores = candidates(databases)
         if limit.database == nil {
             let present = Set(stores.map { ObjectIdentifier($0.store) })
@@ -71,6 +75,28 @@ struct EvictionRounds {
         }
         if let progress = try giveBack(chosen) { return progress }
         return try evict(chosen, stores, limit.marks.rangeBytes, wanted: max(limit.bytes / 16, bytes))
+    }
+
+    /// On a file system without room: takes tables away, which needs none. Also from stores that take no writes.
+    mutating func removeTables(_ databases: [Database], over bytes: Int) throws(LarderError) -> Bool {
+        var stores: [Candidate] = databases.compactMap { database in
+            guard let store = database.durableState.store else { return nil }
+            return (database, store, max(1, FileSystem.space(store.path)))
+        }
+        while let chosen = choose(stores) {
+            let removal = TableRemoval(database: chosen.database, store: chosen.store, wantedBytes: bytes)
+            let outcome = try removal.run(now: context.time.unnoticed())
+            rounds[ObjectIdentifier(chosen.store)] = nil
+            if outcome.seenBytes > 0 {
+                context.report(
+                    .warning,
+                    "the file system is full: evicted \(outcome.evicted) entries of database "
+                        + "'\(chosen.database.name)', \(outcome.seenBytes) bytes of tables")
+                return true
+            }
+            stores.removeAll { $0.store === chosen.store }
+        }
+        return false
     }
 
     private func candidates(_ databases: [Database]) -> [Candidate] {

@@ -33,6 +33,9 @@ final class Evictor: @unchecked Sendable {
         disk = context.larder.disk
         rounds = EvictionRounds(context: context)
         disk.onChange { [loop] in loop.wake() }
+        disk.onShort { [weak self] in self?.relieve() ?? false }
+        // So that the files are opened with what the file system has room for.
+        if disk.limitBytes != nil { _ = disk.measure() }
     }
 
     func start() {
@@ -69,7 +72,7 @@ final class Evictor: @unchecked Sendable {
 
     private func goOn(_ limit: EvictionLimit) throws(LarderError) -> Bool {
         let isRunning = limit.database == nil && isEvicting.load(ordering: .relaxed)
-        let bytes = limit.measure(disk)
+        let bytes = limit.measure()
         guard bytes > (isRunning ? limit.marks.low : limit.marks.high) else {
             if limit.database == nil { isEvicting.store(false, ordering: .relaxed) }
             return false
@@ -85,13 +88,29 @@ final class Evictor: @unchecked Sendable {
         let own = table.all.compactMap { database -> EvictionLimit? in
             let limit = database.diskLimit
             return limit > 0
-                ? EvictionLimit(bytes: limit, database: database, marks: disk.marks(ofDatabaseWith: limit)) : nil
+                ? EvictionLimit(asked: limit, database: database, disk: disk) : nil
         }
-        guard let bytes = disk.limitBytes, let marks = disk.marks else { return own }
-        return own + [EvictionLimit(bytes: bytes, database: nil, marks: marks)]
+        guard let bytes = disk.limitBytes else { return own }
+        return own + [EvictionLimit(asked: bytes, database: nil, disk: disk)]
     }
 
     private func databases(_ limit: EvictionLimit) -> [Database] { limit.database.map { [$0] } ?? table.all }
+
+    // MARK: On a full file system
+
+    /// Takes tables away for a database that cannot be reopened. It may have its `openLock`.
+    /// - Returns: whether anything was evicted.
+    private func relieve() -> Bool {
+        guard disk.isShort(isSuspended: true) else { return false }
+        return limits.contains { limit in
+            let over = limit.measure() - limit.marks.low
+            guard over > 0 else { return false }
+            let hasRemoved = lock.withLock {
+                try? rounds.removeTables(databases(limit), over: over)
+            }
+            return hasRemoved ?? false
+        }
+    }
 
     // MARK: For a checkpoint
 
@@ -112,13 +131,13 @@ final class Evictor: @unchecked Sendable {
         let incoming = databases(limit).reduce(0) { $0 + $1.journalBytesOfDirty }
         if incoming == 0 { return nil }
         while true {
-            let over = limit.measure(disk) + incoming - limit.marks.ceiling
+            let over = limit.measure() + incoming - limit.marks.ceiling
             if over <= 0 { return nil }
             let progress = try lock.withLock { () throws(LarderError) in
                 try rounds.step(limit, databases(limit), over: over, isUrgent: true)
             }
             guard progress == .nothingLeft else { continue }
-            let room = limit.marks.ceiling - limit.measure(disk)
+            let room = limit.marks.ceiling - limit.measure()
             if room >= incoming { return nil }
             // Of what is new, as much is kept as there is room for.
             guard room >= limit.marks.checkpointBytes else { throw limit.shortage(incoming: incoming, context) }

@@ -197,8 +197,13 @@ extension Database {
             if !isReady(forWriting: true) { try prepare(forWriting: true) }
             while pipeline.isCongested || checkpointer.isFull {
                 pipeline.drain()
+                if checkpointer.assist() { continue }
+                // It may have failed because the file system is full.
+                if isReady(forWriting: true) { break }
+                try prepare(forWriting: true)
                 if !checkpointer.assist() { break }
             }
+            if !isReady(forWriting: true) { continue }
             let request = Request(
                 keys: keys, loading: loading, access: .mayBlock, now: now(), durability: durability, needsFiles: true)
             // A set-aside may remove the files again; the next attempt waits for it.

@@ -447,6 +447,28 @@ final class EpochStore: @unchecked Sendable {
         handle = try openHandle(create: false, "reopen")
     }
 
+    /// Closes the LevelDB of a suspended store and runs `body`, which may change its files. ``recover()`` opens it
+    /// again. Does nothing if the store is not suspended.
+    func whileClosed(_ body: () throws -> Void) throws(LarderError) {
+        try whileItLasts("make room") { () throws(LarderError) in
+            do {
+                try noteLock.withLock {
+                    try gate.withWriteLock {
+                        guard isSuspended, !isFrozen, isMade, ending == .none else { return }
+                        invalidateChildren()
+                        try handle?.close()
+                        handle = nil
+                        try body()
+                    }
+                }
+            } catch {
+                throw (error as? LarderError)
+                    ?? LarderError(.io, "\(error)", operation: "make room", database: databaseName, underlying: error)
+            }
+        }
+        _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing)
+    }
+
     // MARK: What is synced
 
     /// Syncs LevelDB's log and manifest, and notes their lengths: before the segments of the journal with the same

@@ -99,8 +99,10 @@ extension DaemonOption {
         DaemonOption(
             "--max-disk", "BYTES",
             [
-                "the most that all files of the larder may take on the disk, at least 16M; what is",
-                "worth the least is evicted; 0 or none for no limit",
+                "what all files of the larder may take on the disk, at least 16M, or what the file",
+                "system has, but for a reserve; what is worth the least is evicted; for moments files",
+                "take more by one checkpoint and one merge of LevelDB (docs/internals/Disk.md);",
+                "0 or none for no limit",
                 "(default: a tenth of the file system, at most 8G)",
             ],
             settings: [.own { String($0.engine.diskLimitBytes ?? 0) }],

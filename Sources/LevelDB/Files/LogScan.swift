@@ -101,6 +101,34 @@ package struct LogScan: Hashable, Sendable {
         var problem: String? { if case .bad(let problem) = self { problem } else { nil } }
     }
 
+    /// A record as it is appended to a log of `offset` good bytes.
+    package static func encode(_ record: [UInt8], at offset: Int) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var rest = record[...]
+        repeat {
+            var room = blockBytes - (offset + bytes.count) % blockBytes
+            if room < headerBytes {
+                bytes.append(contentsOf: [UInt8](repeating: 0, count: room))
+                room = blockBytes
+            }
+            let data = rest.prefix(room - headerBytes)
+            let (isFirst, isLast) = (rest.startIndex == record.startIndex, data.endIndex == record.endIndex)
+            let kind: Kind = isFirst ? (isLast ? .full : .first) : (isLast ? .last : .middle)
+            let checked = [kind.rawValue] + data
+            let masked = mask(checked.withUnsafeBytes { larder_crc32c_extend(0, $0.baseAddress, $0.count) })
+            for shift in stride(from: UInt32(0), to: 32, by: 8) {
+                bytes.append(UInt8(truncatingIfNeeded: masked >> shift))
+            }
+            bytes.append(UInt8(truncatingIfNeeded: data.count))
+            bytes.append(UInt8(truncatingIfNeeded: data.count >> 8))
+            bytes.append(contentsOf: checked)
+            rest = rest.dropFirst(data.count)
+        } while !rest.isEmpty
+        return bytes
+    }
+
+    private static func mask(_ checksum: UInt32) -> UInt32 { (checksum >> 15 | checksum << 17) &+ 0xa282_ead8 }
+
     private static func part(_ bytes: ArraySlice<UInt8>, isLastBlock: Bool) -> Part {
         guard bytes.count >= headerBytes else { return .bad(endsWithin) }
         let start = bytes.startIndex
@@ -111,7 +139,7 @@ package struct LogScan: Hashable, Sendable {
             return .bad(isLastBlock ? endsWithin : "a record with a wrong length")
         }
         let checksum = bytes[(start + 6)..<end].withUnsafeBytes { larder_crc32c_extend(0, $0.baseAddress, $0.count) }
-        guard masked == (checksum >> 15 | checksum << 17) &+ 0xa282_ead8 else {
+        guard masked == mask(checksum) else {
             return .bad("a record with a wrong checksum")
         }
         guard let kind = Kind(rawValue: bytes[start + 6]) else { return .bad("a record of an unknown kind") }

@@ -51,9 +51,9 @@ extension DoctorRule {
         DoctorRule(
             name: "file-system-full", weight: .problem, condition: "less than 5 % of the larder's file system are free",
             remedy:
-                "make room: remove other files, or purge what can be fetched again (larderctl purge --database NAME), "
-                + "which needs no room; then give the larder less, in its configuration too: larderctl CONFIG SET max-disk BYTES. "
-                + "That alone frees nothing while writes fail: evicting needs room itself"
+                "make room: remove other files, or give the larder less, in its configuration too: "
+                + "larderctl CONFIG SET max-disk BYTES, which evicts also when nothing can be written any more; "
+                + "or purge what can be fetched again (larderctl purge --database NAME)"
         ) { facts in
             guard let disk = facts.disk, facts.isDiskFull else { return nil }
             let failed = facts.databases.filter { $0.state == "failed" }.map { "'\($0.name)'" }
@@ -74,7 +74,7 @@ extension DoctorRule {
             condition:
                 "at least 1000 entries were evicted for the disk's limit, and fewer than 80 % of at least 10000 reads hit",
             remedy:
-                "allow more: larderctl CONFIG SET max-disk BYTES, larderctl limit BYTES; or let entries live shorter"
+                "allow more: larderctl CONFIG SET max-disk BYTES, larderctl limit NAME BYTES; or let entries live shorter"
         ) { facts in
             let evicted = facts.info.number("evicted_entries")
             guard evicted >= 1000, let share = facts.info.hitShare, share < 0.8, facts.reads >= readsMin else {

@@ -180,141 +180,110 @@ import Testing
         }
     }
 
-    #if canImport(Glibc)
-        /// A file system of its own that is full, where this machine lets us make one.
-        private final class SmallDisk {
-            let path: String
-
-            init?(below directory: TemporaryDirectory) {
-                path = directory.path + "/disk"
-                mkdir(path, 0o700)
-                guard mount("tmpfs", path, "tmpfs", 0, "size=48m") == 0 else { return nil }
-            }
-
-            deinit { umount2(path, Int32(MNT_DETACH)) }
-
-            var filler: String { path + "/filler" }
-
-            /// Leaves no room but `bytes`.
-            func fill(leaving bytes: Int) throws {
-                var status = statvfs()
-                guard statvfs(path, &status) == 0 else { return }
-                let free = Int(status.f_bavail) * Int(status.f_frsize)
-                let file = open(filler, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
-                defer { close(file) }
-                if free > bytes { posix_fallocate(file, lseek(file, 0, SEEK_END), off_t(free - bytes)) }
-            }
+    @Test(.enabled(if: SmallDisk.isPossible)) func aFullDisk() throws {
+        let disk = try SmallDisk(bytes: 48 << 20)
+        let time = ManualTimeSource()
+        var options = EngineOptions()
+        options.backgroundMaintenance = false
+        let engine = try Engine.open(disk.path + "/larder", options: options, time: time)
+        defer { engine.shutdown() }
+        let database = try engine.openDatabase("books", policy: .middle)
+        let other = try engine.openDatabase("other")
+        try other.put("a", "1")
+        let value = String(repeating: "x", count: 50_000)
+        var acknowledged: [String] = []
+        disk.fill(leaving: 500_000)
+        for number in 0..<30 where errorCode({ try database.put("k\(number)", value) }) == nil {
+            acknowledged.append("k\(number)")
         }
+        #expect(acknowledged.count > 3)
+        #expect(acknowledged.count < 15)
+        // A checkpoint finds no room either.
+        engine.maintain()
+        #expect(errorCode { try database.put("x", "1") } == .writesSuspended)
+        for key in acknowledged { #expect(try database.value(key) == value) }
+        // A second database is created only where there is room.
+        #expect(errorCode { _ = try engine.openDatabase("third") } == .io)
+        #expect(
+            try FileSystem.list(disk.path + "/larder") == [
+                "JOURNAL", "LOCK", "SEQUENCES", "SYNCED", "TIME", "books", "other",
+            ])
+        try Files.remove(disk.filler)
+        engine.maintain()
+        for key in acknowledged { #expect(try database.value(key) == value) }
+        try database.put("x", "1")
+        #expect(try database.value("x") == "1")
+        #expect(try other.value("a") == "1")
+    }
 
-        @Test func aFullDisk() throws {
-            let directory = try TemporaryDirectory()
-            guard let disk = SmallDisk(below: directory) else { return }
-            let time = ManualTimeSource()
-            var options = EngineOptions()
-            options.backgroundMaintenance = false
-            let engine = try Engine.open(disk.path + "/larder", options: options, time: time)
-            defer { engine.shutdown() }
-            let database = try engine.openDatabase("books", policy: .middle)
-            let other = try engine.openDatabase("other")
-            try other.put("a", "1")
-            let value = String(repeating: "x", count: 50_000)
-            var acknowledged: [String] = []
-            try disk.fill(leaving: 500_000)
-            for number in 0..<30 where errorCode({ try database.put("k\(number)", value) }) == nil {
-                acknowledged.append("k\(number)")
-            }
-            #expect(acknowledged.count > 3)
-            #expect(acknowledged.count < 15)
-            // A checkpoint finds no room either.
-            engine.maintain()
-            #expect(errorCode { try database.put("x", "1") } == .writesSuspended)
-            for key in acknowledged { #expect(try database.value(key) == value) }
-            // A second database is created only where there is room.
-            #expect(errorCode { _ = try engine.openDatabase("third") } == .io)
-            #expect(
-                try FileSystem.list(disk.path + "/larder") == [
-                    "JOURNAL", "LOCK", "SEQUENCES", "SYNCED", "TIME", "books", "other",
-                ])
-            try Files.remove(disk.filler)
-            engine.maintain()
-            for key in acknowledged { #expect(try database.value(key) == value) }
-            try database.put("x", "1")
-            #expect(try database.value("x") == "1")
-            #expect(try other.value("a") == "1")
-        }
+    private func openEngine(_ disk: SmallDisk) throws -> Engine {
+        var options = EngineOptions()
+        options.backgroundMaintenance = false
+        return try Engine.open(disk.path + "/larder", options: options, time: ManualTimeSource())
+    }
 
-        private func openEngine(_ disk: SmallDisk) throws -> Engine {
-            var options = EngineOptions()
-            options.backgroundMaintenance = false
-            return try Engine.open(disk.path + "/larder", options: options, time: ManualTimeSource())
-        }
+    /// Who purges because the disk is full must not be told that there is no room for it.
+    @Test(.enabled(if: SmallDisk.isPossible)) func aPurgeOnAFullDiskMakesRoom() throws {
+        let disk = try SmallDisk(bytes: 48 << 20)
+        let engine = try openEngine(disk)
+        defer { engine.shutdown() }
+        let database = try engine.openDatabase("books", policy: .middle)
+        for number in 0..<40 { try database.put("k\(number)", String(repeating: "x", count: 50_000)) }
+        disk.fill(leaving: 0)
+        _ = try database.purge()
+        #expect(try database.contents() == [:])
+        #expect(database.policy == .middle)
+        try database.put("a", "1")
+        #expect(try database.contents() == ["a": "1"])
+    }
 
-        /// Who purges because the disk is full must not be told that there is no room for it.
-        @Test func aPurgeOnAFullDiskMakesRoom() throws {
-            let directory = try TemporaryDirectory()
-            guard let disk = SmallDisk(below: directory) else { return }
-            let engine = try openEngine(disk)
-            defer { engine.shutdown() }
-            let database = try engine.openDatabase("books", policy: .middle)
-            for number in 0..<40 { try database.put("k\(number)", String(repeating: "x", count: 50_000)) }
-            try disk.fill(leaving: 0)
-            _ = try database.purge()
+    /// What was purged while the disk was full stays purged, whatever fails afterwards, and nobody else notices.
+    @Test(.enabled(if: SmallDisk.isPossible)) func whatWasPurgedOnAFullDiskStaysPurged() throws {
+        let disk = try SmallDisk(bytes: 48 << 20)
+        var engine = try openEngine(disk)
+        let database = try engine.openDatabase("books", policy: .middle)
+        let other = try engine.openDatabase("other")
+        try other.put("kept", "1")
+        let value = String(repeating: "x", count: 50_000)
+        for round in 0..<3 {
+            for number in 0..<20 { try database.put("k\(number)", value) }
+            if round == 1 { try engine.save() }
+            disk.fill(leaving: 0)
+            #expect(errorCode { _ = try database.purge() } == nil, "a purge needs no room")
+            #expect(errorCode { _ = try database.purge() } == nil)
+            disk.fill(leaving: 0)
+            let code = errorCode { try other.put("x", String(repeating: "x", count: 8_000_000)) }
+            #expect(code == .commitFailed)
             #expect(try database.contents() == [:])
-            #expect(database.policy == .middle)
-            try database.put("a", "1")
-            #expect(try database.contents() == ["a": "1"])
-        }
-
-        /// What was purged while the disk was full stays purged, whatever fails afterwards, and nobody else notices.
-        @Test func whatWasPurgedOnAFullDiskStaysPurged() throws {
-            let directory = try TemporaryDirectory()
-            guard let disk = SmallDisk(below: directory) else { return }
-            var engine = try openEngine(disk)
-            let database = try engine.openDatabase("books", policy: .middle)
-            let other = try engine.openDatabase("other")
-            try other.put("kept", "1")
-            let value = String(repeating: "x", count: 50_000)
-            for round in 0..<3 {
-                for number in 0..<20 { try database.put("k\(number)", value) }
-                if round == 1 { try engine.save() }
-                try disk.fill(leaving: 0)
-                #expect(errorCode { _ = try database.purge() } == nil, "a purge needs no room")
-                #expect(errorCode { _ = try database.purge() } == nil)
-                try disk.fill(leaving: 0)
-                let code = errorCode { try other.put("x", String(repeating: "x", count: 8_000_000)) }
-                #expect(code == .commitFailed)
-                #expect(try database.contents() == [:])
-                try Files.remove(disk.filler)
-                #expect(try database.contents() == [:])
-                engine.maintain()
-                try database.put("new", "1")
-                try other.put("new", "1")
-                try engine.save()
-                #expect(try database.contents() == ["new": "1"])
-                _ = try database.purge()
-            }
-            engine.shutdown()
-            engine = try openEngine(disk)
-            defer { engine.shutdown() }
-            #expect(try engine.openDatabase("books").contents() == [:])
-            #expect(try engine.openDatabase("other").contents() == ["kept": "1", "new": "1"])
-        }
-
-        /// Writes return when the disk takes them, and not when there is room for much more.
-        @Test func writesReturnWithLittleRoom() throws {
-            let directory = try TemporaryDirectory()
-            guard let disk = SmallDisk(below: directory) else { return }
-            let engine = try openEngine(disk)
-            defer { engine.shutdown() }
-            let database = try engine.openDatabase("books")
-            try database.put("a", "1")
-            try database.flush()
-            let store = try #require(database.durableState.store)
-            store.suspend(LarderError(.io, "no space left", operation: "test"))
-            try disk.fill(leaving: 500_000)
+            try Files.remove(disk.filler)
+            #expect(try database.contents() == [:])
             engine.maintain()
-            try database.put("b", "2")
-            #expect(try database.contents() == ["a": "1", "b": "2"])
+            try database.put("new", "1")
+            try other.put("new", "1")
+            try engine.save()
+            #expect(try database.contents() == ["new": "1"])
+            _ = try database.purge()
         }
-    #endif
+        engine.shutdown()
+        engine = try openEngine(disk)
+        defer { engine.shutdown() }
+        #expect(try engine.openDatabase("books").contents() == [:])
+        #expect(try engine.openDatabase("other").contents() == ["kept": "1", "new": "1"])
+    }
+
+    /// Writes return when the disk takes them, and not when there is room for much more.
+    @Test(.enabled(if: SmallDisk.isPossible)) func writesReturnWithLittleRoom() throws {
+        let disk = try SmallDisk(bytes: 48 << 20)
+        let engine = try openEngine(disk)
+        defer { engine.shutdown() }
+        let database = try engine.openDatabase("books")
+        try database.put("a", "1")
+        try database.flush()
+        let store = try #require(database.durableState.store)
+        store.suspend(LarderError(.io, "no space left", operation: "test"))
+        disk.fill(leaving: 500_000)
+        engine.maintain()
+        try database.put("b", "2")
+        #expect(try database.contents() == ["a": "1", "b": "2"])
+    }
 }

@@ -187,21 +187,3 @@ import Testing
         #expect(!daemon.process.errors.contains("damaged"))
     }
 }
-
-/// A file system in memory with little room.
-private final class SmallDisk {
-    let path: String
-    private let directory: TemporaryDirectory
-
-    static let isPossible: Bool = (try? SmallDisk(bytes: 100_000)) != nil
-
-    init(bytes: Int) throws {
-        directory = try TemporaryDirectory()
-        path = directory.path + "/disk"
-        mkdir(path, 0o700)
-        let (end, _, errors) = try ChildProcess.run("mount", ["-t", "tmpfs", "-o", "size=\(bytes)", "none", path])
-        guard end == .exited(0) else { throw ChildProcess.Failure(description: errors) }
-    }
-
-    deinit { _ = try? ChildProcess.run("umount", ["-l", path]) }
-}

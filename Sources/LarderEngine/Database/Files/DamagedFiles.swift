@@ -138,7 +138,7 @@ enum DamagedFiles {
     /// Removes the oldest beyond the cap, but not the newest, unless it takes more than half of the larder's limit of the
     /// disk. Directories without a number are not Larder's.
     static func enforceCap(_ context: EngineContext) {
-        let limit = context.larder.disk.limitBytes ?? .max
+        let limit = context.larder.disk.boundBytes ?? .max
         let most = min(context.options.damagedBytesMax, limit / 4)
         let parent = context.directory + "/" + directoryName
         let kept = ((try? FileSystem.list(parent)) ?? []).compactMap { name in number(name).map { ($0, name) } }

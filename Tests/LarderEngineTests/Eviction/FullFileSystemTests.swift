@@ -1,0 +1,132 @@
+import Platform
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// A larder on a file system of its own that is smaller than its limit, or that others fill. Each checkpoint is one of a
+/// writer.
+@Suite(.enabled(if: SmallDisk.isPossible, "mounting a small file system needs root")) struct FullFileSystemTests {
+    private static let diskBytes = 64 << 20
+    private static let valueBytes = 20_000
+
+    private func larder(_ disk: SmallDisk, limit: Int? = 1 << 30) throws -> TestLarder {
+        try TestLarder(below: disk.path) {
+            $0.diskBytesMax = limit
+            $0.memoryBytes = 1 << 20
+            $0.checkpointBytes = 2 << 20
+        }
+    }
+
+    private func value(_ number: Int) -> [UInt8] {
+        var random = SeededGenerator(seed: UInt64(number))
+        return Incompressible.bytes(count: Self.valueBytes, &random)
+    }
+
+    private func put(_ database: Database, _ number: Int) throws {
+        try database.commit([Key("key:\(number)")], loading: false) { update in
+            value(number).withUnsafeBytes { update.put(0, payload: $0) }
+        }
+    }
+
+    /// Each entry that is there has the value that was stored last.
+    private func check(_ database: Database, _ keys: Range<Int>) throws -> Int {
+        var found = 0
+        for number in keys {
+            guard let payload = try database.get(Key("key:\(number)"))?.payload else { continue }
+            #expect(Array(payload) == value(number), "key:\(number)")
+            found += 1
+        }
+        return found
+    }
+
+    /// Three times what the file system has.
+    @Test func aLimitBeyondTheFileSystemNeverFailsAWrite() throws {
+        let disk = try SmallDisk(bytes: Self.diskBytes)
+        let larder = try larder(disk)
+        let database = try larder.database(policy: .never)
+        let count = 3 * Self.diskBytes / Self.valueBytes
+        for number in 0..<count { try put(database, number) }
+        #expect(try check(database, 0..<count) > count / 12)
+        #expect(try database.get(Key("key:\(count - 1)")) != nil)
+        #expect(try larder.engine().statistics.evicted.read() > count / 3)
+    }
+
+    /// Others fill the rest of the file system. Nothing of theirs is removed.
+    @Test func whatOthersFillIsGivenUp() throws {
+        let disk = try SmallDisk(bytes: Self.diskBytes)
+        let larder = try larder(disk)
+        let database = try larder.database(policy: .never)
+        let half = Self.diskBytes / 2 / Self.valueBytes
+        for number in 0..<half { try put(database, number) }
+        try larder.engine().save()
+        let all = try check(database, 0..<half)
+        #expect(all > half / 2)
+        let store = try #require(database.durableState.store)
+        // As after a merge that found no room.
+        store.suspend(LarderError(.io, "no space left", operation: "test"))
+        disk.fill(leaving: 0)
+        try larder.maintain()
+        #expect(!store.isSuspended)
+        #expect(try larder.engine().statistics.evicted.read() > 0)
+        let left = try check(database, 0..<half)
+        #expect(left > 0 && left < all, "\(left) of \(all)")
+        for number in half..<2 * half { try put(database, number) }
+        #expect(try check(database, 0..<2 * half) > 0)
+        larder.close()
+        let again = try larder.database()
+        #expect(try check(again, 0..<2 * half) > 0)
+        try again.durableState.store?.verify()
+    }
+
+    /// What an administrator does when the disk is full.
+    @Test func aLowerLimitMakesRoom() throws {
+        let disk = try SmallDisk(bytes: Self.diskBytes)
+        let larder = try larder(disk)
+        let database = try larder.database(policy: .never)
+        let count = Self.diskBytes / Self.valueBytes
+        for number in 0..<count { try put(database, number) }
+        try larder.engine().save()
+        let before = try check(database, 0..<count)
+        try #require(database.durableState.store).suspend(LarderError(.io, "no space left", operation: "test"))
+        disk.fill(leaving: 0)
+        try larder.engine().changeDiskLimit(to: 20 << 20)
+        try larder.maintain()
+        try put(database, count)
+        let left = try check(database, 0..<count)
+        #expect(left > 0 && left < before, "\(left) of \(before)")
+        #expect(try larder.engine().diskBytes <= 24 << 20)
+        for number in count..<2 * count { try put(database, number) }
+    }
+
+    /// A removed table takes nothing away from what was stored later, and brings nothing back from before.
+    @Test func observersAreToldAndNewerValuesStay() throws {
+        let disk = try SmallDisk(bytes: Self.diskBytes)
+        let larder = try larder(disk)
+        let database = try larder.database(policy: .never)
+        for number in 0..<1500 { try put(database, number) }
+        try larder.engine().save()
+        // In memory and in the journal only.
+        for number in stride(from: 0, to: 1500, by: 10) { try database.remove("key:\(number)") }
+        let store = try #require(database.durableState.store)
+        let before = try check(database, 0..<1500)
+        var (evicted, bytes) = (0, 0)
+        // Until no table is left that hides nothing, of all but the uppermost level.
+        while true {
+            let outcome = try TableRemoval(database: database, store: store, wantedBytes: 4 << 20)
+                .run(now: database.now())
+            if outcome.seenBytes == 0 { break }
+            (evicted, bytes) = (evicted + outcome.evicted, bytes + outcome.seenBytes)
+        }
+        #expect(evicted > 100 && bytes > evicted * Self.valueBytes * 9 / 10, "\(evicted), \(bytes)")
+        #expect(!store.isSuspended)
+        for number in stride(from: 0, to: 1500, by: 10) {
+            #expect(try database.get(Key("key:\(number)")) == nil)
+        }
+        let left = try check(database, 0..<1500)
+        #expect(left < before && left + evicted >= before)
+        try larder.engine().save()
+        larder.close()
+        #expect(try check(try larder.database(), 0..<1500) == left)
+    }
+}
