@@ -61,6 +61,9 @@ import Testing
         #expect(kept.text == report + "\n", "\(kept)")
         #expect(try larderctl("import", "--from-redis", url + "?db=0", "--prefix", "p", "--into", "x").exitCode == 0)
         #expect(try larderctl("--database", "x", "keys").text == "plain\n")
+        // A number that the Redis does not have is not an empty database.
+        let beyond = try larderctl("import", "--from-redis", url + "?db=9999")
+        #expect(beyond.exitCode == 4 && beyond.errors.contains("DB index is out of range"), "\(beyond)")
     }
 
     /// Each value says how long it may live: what was read together belongs together, however often keys change meanwhile.

@@ -23,8 +23,8 @@ import Testing
         ),
         (
             ["set", "k", "v", "--policy", "often"],
-            "'often' is not a policy: it is highest, high, middle, low, lowest, never, or a number of seconds\n"
-                + "(see: larderctl help set)"
+            "'often' is not a policy: it is highest, high, middle, low, lowest, never, or a number of seconds"
+                + ", or a time such as 90s, 5m or 2h\n(see: larderctl help set)"
         ),
         (
             ["policy", "often"],
@@ -33,7 +33,7 @@ import Testing
         ),
         (
             ["set", "k", "v", "--ttl", "low"],
-            "--ttl takes seconds, 0.001 to 9000000000, not 'low'\n(see: larderctl help set)"
+            "--ttl takes seconds, 0.001 to 9000000000, or a time such as 90s, 5m or 2h, not 'low'\n(see: larderctl help set)"
         ),
         (
             ["set", "k", "v", "--ttl", "5", "--policy", "low"],

@@ -36,6 +36,27 @@ package struct LarderCheck {
         return check.report
     }
 
+    /// What a larder that was ever opened has at least one of, and a LevelDB does not have.
+    private static let ownNames = ["JOURNAL", "SEQUENCES", "TIME"]
+
+    /// - Throws: `invalidArgument` for a directory that has nothing of a larder; one that cannot be read passes.
+    static func checkIsLarder(_ directory: String) throws(LarderError) {
+        guard let names = try? FileSystem.list(directory) else { return }
+        let isLarder = names.contains { name in
+            if ownNames.contains(name) { return true }
+            guard DatabaseName.isValid(name) else { return false }
+            switch DatabaseDirectory(directory + "/" + name) {
+            case .database, .unreadable: return true
+            case .absent, .foreign: return false
+            }
+        }
+        guard !isLarder else { return }
+        throw LarderError(
+            .invalidArgument,
+            "\(directory) is no larder: it has neither databases nor any of \(ownNames.joined(separator: ", "))",
+            operation: "check")
+    }
+
     private mutating func run() throws(LarderError) {
         let names: [String]
         do throws(FileError) {

@@ -27,6 +27,10 @@ struct EvictionRounds {
     private var rounds: [ObjectIdentifier: Round] = [:]
     private var sample: EvictionSampler.Result?
     private var sampledSteps = 0
+    /// When it was last told of a database that its snapshots were ended, in monotonic milliseconds.
+    private var endedAt: [String: Int64] = [:]
+    /// For so long that is not told again.
+    private static let quietMilliseconds: Int64 = 60_000
     private var random = SplitMix(state: 0x4C61_7264_6572)
 
     /// The share of the bytes that goes when a round has passed over them.
@@ -62,8 +66,11 @@ struct EvictionRounds {
         if open.isEmpty, isUrgent {
             open = stores.filter { $0.store.isPinned }
             for (database, store, _) in open {
+                let now = context.time.monotonic()
+                let isNews = now - (endedAt[database.name] ?? .min / 2) >= Self.quietMilliseconds
+                if isNews { endedAt[database.name] = now }
                 context.report(
-                    .warning,
+                    isNews ? .warning : .debug,
                     "snapshots of database '\(database.name)' were ended: they keep what is evicted on the disk")
                 store.endViews()
             }

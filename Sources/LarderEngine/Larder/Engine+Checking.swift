@@ -3,12 +3,14 @@ import Platform
 /// Checking a larder's files, and putting right what can be.
 extension Engine {
     /// Looks at all files of a larder that no process has open, and keeps others from opening it meanwhile. Changes nothing.
-    /// - Throws: ``LarderError/Code/larderHeld`` when a process has it open.
+    /// - Throws: ``LarderError/Code/larderHeld`` when a process has it open, ``LarderError/Code/invalidArgument`` for a
+    ///   directory that is no larder.
     package static func check(
         _ directory: String, database name: String? = nil,
         adding others: (String, inout CheckReport) -> Void = { _, _ in },
         onProgress: @escaping (CheckProgress) -> Void = { _ in }, shouldStop: @escaping () -> Bool = { false }
     ) throws(LarderError) -> CheckReport {
+        try LarderCheck.checkIsLarder(directory)
         let lock = try LarderLock.reading(directory)
         var report = try LarderCheck.run(directory, database: name, onProgress: onProgress, shouldStop: shouldStop)
         others(directory, &report)

@@ -38,8 +38,8 @@ package struct CommandSet: Equatable, Sendable {
 }
 
 extension CommandError {
-    /// Redis' text.
-    static func noPermission(_ row: CommandMetadata) -> CommandError {
-        CommandError("NOPERM this user has no permissions to run the '\(row.name)' command")
+    /// The code that Redis has for what a user may not do; here nobody may.
+    static func switchedOff(_ row: CommandMetadata) -> CommandError {
+        CommandError("NOPERM the '\(row.name)' command is switched off (--disable-commands)")
     }
 }

@@ -147,7 +147,7 @@ final class ScriptHost {
             spec = found
         }
         let row = spec.metadata
-        guard !server.disabledCommands.contains(row) else { throw .noPermission(row) }
+        guard !server.disabledCommands.contains(row) else { throw .switchedOff(row) }
         if session.rights != nil { try session.checkRights(row, count: count, in: .lua, word) }
         guard row.accepts(argumentCount: count) else {
             throw CommandError("ERR Wrong number of args calling Redis command from script")

@@ -167,7 +167,7 @@ extension Session {
         if !modes.isAuthenticated, !spec.flags.contains(.noAuth) {
             throw CommandError("NOAUTH Authentication required.")
         }
-        if !server.disabledCommands.isEmpty, server.disabledCommands.contains(spec) { throw .noPermission(spec) }
+        if !server.disabledCommands.isEmpty, server.disabledCommands.contains(spec) { throw .switchedOff(spec) }
         if rights != nil { try checkRights(spec, count: parser.argumentCount) { parser.argument($0) } }
     }
 

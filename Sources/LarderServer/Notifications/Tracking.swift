@@ -23,13 +23,19 @@ final class TrackingClient: Sendable {
     let redirect: Int64
     /// Whether its own changes are not reported to it.
     let isNoLoop: Bool
+    /// Whether it may know what happens in the database of this name.
+    let hears: @Sendable (String) -> Bool
     private let isTracking = Atomic<Bool>(true)
 
-    init(_ subscriber: Subscriber, _ mode: Mode, redirect: Int64, isNoLoop: Bool) {
+    init(
+        _ subscriber: Subscriber, _ mode: Mode, redirect: Int64, isNoLoop: Bool,
+        hears: @escaping @Sendable (String) -> Bool
+    ) {
         self.subscriber = subscriber
         self.mode = mode
         self.redirect = redirect
         self.isNoLoop = isNoLoop
+        self.hears = hears
     }
 
     var isActive: Bool { isTracking.load(ordering: .relaxed) }
@@ -185,7 +191,16 @@ final class Tracking: @unchecked Sendable {
     }
 
     /// Takes a key out of the table. Called with the part's lock held.
-    private func take(_ key: [UInt8], _ part: Part) -> [TrackingClient]? {
+    /// - Parameter database: readers that may not know what happens there have read another key of this name, and stay.
+    private func take(_ key: [UInt8], _ part: Part, in database: String? = nil) -> [TrackingClient]? {
+        if let database, let readers = part.readers[key] {
+            let deaf = readers.filter { !$0.hears(database) }
+            if !deaf.isEmpty {
+                part.readers[key] = deaf
+                itemCount.add(deaf.count - readers.count)
+                return readers.filter { reader in !deaf.contains { $0 === reader } }
+            }
+        }
         guard let readers = part.readers.removeValue(forKey: key) else { return nil }
         part.deadlines.set(key, nil)
         keyCount.add(-1)
@@ -198,20 +213,21 @@ final class Tracking: @unchecked Sendable {
     /// Reports keys that were changed.
     func invalidate(_ changes: [EntryChange]) {
         guard hasClients else { return }
-        for change in changes { invalidate(change.key, by: change.origin.client) }
+        for change in changes { invalidate(change.key, by: change.origin.client, in: change.database.name) }
         if hasBroadcast { broadcast(changes.map { ($0.key, $0.origin.client) }) }
     }
 
     /// Reports keys whose entries expired.
     func invalidate(_ keys: [[UInt8]]) {
         guard hasClients, !keys.isEmpty else { return }
-        for key in keys { invalidate(key, by: 0) }
+        for key in keys { invalidate(key, by: 0, in: nil) }
         if hasBroadcast { broadcast(keys.map { ($0, 0) }) }
     }
 
-    private func invalidate(_ key: [UInt8], by client: Int64) {
+    /// - Parameter database: nil if it is not known.
+    private func invalidate(_ key: [UInt8], by client: Int64, in database: String?) {
         let part = part(key)
-        guard let readers = part.lock.withLock({ take(key, part) }) else { return }
+        guard let readers = part.lock.withLock({ take(key, part, in: database) }) else { return }
         send([key], to: readers, by: client)
     }
 

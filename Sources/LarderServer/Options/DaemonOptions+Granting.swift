@@ -34,8 +34,13 @@ extension DaemonOption {
             return isLost && !server.access.rules.isEmpty ? "the file is missing, and the rules in force stay" : nil
         },
         set: { server, line in
+            let isOpen = line.configuration.rules.isEmpty && !server.access.rules.isEmpty
             server.change(line.configuration.rules)
-            server.log.info(line.configuration.rules.summary)
+            if isOpen {
+                server.log.warning("the last rule is gone: \(line.configuration.rules.summary)")
+            } else {
+                server.log.info(line.configuration.rules.summary)
+            }
         })
 }
 

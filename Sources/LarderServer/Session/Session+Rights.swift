@@ -48,6 +48,20 @@ extension Session {
         throw refuse(row, refusal, queued == nil ? context : .multi)
     }
 
+    /// Whether messages that this connection asks for may go to another one.
+    func mayRedirect(to id: Int64) -> Bool {
+        guard let rights, rights.areLimited, let target = server.clientRegistry.find(id) else { return true }
+        return target.credentials?.user == record.credentials?.user
+    }
+
+    /// Whether this connection's user may hear what happens in a database, by the rules in force when that happens.
+    var hears: @Sendable (String) -> Bool {
+        { [access = server.access, credentials = record.credentials] name in
+            if access.generation.load(ordering: .acquiring) == 0 { return true }
+            return access.rules.rights(of: credentials)?.covers(.read, in: name) ?? true
+        }
+    }
+
     /// Refuses a command that needs a right in all databases because of its words.
     func checkRight(_ level: AccessLevel, everywhereFor row: CommandMetadata) throws(CommandError) {
         guard let rights, !rights.covers(level, in: nil) else { return }

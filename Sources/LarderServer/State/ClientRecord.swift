@@ -103,7 +103,7 @@ final class ClientRecord: @unchecked Sendable {
 
     /// Whether it gets messages without asking for them.
     var listens: Bool {
-        subscriptionCount > 0 || isMonitor.load(ordering: .relaxed) || isBroadcast.load(ordering: .relaxed)
+        subscriptionCount > 0 || isMonitor.load(ordering: .relaxed) || redirect.read() >= 0
     }
 
     private var flags: String {

@@ -70,6 +70,8 @@ enum RedisVerb {
         let target = try arguments.options["--into"]?.text()
         let (url, redis) = try redis(arguments.options["--from-redis"], context, "import")
         var databases: [(number: Int, keys: Int, name: String)] = []
+        // The Redis says whether it has such a database; the list below has only those with keys.
+        if let number = url.database { try redis.select(number) }
         let found = try RedisImport.databases(redis)
         for database in found where url.database.map({ $0 == database.number }) ?? true {
             databases.append((database.number, database.keys, try target ?? map.name(database.number)))

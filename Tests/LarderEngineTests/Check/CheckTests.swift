@@ -25,6 +25,18 @@ import Testing
         #expect(try copy.check().operations == 1)
     }
 
+    /// Somebody who mistypes a directory must not hear that all is well.
+    @Test func aDirectoryThatIsNoLarderIsRefused() throws {
+        let larder = try Self.filled()
+        let database = try larder.database()
+        let inside = try #require(database.durableState.store).path
+        larder.close()
+        for directory in [larder.parent, FileSystem.parent(inside), inside] {
+            #expect(errorCode { _ = try Engine.check(directory) } == .invalidArgument, "\(directory)")
+        }
+        #expect(try Engine.check(larder.path).problems.isEmpty)
+    }
+
     @Test func goldenLardersGiveNoLine() throws {
         for name in try FileSystem.list(GoldenTests.directory) {
             let larder = try TestLarder()

@@ -279,7 +279,7 @@ import Testing
 
     @Test func whoListensAndLosesRightsIsDisconnected() throws {
         let server = try SocketlessServer()
-        let lines = ["SUBSCRIBE a", "PSUBSCRIBE *", "MONITOR", "CLIENT TRACKING ON BCAST"]
+        let lines = ["SUBSCRIBE a", "PSUBSCRIBE *", "MONITOR", "CLIENT TRACKING ON BCAST", "CLIENT TRACKING ON"]
         let losers = lines.map { line in
             let client = server.connect(as: Self.reader)
             #expect(!client(line).hasPrefix("-"))
@@ -299,6 +299,36 @@ import Testing
         #expect(listener("PING") != "")
         server.state.change(try Self.rules("user:50001=write@a"))
         #expect(isKilled(listener))
+    }
+
+    /// Messages that nobody has asked for would fill the memory of somebody else's connection.
+    @Test func invalidationsGoToNobodyElse() throws {
+        let server = try server()
+        let (owner, other) = (server.connect(as: Self.owner), server.connect(as: Self.reader))
+        let (reader, keeper) = (server.connect(as: Self.reader), server.connect(as: Self.keeper))
+        let foreign = owner.session.id
+        for client in [reader, keeper] {
+            let answer = client("CLIENT TRACKING ON REDIRECT \(foreign)")
+            #expect(answer.hasPrefix("-NOPERM invalidations can be redirected to connections of the same user only"))
+        }
+        #expect(reader("CLIENT TRACKING ON REDIRECT \(other.session.id)") == Wire.ok)
+        #expect(owner("CLIENT TRACKING ON REDIRECT \(reader.session.id)") == Wire.ok)
+    }
+
+    /// A key of the same name in a database that a client may not read is none of its business; its own still is.
+    @Test func aTrackingClientHearsOfItsDatabasesOnly() throws {
+        let server = try server()
+        let (owner, writer) = (server.connect(as: Self.owner), server.connect(as: Self.writer))
+        #expect(writer("HELLO 3").contains("proto"))
+        #expect(writer("SELECT shop") == Wire.ok)
+        #expect(writer("CLIENT TRACKING ON") == Wire.ok)
+        _ = writer("GET k")
+        #expect(owner("SELECT secret") == Wire.ok)
+        #expect(owner("SET k v") == Wire.ok)
+        #expect(!writer.takeSendable().contains("invalidate"))
+        #expect(owner("SELECT shop") == Wire.ok)
+        #expect(owner("SET k v") == Wire.ok)
+        #expect(writer.takeSendable().contains("invalidate"))
     }
 
     // MARK: ACL

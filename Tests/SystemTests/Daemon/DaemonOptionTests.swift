@@ -231,7 +231,7 @@ import Testing
         #expect(try client.call("SET k v") == "+OK\r\n")
         for (line, name) in [("GET k", "get"), ("CONFIG SET timeout 1", "config|set"), ("FLUSHALL", "flushall")] {
             #expect(
-                try client.call(line) == "-NOPERM this user has no permissions to run the '\(name)' command\r\n")
+                try client.call(line) == "-NOPERM the '\(name)' command is switched off (--disable-commands)\r\n")
         }
         #expect(try client.call("EXISTS k") == ":1\r\n")
         #expect(try daemon.stop() == .exited(0))

@@ -24,6 +24,11 @@ enum TrackingCommands {
                     guard call.server.directory.queue(redirect) != nil else {
                         throw CommandError("ERR The client ID you want redirect to does not exist")
                     }
+                    guard call.session.mayRedirect(to: redirect) else {
+                        throw CommandError(
+                            "NOPERM invalidations can be redirected to connections of the same user only: client "
+                                + "\(redirect) is another user's (that takes the right to administer)")
+                    }
                 } else if call.isWord(index, "BCAST") {
                     isBroadcast = true
                 } else if call.isWord(index, "OPTIN") {
@@ -63,7 +68,8 @@ enum TrackingCommands {
             }
             session.track(
                 TrackingClient(
-                    session.subscriber, mode, redirect: options.redirect, isNoLoop: options.isNoLoop))
+                    session.subscriber, mode, redirect: options.redirect, isNoLoop: options.isNoLoop,
+                    hears: session.hears))
         } else if call.isWord(2, "OFF") {
             session.track(nil)
         } else {

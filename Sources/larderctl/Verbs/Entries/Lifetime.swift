@@ -25,13 +25,13 @@ extension VerbArguments {
         case (_?, _?): throw UsageError("--policy and --ttl exclude each other: give one of them", verb: verb)
         case (let word?, nil):
             guard let policy = UpdatePolicy.typed(word) else {
-                throw UsageError("'\(word)' is not a policy: it is \(UpdatePolicy.syntax)", verb: verb)
+                throw UsageError("'\(word)' is not a policy: it is \(UpdatePolicy.syntax)\(Self.orTime)", verb: verb)
             }
             return policy
         case (nil, let seconds?):
             // Only a number is meant here, and a number is also a policy.
             guard seconds.utf8.first.map({ $0 < 0x3A }) ?? false, let policy = UpdatePolicy.typed(seconds) else {
-                throw UsageError("--ttl takes seconds, 0.001 to 9000000000, not '\(seconds)'", verb: verb)
+                throw UsageError("--ttl takes seconds, 0.001 to 9000000000\(Self.orTime), not '\(seconds)'", verb: verb)
             }
             return policy
         }
@@ -45,12 +45,15 @@ extension VerbArguments {
         return policy
     }
 
+    /// What words for times say besides seconds.
+    static let orTime = ", or a time such as 90s, 5m or 2h"
+
     /// The grace that is given, in milliseconds.
     func grace(_ verb: String) throws(UsageError) -> Int64? {
         guard let option = options["--grace"] else { return nil }
         let text = (try? option.text()) ?? ""
         guard let milliseconds = Self.span(text) else {
-            throw UsageError("--grace takes seconds, 0 to 9000000000, not '\(text)'", verb: verb)
+            throw UsageError("--grace takes seconds, 0 to 9000000000\(Self.orTime), not '\(text)'", verb: verb)
         }
         return milliseconds
     }
