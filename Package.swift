@@ -106,6 +106,8 @@ let package = Package(
             // What is called from an actor stays on it: a hot read costs no change of threads.
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .target(name: "RESP", swiftSettings: settings),
+        // What stands behind a cache: Redis, a cluster of them, or anything else that can be asked.
+        .target(name: "Origins", dependencies: ["CUV", "Platform", "RESP"], swiftSettings: settings),
         // Without LevelDB and libuv: larderctl has its help from it.
         .target(name: "CommandCatalog", dependencies: ["LarderVocabulary", "RESP"], swiftSettings: settings),
         .target(

@@ -1,0 +1,126 @@
+import RESP
+
+/// The server behind a cache: it has the truth, and answers slowly or not at all.
+///
+/// All calls return at once, and may come from any thread. Each completion is called exactly once, on a thread of the
+/// origin, at the latest when ``OriginLimits/call`` is over; it must not block. Completions and the calls of the listener
+/// come in the order in which the origin's server said things: what was said before an answer is heard before it.
+public protocol Origin: AnyObject, Sendable {
+    /// The origin for people: its address without secrets.
+    var name: String { get }
+
+    /// Reads entries, and has the origin say when they change, as far as it can.
+    /// - Parameter completion: gets an answer for each key, in the order of `keys`. An absent key is an answer too.
+    func read(_ keys: [[UInt8]], completion: @escaping @Sendable ([Result<OriginReading, OriginError>]) -> Void)
+
+    /// Stores a value.
+    /// - Parameter completion: is called when the origin has acknowledged.
+    func write(_ write: OriginWrite, completion: @escaping @Sendable (Result<OriginAcknowledgement, OriginError>) -> Void)
+
+    /// Removes entries.
+    /// - Parameter completion: gets how many there were.
+    func remove(_ keys: [[UInt8]], completion: @escaping @Sendable (Result<Int, OriginError>) -> Void)
+
+    /// Runs a command of the origin as it is, such as INCR: what it answers is for the caller alone.
+    /// - Parameters:
+    ///   - words: the name of the command, then its arguments.
+    ///   - key: the key that it concerns, by which it finds its server; nil if it concerns none.
+    ///   - completion: gets the reply; an error reply is ``OriginError/refused(_:)``.
+    func perform(
+        _ words: [[UInt8]], key: [UInt8]?, completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void)
+
+    /// Whether what was read with the stamp is still known to be what the origin has, unless the listener was told
+    /// otherwise. Costs some nanoseconds; takes no lock.
+    /// - Parameter now: the present instant of the monotonic clock, in nanoseconds.
+    func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool
+
+    /// What has happened so far, and how the origin is.
+    func status() -> OriginStatus
+
+    /// Ends all connections; what is under way fails with ``OriginError/closed``. Idempotent.
+    func close()
+}
+
+/// Hears what an origin says unasked. Called on a thread of the origin; must not block.
+public protocol OriginListener: AnyObject, Sendable {
+    /// These entries are no longer what they were.
+    func originInvalidated(_ keys: [[UInt8]])
+    /// All entries of all keys may have changed, or what is known of them is no longer kept current: stamps of the past
+    /// are no longer good. Said at once for many keys; costs nothing for each.
+    /// - Parameter reason: for the log, without secrets.
+    func originLost(_ reason: String)
+    /// The origin, or a part of it, can be asked again.
+    func originRecovered(_ server: String)
+}
+
+/// A part of an origin and its epoch. What was read in an epoch is *verified* as long as the epoch goes on.
+public struct OriginStamp: Hashable, Sendable {
+    /// Which part: the number of a server's place in the origin's own table.
+    public let part: UInt32
+    /// Goes up whenever the part can no longer say what changed: a lost connection, a missed heartbeat, a flush, another
+    /// owner of its keys. Never 0.
+    public let epoch: UInt32
+
+    public init(part: UInt32, epoch: UInt32) {
+        self.part = part
+        self.epoch = epoch
+    }
+}
+
+/// What an origin has for a key.
+public struct OriginReading: Sendable {
+    /// Nil: the origin has nothing.
+    public var value: [UInt8]?
+    /// How long the entry still lives there, in milliseconds, counted from `sentAt`; nil: it does not end.
+    public var lifetimeMilliseconds: Int64?
+    /// When the question was sent, in nanoseconds of the monotonic clock: the entry is not older than that.
+    public var sentAt: Int64
+    /// Nil if the origin does not say when the entry changes.
+    public var stamp: OriginStamp?
+
+    public init(value: [UInt8]?, lifetimeMilliseconds: Int64?, sentAt: Int64, stamp: OriginStamp?) {
+        self.value = value
+        self.lifetimeMilliseconds = lifetimeMilliseconds
+        self.sentAt = sentAt
+        self.stamp = stamp
+    }
+}
+
+/// What is stored at an origin.
+public struct OriginWrite: Sendable {
+    public var key: [UInt8]
+    public var value: [UInt8]
+    /// How long the entry lives there.
+    public var lifetime: Lifetime
+
+    public enum Lifetime: Hashable, Sendable {
+        case unlimited
+        case milliseconds(Int64)
+        /// An instant, in milliseconds since 1970.
+        case until(Int64)
+        /// As the entry's that is there.
+        case kept
+    }
+
+    public init(key: [UInt8], value: [UInt8], lifetime: Lifetime) {
+        self.key = key
+        self.value = value
+        self.lifetime = lifetime
+    }
+}
+
+/// What an origin says of a write.
+public struct OriginAcknowledgement: Sendable {
+    /// How long the entry lives there, in milliseconds, counted from `sentAt`; nil: it does not end.
+    public var lifetimeMilliseconds: Int64?
+    /// When the write was sent, in nanoseconds of the monotonic clock.
+    public var sentAt: Int64
+    /// Nil if later changes of the entry are not told: it must be read before it is known.
+    public var stamp: OriginStamp?
+
+    public init(lifetimeMilliseconds: Int64?, sentAt: Int64, stamp: OriginStamp?) {
+        self.lifetimeMilliseconds = lifetimeMilliseconds
+        self.sentAt = sentAt
+        self.stamp = stamp
+    }
+}
