@@ -183,6 +183,8 @@ let package = Package(
             dependencies: ["Fetching", "Larder", "LarderEngine", "Observing", "TestSupport", "Platform"],
             swiftSettings: settings),
         .testTarget(name: "JSONCodingTests", dependencies: ["JSONCoding", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "OriginsTests", dependencies: ["Origins", "Platform", "RESP", "TestSupport"], swiftSettings: settings),
         .testTarget(name: "RESPTests", dependencies: ["RESP", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "LarderServerTests",

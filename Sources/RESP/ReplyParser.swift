@@ -27,6 +27,8 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
 
     private enum StringKind {
         case bulk, error, verbatim
+        /// Longer than allowed; its length, of which a part was dropped already.
+        case skipped(of: Int)
     }
 
     /// The result of one step of reading.
@@ -39,6 +41,12 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
     }
 
     package let limits: RESPLimits
+    /// Whether bulk strings above ``RESPLimits/bulkBytesMax`` are dropped as they arrive, and stand as null in the reply,
+    /// instead of being an error.
+    private let skipsLongStrings: Bool
+    /// How long the longest string is that was dropped from the reply that ``next()`` has just returned; 0 for none.
+    package private(set) var skippedBytes = 0
+    private var skippedSoFar = 0
     private var input = IncomingBytes()
     private var stack: [Frame] = []
     /// The string whose header was read and whose bytes are still to come.
@@ -49,8 +57,9 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
     private var replyElements = 0
     private var failure: ProtocolError?
 
-    package init(limits: RESPLimits = RESPLimits()) {
+    package init(limits: RESPLimits = RESPLimits(), skipsLongStrings: Bool = false) {
         self.limits = limits
+        self.skipsLongStrings = skipsLongStrings
     }
 
     // MARK: Bytes in
@@ -78,6 +87,7 @@ package struct ReplyParser: ~Copyable, @unchecked Sendable {
 
     private var stringEnd: Int {
         guard let string else { return 0 }
+        if case .skipped = string.kind { return 0 }
         return input.cursor + string.length + 2
     }
 
@@ -129,6 +139,8 @@ extension ReplyParser {
                 guard let reply = deliver(value) else { break }
                 replyBytes = 0
                 replyElements = 0
+                skippedBytes = skippedSoFar
+                skippedSoFar = 0
                 return reply
             }
         }
@@ -208,7 +220,12 @@ extension ReplyParser {
 
     private mutating func openString(_ kind: StringKind, _ text: UnsafeRawBufferPointer) throws(ProtocolError) -> Step {
         let length = try integer(text)
-        if length == -1, kind == .bulk { return .value(.null) }
+        let isBulk = if case .bulk = kind { true } else { false }
+        if length == -1, isBulk { return .value(.null) }
+        if skipsLongStrings, length > Int64(limits.bulkBytesMax), length <= Int64(UInt32.max), isBulk {
+            string = (.skipped(of: Int(length)), Int(length))
+            return .progress
+        }
         guard length >= 0, length <= Int64(limits.bulkBytesMax) else { throw .invalidBulkLength }
         guard replyBytes + Int(length) <= limits.requestBytesMax else { throw .tooBigReply }
         string = (kind, Int(length))
@@ -217,6 +234,7 @@ extension ReplyParser {
 
     /// Reads the bytes of the string whose header was read.
     private mutating func readString() throws(ProtocolError) -> Step {
+        if let string, case .skipped(let whole) = string.kind { return try skip(string.length, of: whole) }
         guard let (kind, length) = string, input.available >= length + 2 else { return .incomplete }
         let bytes = UnsafeRawBufferPointer(start: input.current, count: length)
         let end = input.current + length
@@ -230,10 +248,27 @@ extension ReplyParser {
         case .verbatim:
             guard length >= 4, bytes[3] == UInt8(ascii: ":") else { throw .invalidReply }
             value = .verbatim(format: String(decoding: bytes[..<3], as: UTF8.self), text: Array(bytes[4...]))
+        case .skipped: value = .null
         }
         string = nil
         try understood(length + 2)
         return .value(value)
+    }
+
+    /// Drops what has come of a long string.
+    private mutating func skip(_ missing: Int, of whole: Int) throws(ProtocolError) -> Step {
+        let count = min(missing, input.available)
+        input.advance(count)
+        input.dropUnderstood()
+        string = (.skipped(of: whole), missing - count)
+        guard missing == count, input.available >= 2 else { return .incomplete }
+        guard input.current.load(as: UInt8.self) == ASCII.carriageReturn,
+            input.current.load(fromByteOffset: 1, as: UInt8.self) == ASCII.lineFeed
+        else { throw .bulkWithoutLineEnd }
+        string = nil
+        skippedSoFar = max(skippedSoFar, whole)
+        try understood(2)
+        return .value(.null)
     }
 
     private mutating func open(_ kind: Kind, _ text: UnsafeRawBufferPointer) throws(ProtocolError) -> Step {

@@ -15,7 +15,8 @@ public protocol Origin: AnyObject, Sendable {
 
     /// Stores a value.
     /// - Parameter completion: is called when the origin has acknowledged.
-    func write(_ write: OriginWrite, completion: @escaping @Sendable (Result<OriginAcknowledgement, OriginError>) -> Void)
+    func write(
+        _ write: OriginWrite, completion: @escaping @Sendable (Result<OriginAcknowledgement, OriginError>) -> Void)
 
     /// Removes entries.
     /// - Parameter completion: gets how many there were.

@@ -81,6 +81,9 @@ package final class WorkThread: Sendable {
     /// Waits until the closure has returned.
     package func join() { pthread_join(handle.thread, nil) }
 
+    /// Lets the thread end by itself, in place of ``join()``.
+    package func detach() { pthread_detach(handle.thread) }
+
     fileprivate static func run(_ context: UnsafeMutableRawPointer) {
         let start = Unmanaged<Start>.fromOpaque(context).takeRetainedValue()
         #if canImport(Darwin)

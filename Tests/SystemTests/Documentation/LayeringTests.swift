@@ -47,6 +47,7 @@ import Testing
         Plan(
             module: "larderctl",
             rooms: ["Program", "Verbs", "Shell", "Watching", "Transfer", "Options", "Text", "System"]),
+        Plan(module: "Origins", rooms: ["Redis", "Cluster", "Connections", "Types"]),
         Plan(module: "larderweb", rooms: ["Program", "API", "Metrics", "History", "Daemon", "HTTP"]),
         Plan(
             module: "larderbench",

@@ -1,3 +1,5 @@
+import Platform
+
 /// A `redis-server` on a socket of its own, which replies are compared with.
 package final class RedisProcess {
     package let socketPath: String
@@ -28,6 +30,10 @@ package final class RedisProcess {
     }
 
     deinit { process.killNow() }
+
+    /// Stops the process, which then says nothing; ``thaw()`` lets it go on.
+    package func freeze() { _ = kill(process.pid, SIGSTOP) }
+    package func thaw() { _ = kill(process.pid, SIGCONT) }
 
     package func connect() throws -> SocketClient { try SocketClient(socketPath) }
 }

@@ -50,6 +50,6 @@ package final class TestOrigin: @unchecked Sendable {
 }
 
 /// Waits for something that another task does. The test's time limit ends it.
-package func eventually(_ isSo: () throws -> Bool) async rethrows {
-    while try !isSo() { try? await Task.sleep(for: .milliseconds(1)) }
+package func eventually(_ isSo: () async throws -> Bool) async rethrows {
+    while try await !isSo() { try? await Task.sleep(for: .milliseconds(1)) }
 }

@@ -1,0 +1,102 @@
+import RESP
+
+/// What a connection says first.
+struct RedisSetup: Sendable {
+    enum Tracking: Hashable, Sendable {
+        /// The server says nothing unasked.
+        case none
+        /// It says when a key changes that was read on this connection.
+        case read
+        /// It says when a key with one of these prefixes changes.
+        case broadcast([[UInt8]])
+    }
+
+    var user: String?
+    var password: [UInt8]?
+    var database = 0
+    var tracking = Tracking.none
+    /// Whether it must be a server of a cluster, or must not; nil for either.
+    var isCluster: Bool?
+    /// Whether it may read from a replica.
+    var isReadOnly = false
+}
+
+/// HELLO and what belongs to it. Confined to the loop.
+final class Greeting: RedisExchange {
+    private let setup: RedisSetup
+    /// Nil as error: the connection is as it should be. Called once.
+    var finished: (OriginError?) -> Void = { _ in }
+    private var isFinished = false
+    private var names: [String] = []
+
+    init(_ setup: RedisSetup) { self.setup = setup }
+
+    func encode(into output: inout [UInt8]) -> Int {
+        func add(_ name: String, _ words: [[UInt8]]) {
+            RequestEncoder.encode(words, into: &output)
+            names.append(name)
+        }
+        var hello = ["HELLO", "3"].map { Array($0.utf8) }
+        if setup.password != nil || setup.user != nil {
+            hello += [Array("AUTH".utf8), Array((setup.user ?? "default").utf8), setup.password ?? []]
+        }
+        add("HELLO", hello)
+        if setup.database != 0 { add("SELECT", ["SELECT", String(setup.database)].map { Array($0.utf8) }) }
+        if setup.isReadOnly { add("READONLY", [Array("READONLY".utf8)]) }
+        switch setup.tracking {
+        case .none: break
+        case .read: add("CLIENT TRACKING", ["CLIENT", "TRACKING", "ON", "NOLOOP"].map { Array($0.utf8) })
+        case .broadcast(let prefixes):
+            var words = ["CLIENT", "TRACKING", "ON", "BCAST"].map { Array($0.utf8) }
+            for prefix in prefixes { words += [Array("PREFIX".utf8), prefix] }
+            add("CLIENT TRACKING", words + [Array("NOLOOP".utf8)])
+        }
+        return names.count
+    }
+
+    func take(_ reply: RESPValue, skippedBytes: Int, isLast: Bool) {
+        guard !isFinished else { return }
+        let name = names.isEmpty ? "" : names.removeFirst()
+        if let message = reply.errorMessage { return finish(Self.error(name, message)) }
+        if name == "HELLO", let error = unsuitableMode(reply) { return finish(error) }
+        if isLast { finish(nil) }
+    }
+
+    func fail(_ error: OriginError) {}
+
+    private func finish(_ error: OriginError?) {
+        isFinished = true
+        finished(error)
+        finished = { _ in }
+    }
+
+    /// What HELLO says of the server must fit the address.
+    private func unsuitableMode(_ reply: RESPValue) -> OriginError? {
+        guard let pairs = reply.pairs else { return .unsuitable("the reply to HELLO is not one of Redis") }
+        let mode = pairs.first { $0.key.string == "mode" }?.value.string
+        switch (setup.isCluster, mode) {
+        case (true?, "standalone"?), (true?, "sentinel"?):
+            return .unsuitable("the server is in no cluster: write redis:// instead of redis+cluster://")
+        case (false?, "cluster"?):
+            return .unsuitable("the server is part of a cluster: write redis+cluster:// instead of redis://")
+        case (_, "sentinel"?): return .unsuitable("this is a sentinel, which has no entries: name the server")
+        default: return nil
+        }
+    }
+
+    /// What an error reply to a command of the greeting means.
+    static func error(_ name: String, _ message: String) -> OriginError {
+        switch message.prefix(while: { $0 != " " }) {
+        case "NOAUTH": .unsuitable("the server wants a password: \(message)")
+        case "WRONGPASS": .unsuitable("user or password is wrong: \(message)")
+        case "NOPROTO": .unsuitable("the server does not speak RESP3, which needs Redis 6 or later: \(message)")
+        case "DENIED": .unsuitable("the server takes no clients from other machines: \(message)")
+        case "LOADING": .unavailable("the server is loading its data: \(message)")
+        case "NOPERM":
+            .unsuitable("the user may not run \(name), without which changes are not told: \(message)")
+        case "ERR" where name == "HELLO" && message.contains("unknown command"):
+            .unsuitable("the server speaks only RESP2; Redis 6 or later is needed: \(message)")
+        default: .unsuitable("\(name): \(message)")
+        }
+    }
+}

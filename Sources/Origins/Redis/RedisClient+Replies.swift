@@ -1,0 +1,155 @@
+import RESP
+
+extension RedisClient: RedisServerOwner {
+    var heardSequence: UInt64 { memory.sequence }
+
+    // MARK: What a server says unasked
+
+    func server(_ server: RedisServer, invalidated keys: [[UInt8]]) {
+        report.countInvalidations(keys.count)
+        memory.note(keys)
+        listener?.originInvalidated(keys)
+    }
+
+    func serverLost(_ server: RedisServer, _ reason: String) {
+        report.epochsEnded += 1
+        publish()
+        listener?.originLost(reason)
+    }
+
+    func serverIsBelieved(_ server: RedisServer, again: Bool) {
+        publish()
+        if again { listener?.originRecovered(server.name) }
+    }
+
+    /// What was written may be cached as it was before: an own write is not told.
+    func tellWritten(_ task: RedisTask) {
+        let keys = task.keysWritten
+        guard !keys.isEmpty else { return }
+        memory.note(keys)
+        listener?.originInvalidated(keys)
+    }
+
+    // MARK: Replies
+
+    func server(_ server: RedisServer, answered task: RedisTask) {
+        guard !task.call.isDone else { return tellWritten(task) }
+        switch task.work {
+        case .read(let call, let index): finishRead(task, call, index, server)
+        case .write(let call, _): finishWrite(task, call, server)
+        case .remove(let call, _):
+            if let message = task.replies.compactMap(\.errorMessage).first {
+                return answered(task, withError: message, server)
+            }
+            tellWritten(task)
+            call.answer(.success(Int(task.replies.last?.int ?? 0)))
+        case .command(let call, _):
+            guard let reply = task.replies.last else { return }
+            if let message = reply.errorMessage { return answered(task, withError: message, server) }
+            tellWritten(task)
+            call.answer(
+                task.skippedBytes > 0
+                    ? .failure(.tooLarge(bytes: task.skippedBytes, most: settings.limits.valueBytes))
+                    : .success(reply))
+        }
+    }
+
+    private func finishRead(_ task: RedisTask, _ call: RedisReadCall, _ index: Int, _ server: RedisServer) {
+        if let message = task.replies.compactMap(\.errorMessage).first {
+            return answered(task, withError: message, server)
+        }
+        let most = settings.limits.valueBytes
+        if task.skippedBytes > 0 { return task.answer(.tooLarge(bytes: task.skippedBytes, most: most)) }
+        let value: [UInt8]?
+        switch task.replies[task.replies.count - (task.isAsking ? 3 : 2)] {
+        case .bulk(let bytes): value = bytes
+        case .null: value = nil
+        default: return task.answer(.malformed("\(server.endpoint): the reply to GET is no string"))
+        }
+        guard let left = task.replies.last?.int else {
+            return task.answer(.malformed("\(server.endpoint): the reply to PTTL is no number"))
+        }
+        // Together they would fill the memory.
+        guard call.bytes + (value?.count ?? 0) <= most * Self.valuesOfACall else {
+            return task.answer(.tooLarge(bytes: call.bytes + (value?.count ?? 0), most: most * Self.valuesOfACall))
+        }
+        // It has ended between the two commands.
+        let isGone = value != nil && left == -2
+        call.answer(
+            index,
+            .success(
+                HeardReading(
+                    reading: OriginReading(
+                        value: isGone ? nil : value,
+                        lifetimeMilliseconds: value == nil || left < 0 ? nil : left, sentAt: task.sentAt,
+                        stamp: server.stamp(for: task)), heard: task.heard)))
+    }
+
+    /// The values of one call together have at most so many times the bytes of one value.
+    private static let valuesOfACall = 4
+
+    private func finishWrite(_ task: RedisTask, _ call: RedisWriteCall, _ server: RedisServer) {
+        // MULTI, SET, PTTL, EXEC
+        let replies = Array(task.replies.suffix(4))
+        guard replies.count == 4 else { return }
+        if let message = replies[0].errorMessage {
+            // No transaction, so that something may have come between SET and PTTL.
+            if let message = replies[1].errorMessage { return answered(task, withError: message, server) }
+            if message.hasPrefix("NOPERM") { return acknowledge(task, call, left: replies[2].int, nil) }
+            return answered(task, withError: message, server)
+        }
+        if let message = replies[1...].compactMap(\.errorMessage).first {
+            return answered(task, withError: message, server)
+        }
+        guard let done = replies[3].elements, done.count == 2 else {
+            return answered(task, withError: "EXECABORT nothing was done", server)
+        }
+        if let message = done[0].errorMessage { return answered(task, withError: message, server) }
+        acknowledge(task, call, left: done[1].int, done[1].int == nil ? nil : server.stamp(for: task))
+    }
+
+    private func acknowledge(_ task: RedisTask, _ call: RedisWriteCall, left: Int64?, _ stamp: OriginStamp?) {
+        memory.note(task.keysWritten)
+        let lifetime: Int64? = left.flatMap { $0 == -1 ? nil : max(0, $0) }
+        call.answer(.success(OriginAcknowledgement(lifetimeMilliseconds: lifetime, sentAt: task.sentAt, stamp: stamp)))
+    }
+
+    // MARK: Errors
+
+    /// The server replied with an error: it did nothing of the task.
+    private func answered(_ task: RedisTask, withError message: String, _ server: RedisServer) {
+        if let redirection = Redirection(message, asked: server.endpoint) {
+            return redirect(task, redirection, message, from: server)
+        }
+        switch message.prefix(while: { $0 != " " }) {
+        case "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "LOADING", "READONLY":
+            let error = OriginError.unavailable("\(server.endpoint): \(message)")
+            if message.hasPrefix("READONLY"), cluster == nil { return task.answer(.refused(message)) }
+            requestMap()
+            let isHopeless = message.hasPrefix("CLUSTERDOWN Hash slot not served") && task.rests >= Self.unownedRests
+            if cluster == nil || isHopeless || !rest(task, because: error) { task.answer(error) }
+        case "NOAUTH": task.answer(.unsuitable("\(server.endpoint): \(message)"))
+        default: task.answer(.refused(message))
+        }
+    }
+
+    /// How often a task rests while nobody owns its slot.
+    static let unownedRests = 3
+
+    func server(_ server: RedisServer, failed task: RedisTask, _ error: OriginError) {
+        guard !task.call.isDone, !isClosed else { return task.answer(error) }
+        let mayBeSent = !task.isSent || task.isRead
+        let isPassing =
+            switch error {
+            case .unreachable: cluster != nil
+            case .unavailable: cluster != nil
+            case .interrupted, .malformed: cluster != nil || task.attempts <= 2
+            default: false
+            }
+        if isPassing, mayBeSent {
+            requestMap()
+            if rest(task, because: error) { return }
+        }
+        task.answer(error)
+    }
+}

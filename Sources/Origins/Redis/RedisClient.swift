@@ -1,0 +1,263 @@
+import Platform
+import RESP
+
+/// The part of an origin that runs on its thread: servers, calls, and which server has which key.
+///
+/// Everything is confined to the loop's thread, except `report`, which a lock guards. That is the proof for
+/// `@unchecked Sendable`.
+final class RedisClient: @unchecked Sendable {
+    let loop: OriginLoop
+    let address: OriginAddress
+    let settings: RedisSettings
+    let parts: OriginParts
+    weak var listener: (any OriginListener)?
+    let report = RedisReport()
+    private(set) var isClosed = false
+
+    var servers: [OriginEndpoint: RedisServer] = [:]
+    var memory = InvalidationMemory()
+    private var places = PartPlaces()
+    /// Calls in the order of their deadlines.
+    private var calls = Fifo<RedisCall>()
+    private var callTimer: LoopTimer?
+    /// Tasks that are sent again later.
+    private var resting: [(due: Int64, task: RedisTask)] = []
+    private var restTimer: LoopTimer?
+    private var readsOpen = 0
+    /// The cluster; nil for a single server.
+    var cluster: ClusterState?
+
+    private static let restStep = 10
+
+    init(
+        _ loop: OriginLoop, _ address: OriginAddress, _ settings: RedisSettings, _ parts: OriginParts,
+        _ listener: (any OriginListener)?
+    ) {
+        self.loop = loop
+        self.address = address
+        self.settings = settings
+        self.parts = parts
+        self.listener = listener
+    }
+
+    /// To be called once, on the loop.
+    func start() {
+        guard !isClosed else { return }
+        callTimer = LoopTimer(loop) { [weak self] in self?.endOverdueCalls() }
+        restTimer = LoopTimer(loop) { [weak self] in self?.resume() }
+        if address.isCluster { startCluster() } else { _ = server(at: address.endpoints[0]) }
+        publish()
+    }
+
+    /// Idempotent. Everything under way fails.
+    func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        for call in calls.takeAll() { call.fail(.closed) }
+        resting = []
+        stopCluster()
+        callTimer?.close()
+        restTimer?.close()
+        (callTimer, restTimer) = (nil, nil)
+        for server in servers.values { server.close() }
+        publish()
+        servers = [:]
+    }
+
+    // MARK: Servers
+
+    /// The server at an address, which is made if there is none; nil if there are too many.
+    func server(at endpoint: OriginEndpoint) -> RedisServer? {
+        if let known = servers[endpoint] { return known }
+        guard let part = places.take() else { return nil }
+        let server = RedisServer(loop, endpoint, part: part, settings, parts, owner: self)
+        if cluster != nil { server.heartbeatKey = Array("larder:heartbeat".utf8) }
+        servers[endpoint] = server
+        server.open()
+        return server
+    }
+
+    /// Closes a server that is not needed.
+    func retire(_ server: RedisServer) {
+        servers[server.endpoint] = nil
+        server.close()
+        places.giveBack(server.part)
+    }
+
+    /// Makes the state of the servers known to other threads.
+    func publish() {
+        report.servers = servers.values.sorted { $0.part < $1.part }.map { server in
+            var entry = OriginStatus.Server()
+            entry.name = server.name
+            entry.isUp = server.isBelieved && !isClosed
+            entry.epoch = server.epoch
+            entry.lastError = server.lastError?.description
+            entry.heartbeatMicroseconds = server.heartbeatMicroseconds
+            return entry
+        }
+    }
+
+    // MARK: Calls
+
+    private func deadline(_ start: Int64) -> Int64 { start + Int64(settings.limits.call) * 1_000_000 }
+
+    private func begin(_ call: RedisCall, _ tasks: [RedisTask]) {
+        guard !isClosed else { return call.fail(.closed) }
+        while let first = calls.first, first.isDone { _ = calls.popFirst() }
+        calls.append(call)
+        call.tasks = tasks
+        if calls.count == 1 { armCallTimer() }
+        for task in tasks { route(task) }
+    }
+
+    func read(_ keys: [[UInt8]], from start: Int64, _ completion: @escaping RedisReadCall.Completion) {
+        guard !keys.isEmpty else { return completion([]) }
+        readsOpen += 1
+        let call = RedisReadCall(count: keys.count, deadline: deadline(start)) { [unowned self] results in
+            readsOpen -= 1
+            if readsOpen == 0 { memory.forget() }
+            report.count(results)
+            completion(results)
+        }
+        call.check = { [unowned self] index, heard in
+            guard let stamp = heard.reading.stamp, parts.epoch(stamp.part) == stamp.epoch,
+                !memory.hasChanged(keys[index], since: heard.heard)
+            else { return nil }
+            return stamp
+        }
+        begin(
+            call,
+            keys.enumerated().map { index, key in
+                let task = RedisTask(.read(call, index: index), slot: slot(of: key))
+                task.key = key
+                return task
+            })
+    }
+
+    func write(_ write: OriginWrite, from start: Int64, _ completion: @escaping RedisWriteCall.Completion) {
+        report.commands += 1
+        let call = RedisWriteCall(deadline: deadline(start)) { [report] result in
+            report.count(result)
+            completion(result)
+        }
+        let task = RedisTask(.write(call, write), slot: slot(of: write.key))
+        task.key = write.key
+        guard write.value.count <= settings.limits.valueBytes else {
+            return call.fail(.tooLarge(bytes: write.value.count, most: settings.limits.valueBytes))
+        }
+        begin(call, [task])
+    }
+
+    func remove(_ keys: [[UInt8]], from start: Int64, _ completion: @escaping RedisRemoveCall.Completion) {
+        guard !keys.isEmpty else { return completion(.success(0)) }
+        report.commands += 1
+        // In a cluster all keys of a command must be in one slot.
+        let groups = cluster == nil ? [nil: keys] : Dictionary(grouping: keys) { slot(of: $0) }
+        let call = RedisRemoveCall(parts: groups.count, deadline: deadline(start)) { [report] result in
+            report.count(result)
+            completion(result)
+        }
+        begin(
+            call,
+            groups.map { slot, keys in
+                let task = RedisTask(.remove(call, keys), slot: slot)
+                task.key = keys[0]
+                return task
+            })
+    }
+
+    func perform(
+        _ words: [[UInt8]], key: [UInt8]?, from start: Int64, _ completion: @escaping RedisCommandCall.Completion
+    ) {
+        report.commands += 1
+        let call = RedisCommandCall(deadline: deadline(start)) { [report] result in
+            report.count(result)
+            completion(result)
+        }
+        guard !words.isEmpty else { return call.fail(.refused("ERR a command has a name")) }
+        let task = RedisTask(.command(call, words), slot: key.flatMap(slot(of:)))
+        task.key = key
+        begin(call, [task])
+    }
+
+    private func slot(of key: [UInt8]) -> Int? { cluster == nil ? nil : HashSlot.of(key) }
+
+    // MARK: Time
+
+    private func armCallTimer() {
+        while let first = calls.first, first.isDone { _ = calls.popFirst() }
+        guard let first = calls.first else { return }
+        let left = first.deadline - MonotonicClock.nanoseconds()
+        callTimer?.start(milliseconds: Int(max(0, left) / 1_000_000) + 1)
+    }
+
+    private func endOverdueCalls() {
+        let now = MonotonicClock.nanoseconds()
+        while let first = calls.first, first.isDone || first.deadline <= now {
+            _ = calls.popFirst()
+            guard !first.isDone else { continue }
+            timeOut(first)
+        }
+        armCallTimer()
+    }
+
+    private func timeOut(_ call: RedisCall) {
+        var slow: [ObjectIdentifier: RedisTask] = [:]
+        for task in call.tasks {
+            guard let owner = task.owner else { continue }
+            slow[ObjectIdentifier(owner)] = task
+            // It may have been done, and nobody says so.
+            if task.isSent { tellWritten(task) }
+        }
+        for server in servers.values { slow[ObjectIdentifier(server)].map(server.noteTimeout) }
+        report.timeouts += 1
+        call.fail(call.lastError ?? .timedOut(milliseconds: settings.limits.call))
+    }
+
+    /// Has the task sent again later.
+    /// - Returns: false if that would be too late.
+    func rest(_ task: RedisTask, because error: OriginError) -> Bool {
+        task.rests += 1
+        let milliseconds = min(250, 20 << min(task.rests, 4))
+        let due = MonotonicClock.nanoseconds() + Int64(milliseconds) * 1_000_000
+        guard due < task.call.deadline, !isClosed else { return false }
+        task.call.lastError = error
+        task.reset()
+        resting.append((due, task))
+        if resting.count == 1 { restTimer?.start(milliseconds: Self.restStep) }
+        return true
+    }
+
+    private func resume() {
+        let now = MonotonicClock.nanoseconds()
+        let due = resting.filter { $0.due <= now }
+        resting.removeAll { $0.due <= now }
+        if !resting.isEmpty { restTimer?.start(milliseconds: Self.restStep) }
+        for entry in due where !entry.task.call.isDone { route(entry.task) }
+    }
+
+    // MARK: Routes
+
+    /// Sends a task to the server that has its key.
+    func route(_ task: RedisTask) {
+        guard !task.call.isDone else { return }
+        if cluster != nil { return routeInCluster(task) }
+        guard let server = servers.values.first else { return task.answer(.closed) }
+        server.submit(task)
+    }
+}
+
+/// Numbers for parts, used again. Confined to the loop.
+struct PartPlaces {
+    private var next: UInt32 = 0
+    private var free: [UInt32] = []
+
+    mutating func take() -> UInt32? {
+        if let part = free.popLast() { return part }
+        guard next < UInt32(OriginParts.most) else { return nil }
+        defer { next += 1 }
+        return next
+    }
+
+    mutating func giveBack(_ part: UInt32) { free.append(part) }
+}

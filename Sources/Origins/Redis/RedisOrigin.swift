@@ -1,0 +1,87 @@
+import Platform
+import RESP
+
+/// A Redis or Valkey server, or a cluster of them, behind a cache.
+///
+/// Thread-safe. A thread of its own has the connections; see docs/internals/Origins.md.
+public final class RedisOrigin: Origin {
+    /// How changes are heard of.
+    public enum Tracking: Hashable, Sendable {
+        /// The servers note which keys were read here, and say when one of them changes.
+        case read
+        /// The servers say when any key with one of these prefixes changes: what is read of others is not known to be
+        /// current. For databases of which this machine has most entries.
+        case broadcast(prefixes: [[UInt8]])
+    }
+
+    public let name: String
+    private let parts = OriginParts()
+    private let loop: OriginLoop
+    private let client: RedisClient
+
+    /// Begins to connect, and returns at once.
+    /// - Parameters:
+    ///   - address: where it is.
+    ///   - listener: hears what the origin says; not kept alive by it.
+    public init(
+        _ address: OriginAddress, limits: OriginLimits = OriginLimits(), tracking: Tracking = .read,
+        listener: (any OriginListener)? = nil
+    ) {
+        name = address.description
+        var setup = RedisSetup()
+        setup.user = address.user
+        setup.password = address.password
+        setup.database = address.database
+        setup.isCluster = address.isCluster
+        setup.tracking =
+            switch tracking {
+            case .read: .read
+            case .broadcast(let prefixes): .broadcast(prefixes)
+            }
+        loop = OriginLoop()
+        client = RedisClient(loop, address, RedisSettings(limits: limits, setup: setup), parts, listener)
+        loop.send { [client] in client.start() }
+    }
+
+    deinit {
+        loop.send { [client, loop] in
+            client.close()
+            loop.end()
+        }
+    }
+
+    public func read(
+        _ keys: [[UInt8]], completion: @escaping @Sendable ([Result<OriginReading, OriginError>]) -> Void
+    ) {
+        let now = MonotonicClock.nanoseconds()
+        loop.send { [client] in client.read(keys, from: now, completion) }
+    }
+
+    public func write(
+        _ write: OriginWrite, completion: @escaping @Sendable (Result<OriginAcknowledgement, OriginError>) -> Void
+    ) {
+        let now = MonotonicClock.nanoseconds()
+        loop.send { [client] in client.write(write, from: now, completion) }
+    }
+
+    public func remove(_ keys: [[UInt8]], completion: @escaping @Sendable (Result<Int, OriginError>) -> Void) {
+        let now = MonotonicClock.nanoseconds()
+        loop.send { [client] in client.remove(keys, from: now, completion) }
+    }
+
+    public func perform(
+        _ words: [[UInt8]], key: [UInt8]?, completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
+    ) {
+        let now = MonotonicClock.nanoseconds()
+        loop.send { [client] in client.perform(words, key: key, from: now, completion) }
+    }
+
+    public func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool { parts.isCurrent(stamp, now: now) }
+
+    public func status() -> OriginStatus { client.report.all }
+
+    /// Afterwards every call fails with ``OriginError/closed``. May be called on any thread.
+    public func close() {
+        loop.send { [client] in client.close() }
+    }
+}

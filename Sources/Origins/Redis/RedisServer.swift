@@ -1,0 +1,309 @@
+import Platform
+import RESP
+
+/// Hears of a server. Called on the loop's thread.
+protocol RedisServerOwner: AnyObject {
+    var heardSequence: UInt64 { get }
+    /// It can be asked.
+    func serverIsUp(_ server: RedisServer)
+    func serverIsDown(_ server: RedisServer, _ error: OriginError)
+    /// It is believed, from now on.
+    func serverIsBelieved(_ server: RedisServer, again: Bool)
+    /// Its epoch has ended.
+    func serverLost(_ server: RedisServer, _ reason: String)
+    func server(_ server: RedisServer, invalidated keys: [[UInt8]])
+    /// It does not own what it owned.
+    func serverOwnsOther(_ server: RedisServer)
+    func server(_ server: RedisServer, answered task: RedisTask)
+    func server(_ server: RedisServer, failed task: RedisTask, _ error: OriginError)
+}
+
+/// What the servers of an origin have in common.
+struct RedisSettings: Sendable {
+    var limits: OriginLimits
+    var setup: RedisSetup
+}
+
+/// One server of an origin: a connection that reads and hears, one for other commands, its heartbeat, its epoch, and
+/// whether it rests. Confined to its loop; to be closed before it is released.
+final class RedisServer: RedisLinkUser, RedisTaskOwner {
+    let endpoint: OriginEndpoint
+    let part: UInt32
+    private let loop: OriginLoop
+    private let settings: RedisSettings
+    private let parts: OriginParts
+    private weak var owner: (any RedisServerOwner)?
+
+    /// What reads and writes entries, and hears what changes.
+    private var reading: RedisLink?
+    /// What runs other commands: what they change is told to the connection that reads, as a stranger's change is.
+    private var commands: RedisLink?
+
+    private var beatTimer: LoopTimer?
+    private var limitTimer: LoopTimer?
+    private var beat: Heartbeat?
+    private var bytesAtBeat = 0
+    /// Answered in a row.
+    private var goodBeats = 0
+    private var wasLost = false
+    private(set) var isBelieved = false
+    private(set) var heartbeatMicroseconds: Int64 = 0
+    private(set) var lastError: OriginError?
+    private var report: Heartbeat.ClusterReport?
+    private var beatsUntilReport = 0
+    /// A key in one of its slots; nil outside of a cluster.
+    var heartbeatKey: [UInt8]?
+
+    private(set) var tasksUnderWay = 0
+    private(set) var usedAt: Int64
+    private var breaker: Breaker
+
+    /// In clusters up to this size each heartbeat asks for the report.
+    private static let smallCluster = 64
+    /// The most that waits for the system to send it.
+    private static let unsentBytesMax = 256 << 20
+
+    init(
+        _ loop: OriginLoop, _ endpoint: OriginEndpoint, part: UInt32, _ settings: RedisSettings, _ parts: OriginParts,
+        owner: any RedisServerOwner
+    ) {
+        self.loop = loop
+        self.endpoint = endpoint
+        self.part = part
+        self.settings = settings
+        self.parts = parts
+        self.owner = owner
+        usedAt = MonotonicClock.nanoseconds()
+        breaker = Breaker(settings.limits)
+        reading = RedisLink(loop, endpoint, settings.setup, settings.limits, user: self)
+        beatTimer = LoopTimer(loop) { [weak self] in self?.sendBeat() }
+        limitTimer = LoopTimer(loop) { [weak self] in self?.beatIsMissed() }
+    }
+
+    /// Begins to connect. To be called once.
+    func open() { reading?.open() }
+
+    /// Idempotent. What is under way fails, which its owner hears; the epoch ends.
+    func close() {
+        isBelieved = false
+        parts.endEpoch(part)
+        beatTimer?.close()
+        limitTimer?.close()
+        (beatTimer, limitTimer, beat) = (nil, nil, nil)
+        reading?.close()
+        commands?.close()
+        (reading, commands, owner) = (nil, nil, nil)
+    }
+
+    var epoch: UInt32 { parts.epoch(part) }
+    var isUp: Bool { reading?.isUp ?? false }
+    var name: String { endpoint.description }
+
+    /// Whether its connection failed and is not tried this moment.
+    var isDown: Bool { reading?.error != nil }
+
+    // MARK: Tasks
+
+    var heardSequence: UInt64 { owner?.heardSequence ?? 0 }
+
+    /// Sends a task, or fails it.
+    func submit(_ task: RedisTask) {
+        usedAt = MonotonicClock.nanoseconds()
+        tasksUnderWay += 1
+        task.owner = self
+        guard let reading else { return task.fail(.closed) }
+        if let error = refusal(reading) { return task.fail(error) }
+        task.sentEpoch = epoch
+        guard case .command = task.work else { return reading.send(task) }
+        commandLink().send(task)
+    }
+
+    private func refusal(_ link: RedisLink) -> OriginError? {
+        if tasksUnderWay > settings.limits.callsWaiting {
+            return .resting("\(endpoint): \(settings.limits.callsWaiting) calls wait already")
+        }
+        if link.unsentBytes > Self.unsentBytesMax {
+            return .resting("\(endpoint): \(link.unsentBytes >> 20) MiB wait to be sent already")
+        }
+        // What must be set right first is said as it is.
+        if case .unsuitable? = link.error { return link.error }
+        return breaker.refusal(MonotonicClock.nanoseconds()).map { .resting("\(endpoint): \($0)") }
+    }
+
+    private func commandLink() -> RedisLink {
+        if let commands { return commands }
+        var setup = settings.setup
+        setup.tracking = .none
+        let link = RedisLink(loop, endpoint, setup, settings.limits, user: self)
+        commands = link
+        link.open()
+        return link
+    }
+
+    /// Sends another exchange on the connection that reads.
+    func send(_ exchange: any RedisExchange) {
+        if let reading { reading.send(exchange) } else { exchange.fail(.closed) }
+    }
+
+    func taskAnswered(_ task: RedisTask) {
+        tasksUnderWay -= 1
+        if !task.call.isDone { breaker.noteSuccess() }
+        owner?.server(self, answered: task)
+    }
+
+    func taskFailed(_ task: RedisTask, _ error: OriginError) {
+        tasksUnderWay -= 1
+        breaker.noteAbandoned()
+        owner?.server(self, failed: task, error)
+    }
+
+    /// A task was not answered in time.
+    func noteTimeout(_ task: RedisTask) {
+        breaker.noteFailure("calls take too long", MonotonicClock.nanoseconds())
+        // Nobody watches over the other connection's heart.
+        guard case .command = task.work else { return }
+        commands?.end(.interrupted("\(endpoint): no answer within \(settings.limits.call) ms"))
+    }
+
+    /// Whether what the task has read, or written, will be told when it changes.
+    func stamp(for task: RedisTask) -> OriginStamp? {
+        guard isBelieved, !task.isAsking, task.sentEpoch == epoch, settings.setup.tracking.covers(task.key ?? []) else {
+            return nil
+        }
+        return OriginStamp(part: part, epoch: task.sentEpoch)
+    }
+
+    // MARK: The link
+
+    func linkIsUp(_ link: RedisLink) {
+        breaker.noteSuccess()
+        guard link === reading else { return }
+        lastError = nil
+        goodBeats = 0
+        report = nil
+        beatsUntilReport = 0
+        beat = nil
+        owner?.serverIsUp(self)
+        // Before everything else: what is read behind it may be believed when it is answered.
+        sendBeat()
+    }
+
+    func linkIsDown(_ link: RedisLink, _ error: OriginError) {
+        breaker.noteFailure(error.description, MonotonicClock.nanoseconds())
+        guard link === reading else { return }
+        lastError = error
+        beat = nil
+        limitTimer?.stop()
+        beatTimer?.stop()
+        lose(error.description)
+        owner?.serverIsDown(self, error)
+    }
+
+    func link(_ link: RedisLink, invalidated keys: [[UInt8]]?) {
+        guard link === reading else { return }
+        if let keys {
+            owner?.server(self, invalidated: keys)
+        } else {
+            endEpochKeepingBelief("\(endpoint): all entries were removed there, or its tracking began anew")
+        }
+    }
+
+    // MARK: Epochs
+
+    private func lose(_ reason: String) {
+        guard isBelieved else { return }
+        isBelieved = false
+        wasLost = true
+        goodBeats = 0
+        parts.endEpoch(part)
+        owner?.serverLost(self, reason)
+    }
+
+    /// What it said so far is no longer believed; what it says from now on is.
+    func endEpochKeepingBelief(_ reason: String) {
+        guard isBelieved else { return }
+        let until = parts.believedUntil(part)
+        parts.endEpoch(part)
+        parts.believe(part, until: until)
+        owner?.serverLost(self, reason)
+    }
+
+    // MARK: Heartbeat
+
+    private func sendBeat() {
+        guard isUp else { return }
+        beatTimer?.start(milliseconds: settings.limits.heartbeat)
+        // The one before is still under way.
+        guard beat == nil else { return }
+        let asksForReport = heartbeatKey != nil && beatsUntilReport <= 0
+        if asksForReport { beatsUntilReport = (report?.servers ?? 0) / Self.smallCluster + 1 }
+        beatsUntilReport -= 1
+        let beat = Heartbeat(key: heartbeatKey, asksForReport: asksForReport) { [weak self] beat, answer in
+            self?.heard(beat, answer)
+        }
+        self.beat = beat
+        bytesAtBeat = reading?.bytesReceived ?? 0
+        limitTimer?.start(milliseconds: settings.limits.heartbeatLimit)
+        reading?.send(beat)
+    }
+
+    private func heard(_ beat: Heartbeat, _ answer: Heartbeat.Answer) {
+        guard beat === self.beat else { return }
+        self.beat = nil
+        limitTimer?.stop()
+        heartbeatMicroseconds = (MonotonicClock.nanoseconds() - beat.sentAt) / 1000
+        switch answer {
+        case .bad(let message):
+            lastError = .unavailable("\(endpoint): \(message)")
+            lose("\(endpoint): \(message)")
+            owner?.serverOwnsOther(self)
+        case .good(let report):
+            if let report { compare(report) }
+            goodBeats += 1
+            believe(since: beat.sentAt)
+        }
+    }
+
+    private func believe(since sentAt: Int64) {
+        // A server of a cluster that was away may not know yet that another one has taken its place.
+        guard goodBeats >= (wasLost && heartbeatKey != nil ? 2 : 1) else { return }
+        parts.believe(part, until: sentAt + Int64(settings.limits.staleness) * 1_000_000)
+        guard !isBelieved else { return }
+        isBelieved = true
+        lastError = nil
+        owner?.serverIsBelieved(self, again: wasLost)
+        wasLost = false
+    }
+
+    private func compare(_ report: Heartbeat.ClusterReport) {
+        defer { self.report = report }
+        guard let last = self.report, last.description != report.description else { return }
+        endEpochKeepingBelief("\(endpoint): its slots move")
+        owner?.serverOwnsOther(self)
+    }
+
+    private func beatIsMissed() {
+        guard beat != nil else { return }
+        let text = "\(endpoint): no answer to a heartbeat within \(settings.limits.heartbeatLimit) ms"
+        lastError = .interrupted(text)
+        lose(text)
+        // While something comes, the heartbeat's answer is behind it. A connection that is silent may be dead.
+        guard let reading, reading.bytesReceived != bytesAtBeat else {
+            reading?.end(.interrupted(text))
+            return
+        }
+        bytesAtBeat = reading.bytesReceived
+        limitTimer?.start(milliseconds: settings.limits.heartbeatLimit)
+    }
+}
+
+extension RedisSetup.Tracking {
+    /// Whether changes of a key are told.
+    func covers(_ key: [UInt8]) -> Bool {
+        switch self {
+        case .none: false
+        case .read: true
+        case .broadcast(let prefixes): prefixes.contains { key.starts(with: $0) }
+        }
+    }
+}

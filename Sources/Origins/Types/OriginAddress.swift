@@ -1,0 +1,216 @@
+import Platform
+
+/// Where an origin is and who asks there. Its description has no secrets.
+///
+/// The forms:
+/// - `redis://[user[:password]@]host[:port][/db]`, one server,
+/// - `redis+cluster://[user[:password]@]host[:port][,host[:port]…]`, some servers of a cluster, which knows the others,
+/// - `unix:///path[?db=n]`, one server at a socket,
+/// - `rediss://` and `rediss+cluster://` for TLS, with `?ca=/path` for the certificates that are trusted.
+///
+/// Bytes of user and password that mean something else there are written as `%HH`.
+public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible {
+    /// What is wrong with an address, and what would be right. Has no secrets.
+    public struct Failure: Error, Hashable, CustomStringConvertible {
+        public let description: String
+    }
+
+    /// The servers that are asked first; one unless it is a cluster.
+    public private(set) var endpoints: [OriginEndpoint] = []
+    public private(set) var isCluster = false
+    public private(set) var usesTLS = false
+    /// The file of the certificates that are trusted; nil for the system's.
+    public private(set) var certificatesPath: String?
+    /// Nil is the server's user `default`.
+    public private(set) var user: String?
+    public private(set) var password: [UInt8]?
+    /// The number of the server's database.
+    public private(set) var database = 0
+
+    static let defaultPort: UInt16 = 6379
+    static let secretBytesMax = 4096
+    static let endpointsMax = 64
+
+    /// - Parameters:
+    ///   - text: see the type.
+    ///   - user: in place of the text's.
+    ///   - passwordFile: the password is the first line of this file.
+    public init(_ text: String, user: String? = nil, passwordFile: String? = nil) throws(Failure) {
+        guard let end = text.firstRange(of: "://") else { throw Self.unknownScheme(text.contains("@") ? nil : text) }
+        let scheme = text[..<end.lowerBound].lowercased()
+        var rest = text[end.upperBound...]
+        var query: Substring = ""
+        if let mark = rest.lastIndex(of: "?") {
+            query = rest[rest.index(after: mark)...]
+            rest = rest[..<mark]
+        }
+        switch scheme {
+        case "redis", "rediss", "redis+cluster", "rediss+cluster":
+            isCluster = scheme.hasSuffix("+cluster")
+            usesTLS = scheme.hasPrefix("rediss")
+            try readServers(rest)
+        case "unix":
+            try readPath(rest)
+        default:
+            throw Self.unknownScheme(scheme + "://")
+        }
+        try readOptions(query)
+        try readSecrets(user: user, passwordFile: passwordFile)
+    }
+
+    private static func unknownScheme(_ text: String?) -> Failure {
+        Failure(
+            description: (text.map { "'\($0)' is" } ?? "that is")
+                + " no address of an origin: write redis://host:port, redis+cluster://host:port,host:port or unix:///path"
+        )
+    }
+
+    // MARK: Parts
+
+    private mutating func readServers(_ text: Substring) throws(Failure) {
+        var servers = text
+        // A password may have an @; a host may not.
+        if let at = text.lastIndex(of: "@") {
+            let person = text[..<at]
+            servers = text[text.index(after: at)...]
+            if let colon = person.firstIndex(of: ":") {
+                password = try Self.decode(person[person.index(after: colon)...], "password")
+                try take(user: person[..<colon])
+            } else {
+                try take(user: person)
+            }
+        }
+        if let slash = servers.firstIndex(of: "/") {
+            let number = servers[servers.index(after: slash)...]
+            if !number.isEmpty { try take(database: number) }
+            servers = servers[..<slash]
+        }
+        for server in servers.split(separator: ",", omittingEmptySubsequences: false) {
+            endpoints.append(try Self.endpoint(server))
+        }
+        guard isCluster || endpoints.count == 1 else {
+            throw Failure(
+                description: "redis:// has one server: write redis+cluster://host:port,host:port for a cluster")
+        }
+        guard endpoints.count <= Self.endpointsMax else {
+            throw Failure(description: "at most \(Self.endpointsMax) servers are named; the cluster knows the others")
+        }
+    }
+
+    private mutating func take(user text: Substring) throws(Failure) {
+        guard !text.isEmpty else { return }
+        guard let name = String(validating: try Self.decode(text, "user"), as: UTF8.self) else {
+            throw Failure(description: "the origin's user is no UTF-8")
+        }
+        user = name
+    }
+
+    private mutating func take(database text: Substring) throws(Failure) {
+        guard let number = Int(text), (0...65_535).contains(number) else {
+            throw Failure(description: "'\(text)' is no number of a database: write /0 to /65535")
+        }
+        guard !isCluster || number == 0 else {
+            throw Failure(description: "a cluster has only the database 0")
+        }
+        database = number
+    }
+
+    private mutating func readPath(_ text: Substring) throws(Failure) {
+        guard text.hasPrefix("/"), text.utf8.count > 1 else {
+            throw Failure(description: "unix:// needs an absolute path: write unix:///path")
+        }
+        guard text.utf8.count <= UnixSocket.pathBytesMax else {
+            throw Failure(description: "the socket's path is longer than \(UnixSocket.pathBytesMax) bytes")
+        }
+        endpoints = [.unix(path: String(text))]
+    }
+
+    private mutating func readOptions(_ query: Substring) throws(Failure) {
+        for option in query.split(separator: "&") {
+            if option.hasPrefix("db="), case .unix? = endpoints.first {
+                try take(database: option.dropFirst(3))
+            } else if option.hasPrefix("ca=/"), usesTLS {
+                certificatesPath = String(option.dropFirst(3))
+            } else {
+                let name = option.prefix { $0 != "=" }
+                throw Failure(
+                    description: "'?\(name)' is no option of this address: unix:// has ?db=n, rediss:// has ?ca=/path")
+            }
+        }
+    }
+
+    private mutating func readSecrets(user: String?, passwordFile: String?) throws(Failure) {
+        if let user { self.user = user }
+        guard let passwordFile else { return }
+        var bytes: [UInt8]?
+        do throws(FileError) {
+            bytes = try FileSystem.read(passwordFile, bytesMax: Self.secretBytesMax)
+        } catch {
+            throw Failure(description: "the password's file: \(error)")
+        }
+        let line = (bytes ?? []).prefix { $0 != 10 && $0 != 13 }
+        guard !line.isEmpty else {
+            throw Failure(description: "the password's file \(passwordFile) is missing, or its first line is empty")
+        }
+        password = Array(line)
+    }
+
+    /// `host`, `host:port` or `[address]:port`.
+    static func endpoint(_ text: Substring) throws(Failure) -> OriginEndpoint {
+        var host = text
+        var port: Substring?
+        if text.hasPrefix("["), let close = text.firstIndex(of: "]") {
+            host = text[text.index(after: text.startIndex)..<close]
+            let rest = text[text.index(after: close)...]
+            guard rest.isEmpty || rest.hasPrefix(":") else { throw noServer(text) }
+            port = rest.isEmpty ? nil : rest.dropFirst()
+        } else if let colon = text.lastIndex(of: ":") {
+            host = text[..<colon]
+            port = text[text.index(after: colon)...]
+            guard !host.contains(":") else { throw noServer(text) }
+        }
+        guard !host.isEmpty, host.utf8.count <= 255, host.utf8.allSatisfy({ $0 > 32 && $0 < 127 }) else {
+            throw noServer(text)
+        }
+        guard let port else { return .tcp(host: String(host), port: defaultPort) }
+        guard let number = UInt16(port), number > 0 else { throw noServer(text) }
+        return .tcp(host: String(host), port: number)
+    }
+
+    private static func noServer(_ text: Substring) -> Failure {
+        Failure(description: "'\(text)' is no server: write host:port, or [address]:port for IPv6")
+    }
+
+    /// Replaces `%HH` by the byte.
+    private static func decode(_ text: Substring, _ what: String) throws(Failure) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var rest = Array(text.utf8)[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16), rest.count >= 2 else {
+                throw Failure(description: "the origin's \(what) has a % without two hexadecimal digits: write %25")
+            }
+            bytes.append(value)
+            rest = rest.dropFirst(2)
+        }
+        guard bytes.count <= secretBytesMax else { throw Failure(description: "the origin's \(what) is too long") }
+        return bytes
+    }
+
+    // MARK: Text
+
+    public var description: String {
+        let person = user.map { "\($0)@" } ?? ""
+        if case .unix(let path)? = endpoints.first {
+            return "unix://\(path)" + (database == 0 ? "" : "?db=\(database)")
+        }
+        let scheme = (usesTLS ? "rediss" : "redis") + (isCluster ? "+cluster" : "")
+        return "\(scheme)://\(person)" + endpoints.map(\.description).joined(separator: ",")
+            + (database == 0 ? "" : "/\(database)")
+    }
+
+    public var debugDescription: String { description }
+}

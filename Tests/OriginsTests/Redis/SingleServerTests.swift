@@ -1,0 +1,232 @@
+import Origins
+import Platform
+import TestSupport
+import Testing
+
+/// Against a real redis-server.
+@Suite struct SingleServerTests {
+    private static func live(
+        _ limits: OriginLimits = OriginLimits(), settings: [String] = [],
+        _ body: (RedisOrigin, OriginEars, SocketClient) async throws -> Void
+    ) async throws {
+        let redis = try RedisProcess(settings)
+        let ears = OriginEars()
+        let origin = RedisOrigin(try .at(redis.socketPath), limits: limits, listener: ears)
+        await origin.waitUntilBelieved()
+        try await body(origin, ears, try redis.connect())
+        origin.close()
+        withExtendedLifetime(redis) {}
+    }
+
+    @Test(.timeLimit(.minutes(1))) func valuesAndLifetimesAreRead() async throws {
+        try await Self.live { origin, _, other in
+            _ = try other.call("SET a 1")
+            _ = try other.call("SET b 2 PX 60000")
+            let before = MonotonicClock.nanoseconds()
+            let readings = try await origin.readMany(["a", "b", "c"]).map { try $0.get() }
+            #expect(readings.map(\.value) == [[49], [50], nil])
+            #expect(readings[0].lifetimeMilliseconds == nil && readings[2].lifetimeMilliseconds == nil)
+            #expect((1...60_000).contains(readings[1].lifetimeMilliseconds ?? 0))
+            for reading in readings {
+                #expect(reading.sentAt >= before && reading.sentAt <= MonotonicClock.nanoseconds())
+                #expect(origin.isCurrentNow(reading.stamp))
+            }
+            _ = try other.call("RPUSH list x")
+            #expect(await origin.error("list")?.description.contains("WRONGTYPE") == true)
+            #expect(try await origin.value("a") == "1")
+            #expect(await origin.readMany([]).isEmpty)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func aForeignWriteIsTold() async throws {
+        try await Self.live { origin, ears, other in
+            let reading = try await origin.reading("a")
+            #expect(reading.value == nil)
+            _ = try other.call("SET a 1")
+            await eventually { ears.invalidated.all == ["a"] }
+            #expect(try await origin.value("a") == "1")
+            _ = try other.call("DEL a")
+            await eventually { ears.invalidated.count == 2 }
+            #expect(origin.isCurrentNow(reading.stamp), "one key has changed, not the epoch")
+        }
+    }
+
+    /// An own SET alone is not tracked: the read behind it in one transaction is.
+    @Test(.timeLimit(.minutes(1)), arguments: [false, true]) func aForeignWriteAfterAnOwnOneIsTold(
+        _ isReadBefore: Bool
+    ) async throws {
+        try await Self.live { origin, ears, other in
+            if isReadBefore { _ = try await origin.reading("a") }
+            let done = try await origin.write("a", "own", .milliseconds(60_000))
+            #expect(origin.isCurrentNow(done.stamp))
+            #expect((1...60_000).contains(done.lifetimeMilliseconds ?? 0))
+            #expect(ears.invalidated.isEmpty, "the own write is not told")
+            _ = try other.call("SET a foreign")
+            await eventually { ears.invalidated.all == ["a"] }
+            #expect(try await origin.value("a") == "foreign")
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func lifetimesAreWritten() async throws {
+        try await Self.live { origin, _, other in
+            #expect(try await origin.write("a", "1").lifetimeMilliseconds == nil)
+            #expect(try other.call("PTTL a") == ":-1\r\n")
+            _ = try other.call("PEXPIRE a 50000")
+            let kept = try await origin.write("a", "2", .kept)
+            #expect((1...50_000).contains(kept.lifetimeMilliseconds ?? 0))
+            let past = try await origin.write("a", "3", .until(1_000))
+            #expect(past.lifetimeMilliseconds == 0)
+            #expect(try other.call("EXISTS a") == ":0\r\n")
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func removalsAndCommandsAreTold() async throws {
+        try await Self.live { origin, ears, other in
+            for key in ["a", "b", "n"] { _ = try await origin.reading(key) }
+            _ = try other.call("MSET a 1 b 2")
+            #expect(try await origin.remove(["a", "b", "c"]) == 2)
+            #expect(ears.invalidated.all.suffix(3) == ["a", "b", "c"])
+            #expect(try await origin.remove([]) == 0)
+            ears.invalidated.removeAll()
+            #expect(try await origin.perform("INCR n", key: "n").int == 1)
+            #expect(ears.invalidated.all.contains("n"), "said before the reply")
+            // What a command changes beyond its key is told too.
+            _ = try await origin.reading("z")
+            try await origin.perform("MSET n 5 z 6", key: "n")
+            await eventually { ears.invalidated.all.contains("z") }
+            await #expect(throws: OriginError.self) { try await origin.perform("NOSUCH x", key: "x") }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func aFlushEndsTheEpoch() async throws {
+        try await Self.live { origin, ears, other in
+            let stamp = try await origin.reading("a").stamp
+            #expect(origin.isCurrentNow(stamp))
+            _ = try other.call("FLUSHALL")
+            await eventually { !ears.lost.isEmpty }
+            #expect(!origin.isCurrentNow(stamp))
+            #expect(origin.isCurrentNow(try await origin.reading("a").stamp))
+            #expect(origin.status().epochsEnded == 1)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func aLostConnectionEndsTheEpochAndIsMadeAgain() async throws {
+        try await Self.live { origin, ears, other in
+            let stamp = try await origin.reading("a").stamp
+            _ = try other.call("CLIENT KILL TYPE normal SKIPME yes")
+            await eventually { !ears.lost.isEmpty }
+            #expect(!origin.isCurrentNow(stamp))
+            await eventually { !ears.recovered.isEmpty }
+            await eventually { origin.status().servers[0].isUp }
+            #expect(!origin.isCurrentNow(stamp))
+            #expect(origin.isCurrentNow(try await origin.reading("a").stamp))
+        }
+    }
+
+    /// A stopped server says nothing: only the heartbeat finds it.
+    @Test(.timeLimit(.minutes(1))) func aFrozenServerIsNotBelieved() async throws {
+        let redis = try RedisProcess()
+        let ears = OriginEars()
+        let limits = OriginLimits.with {
+            $0.heartbeat = 50
+            $0.heartbeatLimit = 100
+            $0.call = 400
+            $0.connect = 200
+        }
+        let origin = RedisOrigin(try .at(redis.socketPath), limits: limits, listener: ears)
+        await origin.waitUntilBelieved()
+        let stamp = try #require(try await origin.reading("a").stamp)
+        redis.freeze()
+        await eventually { !ears.lost.isEmpty }
+        #expect(!origin.isCurrentNow(stamp))
+        let start = MonotonicClock.milliseconds()
+        #expect(await origin.error("a") != nil)
+        #expect(MonotonicClock.milliseconds() - start < 30_000)
+        redis.thaw()
+        await eventually { !ears.recovered.isEmpty }
+        await eventually { origin.isCurrentNow(try? await origin.reading("a").stamp) }
+        #expect(!origin.isCurrentNow(stamp))
+        origin.close()
+    }
+
+    /// Even without the origin's thread: a stopped and continued process serves nothing old.
+    @Test(.timeLimit(.minutes(1))) func beliefEndsByTheClockAlone() async throws {
+        try await Self.live { origin, _, _ in
+            let stamp = try #require(try await origin.reading("a").stamp)
+            let now = MonotonicClock.nanoseconds()
+            #expect(origin.isCurrent(stamp, now: now))
+            #expect(!origin.isCurrent(stamp, now: now + Int64(OriginLimits().staleness) * 1_000_000))
+            #expect(!origin.isCurrent(OriginStamp(part: stamp.part, epoch: stamp.epoch + 1), now: now))
+            #expect(!origin.isCurrent(OriginStamp(part: 5, epoch: 1), now: now))
+            #expect(!origin.isCurrent(OriginStamp(part: .max, epoch: 1), now: now))
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func manyCallsAtOnceAreAllAnswered() async throws {
+        try await Self.live { origin, _, other in
+            for index in 0..<100 { _ = try other.call("SET k\(index) \(index)") }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for index in 0..<2_000 {
+                    group.addTask {
+                        let value = try await origin.value("k\(index % 100)")
+                        #expect(value == "\(index % 100)")
+                    }
+                }
+                try await group.waitForAll()
+            }
+            let all = await origin.readMany((0..<20_000).map { "k\($0 % 100)" })
+            #expect(all.count { (try? $0.get().value) != nil } == 20_000)
+            #expect(origin.status().reads == 22_000)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func aValueThatIsTooLargeIsDropped() async throws {
+        let limits = OriginLimits.with { $0.valueBytes = 1000 }
+        try await Self.live(limits) { origin, _, other in
+            _ = try other.call(["SET", "big", String(repeating: "x", count: 5_000_000)])
+            _ = try other.call(["SET", "fits", String(repeating: "x", count: 1000)])
+            let results = await origin.readMany(["big", "fits", "none"])
+            #expect(results[0].failure == .tooLarge(bytes: 5_000_000, most: 1000))
+            #expect(try results[1].get().value?.count == 1000)
+            #expect(try results[2].get().value == nil)
+            await #expect(throws: OriginError.tooLarge(bytes: 5_000_000, most: 1000)) {
+                try await origin.perform("GET big", key: "big")
+            }
+            await #expect(throws: OriginError.tooLarge(bytes: 1001, most: 1000)) {
+                try await origin.write("a", String(repeating: "x", count: 1001))
+            }
+            // All together have a limit as well.
+            #expect(await origin.readMany(Array(repeating: "fits", count: 5))[4].failure != nil)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1))) func prefixesAreToldWithoutReading() async throws {
+        let redis = try RedisProcess()
+        let ears = OriginEars()
+        let origin = RedisOrigin(
+            try .at(redis.socketPath), tracking: .broadcast(prefixes: [Array("user:".utf8)]), listener: ears)
+        await origin.waitUntilBelieved()
+        _ = try redis.connect().call("MSET user:1 a other 2")
+        await eventually { ears.invalidated.all == ["user:1"] }
+        #expect(origin.isCurrentNow(try await origin.reading("user:1").stamp))
+        #expect(try await origin.reading("other").stamp == nil)
+        origin.close()
+    }
+
+    @Test(.timeLimit(.minutes(1))) func anotherDatabaseCanBeUsed() async throws {
+        let redis = try RedisProcess()
+        let other = try redis.connect()
+        _ = try other.call("SELECT 3")
+        _ = try other.call("SET a three")
+        let origin = RedisOrigin(try OriginAddress("unix://\(redis.socketPath)?db=3"))
+        #expect(try await origin.value("a") == "three")
+        #expect(try await origin.perform("DBSIZE", key: nil).int == 1)
+        origin.close()
+        let missing = RedisOrigin(try OriginAddress("unix://\(redis.socketPath)?db=99"))
+        #expect(await missing.error("a")?.description.contains("out of range") == true)
+    }
+}
+
+extension Result {
+    var failure: Failure? { if case .failure(let error) = self { error } else { nil } }
+}
