@@ -30,10 +30,8 @@ struct SlotMap {
         guard let parts = value.elements, parts.count >= 2, let port = parts[1].int, let number = UInt16(exactly: port),
             number > 0
         else { return nil }
-        // "?": not known either.
-        guard let host = parts[0].string, host != "?" || parts[0].isNull else {
-            return parts[0].isNull ? same(asked, number) : nil
-        }
+        // Null or empty: as the server was asked. "?": it is not known.
+        guard let host = parts[0].isNull ? "" : parts[0].string, host != "?" else { return nil }
         return host.isEmpty ? same(asked, number) : .tcp(host: host, port: number)
     }
 

@@ -6,7 +6,7 @@ import Testing
 /// Against a real redis-server.
 @Suite struct SingleServerTests {
     private static func live(
-        _ limits: OriginLimits = OriginLimits(), settings: [String] = [],
+        _ limits: OriginLimits = .patient, settings: [String] = [],
         _ body: (RedisOrigin, OriginEars, SocketClient) async throws -> Void
     ) async throws {
         let redis = try RedisProcess(settings)
@@ -155,7 +155,7 @@ import Testing
             let stamp = try #require(try await origin.reading("a").stamp)
             let now = MonotonicClock.nanoseconds()
             #expect(origin.isCurrent(stamp, now: now))
-            #expect(!origin.isCurrent(stamp, now: now + Int64(OriginLimits().staleness) * 1_000_000))
+            #expect(!origin.isCurrent(stamp, now: now + Int64(OriginLimits.patient.staleness) * 1_000_000))
             #expect(!origin.isCurrent(OriginStamp(part: stamp.part, epoch: stamp.epoch + 1), now: now))
             #expect(!origin.isCurrent(OriginStamp(part: 5, epoch: 1), now: now))
             #expect(!origin.isCurrent(OriginStamp(part: .max, epoch: 1), now: now))
@@ -181,7 +181,10 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(1))) func aValueThatIsTooLargeIsDropped() async throws {
-        let limits = OriginLimits.with { $0.valueBytes = 1000 }
+        let limits = OriginLimits.with {
+            $0.valueBytes = 1000
+            $0.heartbeatLimit = 20_000
+        }
         try await Self.live(limits) { origin, _, other in
             _ = try other.call(["SET", "big", String(repeating: "x", count: 5_000_000)])
             _ = try other.call(["SET", "fits", String(repeating: "x", count: 1000)])
@@ -204,7 +207,8 @@ import Testing
         let redis = try RedisProcess()
         let ears = OriginEars()
         let origin = RedisOrigin(
-            try .at(redis.socketPath), tracking: .broadcast(prefixes: [Array("user:".utf8)]), listener: ears)
+            try .at(redis.socketPath), limits: .patient, tracking: .broadcast(prefixes: [Array("user:".utf8)]),
+            listener: ears)
         await origin.waitUntilBelieved()
         _ = try redis.connect().call("MSET user:1 a other 2")
         await eventually { ears.invalidated.all == ["user:1"] }
