@@ -1,10 +1,10 @@
 // swift-tools-version: 6.2
 // Larder: a cache that the processes of one machine share, kept in LevelDB.
 //
-// LevelDB, snappy, libuv, xxHash, Lua, libmd, libedit and libmicrohttpd come from the system: Debian's libleveldb-dev,
-// libsnappy-dev, libuv1-dev, libxxhash-dev, liblua5.1-0-dev, lua-cjson-dev, lua-bitop-dev, libmd-dev, libedit-dev and
-// libmicrohttpd-dev (installed by `make deps`), or Homebrew's leveldb, snappy, libuv, xxhash, lua@5.1, libmd, libedit and
-// libmicrohttpd. On Linux the daemon takes its
+// LevelDB, snappy, libuv, xxHash, Lua, libmd, OpenSSL, libedit and libmicrohttpd come from the system: Debian's
+// libleveldb-dev, libsnappy-dev, libuv1-dev, libxxhash-dev, liblua5.1-0-dev, lua-cjson-dev, lua-bitop-dev, libmd-dev,
+// libssl-dev, libedit-dev and libmicrohttpd-dev (installed by `make deps`), or Homebrew's leveldb, snappy, libuv, xxhash,
+// lua@5.1, libmd, openssl@3, libedit and libmicrohttpd. On Linux the daemon takes its
 // memory from libjemalloc-dev, unless LARDER_SYSTEM_MALLOC is set.
 
 import PackageDescription
@@ -60,6 +60,9 @@ let package = Package(
             providers: [.apt(["liblua5.1-0-dev", "lua-cjson-dev", "lua-bitop-dev"]), .brew(["lua@5.1"])]),
         .systemLibrary(
             name: "CMessageDigest", pkgConfig: "libmd", providers: [.apt(["libmd-dev"]), .brew(["libmd"])]),
+        // For origins behind TLS.
+        .systemLibrary(
+            name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
         // For larderctl alone.
         .systemLibrary(
             name: "CEditLine", pkgConfig: "libedit", providers: [.apt(["libedit-dev"]), .brew(["libedit"])]),
@@ -107,7 +110,7 @@ let package = Package(
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .target(name: "RESP", swiftSettings: settings),
         // What stands behind a cache: Redis, a cluster of them, or anything else that can be asked.
-        .target(name: "Origins", dependencies: ["CUV", "Platform", "RESP"], swiftSettings: settings),
+        .target(name: "Origins", dependencies: ["COpenSSL", "CUV", "Platform", "RESP"], swiftSettings: settings),
         // Without LevelDB and libuv: larderctl has its help from it.
         .target(name: "CommandCatalog", dependencies: ["LarderVocabulary", "RESP"], swiftSettings: settings),
         .target(

@@ -19,6 +19,9 @@ final class OriginSocket {
     private var poll: UnsafeMutablePointer<uv_poll_t>?
     private var isConnected = false
     private var isClosed = false
+    private let tls: TLSSession?
+    /// How often the system was asked for bytes in this turn.
+    private var receivedInTurn = 0
     /// Addresses of the host that were not tried yet.
     private var addresses: [SocketAddress] = []
     private var lastFailure = "the host has no address"
@@ -30,9 +33,15 @@ final class OriginSocket {
     private var isFlushListed = false
     private var watched: UInt32 = 0
 
-    init(_ loop: OriginLoop, _ endpoint: OriginEndpoint, user: any OriginSocketUser) {
+    /// After so many reads other sockets have their turn.
+    private static let receivesPerTurn = 16
+    private static let chunkBytes = 65_536
+
+    /// - Parameter tls: its encryption; nil for none.
+    init(_ loop: OriginLoop, _ endpoint: OriginEndpoint, tls: TLSSession?, user: any OriginSocketUser) {
         self.loop = loop
         self.endpoint = endpoint
+        self.tls = tls
         self.user = user
     }
 
@@ -87,7 +96,16 @@ final class OriginSocket {
     private func connected() {
         isConnected = true
         watch(UV_READABLE.rawValue)
-        user?.socketIsConnected()
+        if tls == nil { user?.socketIsConnected() } else { shakeHands() }
+    }
+
+    private func shakeHands() {
+        guard let tls, !tls.isEstablished else { return }
+        let failure = tls.shakeHands()
+        // It may be the reason, said to the other side.
+        flush()
+        if let failure { return fail(failure) }
+        if tls.isEstablished, !isClosed { user?.socketIsConnected() }
     }
 
     private func connectingEnded() {
@@ -125,8 +143,18 @@ final class OriginSocket {
     private func ready(_ status: Int32, _ events: UInt32) {
         guard isConnected else { return connectingEnded() }
         // An error of the socket is found by the call that uses it.
-        if status != 0 || events & UV_READABLE.rawValue != 0 { user?.socketIsReadable() }
+        receivedInTurn = 0
+        if status != 0 || events & UV_READABLE.rawValue != 0 { readable() }
         if !isClosed, events & UV_WRITABLE.rawValue != 0 { flush() }
+    }
+
+    private func readable() {
+        if let tls, !tls.isEstablished {
+            guard receiveEncrypted(tls) else { return }
+            shakeHands()
+            guard !isClosed, tls.isEstablished else { return }
+        }
+        user?.socketIsReadable()
     }
 
     private func fail(_ reason: String) {
@@ -158,10 +186,32 @@ final class OriginSocket {
 
     // MARK: Bytes
 
-    /// Receives into `room` once.
+    /// Receives into `room`. To be called until it gives 0.
     /// - Returns: how many bytes came; 0 if there are none now or the socket has ended, which the user then hears.
     func receive(_ room: UnsafeMutableRawBufferPointer) -> Int {
-        guard !isClosed else { return 0 }
+        guard let tls else { return receiveFromSystem(room) }
+        while !isClosed {
+            switch tls.read(room) {
+            case .bytes(let count): return count
+            case .nothingNow: if !receiveEncrypted(tls) { return 0 }
+            case .ended(let reason): fail(reason)
+            }
+        }
+        return 0
+    }
+
+    /// - Returns: whether something came.
+    private func receiveEncrypted(_ tls: TLSSession) -> Bool {
+        withUnsafeTemporaryAllocation(byteCount: Self.chunkBytes, alignment: 16) { chunk in
+            let count = receiveFromSystem(chunk)
+            if count > 0 { tls.receive(UnsafeRawBufferPointer(rebasing: chunk[..<count])) }
+            return count > 0
+        }
+    }
+
+    private func receiveFromSystem(_ room: UnsafeMutableRawBufferPointer) -> Int {
+        guard !isClosed, receivedInTurn < Self.receivesPerTurn else { return 0 }
+        receivedInTurn += 1
         switch StreamConnecting.receive(descriptor, room) {
         case .bytes(let count): return count
         case .nothingNow: return 0
@@ -187,14 +237,32 @@ final class OriginSocket {
     /// Bytes that the system has not taken yet.
     var unsentBytes: Int { sending.count - sent + output.count }
 
+    /// Moves what is to be sent next into `sending`, encrypted if it must be.
+    /// - Returns: whether there is something.
+    private func takeOutput() -> Bool {
+        guard let tls else {
+            swap(&sending, &output)
+            return !sending.isEmpty
+        }
+        if tls.isEstablished, !output.isEmpty {
+            let isDone = tls.write(output)
+            output.removeAll(keepingCapacity: output.capacity <= 1 << 20)
+            guard isDone else {
+                fail("TLS: nothing more can be sent")
+                return false
+            }
+        }
+        sending = tls.takeOutput()
+        return !sending.isEmpty
+    }
+
     private func flush() {
         guard !isClosed, isConnected else { return }
         while true {
             if sent == sending.count {
                 sent = 0
                 sending.removeAll(keepingCapacity: sending.capacity <= 1 << 20)
-                guard !output.isEmpty else { break }
-                swap(&sending, &output)
+                guard takeOutput() else { break }
             }
             let result = sending.withUnsafeBytes {
                 StreamConnecting.send(descriptor, UnsafeRawBufferPointer(rebasing: $0[sent...]))
@@ -205,6 +273,6 @@ final class OriginSocket {
             case .success(let count): sent += count
             }
         }
-        watch(UV_READABLE.rawValue)
+        if !isClosed { watch(UV_READABLE.rawValue) }
     }
 }

@@ -39,12 +39,10 @@ final class RedisConnection: OriginSocketUser {
     private(set) var bytesReceived = 0
 
     private static let readBytes = 65_536
-    /// After so many reads other sockets have their turn.
-    private static let readsPerTurn = 16
 
     init(
         _ loop: OriginLoop, _ endpoint: OriginEndpoint, _ setup: RedisSetup, valueBytes: Int,
-        user: any RedisConnectionUser
+        tls: TLSSession?, user: any RedisConnectionUser
     ) {
         self.endpoint = endpoint
         self.user = user
@@ -53,7 +51,7 @@ final class RedisConnection: OriginSocketUser {
             limits: RESPLimits(
                 bulkBytesMax: valueBytes, requestBytesMax: max(valueBytes * 2, 64 << 20), elementsMax: 4 << 20),
             skipsLongStrings: true)
-        socket = OriginSocket(loop, endpoint, user: self)
+        socket = OriginSocket(loop, endpoint, tls: tls, user: self)
     }
 
     func open() { socket?.open() }
@@ -99,14 +97,12 @@ final class RedisConnection: OriginSocketUser {
     }
 
     func socketIsReadable() {
-        for _ in 0..<Self.readsPerTurn {
-            guard let socket else { return }
-            let room = parser.writableSpace(atLeast: Self.readBytes)
-            let count = socket.receive(room)
+        while let socket {
+            let count = socket.receive(parser.writableSpace(atLeast: Self.readBytes))
             guard count > 0 else { return }
             parser.didWrite(count)
             bytesReceived &+= count
-            guard readReplies(), count == room.count || count >= Self.readBytes else { return }
+            guard readReplies() else { return }
         }
     }
 

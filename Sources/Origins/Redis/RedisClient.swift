@@ -8,11 +8,13 @@ import RESP
 final class RedisClient: @unchecked Sendable {
     let loop: OriginLoop
     let address: OriginAddress
-    let settings: RedisSettings
+    private(set) var settings: RedisSettings
     let parts: OriginParts
     weak var listener: (any OriginListener)?
     let report = RedisReport()
     private(set) var isClosed = false
+    /// Why nothing can ever be asked.
+    private var failure: OriginError?
 
     var servers: [OriginEndpoint: RedisServer] = [:]
     var memory = InvalidationMemory()
@@ -43,6 +45,17 @@ final class RedisClient: @unchecked Sendable {
     /// To be called once, on the loop.
     func start() {
         guard !isClosed else { return }
+        if address.usesTLS {
+            // A server without encryption must not be asked instead.
+            do throws(TLSContext.Failure) {
+                settings.tls = try TLSContext(
+                    certificatesPath: address.certificatesPath, certificatePath: address.certificatePath,
+                    keyPath: address.keyPath)
+            } catch {
+                failure = .unsuitable("TLS: \(error)")
+                return
+            }
+        }
         callTimer = LoopTimer(loop) { [weak self] in self?.endOverdueCalls() }
         restTimer = LoopTimer(loop) { [weak self] in self?.resume() }
         if address.isCluster { startCluster() } else { _ = server(at: address.endpoints[0]) }
@@ -103,6 +116,7 @@ final class RedisClient: @unchecked Sendable {
 
     private func begin(_ call: RedisCall, _ tasks: [RedisTask]) {
         guard !isClosed else { return call.fail(.closed) }
+        if let failure { return call.fail(failure) }
         while let first = calls.first, first.isDone { _ = calls.popFirst() }
         calls.append(call)
         call.tasks = tasks

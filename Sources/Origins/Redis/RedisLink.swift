@@ -23,6 +23,7 @@ final class RedisLink: RedisConnectionUser {
     private let endpoint: OriginEndpoint
     private let setup: RedisSetup
     private let limits: OriginLimits
+    private let tls: TLSContext?
     private weak var user: (any RedisLinkUser)?
     private var state = State.connecting
     private var connection: RedisConnection?
@@ -34,9 +35,10 @@ final class RedisLink: RedisConnectionUser {
     private static let longestRest = 1_000
 
     init(
-        _ loop: OriginLoop, _ endpoint: OriginEndpoint, _ setup: RedisSetup, _ limits: OriginLimits,
+        _ loop: OriginLoop, _ endpoint: OriginEndpoint, _ setup: RedisSetup, _ limits: OriginLimits, tls: TLSContext?,
         user: any RedisLinkUser
     ) {
+        self.tls = tls
         self.loop = loop
         self.endpoint = endpoint
         self.setup = setup
@@ -64,7 +66,14 @@ final class RedisLink: RedisConnectionUser {
     /// Makes the connection. To be called once.
     func open() {
         state = .connecting
-        let connection = RedisConnection(loop, endpoint, setup, valueBytes: limits.valueBytes, user: self)
+        var session: TLSSession?
+        if let tls {
+            if case .tcp(let host, _) = endpoint { session = tls.session(host: host) }
+            // Never without encryption instead.
+            guard session != nil else { return rest(.unsuitable("\(endpoint): no TLS is possible with this server")) }
+        }
+        let connection = RedisConnection(
+            loop, endpoint, setup, valueBytes: limits.valueBytes, tls: session, user: self)
         self.connection = connection
         timer?.start(milliseconds: limits.connect)
         connection.open()
@@ -131,6 +140,10 @@ final class RedisLink: RedisConnectionUser {
     func connectionEnded(_ connection: RedisConnection, _ error: OriginError) {
         guard connection === self.connection else { return }
         self.connection = nil
+        rest(error)
+    }
+
+    private func rest(_ error: OriginError) {
         state = .resting(error)
         timer?.start(milliseconds: nextRest(after: error))
         user?.linkIsDown(self, error)

@@ -19,9 +19,11 @@ protocol RedisServerOwner: AnyObject {
 }
 
 /// What the servers of an origin have in common.
-struct RedisSettings: Sendable {
+struct RedisSettings {
     var limits: OriginLimits
     var setup: RedisSetup
+    /// Nil for connections that are not encrypted.
+    var tls: TLSContext?
 }
 
 /// One server of an origin: a connection that reads and hears, one for other commands, its heartbeat, its epoch, and
@@ -75,7 +77,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         self.owner = owner
         usedAt = MonotonicClock.nanoseconds()
         breaker = Breaker(settings.limits)
-        reading = RedisLink(loop, endpoint, settings.setup, settings.limits, user: self)
+        reading = RedisLink(loop, endpoint, settings.setup, settings.limits, tls: settings.tls, user: self)
         beatTimer = LoopTimer(loop) { [weak self] in self?.sendBeat() }
         limitTimer = LoopTimer(loop) { [weak self] in self?.beatIsMissed() }
     }
@@ -134,7 +136,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         if let commands { return commands }
         var setup = settings.setup
         setup.tracking = .none
-        let link = RedisLink(loop, endpoint, setup, settings.limits, user: self)
+        let link = RedisLink(loop, endpoint, setup, settings.limits, tls: settings.tls, user: self)
         commands = link
         link.open()
         return link

@@ -6,7 +6,8 @@ import Platform
 /// - `redis://[user[:password]@]host[:port][/db]`, one server,
 /// - `redis+cluster://[user[:password]@]host[:port][,host[:port]…]`, some servers of a cluster, which knows the others,
 /// - `unix:///path[?db=n]`, one server at a socket,
-/// - `rediss://` and `rediss+cluster://` for TLS, with `?ca=/path` for the certificates that are trusted.
+/// - `rediss://` and `rediss+cluster://` for TLS, with `?ca=/path` for the certificates that are trusted, and
+///   `?cert=/path&key=/path` for a certificate of this side.
 ///
 /// Bytes of user and password that mean something else there are written as `%HH`.
 public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible {
@@ -21,6 +22,9 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
     public private(set) var usesTLS = false
     /// The file of the certificates that are trusted; nil for the system's.
     public private(set) var certificatesPath: String?
+    /// The files of this side's certificate and its key; nil for none.
+    public private(set) var certificatePath: String?
+    public private(set) var keyPath: String?
     /// Nil is the server's user `default`.
     public private(set) var user: String?
     public private(set) var password: [UInt8]?
@@ -131,10 +135,16 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
                 try take(database: option.dropFirst(3))
             } else if option.hasPrefix("ca=/"), usesTLS {
                 certificatesPath = String(option.dropFirst(3))
+            } else if option.hasPrefix("cert=/"), usesTLS {
+                certificatePath = String(option.dropFirst(5))
+            } else if option.hasPrefix("key=/"), usesTLS {
+                keyPath = String(option.dropFirst(4))
             } else {
                 let name = option.prefix { $0 != "=" }
                 throw Failure(
-                    description: "'?\(name)' is no option of this address: unix:// has ?db=n, rediss:// has ?ca=/path")
+                    description:
+                        "'?\(name)' is no option of this address: unix:// has ?db=n, rediss:// has ?ca=/path, ?cert=/path and ?key=/path"
+                )
             }
         }
     }

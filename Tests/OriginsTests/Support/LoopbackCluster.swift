@@ -116,7 +116,7 @@ final class LoopbackCluster {
     }
 
     /// A port that was free a moment ago.
-    fileprivate static func freePort() throws -> UInt16 {
+    static func freePort() throws -> UInt16 {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(descriptor) }
         var address = sockaddr_in()
