@@ -27,38 +27,48 @@ final class Greeting: RedisExchange {
     /// Nil as error: the connection is as it should be. Called once.
     var finished: (OriginError?) -> Void = { _ in }
     private var isFinished = false
-    private var names: [String] = []
+    /// What is not answered yet.
+    private var steps: [Step] = []
+
+    /// A command of it, by its name for people.
+    enum Step: String {
+        case hello = "HELLO"
+        case database = "SELECT"
+        case readOnly = "READONLY"
+        case tracking = "CLIENT TRACKING"
+    }
 
     init(_ setup: RedisSetup) { self.setup = setup }
 
     func encode(into output: inout [UInt8]) -> Int {
-        func add(_ name: String, _ words: [[UInt8]]) {
+        func add(_ step: Step, _ words: [[UInt8]]) {
             RequestEncoder.encode(words, into: &output)
-            names.append(name)
+            steps.append(step)
         }
         var hello = ["HELLO", "3"].map { Array($0.utf8) }
         if setup.password != nil || setup.user != nil {
             hello += [Array("AUTH".utf8), Array((setup.user ?? "default").utf8), setup.password ?? []]
         }
-        add("HELLO", hello)
-        if setup.database != 0 { add("SELECT", ["SELECT", String(setup.database)].map { Array($0.utf8) }) }
-        if setup.isReadOnly { add("READONLY", [Array("READONLY".utf8)]) }
+        add(.hello, hello)
+        if setup.database != 0 { add(.database, ["SELECT", String(setup.database)].map { Array($0.utf8) }) }
+        if setup.isReadOnly { add(.readOnly, [Array("READONLY".utf8)]) }
         switch setup.tracking {
         case .none: break
-        case .read: add("CLIENT TRACKING", ["CLIENT", "TRACKING", "ON", "NOLOOP"].map { Array($0.utf8) })
+        case .read: add(.tracking, ["CLIENT", "TRACKING", "ON", "NOLOOP"].map { Array($0.utf8) })
         case .broadcast(let prefixes):
             var words = ["CLIENT", "TRACKING", "ON", "BCAST"].map { Array($0.utf8) }
             for prefix in prefixes { words += [Array("PREFIX".utf8), prefix] }
-            add("CLIENT TRACKING", words + [Array("NOLOOP".utf8)])
+            add(.tracking, words + [Array("NOLOOP".utf8)])
         }
-        return names.count
+        return steps.count
     }
 
     func take(_ reply: RESPValue, skippedBytes: Int, isLast: Bool) {
         guard !isFinished else { return }
-        let name = names.isEmpty ? "" : names.removeFirst()
-        if let message = reply.errorMessage { return finish(Self.error(name, message)) }
-        if name == "HELLO", let error = unsuitableMode(reply) { return finish(error) }
+        guard !steps.isEmpty else { return }
+        let step = steps.removeFirst()
+        if let message = reply.errorMessage { return finish(Self.error(step, message)) }
+        if step == .hello, let error = unsuitableMode(reply) { return finish(error) }
         if isLast { finish(nil) }
     }
 
@@ -85,7 +95,7 @@ final class Greeting: RedisExchange {
     }
 
     /// What an error reply to a command of the greeting means.
-    static func error(_ name: String, _ message: String) -> OriginError {
+    static func error(_ step: Step, _ message: String) -> OriginError {
         switch message.prefix(while: { $0 != " " }) {
         case "NOAUTH": .unsuitable("the server wants a password: \(message)")
         case "WRONGPASS": .unsuitable("user or password is wrong: \(message)")
@@ -93,10 +103,10 @@ final class Greeting: RedisExchange {
         case "DENIED": .unsuitable("the server takes no clients from other machines: \(message)")
         case "LOADING": .unavailable("the server is loading its data: \(message)")
         case "NOPERM":
-            .unsuitable("the user may not run \(name), without which changes are not told: \(message)")
-        case "ERR" where name == "HELLO" && message.contains("unknown command"):
+            .unsuitable("the user may not run \(step.rawValue), without which changes are not told: \(message)")
+        case "ERR" where step == .hello && message.contains("unknown command"):
             .unsuitable("the server speaks only RESP2; Redis 6 or later is needed: \(message)")
-        default: .unsuitable("\(name): \(message)")
+        default: .unsuitable("\(step.rawValue): \(message)")
         }
     }
 }

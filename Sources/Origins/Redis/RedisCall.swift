@@ -50,8 +50,10 @@ final class RedisReadCall: RedisCall {
         super.init(deadline: deadline)
     }
 
+    func isMissing(_ index: Int) -> Bool { !isDone && results[index] == nil }
+
     func answer(_ index: Int, _ result: Result<HeardReading, OriginError>) {
-        guard !isDone, results[index] == nil else { return }
+        guard isMissing(index) else { return }
         if case .success(let heard) = result { bytes += heard.reading.value?.count ?? 0 }
         results[index] = result
         missing -= 1

@@ -16,6 +16,8 @@ final class ClusterState {
     /// Which server is asked next.
     var turn = 0
     var timer: LoopTimer?
+    /// Nil if replicas are not asked.
+    var replicas: ReplicaReads?
 }
 
 /// CLUSTER SLOTS. Confined to the loop.
@@ -47,10 +49,13 @@ extension RedisClient {
         let cluster = ClusterState()
         self.cluster = cluster
         cluster.timer = LoopTimer(loop) { [weak self] in self?.askForMap() }
+        if settings.secondReadAfter != nil { cluster.replicas = ReplicaReads(loop, settings, owner: self) }
         for endpoint in address.endpoints { _ = server(at: endpoint) }
     }
 
     func stopCluster() {
+        cluster?.replicas?.close()
+        cluster?.replicas = nil
         cluster?.timer?.close()
         cluster?.timer = nil
         cluster?.unrouted = []
@@ -157,6 +162,7 @@ extension RedisClient {
         }
         setHeartbeatKeys()
         retireUnused()
+        cluster.replicas?.use(map)
         publish()
         let tasks = cluster.unrouted
         cluster.unrouted = []

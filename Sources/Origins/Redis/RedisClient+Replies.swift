@@ -58,16 +58,31 @@ extension RedisClient: RedisServerOwner {
         if let message = task.replies.compactMap(\.errorMessage).first {
             return answered(task, withError: message, server)
         }
+        finishRead(task, call, index, server.endpoint, server.stamp(for: task))
+    }
+
+    func replicaAnswered(_ task: RedisTask) {
+        // A replica that refuses says nothing of the entry.
+        guard case .read(let call, let index) = task.work, call.isMissing(index),
+            task.replies.allSatisfy({ $0.errorMessage == nil })
+        else { return }
+        finishRead(task, call, index, nil, nil)
+    }
+
+    private func finishRead(
+        _ task: RedisTask, _ call: RedisReadCall, _ index: Int, _ endpoint: OriginEndpoint?, _ stamp: OriginStamp?
+    ) {
         let most = settings.limits.valueBytes
+        let name = endpoint?.description ?? "a replica"
         if task.skippedBytes > 0 { return task.answer(.tooLarge(bytes: task.skippedBytes, most: most)) }
         let value: [UInt8]?
         switch task.replies[task.replies.count - (task.isAsking ? 3 : 2)] {
         case .bulk(let bytes): value = bytes
         case .null: value = nil
-        default: return task.answer(.malformed("\(server.endpoint): the reply to GET is no string"))
+        default: return task.answer(.malformed("\(name): the reply to GET is no string"))
         }
         guard let left = task.replies.last?.int else {
-            return task.answer(.malformed("\(server.endpoint): the reply to PTTL is no number"))
+            return task.answer(.malformed("\(name): the reply to PTTL is no number"))
         }
         // Together they would fill the memory.
         guard call.bytes + (value?.count ?? 0) <= most * Self.valuesOfACall else {
@@ -82,7 +97,7 @@ extension RedisClient: RedisServerOwner {
                     reading: OriginReading(
                         value: isGone ? nil : value,
                         lifetimeMilliseconds: value == nil || left < 0 ? nil : left, sentAt: task.sentAt,
-                        stamp: server.stamp(for: task)), heard: task.heard)))
+                        stamp: stamp), heard: task.heard)))
     }
 
     /// The values of one call together have at most so many times the bytes of one value.

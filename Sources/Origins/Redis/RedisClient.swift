@@ -117,6 +117,7 @@ final class RedisClient: @unchecked Sendable {
     private func begin(_ call: RedisCall, _ tasks: [RedisTask]) {
         guard !isClosed else { return call.fail(.closed) }
         if let failure { return call.fail(failure) }
+        cluster?.replicas?.note(call)
         while let first = calls.first, first.isDone { _ = calls.popFirst() }
         calls.append(call)
         call.tasks = tasks

@@ -22,10 +22,13 @@ public final class RedisOrigin: Origin {
     /// Begins to connect, and returns at once.
     /// - Parameters:
     ///   - address: where it is.
+    ///   - secondReadAfter: after so many milliseconds without an answer a read is asked of a replica too, and the first
+    ///     answer counts. What a replica says may be older than the bound, and has no stamp. Nil for never; only for
+    ///     clusters.
     ///   - listener: hears what the origin says; not kept alive by it.
     public init(
         _ address: OriginAddress, limits: OriginLimits = OriginLimits(), tracking: Tracking = .read,
-        listener: (any OriginListener)? = nil
+        secondReadAfter: Int? = nil, listener: (any OriginListener)? = nil
     ) {
         name = address.description
         var setup = RedisSetup()
@@ -39,7 +42,9 @@ public final class RedisOrigin: Origin {
             case .broadcast(let prefixes): .broadcast(prefixes)
             }
         loop = OriginLoop()
-        client = RedisClient(loop, address, RedisSettings(limits: limits, setup: setup), parts, listener)
+        client = RedisClient(
+            loop, address, RedisSettings(limits: limits, setup: setup, secondReadAfter: secondReadAfter), parts,
+            listener)
         loop.send { [client] in client.start() }
     }
 

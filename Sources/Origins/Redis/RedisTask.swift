@@ -27,6 +27,8 @@ final class RedisTask: RedisExchange {
     private(set) var attempts = 0
     var rests = 0
     var redirections = 0
+    /// Whether it is a second question, whose failure says nothing.
+    var isSecond = false
     /// Whether its next server gets it while a slot moves there.
     var isAsking = false
     /// Whether it may have been done: set when it is sent.
@@ -72,6 +74,7 @@ final class RedisTask: RedisExchange {
 
     /// Its call gets an error for it.
     func answer(_ error: OriginError) {
+        guard !isSecond else { return }
         switch work {
         case .read(let call, let index): call.answer(index, .failure(error))
         case .write(let call, _): call.answer(.failure(error))

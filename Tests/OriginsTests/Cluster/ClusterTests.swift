@@ -122,7 +122,7 @@ import Testing
         let stamp = try await origin.reading("a").stamp
         victim.freeze()
         await eventually { !origin.isCurrentNow(stamp) }
-        #expect(ears.lost.all.contains { $0.contains("\(victim.port)") })
+        await eventually { ears.lost.all.contains { $0.contains("\(victim.port)") } }
         // The replica is elected, and the map says so.
         await eventually { origin.isCurrentNow(try? await origin.reading("a").stamp) }
         #expect(try await origin.value("a") == "1")
@@ -140,6 +140,31 @@ import Testing
         await eventually { ears.lost.all.contains { $0.contains("\(second.port)") } }
         let keys = (0..<50).map { "k\($0)" }
         await eventually { await origin.readMany(keys).allSatisfy { (try? $0.get()) != nil } }
+    }
+
+    @Test(.timeLimit(.minutes(2))) func aReplicaIsAskedToo() async throws {
+        let cluster = try await LoopbackCluster(replicas: 3)
+        let limits = OriginLimits.with {
+            $0.call = 20_000
+            $0.heartbeatLimit = 20_000
+        }
+        let victim = cluster.owner(ofSlot: try cluster.slot(of: "a"))
+        let replica = cluster.nodes[3 + cluster.nodes.firstIndex { $0 === victim }!]
+        _ = try victim.control.call("SET a 1")
+        await eventually { (try? replica.control.call("DBSIZE")) == ":1\r\n" }
+        // A replica is told of once others know that it has something.
+        for node in cluster.nodes.prefix(3) {
+            try await eventually { try node.control.call("CLUSTER SLOTS").contains(":\(replica.port)\r\n") }
+        }
+        let origin = RedisOrigin(try cluster.address, limits: limits, secondReadAfter: 20)
+        defer { origin.close() }
+        await Self.waitUntilBelieved(origin)
+        // No replica is elected.
+        for node in cluster.nodes { _ = try node.control.call("CONFIG SET cluster-node-timeout 60000") }
+        victim.freeze()
+        let reading = try await origin.reading("a")
+        #expect(reading.value == Array("1".utf8) && reading.stamp == nil)
+        victim.thaw()
     }
 
     /// Most seeds are dead, and of the cluster only a minority lives.

@@ -74,6 +74,13 @@ final class LoopbackCluster {
                 try $0.control.call("INFO replication").contains("master_link_status:up")
             }
         }
+        try await eventually {
+            // Everybody knows of everybody's role.
+            try nodes.allSatisfy { node in
+                let lines = String(decoding: RawReply.bulk(try node.control.call(["CLUSTER", "NODES"])), as: UTF8.self)
+                return lines.split(separator: "\n").count { $0.contains("slave") } == nodes.count - primaries
+            }
+        }
     }
 
     deinit { for node in nodes { node.process.killNow() } }
