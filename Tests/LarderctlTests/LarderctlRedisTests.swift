@@ -97,26 +97,9 @@ import Testing
         }
     }
 
-    /// A port that nobody listens at.
-    private static func freePort() -> UInt16 {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let descriptor = socket(AF_INET, 1, 0)
-        defer { close(descriptor) }
-        withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                _ = bind(descriptor, $0, length)
-                _ = getsockname(descriptor, $0, &length)
-            }
-        }
-        return UInt16(bigEndian: address.sin_port)
-    }
-
     @Test func itMayBeReachedOverTCP() throws {
-        let port = Self.freePort()
-        let redis = try RedisProcess(["--port", "\(port)"])
+        let port = LoopbackPort.free()
+        let redis = try RedisProcess(port: port)
         _ = try redis.connect().call("SET k v")
         #expect(try larderctl("import", "--from-redis", "redis://127.0.0.1:\(port)").text == "imported 1 entry\n")
         #expect(try larderctl("SET", "l", "w").exitCode == 0)

@@ -51,6 +51,18 @@ extension RawReply {
         guard reply.first == UInt8(ascii: "$"), let end = lineEnd(reply, 0), reply.count >= end + 4 else { return [] }
         return Array(reply[(end + 2)...].dropLast(2))
     }
+
+    /// Nil for other replies than integers.
+    package static func integer(_ reply: [UInt8]) -> Int? {
+        guard reply.first == UInt8(ascii: ":") else { return nil }
+        return Int(String(decoding: reply.dropFirst().dropLast(2), as: UTF8.self))
+    }
+
+    /// The elements of an array of bulk strings; null for other elements is empty, and other replies have none.
+    package static func bulks(_ reply: [UInt8]) -> [[UInt8]] {
+        guard reply.first == UInt8(ascii: "*"), let end = lineEnd(reply, 0) else { return [] }
+        return split(Array(reply[(end + 2)...])).map(bulk)
+    }
 }
 
 /// A request as an array of bulk strings.

@@ -27,6 +27,22 @@ package final class SocketClient {
         UnixSocket.limit(descriptor, milliseconds: Self.patienceSeconds * 1000)
     }
 
+    /// Connects to a port of 127.0.0.1.
+    package init(port: Int) throws {
+        do {
+            descriptor = try TCPSocket.connected(
+                host: "127.0.0.1", port: "\(port)", milliseconds: Self.patienceSeconds * 1000)
+        } catch {
+            throw Failure(description: "connect to 127.0.0.1:\(port): \(error)")
+        }
+    }
+
+    /// Takes a connected socket over.
+    package init(descriptor: Int32) {
+        self.descriptor = descriptor
+        UnixSocket.limit(descriptor, milliseconds: Self.patienceSeconds * 1000)
+    }
+
     deinit { close() }
 
     static func failure(_ what: String, _ path: String) -> Failure {
@@ -111,8 +127,11 @@ package final class SocketClient {
     }
 
     /// Sends a command and returns its reply.
-    package func call(_ words: [String]) throws -> [UInt8] {
-        try send(words)
+    package func call(_ words: [String]) throws -> [UInt8] { try call(encodeRequest(words)) }
+
+    /// Sends an encoded request and returns its reply.
+    package func call(_ request: [UInt8]) throws -> [UInt8] {
+        try send(request)
         return try receive()
     }
 

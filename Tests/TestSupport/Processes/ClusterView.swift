@@ -1,0 +1,68 @@
+/// The cluster as one of its nodes sees it: the reply to `CLUSTER NODES`.
+package struct ClusterView: Sendable {
+    package struct Node: Sendable {
+        package var id: String
+        /// The port that it announces to clients.
+        package var port: Int
+        package var flags: Set<String>
+        /// The id of its primary, for a replica.
+        package var primary: String?
+        package var epoch: Int
+        package var slots: [ClosedRange<Int>]
+
+        package var isPrimary: Bool { flags.contains("master") }
+        package var hasFailed: Bool { flags.contains("fail") || flags.contains("fail?") }
+        package func owns(_ slot: Int) -> Bool { slots.contains { $0.contains(slot) } }
+    }
+
+    package var nodes: [Node]
+
+    package init(_ text: String) {
+        nodes = text.split(separator: "\n").compactMap { line in
+            let words = line.split(separator: " ").map(String.init)
+            guard words.count >= 8 else { return nil }
+            let address = words[1].prefix { $0 != "@" }
+            return Node(
+                id: words[0], port: address.split(separator: ":").last.flatMap { Int($0) } ?? 0,
+                flags: Set(words[2].split(separator: ",").map(String.init)), primary: words[3] == "-" ? nil : words[3],
+                epoch: Int(words[6]) ?? 0, slots: words[8...].compactMap(Self.range))
+        }
+    }
+
+    /// The node that was asked.
+    package var own: Node? { nodes.first { $0.flags.contains("myself") } }
+
+    /// Who owns which slots, in a form that is the same for all nodes that agree.
+    package var owners: [String: [ClosedRange<Int>]] {
+        Dictionary(nodes.filter { !$0.slots.isEmpty }.map { ($0.id, $0.slots) }) { $0 + $1 }
+    }
+
+    /// `5`, `5-9`; nil for slots that are being moved, which stand in brackets.
+    private static func range(_ word: String) -> ClosedRange<Int>? {
+        let bounds = word.split(separator: "-").map { Int($0) }
+        guard let first = bounds.first ?? nil, let last = bounds.last ?? nil, first <= last else { return nil }
+        return first...last
+    }
+}
+
+/// The slots that keys of a cluster belong to.
+package enum ClusterSlot {
+    package static let count = 16_384
+
+    /// The slot of a key: of what stands in its first braces, where that is not empty.
+    package static func of(_ key: String) -> Int {
+        var bytes = Array(key.utf8)[...]
+        if let open = bytes.firstIndex(of: UInt8(ascii: "{")),
+            let close = bytes[(open + 1)...].firstIndex(of: UInt8(ascii: "}")), close > open + 1
+        {
+            bytes = bytes[(open + 1)..<close]
+        }
+        // CRC-16/XMODEM, as the specification of Redis Cluster says.
+        var sum: UInt16 = 0
+        for byte in bytes {
+            sum ^= UInt16(byte) << 8
+            for _ in 0..<8 { sum = sum & 0x8000 == 0 ? sum << 1 : sum << 1 ^ 0x1021 }
+        }
+        return Int(sum) % count
+    }
+}
