@@ -20,6 +20,7 @@
 #   make hostile      hostile clients at full size: ten thousand connections, values of 512 MiB, a million words
 #   make crash power  accidents of recorded daemons: SIGKILL and failing calls, power cuts; ROUNDS points of each
 #   make disk         a long random history under a limit of the disk, and kill -9 while it evicts (ROUNDS)
+#   make fleet        two larders in front of a Redis Cluster, whose nodes and links break: ROUNDS of each kind
 #   make kill         hundreds of rounds of kill -9 under load (ROUNDS), the model test over many seeds (ROUNDS)
 
 SHELL = /bin/bash
@@ -239,6 +240,11 @@ disk: test-deps
 	$(SWIFT) build --build-tests
 	LARDER_DISK_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build --disable-xctest \
 	  --filter 'DiskHistoryTests|DaemonDiskBudgetTests'
+
+.PHONY: fleet
+fleet: test-deps
+	$(SWIFT) build --build-tests
+	LARDER_FLEET_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build --disable-xctest --filter FleetTests
 
 hostile: test-deps
 	$(SWIFT) build --build-tests

@@ -70,10 +70,11 @@ struct BenchOption: Sendable {
 
     static var help: String {
         let options = all.compactMap { option in
-            option.summary.map { line(option.name + (option.value.map { " " + $0 } ?? ""), $0) }
+            option.summary.map { OptionHelp.line(option.name + (option.value.map { " " + $0 } ?? ""), $0) }
         }
         return """
             Usage: larderbench [OPTIONS]
+                   larderbench fleet [OPTIONS]    (what larders before an origin give: see its --help)
             Measures Larder next to redis-server, memcached, raw LevelDB, SQLite and diskcache, in one run, and prints medians
             with minimum and maximum.
 
@@ -94,21 +95,5 @@ struct BenchOption: Sendable {
     private static var onlySummary: String {
         "of: \(BenchOptions.SuiteName.list()); separated by commas (default: all; with --quick all but "
             + BenchOptions.SuiteName.list { !$0.isInQuickRuns } + ")"
-    }
-
-    /// One option of the help, its summary wrapped.
-    private static func line(_ call: String, _ summary: String) -> String {
-        let column = 26
-        var lines = ["  " + call + String(repeating: " ", count: column - 2 - call.count)]
-        var length = column
-        for word in summary.split(separator: " ") {
-            if length > column, length + 1 + word.count > 118 {
-                lines.append(String(repeating: " ", count: column))
-                length = column
-            }
-            lines[lines.count - 1] += (length > column ? " " : "") + word
-            length += (length > column ? 1 : 0) + word.count
-        }
-        return lines.joined(separator: "\n")
     }
 }

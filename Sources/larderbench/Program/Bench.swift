@@ -10,6 +10,10 @@ enum Bench {
     static func main(_ words: [String]) -> Int32 {
         let options: BenchOptions
         do throws(BenchError) {
+            if words.first == FleetProgram.name {
+                try FleetProgram.main(words.dropFirst())
+                return ExitCode.done
+            }
             options = try BenchOptions(words)
         } catch {
             Progress.note("larderbench: \(error)\nTry: larderbench --help")

@@ -52,7 +52,8 @@ import Testing
         Plan(
             module: "larderbench",
             rooms: [
-                "Program", "Report", "Sockets", "HitRatio", "Embedded", "Load", "Servers", "Measuring", "System",
+                "Program", "Report", "Fleet", "Sockets", "HitRatio", "Embedded", "Load", "Servers", "Measuring",
+                "System",
             ]),
     ]
 

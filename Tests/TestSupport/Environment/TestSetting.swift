@@ -15,6 +15,7 @@ package enum TestSetting: String, CaseIterable, Sendable {
     case memoryBytes = "LARDER_TEST_MEMORY"
     case sanitized = "LARDER_SANITIZED"
     case python = "LARDER_PYTHON"
+    case fleetRounds = "LARDER_FLEET_ROUNDS"
     case originServer = "LARDER_ORIGIN_SERVER"
     case makeGolden = "LARDER_MAKE_GOLDEN"
     case updateDocs = "LARDER_UPDATE_DOCS"

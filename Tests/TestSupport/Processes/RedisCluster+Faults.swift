@@ -132,6 +132,7 @@ extension RedisCluster {
         for (node, port) in zip(nodes, ports) {
             try ok(node, ["CONFIG", "SET", "cluster-announce-port", "\(port)"])
         }
+        announced.value = ports
         let wanted = Dictionary(uniqueKeysWithValues: zip(ids, ports))
         try wait("all nodes announce the ports \(ports)") {
             try upNodes.allSatisfy { try view($0).nodes.allSatisfy { wanted[$0.id] == $0.port } }

@@ -13,6 +13,8 @@ package final class RedisCluster: Sendable {
     package let servers: [RedisProcess]
     /// The ids of the nodes, which they keep.
     package let ids: [String]
+    /// The ports that they announce.
+    let announced: Guarded<[Int]>
 
     /// Starts a cluster, and waits until it serves.
     /// - Parameters:
@@ -40,6 +42,7 @@ package final class RedisCluster: Sendable {
             ] + (isDurable ? ["--appendonly", "yes", "--appendfsync", "no"] : []) + settings
         servers = try (0..<(primaries + replicas)).map { _ in try Self.start(settings, program) }
         ids = try servers.map { try Self.text($0, ["CLUSTER", "MYID"]) }
+        announced = Guarded(servers.map(\.port))
         try join(primaries: primaries)
         try waitUntilReady()
     }
@@ -88,6 +91,11 @@ package final class RedisCluster: Sendable {
     /// The addresses of all nodes themselves, as a URL has them.
     package var seeds: String { servers.map { "127.0.0.1:\($0.port)" }.joined(separator: ",") }
     package var url: String { "redis+cluster://\(seeds)" }
+
+    /// The node that listens at a port, or announces it.
+    package func node(announcing port: Int) -> Int? {
+        announced.value.firstIndex(of: port) ?? servers.firstIndex { $0.port == port }
+    }
 
     // MARK: Commands
 

@@ -1,0 +1,58 @@
+/// What the model of a fleet is told: the load, the tiers of a machine, the origin, and what things cost there.
+struct FleetInputs: Equatable {
+    // MARK: Load
+
+    var machines = [10, 1_000, 100_000]
+    var keys = 1_000_000
+    /// Of reads: the key of rank k is read with a probability proportional to 1 / k^exponent.
+    var readExponent = 1.0
+    /// Of writes; 0: all keys alike. The ranks are those of the reads.
+    var writeExponent = 1.0
+    /// Operations of one machine in a second.
+    var rate = 100.0
+    /// The share of them that are writes.
+    var writeShare = 0.000_01
+    var valueBytes = 1024
+
+    // MARK: A machine
+
+    var memoryMiB = 256
+    var diskGiB = 16
+    /// Bytes of an entry in a tier besides its value.
+    var entryBytes = 100
+    /// Seconds, where plain lifetimes are all that ends an entry.
+    var lifetime = 60.0
+    /// Milliseconds between heartbeats, and how long the answer may take.
+    var heartbeat = 250.0
+    var heartbeatLimit = 500.0
+    /// Machines that share one relay.
+    var rack = 40
+
+    // MARK: The origin
+
+    /// Primaries.
+    var nodes = 16
+    /// Microseconds of a node's processor for one GET or SET, for tracking a GET besides, for one invalidation that is
+    /// sent, and for one PING.
+    var getCost = 9.0
+    var trackCost = 1.4
+    var pushCost = 4.0
+    var pingCost = 9.0
+    /// Bytes of a node's tracking table for each key, and for each client of a key.
+    var trackedKeyBytes = 50.0
+    var trackedPairBytes = 50.0
+    /// `tracking-table-max-keys` of each node; 0: no limit.
+    var tableMax = 1_000_000
+
+    // MARK: What a node can take
+
+    /// The share of its one core.
+    var coreMax = 0.7
+    var connectionsMax = 10_000
+    var trackingMiBMax = 1024.0
+
+    var memoryEntries: Double { Double(memoryMiB << 20) / Double(valueBytes + entryBytes) }
+    var diskEntries: Double { Double(diskGiB << 30) / Double(valueBytes + entryBytes) }
+    /// How old a read may be behind a write's acknowledgement, in milliseconds, over one connection.
+    var bound: Double { heartbeat + heartbeatLimit }
+}

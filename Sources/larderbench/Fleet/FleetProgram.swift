@@ -1,0 +1,10 @@
+/// `larderbench fleet`: prints what the model says of a fleet.
+enum FleetProgram {
+    static let name = "fleet"
+
+    static func main(_ words: some Collection<String>) throws(BenchError) {
+        guard let inputs = try FleetInputs.parsed(words) else { return print(FleetOption.help, terminator: "") }
+        print(FleetReport(inputs: inputs).text)
+        print("**Model / simulation**\n\n" + FleetCheck.text, terminator: "")
+    }
+}
