@@ -3,8 +3,8 @@ import LarderVocabulary
 /// Commands that Redis does not have.
 extension CommandMetadata {
     static let larder: [CommandMetadata] = [
-        .meta, .policy, .limit, .fetch, .release, .databases, .purge, .tags, .snapshot, .entries, .place, .backup,
-        .check,
+        .meta, .policy, .limit, .fetch, .release, .databases, .purge, .tags, .snapshot, .entries, .place, .changes,
+        .unplace, .backup, .check,
     ]
 
     package static let meta = CommandMetadata(
@@ -55,11 +55,12 @@ extension CommandMetadata {
         "purge", arity: -1, [.write, .wholeDatabase], group: .larder, since: "0.1.0",
         complexity: "O(1) to empty the database, and O(N) to count what was removed; O(N) with EXPIRED or PREFIX; "
             + "O(1) with TAG, however many entries have the tags",
-        syntax: "[EXPIRED | PREFIX prefix | TAG tag [tag ...] [SOFT]]",
+        syntax: "[EXPIRED | PREFIX prefix | TAG tag [tag ...] [SOFT] | UPTO version [PREFIX prefix] [TAG tag [tag ...]]]",
         summary: "Empties the current database at once, or removes its expired entries, or those whose keys "
             + "begin with a prefix (in commit units of at most 512), or those with a tag; with SOFT these are stale "
-            + "instead of gone. A last word SOFT behind a tag is that option: name a tag of that name first.",
-        reply: "map of entries, bytes, milliseconds; OK with TAG")
+            + "instead of gone. A last word SOFT behind a tag is that option: name a tag of that name first. "
+            + "UPTO removes what was not changed behind a version, where another larder was purged.",
+        reply: "map of entries, bytes, milliseconds; OK with TAG; integer with UPTO: the removed entries")
 
     package static let tags = CommandMetadata(
         "tags", arity: 2, [.readonly], keys: .one, group: .larder, since: "0.1.0", syntax: "key",
@@ -74,11 +75,11 @@ extension CommandMetadata {
     package static let entries = CommandMetadata(
         "entries", arity: -1, [.readonly, .noScript], group: .larder, since: "0.1.0",
         complexity: "O(COUNT) for each call, and O(M) with M the entries that LevelDB does not have yet",
-        syntax: "[AFTER key] [PREFIX prefix] [COUNT count] [BYTES bytes]",
+        syntax: "[AFTER key] [PREFIX prefix] [COUNT count] [BYTES bytes] [NOVALUES]",
         summary:
             "Lists fresh and stale entries with all that PLACE stores again, step by step in the order of keys: AFTER "
             + "goes on behind a key, which need not exist. A step has at most COUNT entries (100), and ends with the entry "
-            + "that brings its keys and values to BYTES (1048576).",
+            + "that brings its keys and values to BYTES (1048576). With NOVALUES null stands for each value.",
         reply: "array of the key to go on AFTER, null at the end, and an array of entries: key, value, stored-at, rule "
             + "(governed, own, never), deadline (milliseconds since 1970, -1 never), grace (milliseconds, -1 the database's), "
             + "codec, array of tags")
@@ -87,13 +88,36 @@ extension CommandMetadata {
         "place", arity: -5, [.write, .denyOOM, .creates], keys: .one, group: .larder, since: "0.1.0",
         complexity: "O(N) with N the value's length",
         syntax: "key value STOREDAT unix-time-milliseconds [NX] [PXAT unix-time-milliseconds | NEVER] [GRACE seconds] "
-            + "[CODEC raw|json|plist|custom] [TAGS count tag [tag ...]]",
+            + "[CODEC raw|json|plist|custom] [TAGS count tag [tag ...]] [VERSION version [OVER unix-time-milliseconds]]",
         summary:
             "Stores an entry as if it was stored at an earlier time, unless what is there was stored later, or with NX "
-            + "is fresh. Without PXAT and NEVER the database's policy says how long it stays. For imports.",
+            + "is fresh. Without PXAT and NEVER the database's policy says how long it stays. For imports. "
+            + "With VERSION it is a change of another larder, and the later change stays: what is known of the last change "
+            + "here counts, else when the entry was stored; one stored up to OVER, and of which nothing else is known, goes.",
         reply:
             "stored; kept when what is there stays; expired when the entry's time and its grace are over, so that it is "
             + "not stored", access: ["RW access update"], tag: .restore)
+
+    package static let changes = CommandMetadata(
+        "changes", arity: -3, [.readonly, .noMulti, .noScript], group: .larder, since: "0.1.0",
+        complexity: "O(COUNT) for each call; in a full pass also O(M) with M the entries that LevelDB does not have yet",
+        syntax: "SINCE position [COUNT count] [BYTES bytes] [PREFIX prefix] [BLOCK milliseconds]",
+        summary:
+            "Returns what has changed in the current database behind a position: 0 begins with a full pass of all "
+            + "entries, $ with the next change, and every answer says where to go on. Where the changes behind a position "
+            + "are not known any more, a full pass begins. At the end it waits for the next change, up to BLOCK milliseconds.",
+        reply: "map of position; state (scan: a full pass is under way; changes: there are more; current: there are no "
+            + "more); reason (asked, other-feed or forgotten where a full pass begins, else null); range (of the keys of "
+            + "which a full pass has named all: behind which, null from the first, up to which, null to the last; else "
+            + "null); time (of the larder, milliseconds since 1970); changes: array of arrays of kind, sequence, version, "
+            + "and of stored: the 8 fields of ENTRIES; of removed: key; of purged: nothing; of purged-tags: array of tags")
+
+    package static let unplace = CommandMetadata(
+        "unplace", arity: -3, [.write], keys: .one, group: .larder, since: "0.1.0",
+        syntax: "key version [TAG tag [tag ...]]",
+        summary: "Removes what another larder has removed, unless the entry was changed here behind that version; with "
+            + "TAG only an entry that has one of the tags.",
+        reply: "removed; kept when the entry is later; absent when there is none", access: ["RM delete"], tag: .delete)
 
     package static let backup = CommandMetadata(
         "backup", arity: 2, [.admin, .noMulti, .noScript], group: .larder, since: "0.1.0",

@@ -31,6 +31,8 @@ package struct EngineOptions: Sendable {
     /// The most bytes that the larder's files may take on the disk; nil for no limit. What is worth the least is evicted:
     /// see ``DiskBudget``.
     package var diskBytesMax: Int?
+    /// Memory for the latest changes of databases that somebody follows, in bytes: 32 MiB. See ``ChangeLog``.
+    package var changeLogBytes = 32 << 20
     /// How often sweep, sync and retries run, and a due checkpoint is looked for, in milliseconds.
     package var maintenanceMilliseconds: Int64 = 250
     /// How many bytes the sweep must have deleted from a database, in addition to half of its size on the disk, before

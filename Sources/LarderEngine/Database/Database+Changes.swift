@@ -1,13 +1,13 @@
 extension Database {
     /// Notes operations of a unit with the batch that commits it, for ``ChangeFeed``.
-    func noteChanges(_ operations: [CommitOperation], in batch: JournalBatch) {
+    func noteChanges(_ operations: [CommitOperation], in batch: JournalBatch, _ sequence: UInt64) {
         guard context.changes.isOn else { return }
         var storedKeys: Set<Key>?
         for operation in operations where !operation.note.isUnseen {
             let key = Array(operation.key.bytes)
             switch operation {
-            case .put(_, let record, let note): batch.changes.add(stored(key, record.header, note))
-            case .putLarge(_, let header, let note): batch.changes.add(stored(key, header, note))
+            case .put(_, let record, let note): batch.changes.add(stored(key, record.header, note), sequence)
+            case .putLarge(_, let header, let note): batch.changes.add(stored(key, header, note), sequence)
             case .remove(let removed, let note):
                 if note.former == .unknown, storedKeys == nil { storedKeys = Self.keysStored(by: operations) }
                 let isKnown = note.former != .unknown || storedKeys?.contains(removed) ?? false
@@ -15,7 +15,7 @@ extension Database {
                 batch.changes.add(
                     EntryChange(
                         database: self, key: key, kind: .removed, former: former, origin: note.origin,
-                        removesExpired: hasExpired))
+                        removesExpired: hasExpired), sequence)
             }
         }
     }
@@ -73,6 +73,7 @@ extension ChangeFeed {
                 if new.store != nil, new.counts(was.epoch) {
                     observer.replaced(database)
                 } else {
+                    if was.store != nil, new.store != nil { observer.purged(database) }
                     observer.emptied(database)
                 }
             }
@@ -92,7 +93,11 @@ final class ChangeList: CommitNotes {
 
     var count: Int { changes.count }
 
-    func add(_ change: EntryChange) { changes.append(change) }
+    func add(_ change: EntryChange, _ sequence: UInt64) {
+        var change = change
+        change.sequence = sequence
+        changes.append(change)
+    }
 
     func clear() { if !changes.isEmpty { changes = [] } }
 

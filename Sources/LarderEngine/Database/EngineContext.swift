@@ -12,6 +12,7 @@ final class EngineContext: Sendable {
 
     let disposalQueue = DisposalQueue()
     let changes = ChangeFeed()
+    let changeLog: ChangeLog
     let memory: MemoryBudget
     let leases: LeaseContext
     /// Held while two databases are exchanged, one pair at a time. Taken before every other lock.
@@ -24,6 +25,7 @@ final class EngineContext: Sendable {
         self.options = options
         self.time = time
         statistics = larder.statistics
+        changeLog = ChangeLog(feed: changes, bytesMax: options.changeLogBytes) { time.unnoticed() }
         memory = MemoryBudget(limitBytes: options.memoryBytes)
         leases = LeaseContext(time: time) { [changes] owner, key in
             guard let database = owner as? any DatabaseIdentity else { return }

@@ -4,6 +4,8 @@ package struct WriteOrigin: Hashable, Sendable {
     package var tag: UInt16
     /// The client; 0 for none.
     package var client: Int64
+    /// When the change was made, and where it comes from another larder its sequence there; 0 if that is not known.
+    package var version = ChangeVersion(time: 0)
 
     package init(tag: UInt16 = 0, client: Int64 = 0) {
         self.tag = tag
@@ -45,12 +47,16 @@ package struct EntryChange: Sendable {
     package var deadline: Int64?
     /// Whether a removal has removed an entry that had expired.
     package var removesExpired = false
+    /// The commit unit of the change; 0 for what is found and not written, such as an expiry.
+    package var sequence: UInt64 = 0
 }
 
 /// An observer of commits. It is called in the order of the commits, before their writers get an answer, by any thread,
 /// possibly with shards locked. Calls must be short, must not block, and must not call the engine.
 package protocol ChangeObserver: AnyObject, Sendable {
     func changed(_ changes: [EntryChange])
+    /// A purge has emptied a database. Told before ``emptied(_:)``, which tells the same of every other way.
+    func purged(_ database: any DatabaseIdentity)
     /// A database has lost all its entries.
     func emptied(_ database: any DatabaseIdentity)
     /// A database has other entries than before, and nobody knows which.
@@ -68,6 +74,7 @@ package protocol ChangeObserver: AnyObject, Sendable {
 }
 
 extension ChangeObserver {
+    package func purged(_ database: any DatabaseIdentity) {}
     package func replaced(_ database: any DatabaseIdentity) { emptied(database) }
     package func deleted(_ database: any DatabaseIdentity) {}
     package func purged(tags: [[UInt8]], in database: any DatabaseIdentity) {}

@@ -187,7 +187,7 @@ extension Database {
         let sequence = pipeline.enqueue(durability ?? context.options.durability) { batch, sequence in
             batch.select(database: name, number: number, epoch: store.epoch)
             batch.put(key: key, header: header, payload: payload, sequence: sequence)
-            if context.changes.isOn { batch.changes.add(stored(key, header, origin)) }
+            if context.changes.isOn { batch.changes.add(stored(key, header, origin), sequence) }
         }
         _ = shard.put(key, hash, header, payload, sequence: sequence)
         return CommitTicket(sequence: max(sequence, stateSequence))

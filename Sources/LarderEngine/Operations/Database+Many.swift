@@ -29,7 +29,7 @@ extension Database {
             for index in keys.indices {
                 keys[index].withBytes { key in
                     batch.put(key: key, header: header(index), payload: payloads[index], sequence: sequence)
-                    if context.changes.isOn { batch.changes.add(stored(key, header(index), origin)) }
+                    if context.changes.isOn { batch.changes.add(stored(key, header(index), origin), sequence) }
                 }
             }
         }

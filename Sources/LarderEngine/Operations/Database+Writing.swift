@@ -118,7 +118,7 @@ extension Database {
     /// Puts operations into the batch of their commit unit.
     func write(_ operations: [CommitOperation], into batch: JournalBatch, _ store: EpochStore, _ sequence: UInt64) {
         batch.select(database: name, number: number, epoch: store.epoch)
-        noteChanges(operations, in: batch)
+        noteChanges(operations, in: batch, sequence)
         for operation in operations {
             operation.key.withBytes { key in
                 switch operation {

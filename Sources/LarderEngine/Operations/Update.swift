@@ -2,7 +2,7 @@
 ///
 /// Valid only inside the closure of ``Database/update(_:loading:now:durability:fillCache:_:)``.
 package struct Update {
-    private let database: Database
+    let database: Database
     package private(set) var keys: [Key]
     package let now: Int64
     package let rules: FreshnessRules
@@ -335,6 +335,7 @@ package struct Update {
 
     private mutating func changeNote(_ index: Int) -> ChangeNote {
         var note = ChangeNote(origin: origin, step: step)
+        if note.origin.version.time == 0 { note.origin.version.time = now }
         if !leaseEffects.isEmpty { note.lease = leaseEffects.removeValue(forKey: keys[index]) ?? .outdated }
         if loaded.isEmpty { return note }
         note.former = current(index).map { EntryChange.Former.fresh($0.header.rule) } ?? .absent

@@ -254,7 +254,7 @@ final class Connection {
                 return .paused
             case .waiting(let until):
                 // It may have been woken while another thread had it.
-                guard !isFinishing, session.fetching.waiting?.isWoken.isSet == false else { break }
+                guard !isFinishing, session.waitsForOthers else { break }
                 eventLoop.noteWaiting(self, until: until)
                 return .waiting
             case .closing: return .closing

@@ -74,6 +74,7 @@ package final class Session: @unchecked Sendable {
     /// Whether the next command waits for another thread.
     var isWaiting = false
     var fetching = Fetching()
+    var feedWait = FeedWait()
     /// Whether no command waits for others any more.
     var isStopping = false
     /// Has the loop run a waiting command again. Thread-safe; nil for a session without a connection.
@@ -163,6 +164,7 @@ package final class Session: @unchecked Sendable {
         // If the session was on another thread when the connection was closed, nobody called `end`.
         endMonitoring()
         fetching.end(elsewhere: runElsewhere)
+        feedWait.end()
         server.clientRegistry.remove(id)
         transactions.discard()
         endExecution()
@@ -306,6 +308,7 @@ package final class Session: @unchecked Sendable {
         endExecution()
         endMonitoring()
         fetching.end(elsewhere: runElsewhere)
+        feedWait.end()
         server.clientRegistry.remove(id)
     }
 

@@ -20,7 +20,7 @@ import Testing
         Plan(
             module: "LarderEngine",
             rooms: [
-                "Larder", "Check", "Images", "Maintenance", "Observation", "Salvage", "Checkpoint", "Eviction",
+                "Larder", "Check", "Images", "Maintenance", "Observation", "Following", "Salvage", "Checkpoint", "Eviction",
                 "Recovery",
                 "Operations",
                 "Views",

@@ -13,7 +13,7 @@ extension CommandTable {
 enum EntryCommands {
     /// How far the engine's time is ahead of the wall clock, where that matters: on a busy machine it seems to be for some
     /// milliseconds now and then, and entries that go out and come back must keep their times.
-    private static func timeAhead(_ engine: Engine) -> Int64 {
+    static func timeAhead(_ engine: Engine) -> Int64 {
         let ahead = engine.clockOffsetMilliseconds
         return ahead < 1000 ? 0 : ahead
     }
@@ -35,22 +35,32 @@ enum EntryCommands {
             reply.array(count: 2)
             if let last = step.last { reply.bulk(last) } else { reply.null() }
             reply.array(count: step.found.count)
-            for entry in step.found { write(entry, ahead, to: &reply) }
+            for entry in step.found {
+                reply.array(count: fieldCount)
+                writeFields(
+                    entry.key, entry.record, entry.header, entry.deadline, ahead, hasValue: options.hasValues,
+                    to: &reply)
+            }
             return nil
         }
     }
 
-    private static func write(_ entry: Step.Found, _ ahead: Int64, to reply: inout ReplyBuffer) {
-        let header = entry.header
-        reply.array(count: 8)
-        reply.bulk(entry.key)
-        entry.record.withPayload { reply.bulk($0) }
+    /// How many fields of an entry there are.
+    static let fieldCount = 8
+
+    /// Writes an entry with all that PLACE stores again.
+    static func writeFields(
+        _ key: [UInt8], _ record: Record, _ header: RecordHeader, _ deadline: Int64?, _ ahead: Int64, hasValue: Bool,
+        to reply: inout ReplyBuffer
+    ) {
+        reply.bulk(key)
+        if hasValue { record.withPayload { reply.bulk($0) } } else { reply.null() }
         reply.integer(max(0, header.storedAt - ahead))
         reply.bulk(LarderCommands.name(header.rule))
-        reply.integer(entry.deadline.map { max(0, $0 - ahead) } ?? -1)
+        reply.integer(deadline.map { max(0, $0 - ahead) } ?? -1)
         reply.integer(header.grace ?? -1)
         reply.bulk(header.codec.description)
-        let tags = entry.record.tags?.all ?? []
+        let tags = record.tags?.all ?? []
         reply.array(count: tags.count)
         for tag in tags { reply.bulk(tag) }
     }
@@ -60,31 +70,38 @@ enum EntryCommands {
         var prefix: [UInt8] = []
         var count = 100
         var bytes = 1_048_576
+        var hasValues = true
 
         init(_ call: Call) throws(CommandError) {
             var index = 1
             while index < call.count {
+                if call.isWord(index, "NOVALUES"), hasValues {
+                    hasValues = false
+                    index += 1
+                    continue
+                }
                 guard index + 1 < call.count else { throw .syntax }
                 if call.isWord(index, "AFTER") {
                     after = call.array(index + 1)
                 } else if call.isWord(index, "PREFIX") {
                     prefix = call.array(index + 1)
                 } else if call.isWord(index, "COUNT") {
-                    count = try Self.number(call, index + 1, Limits.entriesCountMax)
+                    count = try EntryCommands.number(call, index + 1, Limits.entriesCountMax)
                 } else if call.isWord(index, "BYTES") {
-                    bytes = try Self.number(call, index + 1, Limits.scanBytesMax)
+                    bytes = try EntryCommands.number(call, index + 1, Limits.scanBytesMax)
                 } else {
                     throw .syntax
                 }
                 index += 2
             }
         }
+    }
 
-        private static func number(_ call: Call, _ index: Int, _ most: Int) throws(CommandError) -> Int {
-            let value = try call.integer(index)
-            guard value >= 1 else { throw .syntax }
-            return Int(min(value, Int64(most)))
-        }
+    /// A number from 1 on; a higher one than the most counts as that.
+    static func number(_ call: Call, _ index: Int, _ most: Int) throws(CommandError) -> Int {
+        let value = try call.integer(index)
+        guard value >= 1 else { throw .syntax }
+        return Int(min(value, Int64(most)))
     }
 
     private struct Step {
@@ -145,6 +162,14 @@ enum EntryCommands {
         let header = RecordHeader(
             storedAt: options.storedAt, rule: options.rule, codec: options.codec, grace: options.grace)
         let long = options.tags == nil ? try call.stage(value, key, rule: header.rule, grace: header.grace) : nil
+        if let version = options.version {
+            let answer = try call.update([key], loading: true) {
+                $0.follow(
+                    0, header, payload: value, long: long, tags: options.tags, version, over: options.over)
+            }
+            call.session.replies.simple(answer.rawValue)
+            return .done
+        }
         let answer = try call.update([key], loading: true, headersOnly: true) { update -> String in
             let isNewer = update.storedAt(0).map { $0 > header.storedAt } ?? false
             if isNewer || options.isForAbsent && update.current(0) != nil { return "kept" }
@@ -161,10 +186,13 @@ enum EntryCommands {
         private(set) var grace: Int64?
         private(set) var codec = Codec.raw
         private(set) var tags: Tags?
+        /// Of a change of another larder.
+        private(set) var version: ChangeVersion?
+        private(set) var over: Int64?
         private var seen: Set<Word> = []
 
         /// NEVER is a word for the deadline.
-        private enum Word { case storedAt, absent, deadline, grace, codec, tags }
+        private enum Word { case storedAt, absent, deadline, grace, codec, tags, version, over }
 
         init(_ call: Call) throws(CommandError) {
             var index = 3
@@ -172,6 +200,7 @@ enum EntryCommands {
             guard seen.contains(.storedAt) else {
                 throw CommandError("ERR PLACE needs STOREDAT and milliseconds since 1970")
             }
+            if version == nil ? over != nil : isForAbsent { throw .syntax }
         }
 
         /// Parses the option at `index`.
@@ -203,6 +232,12 @@ enum EntryCommands {
             } else if call.isWord(index, "CODEC") {
                 try note(.codec)
                 codec = try Self.codec(call.text(index + 1))
+            } else if call.isWord(index, "VERSION") {
+                try note(.version)
+                version = try ChangesCommands.version(call, index + 1)
+            } else if call.isWord(index, "OVER") {
+                try note(.over)
+                over = try call.integer(index + 1)
             } else if call.isWord(index, "TAGS") {
                 try note(.tags)
                 return 2 + (try takeTags(call, index + 1))

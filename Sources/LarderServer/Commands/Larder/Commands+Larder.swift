@@ -207,6 +207,8 @@ enum LarderCommands {
             work = { (database) throws(LarderError) in try database.purge(prefix: prefix) }
         } else if call.count >= 3, call.isWord(1, "TAG") {
             return try purgeTags(&call)
+        } else if call.count >= 3, call.isWord(1, "UPTO") {
+            return try ChangesCommands.purge(&call)
         } else {
             throw .syntax
         }

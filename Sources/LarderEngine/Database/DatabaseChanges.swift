@@ -1,0 +1,181 @@
+/// The latest changes of one database. Guarded by the lock of its ``ChangeLog``.
+final class DatabaseChanges {
+    /// What a key costs beside its bytes.
+    private static let overhead = 160
+    /// How many changes are looked at in one call, with those that are passed over.
+    private static let lookedAtMax = 20_000
+
+    private weak var database: (any DatabaseIdentity)?
+    /// Names this feed: another random number for each. With another one a place says nothing.
+    private(set) var feed = UInt64.random(in: 1 ... .max)
+    /// Changes up to here are forgotten.
+    private(set) var forgotten: ChangePlace
+    /// The place of the last change.
+    private(set) var last: ChangePlace
+    private(set) var bytes = 0
+    /// In the order of their places; nil where a later change of the same key made one void.
+    private var items: [LoggedChange?] = []
+    /// The index of the first item that was not forgotten.
+    private var first = 0
+    /// How many items are void, from ``first`` on.
+    private var voidCount = 0
+    /// The index of the item of each key.
+    private var places: [[UInt8]: Int] = [:]
+    private var purge: ChangeVersion?
+    private var isPurgeNew = false
+
+    init(_ database: any DatabaseIdentity, at place: ChangePlace) {
+        self.database = database
+        forgotten = place
+        last = place
+    }
+
+    /// How many changes are remembered.
+    var count: Int { items.count - first - voidCount }
+
+    /// The last change of a key; nil if nothing is known of it.
+    func change(of key: [UInt8]) -> LoggedChange? { places[key].flatMap { items[$0] } }
+
+    /// A purge that has removed the key, if nothing is known of it since.
+    var purgeVersion: ChangeVersion? { purge }
+
+    /// What was changed up to a version is gone, in another larder and here.
+    func noteForeignPurge(_ version: ChangeVersion) { purge = max(purge ?? version, version) }
+
+    // MARK: Adding
+
+    /// - Returns: by how much ``bytes`` grew.
+    func add(key: [UInt8], sequence: UInt64, _ version: ChangeVersion) -> Int {
+        let before = bytes
+        advance(sequence)
+        void(key)
+        places[key] = items.count
+        append(.key(key), version)
+        return bytes - before
+    }
+
+    func purge(_ version: ChangeVersion) {
+        advance(last.sequence)
+        forgetKeys()
+        append(.purge, version)
+        purge = version
+        isPurgeNew = true
+    }
+
+    /// Whether a purge was noted that is just told once more.
+    func takePurge() -> Bool {
+        defer { isPurgeNew = false }
+        return isPurgeNew
+    }
+
+    func purge(tags: [[UInt8]], _ version: ChangeVersion) {
+        advance(last.sequence)
+        append(.purgeTags(tags), version)
+    }
+
+    /// Nobody knows what the database has now: everybody begins with a full pass.
+    func beginAnew() {
+        feed = UInt64.random(in: 1 ... .max)
+        forgetKeys()
+        (items, first, voidCount, bytes) = ([], 0, 0, 0)
+        purge = nil
+        forgotten = last
+    }
+
+    /// What is not of one key stays, so that it is told.
+    private func forgetKeys() {
+        let kept = items[first...].compactMap(\.self).filter { if case .key = $0.kind { false } else { true } }
+        places = [:]
+        (items, first, voidCount) = (kept, 0, 0)
+        bytes = kept.reduce(0) { $0 + Self.cost($1) }
+    }
+
+    private func advance(_ sequence: UInt64) {
+        last = sequence > last.sequence ? ChangePlace(sequence) : ChangePlace(last.sequence, last.step + 1)
+    }
+
+    private func append(_ kind: LoggedChange.Kind, _ version: ChangeVersion) {
+        let item = LoggedChange(place: last, kind: kind, version: version)
+        items.append(item)
+        bytes += Self.cost(item)
+    }
+
+    /// The bytes that a change takes, roughly.
+    private static func cost(_ item: LoggedChange) -> Int {
+        switch item.kind {
+        case .key(let key): overhead + 2 * key.count
+        case .purge: overhead
+        case .purgeTags(let tags): tags.reduce(overhead) { $0 + overhead + $1.count }
+        }
+    }
+
+    private func void(_ key: [UInt8]) {
+        guard let index = places.removeValue(forKey: key), let item = items[index] else { return }
+        items[index] = nil
+        voidCount += 1
+        bytes -= Self.cost(item)
+        if voidCount > 1024, voidCount > items.count / 2 { compact() }
+    }
+
+    private func compact() {
+        items = items[first...].compactMap(\.self)
+        (first, voidCount) = (0, 0)
+        places = [:]
+        for (index, item) in items.enumerated() { if case .key(let key)? = item?.kind { places[key] = index } }
+    }
+
+    // MARK: Forgetting
+
+    /// Forgets the oldest changes.
+    /// - Returns: how many bytes that gave.
+    func forget(atLeast least: Int) -> Int {
+        let before = bytes
+        while first < items.count, before - bytes < least {
+            defer { first += 1 }
+            guard let item = items[first] else {
+                voidCount -= 1
+                continue
+            }
+            forgotten = item.place
+            bytes -= Self.cost(item)
+            if case .key(let key) = item.kind { places[key] = nil }
+            items[first] = nil
+        }
+        if first > 1024, first > items.count / 2 { compact() }
+        return before - bytes
+    }
+
+    // MARK: Reading
+
+    func changes(behind place: ChangePlace, prefix: [UInt8], count: Int) -> ChangeLog.Found {
+        var found: [LoggedChange] = []
+        var looked = 0
+        var upTo = place
+        for index in firstIndex(behind: place)..<items.count {
+            guard let item = items[index] else { continue }
+            guard found.count < count, looked < Self.lookedAtMax else { return .changes(found, upTo: upTo, hasMore: true) }
+            looked += 1
+            upTo = item.place
+            if case .key(let key) = item.kind, !key.starts(with: prefix) { continue }
+            found.append(item)
+        }
+        return .changes(found, upTo: last, hasMore: false)
+    }
+
+    /// The index of the first item behind a place, void ones included.
+    private func firstIndex(behind place: ChangePlace) -> Int {
+        var (low, high) = (first, items.count)
+        while low < high {
+            let middle = (low + high) / 2
+            // The first one from there that is not void.
+            var probe = middle
+            while probe < high, items[probe] == nil { probe += 1 }
+            guard probe < high, let item = items[probe] else {
+                high = middle
+                continue
+            }
+            if item.place <= place { low = probe + 1 } else { high = middle }
+        }
+        return low
+    }
+}

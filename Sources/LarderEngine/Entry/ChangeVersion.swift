@@ -1,0 +1,40 @@
+/// Which change of an entry is the later one, also where larders follow each other: by time, then by sequence. A change
+/// that is passed on keeps the version that it was made with.
+package struct ChangeVersion: Hashable, Comparable, Sendable, CustomStringConvertible {
+    /// When the change was made, by the clock of the larder where it was made, in milliseconds since 1970. Of an entry of
+    /// which only itself is known: when it was stored.
+    package var time: Int64
+    /// The commit unit of the change, in the larder where it was made; 0 if it is not known.
+    package var sequence: UInt64
+
+    package init(time: Int64, sequence: UInt64 = 0) {
+        self.time = time
+        self.sequence = sequence
+    }
+
+    /// Reads what ``description`` writes: `time-sequence`, or the time alone.
+    package init?(_ text: some StringProtocol) {
+        let parts = text.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let first = parts.first, let time = Self.number(first), time <= UInt64(Int64.max) else { return nil }
+        var sequence: UInt64 = 0
+        if parts.count == 2 {
+            guard let number = Self.number(parts[1]) else { return nil }
+            sequence = number
+        }
+        self.init(time: Int64(time), sequence: sequence)
+    }
+
+    /// Digits only.
+    static func number(_ text: some StringProtocol) -> UInt64? {
+        guard (1...20).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            return nil
+        }
+        return UInt64(text)
+    }
+
+    package var description: String { "\(time)-\(sequence)" }
+
+    package static func < (left: ChangeVersion, right: ChangeVersion) -> Bool {
+        (left.time, left.sequence) < (right.time, right.sequence)
+    }
+}

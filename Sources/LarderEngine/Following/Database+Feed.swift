@@ -1,0 +1,173 @@
+extension Database {
+    /// What has changed since a position, in the order of commits, each key with the entry that it has now. Where the
+    /// changes are not known any more, a full pass begins: step by step all entries in the order of their keys, together
+    /// with what changes meanwhile.
+    ///
+    /// Who applies all steps in their order, and for each ``FeedStep/range`` removes the keys that it does not name, has
+    /// the database as it is, up to what a later step tells. Nothing is kept for a reader: a position may be used on any
+    /// connection and as often as one likes. May block.
+    package func changes(since position: FeedPosition, _ options: FeedOptions) throws(LarderError) -> FeedStep {
+        try ForkGuard.check("follow")
+        if case .deleted = appliedState.presence { throw deletedError("follow") }
+        let time = now()
+        switch position.start {
+        case .beginning: return try beginPass(.asked, time, options)
+        case .end:
+            let (feed, end) = beginFeed()
+            return FeedStep(position: FeedPosition(feed: feed, end), state: .current, time: time)
+        case .behind(let feed, let place):
+            // Without the number of the feed, a unit may lie ahead of what was told.
+            let present = context.changeLog.end(of: self)
+            let from = feed == nil ? present.map { min(place, $0.end) } ?? place : place
+            let found = context.changeLog.changes(
+                of: self, feed: feed, behind: from, prefix: options.prefix, count: options.count)
+            switch found {
+            case .otherFeed: return try beginPass(.otherFeed, time, options)
+            case .forgotten: return try beginPass(.forgotten, time, options)
+            case .changes(let changes, let end, let hasMore):
+                guard let feed = feed ?? present?.feed else { return try beginPass(.otherFeed, time, options) }
+                var step = FeedStep(
+                    position: FeedPosition(feed: feed, end, position.pass), state: hasMore ? .changes : .current,
+                    time: time)
+                try tell(changes, &step, options)
+                if position.pass != nil { try goOn(&step, options) }
+                return step
+            }
+        }
+    }
+
+    private func beginFeed() -> (feed: UInt64, end: ChangePlace) {
+        context.changeLog.begin(self, behind: pipeline.lastDecided)
+    }
+
+    private func beginPass(_ reason: FeedStep.Reason, _ time: Int64, _ options: FeedOptions) throws(LarderError)
+        -> FeedStep
+    {
+        // What is applied from now on is told; what was applied before, the pass reads.
+        let (feed, end) = beginFeed()
+        var step = FeedStep(position: FeedPosition(feed: feed, end, .notBegun), state: .scan, reason: reason, time: time)
+        try goOn(&step, options)
+        return step
+    }
+
+    // MARK: Changes
+
+    /// Adds changes with what their keys have now. That may be newer than the change; then a later change tells of it
+    /// again.
+    private func tell(_ changes: [LoggedChange], _ step: inout FeedStep, _ options: FeedOptions) throws(LarderError) {
+        var bytes = 0
+        var ticket = CommitTicket.none
+        for (index, change) in changes.enumerated() {
+            let kind: FeedChange.Kind
+            switch change.kind {
+            case .purge: kind = .purged
+            case .purgeTags(let tags): kind = .purgedTags(tags)
+            case .key(let key):
+                bytes += key.count
+                if let record = try present(key, step.time, &ticket) {
+                    bytes += record.payloadCount
+                    kind = stored(key, record)
+                } else {
+                    kind = .removed(key: key)
+                }
+            }
+            step.changes.append(FeedChange(kind: kind, sequence: change.place.sequence, version: change.version))
+            if bytes >= options.bytes, index + 1 < changes.count, case .behind(let feed?, _) = step.position.start {
+                step.position = FeedPosition(feed: feed, change.place, step.position.pass)
+                step.state = .changes
+                break
+            }
+        }
+        try pipeline.wait(for: ticket)
+    }
+
+    private func stored(_ key: [UInt8], _ record: Record) -> FeedChange.Kind {
+        let rules = rules
+        return .stored(
+            key: key, record, header: rules.leaving(record.header), deadline: rules.deadline(record.header))
+    }
+
+    /// The entry of a key, fresh or stale.
+    private func present(_ key: [UInt8], _ time: Int64, _ ticket: inout CommitTicket) throws(LarderError) -> Record? {
+        if !isReady(forWriting: false) { try prepare(forWriting: false) }
+        var found: Record?
+        let request = Request(
+            keys: [key.withUnsafeBytes { Key($0) }], loading: .records, access: .mayBlock, now: time,
+            fillCache: false)
+        let read = try run(request) { (update) throws(LarderError) in
+            found = update.stored(0).flatMap { update.rules.freshness($0.header, now: time) == .gone ? nil : $0 }
+        }
+        if let read, read.sequence > ticket.sequence { ticket = read }
+        return found
+    }
+
+    // MARK: A full pass
+
+    /// How many entries a step reads at most that are gone, and so not in it.
+    private static let goneMax = 100_000
+
+    /// Adds the next part of a full pass.
+    private func goOn(_ step: inout FeedStep, _ options: FeedOptions) throws(LarderError) {
+        guard let pass = step.position.pass, case .behind(let feed?, let place) = step.position.start else { return }
+        step.state = .scan
+        let count = step.changes.count
+        while true {
+            do throws(LarderError) {
+                // The entries are read behind it: what is known of a key up to here is no newer than its entry.
+                let known = context.changeLog.end(of: self)?.end ?? place
+                let through = try read(after: pass.after, known, place.sequence, &step, options)
+                step.range = FeedStep.Range(after: pass.after, through: through)
+                step.position = FeedPosition(feed: feed, place, through.map { .through($0) })
+                return
+            } catch {
+                // Emptied or reopened meanwhile.
+                guard error.code == .purged || error.code == .invalidated else { throw error }
+                step.changes.removeLast(step.changes.count - count)
+            }
+        }
+    }
+
+    /// - Returns: the last key that was read; nil if there are no more.
+    private func read(
+        after: [UInt8]?, _ known: ChangePlace, _ sequence: UInt64, _ step: inout FeedStep, _ options: FeedOptions
+    ) throws(LarderError) -> [UInt8]? {
+        var enumeration = EnumerationOptions(prefix: options.prefix, includeExpired: true)
+        // The least key behind it in byte order; before the prefix's range there is nothing to find.
+        if let start = after.map({ $0 + [0] }), !start.lexicographicallyPrecedes(options.prefix) {
+            enumeration.start = start
+        }
+        guard let cursor = try cursor(enumeration) else { return nil }
+        defer { cursor.close() }
+        let rules = rules
+        var (count, bytes, gone) = (0, 0, 0)
+        while try cursor.next() {
+            let header = try cursor.header()
+            let key = Array(try cursor.key().bytes)
+            if rules.freshness(header, now: step.time) == .gone {
+                gone += 1
+                if gone >= Self.goneMax { return key }
+                continue
+            }
+            let record = try cursor.record()
+            var version = ChangeVersion(time: header.storedAt)
+            if let change = context.changeLog.change(of: key, in: self), change.place <= known {
+                version = change.version
+            }
+            step.changes.append(FeedChange(kind: stored(key, record), sequence: sequence, version: version))
+            count += 1
+            bytes += key.count + record.payloadCount
+            if count == options.count || bytes >= options.bytes { return key }
+        }
+        return nil
+    }
+}
+
+extension Database {
+    /// Stops to wait for a change. Idempotent.
+    package func stopWaiting(_ waiter: FeedWaiter) { context.changeLog.stopWaiting(waiter, in: self) }
+}
+
+extension Engine {
+    /// The latest changes of databases that somebody follows.
+    package var changeLog: ChangeLog { context.changeLog }
+}

@@ -1,0 +1,152 @@
+/// What became of a change of another larder.
+package enum FollowedChange: String, Sendable {
+    case stored
+    case removed
+    /// What is here is later, or the same.
+    case kept
+    /// Its time is over, so that it is not stored; what was there before is removed.
+    case expired
+    /// There was nothing to remove.
+    case absent
+}
+
+/// Changes of other larders: the later one counts, by its ``ChangeVersion``. What is here has the version of its last
+/// change, as far as that is remembered, and else is as old as its entry.
+extension Update {
+    /// Stores an entry of another larder, unless what is here is later.
+    /// - Parameters:
+    ///   - over: an entry that was stored up to this instant gives way in any case, unless somebody remembers what was
+    ///     last done to it: the other larder has known it.
+    ///   - long: as for ``place(_:_:payload:long:tags:)``.
+    package mutating func follow(
+        _ index: Int, _ header: RecordHeader, payload: UnsafeRawBufferPointer, long: LargeValue?, tags: Tags?,
+        _ version: ChangeVersion, over: Int64?
+    ) -> FollowedChange {
+        let key = Array(keys[index].bytes)
+        let known = database.context.changeLog.version(of: key, in: database)
+        let present = stored(index).flatMap { rules.freshness($0.header, now: now) == .gone ? nil : $0 }
+        var taken = rules.taking(header)
+        taken.generation = generation
+        if let present, present.isSame(taken, payload, tags) { return .kept }
+        let age = present.map { ChangeVersion(time: $0.header.storedAt) }
+        if let last = known.map({ max($0, age ?? $0) }) ?? age, version <= last {
+            guard known == nil, let present else { return .kept }
+            let givesWay = over.map { present.header.storedAt <= $0 } ?? false
+            guard givesWay || version == last && present.isLess(than: taken, payload) else { return .kept }
+        }
+        return withVersion(version) { update in
+            if update.place(index, header, payload: payload, long: long, tags: tags) { return .stored }
+            if update.stored(index) != nil { update.remove(index) }
+            return .expired
+        }
+    }
+
+    /// Removes what another larder has removed, unless what is here is later.
+    /// - Parameter tags: nil for any entry; else only one with some of these tags.
+    package mutating func follow(removal version: ChangeVersion, _ index: Int, tags: Set<[UInt8]>?) -> FollowedChange {
+        guard let present = stored(index) else { return .absent }
+        if let tags, tags.isDisjoint(with: present.tags?.all ?? []) { return .absent }
+        let age = ChangeVersion(time: present.header.storedAt)
+        if let known = database.context.changeLog.version(of: Array(keys[index].bytes), in: database) {
+            guard version > max(known, age) else { return .kept }
+        } else {
+            guard version >= age else { return .kept }
+        }
+        return withVersion(version) { update in
+            update.remove(index)
+            return .removed
+        }
+    }
+
+    private mutating func withVersion(
+        _ version: ChangeVersion, _ body: (inout Update) -> FollowedChange
+    ) -> FollowedChange {
+        let former = origin.version
+        origin.version = version
+        defer { origin.version = former }
+        return body(&self)
+    }
+}
+
+extension Record {
+    /// Whether the entry is what would be stored.
+    fileprivate func isSame(_ other: RecordHeader, _ payload: UnsafeRawBufferPointer, _ tags: Tags?) -> Bool {
+        header.storedAt == other.storedAt && header.rule == other.rule && header.grace == other.grace
+            && header.codec == other.codec && (self.tags?.all ?? []) == (tags?.all ?? [])
+            && withPayload { $0.elementsEqual(payload) }
+    }
+
+    /// An order of entries that were stored at the same time. It says nothing, but is the same everywhere.
+    fileprivate func isLess(than other: RecordHeader, _ payload: UnsafeRawBufferPointer) -> Bool {
+        withPayload { mine in
+            if !mine.elementsEqual(payload) { return mine.lexicographicallyPrecedes(payload) }
+            return header.rule.rank < other.rule.rank
+        }
+    }
+}
+
+extension DeadlineRule {
+    fileprivate var rank: (Int, Int64) {
+        switch self {
+        case .governed: (0, 0)
+        case .own(let deadline): (1, deadline)
+        case .ownNever: (2, 0)
+        }
+    }
+}
+
+extension Database {
+    /// Entries in one commit unit, and entries read with one cursor.
+    private static let (followedPerUnit, scannedPerCursor) = (512, 8192)
+
+    /// Removes what was not changed behind a version, because another larder has purged it. Reads all entries, unless
+    /// the purge is of tags and nobody follows this database: then it is an ordinary purge of the tags. May block.
+    /// - Parameters:
+    ///   - prefix: only keys that begin with it.
+    ///   - tags: nil for all entries.
+    /// - Returns: how many entries were removed; 0 for an ordinary purge.
+    package func follow(purge version: ChangeVersion, prefix: [UInt8], tags: [[UInt8]]?) throws(LarderError) -> Int {
+        if let tags, prefix.isEmpty, !context.changeLog.isFollowed(self) {
+            try purge(tags: tags, soft: false)
+            return 0
+        }
+        if prefix.isEmpty, tags == nil { context.changeLog.noteForeignPurge(version, in: self) }
+        let set = tags.map { Set($0) }
+        var removed = 0
+        var next: [UInt8]? = prefix
+        while let from = next {
+            let keys: [Key]
+            do throws(LarderError) {
+                (keys, next) = try scan(prefix, from: from, upTo: version.time, tagged: tags != nil)
+            } catch {
+                // Emptied or reopened meanwhile.
+                if error.code == .purged || error.code == .invalidated { continue }
+                throw error
+            }
+            if keys.isEmpty { continue }
+            removed += try commit(keys, set == nil ? .headers : .records) { update in
+                keys.indices.count { update.follow(removal: version, $0, tags: set) == .removed }
+            }
+        }
+        return removed
+    }
+
+    private func scan(
+        _ prefix: [UInt8], from start: [UInt8], upTo time: Int64, tagged: Bool
+    ) throws(LarderError) -> ([Key], next: [UInt8]?) {
+        guard let cursor = try cursor(EnumerationOptions(prefix: prefix, start: start, includeExpired: true)) else {
+            return ([], nil)
+        }
+        defer { cursor.close() }
+        var found: [Key] = []
+        var last: Key?
+        for _ in 0..<Self.scannedPerCursor where found.count < Self.followedPerUnit {
+            guard try cursor.next() else { return (found, nil) }
+            let key = try cursor.key()
+            let header = try cursor.header()
+            if header.storedAt <= time, !tagged || header.hasTags { found.append(key) }
+            last = key
+        }
+        return (found, last.map { $0.bytes + [0] })
+    }
+}
