@@ -93,7 +93,7 @@ extension CommandMetadata {
             "Stores an entry as if it was stored at an earlier time, unless what is there was stored later, or with NX "
             + "is fresh. Without PXAT and NEVER the database's policy says how long it stays. For imports. "
             + "With VERSION it is a change of another larder, and the later change stays: what is known of the last change "
-            + "here counts, else when the entry was stored; one stored up to OVER, and of which nothing else is known, goes.",
+            + "here counts, else when the entry was stored; one that was changed last up to OVER gives way in any case.",
         reply:
             "stored; kept when what is there stays; expired when the entry's time and its grace are over, so that it is "
             + "not stored", access: ["RW access update"], tag: .restore)

@@ -44,6 +44,9 @@ struct ReplyFields {
         return number == -1 ? nil : number
     }
 
+    /// Nil if there is no such field.
+    func value(_ name: String) -> RESPValue? { values[name] }
+
     private func missing(_ name: String, _ kind: String) -> LarderClientError {
         LarderClientError.unexpectedReply(to: operation, "a map in which '\(name)' is \(kind)")
     }

@@ -10,6 +10,8 @@ extension Database {
         try ForkGuard.check("follow")
         if case .deleted = appliedState.presence { throw deletedError("follow") }
         let time = now()
+        // So that everything that was applied before this instant is told.
+        pipeline.drain()
         switch position.start {
         case .beginning: return try beginPass(.asked, time, options)
         case .end:

@@ -15,8 +15,7 @@ package enum FollowedChange: String, Sendable {
 extension Update {
     /// Stores an entry of another larder, unless what is here is later.
     /// - Parameters:
-    ///   - over: an entry that was stored up to this instant gives way in any case, unless somebody remembers what was
-    ///     last done to it: the other larder has known it.
+    ///   - over: an entry that was changed last up to this instant gives way in any case: the other larder has known it.
     ///   - long: as for ``place(_:_:payload:long:tags:)``.
     package mutating func follow(
         _ index: Int, _ header: RecordHeader, payload: UnsafeRawBufferPointer, long: LargeValue?, tags: Tags?,
@@ -30,9 +29,10 @@ extension Update {
         if let present, present.isSame(taken, payload, tags) { return .kept }
         let age = present.map { ChangeVersion(time: $0.header.storedAt) }
         if let last = known.map({ max($0, age ?? $0) }) ?? age, version <= last {
-            guard known == nil, let present else { return .kept }
-            let givesWay = over.map { present.header.storedAt <= $0 } ?? false
-            guard givesWay || version == last && present.isLess(than: taken, payload) else { return .kept }
+            guard let present else { return .kept }
+            let givesWay = over.map { last.time <= $0 } ?? false
+            let isTie = known == nil && version == last
+            guard givesWay || isTie && present.isLess(than: taken, payload) else { return .kept }
         }
         return withVersion(version) { update in
             if update.place(index, header, payload: payload, long: long, tags: tags) { return .stored }

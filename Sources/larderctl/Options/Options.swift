@@ -130,7 +130,7 @@ struct Options {
     }
 
     /// The first line of a file.
-    private static func password(_ path: String) throws -> String {
+    static func password(_ path: String) throws -> String {
         let line = try Input.file(path).prefix { $0 != 0x0A && $0 != 0x0D }
         guard !line.isEmpty, let text = String(validating: line, as: UTF8.self) else {
             throw UsageError("--password-file \(path): its first line must be the password, as text")

@@ -20,8 +20,7 @@ struct Verb: Sendable {
     static let all: [Verb] = [
         .get, .set, .fetch, .lock, .del, .ttl, .meta, .tags, .keys, .policy, .limit, .databases, .stats, .top, .latency,
         .monitor, .shell, .subscribe, .watch, .doctor, .check, .purge, .backup, .verify, .restore, .export, .import,
-        .ping,
-        .completion,
+        .replicate, .ping, .completion,
     ]
 
     /// A question to end the message about an unknown word with, or nothing.

@@ -37,7 +37,7 @@ import Testing
         Plan(
             module: "LarderClient",
             rooms: [
-                "Client", "Locks", "Blocking", "Cache", "Connections", "NearCache", "Subscriptions", "Wire", "Requests",
+                "Client", "Locks", "Replication", "Blocking", "Cache", "Connections", "NearCache", "Subscriptions", "Wire", "Requests",
                 "Types",
             ]),
         Plan(module: "Larder", rooms: ["Cache", "Reading", "Enumeration", "Source", "Types"]),

@@ -1,0 +1,100 @@
+import RESP
+
+/// One change under a rule of the caller's own: looks at what the target has, asks, and writes only if that has not
+/// changed meanwhile.
+struct ConflictedChange {
+    /// As it would be sent under the common rule: PLACE or UNPLACE.
+    private let command: [[UInt8]]
+    private let client: BlockingLarderClient
+
+    private static let attempts = 100
+
+    init(_ command: [[UInt8]], _ client: BlockingLarderClient) {
+        self.command = command
+        self.client = client
+    }
+
+    private var key: [UInt8] { command[1] }
+    private var isRemoval: Bool { command[0] == Array("UNPLACE".utf8) }
+
+    func apply(
+        _ decide: (ReplicationConflict) -> Bool, _ counts: inout FollowerTarget.Counts
+    ) throws(LarderClientError) {
+        for _ in 0..<Self.attempts {
+            if try attempt(decide, &counts) { return }
+        }
+        throw LarderClientError(
+            .conflict, "the entry was changed by others in \(Self.attempts) attempts to decide about it",
+            operation: "replicate", key: printableKey(key))
+    }
+
+    /// - Returns: false if the entry was changed meanwhile.
+    private func attempt(
+        _ decide: (ReplicationConflict) -> Bool, _ counts: inout FollowerTarget.Counts
+    ) throws(LarderClientError) -> Bool {
+        let looked = try client.pipeline([
+            [Array("WATCH".utf8), key], [Array("GET".utf8), key], [Array("META".utf8), key],
+        ])
+        for reply in looked {
+            if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "GET") }
+        }
+        guard looked.count == 3 else { throw LarderClientError.unexpectedReply(to: "GET", "three answers") }
+        if let present = looked[1].bytes {
+            let incoming = isRemoval ? nil : command[2]
+            let presentTime = try ReplyFields(looked[2], of: "META").integer("stored-at")
+            let conflict = ReplicationConflict(
+                key: key, incoming: incoming, incomingTime: time, present: present, presentTime: presentTime)
+            if incoming == present || !decide(conflict) {
+                counts.kept += 1
+                try client.pipelineWithoutErrors([wordList("UNWATCH")])
+                return true
+            }
+        }
+        return try write(hasPresent: looked[1].bytes != nil, &counts)
+    }
+
+    /// When the change was made.
+    private var time: Int64 {
+        let mark = Array((isRemoval ? "" : "STOREDAT").utf8)
+        let word = isRemoval ? command[2] : command.firstIndex(of: mark).map { command[$0 + 1] } ?? []
+        return Int64(String(decoding: word.prefix { $0 != UInt8(ascii: "-") }, as: UTF8.self)) ?? 0
+    }
+
+    private func write(hasPresent: Bool, _ counts: inout FollowerTarget.Counts) throws(LarderClientError) -> Bool {
+        var steps = [wordList("MULTI")]
+        // The rule has decided, not the versions.
+        if hasPresent || isRemoval { steps.append([Array("DEL".utf8), key]) }
+        if !isRemoval { steps.append(withoutVersion) }
+        steps.append(wordList("EXEC"))
+        guard let answer = try client.pipeline(steps).last else { return false }
+        if let text = answer.errorMessage { throw LarderClientError.server(text, operation: "EXEC") }
+        guard let results = answer.elements else { return false }
+        for result in results {
+            if let text = result.errorMessage {
+                throw LarderClientError.server(text, operation: "PLACE", key: printableKey(key))
+            }
+        }
+        if isRemoval {
+            if hasPresent { counts.removed += 1 } else { counts.kept += 1 }
+        } else if let last = results.last {
+            try counts.add(last, to: command)
+        }
+        return true
+    }
+
+    private var withoutVersion: [[UInt8]] {
+        // They stand at the end: see FeedReply.Entry.placing.
+        guard let place = command.lastIndex(of: Array("VERSION".utf8)) else { return command }
+        return Array(command[..<place])
+    }
+}
+
+extension BlockingLarderClient {
+    /// ``pipeline(_:)``, in which an error of the server is thrown.
+    @discardableResult
+    func pipelineWithoutErrors(_ commands: [[[UInt8]]]) throws(LarderClientError) -> [RESPValue] {
+        let replies = try pipeline(commands)
+        for reply in replies { if let text = reply.errorMessage { throw .server(text, operation: "pipeline") } }
+        return replies
+    }
+}

@@ -1,0 +1,135 @@
+import LarderVocabulary
+import RESP
+
+/// An answer of CHANGES.
+struct FeedReply {
+    /// An entry with all that belongs to it.
+    struct Entry {
+        let key: [UInt8]
+        let value: [UInt8]
+        /// In milliseconds since 1970, as all times here.
+        let storedAt: Int64
+        let rule: String
+        /// -1 for never.
+        let deadline: Int64
+        /// In milliseconds; -1 for the database's.
+        let grace: Int64
+        /// By its name, or by the number of one without a name.
+        let codec: String
+        let tags: [[UInt8]]
+    }
+
+    enum Change {
+        case stored(Entry)
+        case removed(key: [UInt8])
+        case purged
+        case purgedTags([[UInt8]])
+    }
+
+    struct Item {
+        let change: Change
+        let sequence: Int64
+        let version: String
+    }
+
+    let position: String
+    let state: String
+    let reason: String?
+    /// Of which keys a full pass has named all: behind which, nil from the first; up to which, nil to the last.
+    let range: (after: [UInt8]?, through: [UInt8]?)?
+    let time: Int64
+    let items: [Item]
+
+    /// - Throws: `server` for an error, `protocolViolation` for what is no answer of CHANGES.
+    init(_ reply: RESPValue) throws(LarderClientError) {
+        if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "CHANGES") }
+        let fields = try ReplyFields(reply, of: "CHANGES")
+        guard let changes = fields.value("changes")?.elements else { throw Self.wrong }
+        position = try fields.string("position")
+        state = try fields.string("state")
+        time = try fields.integer("time")
+        reason = fields.value("reason")?.string
+        if let range = fields.value("range")?.elements, range.count == 2 {
+            self.range = (range[0].bytes, range[1].bytes)
+        } else {
+            range = nil
+        }
+        var items: [Item] = []
+        items.reserveCapacity(changes.count)
+        for change in changes {
+            guard let item = Self.item(change) else { throw Self.wrong }
+            items.append(item)
+        }
+        self.items = items
+    }
+
+    private static var wrong: LarderClientError {
+        LarderClientError.unexpectedReply(to: "CHANGES", "a step of changes")
+    }
+
+    private static func item(_ reply: RESPValue) -> Item? {
+        guard let fields = reply.elements, fields.count >= 3, let kind = fields[0].string,
+            let sequence = fields[1].int, let version = fields[2].string
+        else { return nil }
+        let change: Change
+        switch kind {
+        case "stored":
+            guard let entry = entry(fields[3...]) else { return nil }
+            change = .stored(entry)
+        case "removed":
+            guard fields.count > 3, let key = fields[3].bytes else { return nil }
+            change = .removed(key: key)
+        case "purged": change = .purged
+        case "purged-tags":
+            guard fields.count > 3, let tags = fields[3].elements else { return nil }
+            change = .purgedTags(tags.compactMap(\.bytes))
+        default: return nil
+        }
+        return Item(change: change, sequence: sequence, version: version)
+    }
+
+    private static func entry(_ fields: ArraySlice<RESPValue>) -> Entry? {
+        let fields = Array(fields)
+        guard fields.count >= 8, let key = fields[0].bytes, let value = fields[1].bytes,
+            let storedAt = fields[2].int, let rule = fields[3].string, let deadline = fields[4].int,
+            let grace = fields[5].int, let codec = fields[6].string, let tags = fields[7].elements
+        else { return nil }
+        return Entry(
+            key: key, value: value, storedAt: storedAt, rule: rule, deadline: deadline, grace: grace, codec: codec,
+            tags: tags.compactMap(\.bytes))
+    }
+
+    /// The command that asks for it.
+    static func words(
+        since position: String, prefix: [UInt8], count: Int, blockMilliseconds: Int
+    ) -> [[UInt8]] {
+        var words = wordList("CHANGES", "SINCE", position, "COUNT", "\(count)")
+        if !prefix.isEmpty { words += [Array("PREFIX".utf8), prefix] }
+        if blockMilliseconds > 0 { words += wordList("BLOCK", "\(blockMilliseconds)") }
+        return words
+    }
+}
+
+extension FeedReply.Entry {
+    /// The command that stores it in the database that is selected.
+    func placing(_ version: String?, over: Int64?) -> [[UInt8]] {
+        var words = [Array("PLACE".utf8), key, value] + wordList("STOREDAT", "\(storedAt)")
+        switch rule {
+        case "own": words += wordList("PXAT", "\(max(1, deadline))")
+        case "never": words += wordList("NEVER")
+        default: break
+        }
+        if grace == 0 { words += wordList("GRACE", "0") } else if grace > 0 { words += wordList("GRACE", Self.seconds(grace)) }
+        if codec != "raw" { words += wordList("CODEC", codec) }
+        if !tags.isEmpty { words += wordList("TAGS", "\(tags.count)") + tags }
+        if let version { words += wordList("VERSION", version) }
+        if version != nil, let over { words += wordList("OVER", "\(over)") }
+        return words
+    }
+
+    /// Milliseconds as seconds with a fraction.
+    private static func seconds(_ milliseconds: Int64) -> String {
+        let fraction = String(milliseconds % 1000)
+        return "\(milliseconds / 1000)." + String(repeating: "0", count: 3 - fraction.count) + fraction
+    }
+}

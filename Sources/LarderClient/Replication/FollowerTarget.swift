@@ -1,0 +1,169 @@
+import RESP
+
+/// Applies changes of a source to a target.
+struct FollowerTarget {
+    /// What became of changes.
+    struct Counts {
+        var stored = 0
+        var removed = 0
+        var kept = 0
+    }
+
+    let client: BlockingLarderClient
+    private let options: ReplicationOptions
+    private let rule: ReplicationRule
+    private let tags: Set<[UInt8]>
+
+    init(_ client: BlockingLarderClient, _ options: ReplicationOptions, _ rule: ReplicationRule) {
+        self.client = client
+        self.options = options
+        self.rule = rule
+        tags = Set(options.tags.map { Array($0.utf8) })
+    }
+
+    /// Whether there is no entry that this follower would touch.
+    func isEmpty() throws(LarderClientError) -> Bool {
+        try entries(after: nil, count: 1).isEmpty
+    }
+
+    /// Applies a step. If it throws, a part may be applied; applying it again does no harm.
+    /// - Parameter over: what the target has from this time or earlier gives way to the source, which knew it.
+    func apply(_ reply: FeedReply, over: Int64?) throws(LarderClientError) -> Counts {
+        var counts = Counts()
+        var commands: [[[UInt8]]] = []
+        var named: Set<[UInt8]> = []
+        for item in reply.items {
+            switch item.change {
+            case .stored(let entry):
+                if wants(entry.tags) {
+                    if reply.range != nil { named.insert(entry.key) }
+                    commands.append(entry.placing(item.version, over: over))
+                } else {
+                    // It may have had such a tag.
+                    commands.append(removal(entry.key, item.version))
+                }
+            case .removed(let key): commands.append(removal(key, item.version))
+            case .purged:
+                try send(&commands, &counts)
+                try purge(item.version, tags.isEmpty ? nil : Array(tags), &counts)
+            case .purgedTags(let purged):
+                try send(&commands, &counts)
+                try purge(item.version, purged, &counts)
+            }
+        }
+        try send(&commands, &counts)
+        if let range = reply.range, let over { try removeUnnamed(named, range, over, &counts) }
+        return counts
+    }
+
+    private func wants(_ tags: [[UInt8]]) -> Bool { self.tags.isEmpty || !self.tags.isDisjoint(with: tags) }
+
+    private func removal(_ key: [UInt8], _ version: String) -> [[UInt8]] {
+        [Array("UNPLACE".utf8), key, Array(version.utf8)]
+            + (tags.isEmpty ? [] : [Array("TAG".utf8)] + tags.sorted { $0.lexicographicallyPrecedes($1) })
+    }
+
+    // MARK: Sending
+
+    private func send(_ commands: inout [[[UInt8]]], _ counts: inout Counts) throws(LarderClientError) {
+        guard !commands.isEmpty else { return }
+        let batch = commands
+        commands = []
+        if let decide = rule.decide {
+            for command in batch { try ConflictedChange(command, client).apply(decide, &counts) }
+            return
+        }
+        let replies = try client.pipeline(batch)
+        guard replies.count == batch.count else {
+            throw LarderClientError.unexpectedReply(to: "PLACE", "one answer for each change")
+        }
+        for (command, reply) in zip(batch, replies) { try counts.add(reply, to: command) }
+    }
+
+    private func purge(_ version: String, _ tags: [[UInt8]]?, _ counts: inout Counts) throws(LarderClientError) {
+        var words = wordList("PURGE", "UPTO", version)
+        if !options.prefix.isEmpty { words += [Array("PREFIX".utf8), options.prefix] }
+        if let tags { words += [Array("TAG".utf8)] + tags }
+        let reply = try client.command(bytes: words)
+        if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "PURGE") }
+        counts.removed += Int(clamping: reply.int ?? 0)
+    }
+
+    // MARK: What a full pass does not name
+
+    /// Removes what a source that knew it did not name.
+    private func removeUnnamed(
+        _ named: Set<[UInt8]>, _ range: (after: [UInt8]?, through: [UInt8]?), _ over: Int64, _ counts: inout Counts
+    ) throws(LarderClientError) {
+        // Whoever changed one in the same millisecond was told of it.
+        let version = "\(over)-\(UInt64.max)"
+        var after = range.after
+        while true {
+            let found = try entries(after: after, count: 1000)
+            var commands: [[[UInt8]]] = []
+            for entry in found {
+                if let through = range.through, through.lexicographicallyPrecedes(entry.key) { break }
+                if !named.contains(entry.key), entry.storedAt <= over, wants(entry.tags) {
+                    commands.append(removal(entry.key, version))
+                }
+            }
+            var isEnd = found.isEmpty
+            if let through = range.through, let last = found.last, !last.key.lexicographicallyPrecedes(through) {
+                isEnd = true
+            }
+            try send(&commands, &counts)
+            guard !isEnd, let last = found.last else { return }
+            after = last.key
+        }
+    }
+
+    private struct Found {
+        let key: [UInt8]
+        let storedAt: Int64
+        let tags: [[UInt8]]
+    }
+
+    /// What the target has, without values.
+    private func entries(after: [UInt8]?, count: Int) throws(LarderClientError) -> [Found] {
+        var words = wordList("ENTRIES", "NOVALUES", "COUNT", "\(count)")
+        if let after { words += [Array("AFTER".utf8), after] }
+        if !options.prefix.isEmpty { words += [Array("PREFIX".utf8), options.prefix] }
+        let wrong = LarderClientError.unexpectedReply(to: "ENTRIES", "a step of entries")
+        while true {
+            let reply = try client.command(bytes: words)
+            if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "ENTRIES") }
+            guard let parts = reply.elements, parts.count == 2, let list = parts[1].elements else { throw wrong }
+            var found: [Found] = []
+            for element in list {
+                guard let fields = element.elements, fields.count >= 8, let key = fields[0].bytes,
+                    let storedAt = fields[2].int
+                else { throw wrong }
+                found.append(Found(key: key, storedAt: storedAt, tags: fields[7].elements?.compactMap(\.bytes) ?? []))
+            }
+            // A step that has read only what is gone says where to go on.
+            guard found.isEmpty, let next = parts[0].bytes else { return found }
+            if let place = words.firstIndex(of: Array("AFTER".utf8)) {
+                words[place + 1] = next
+            } else {
+                words += [Array("AFTER".utf8), next]
+            }
+        }
+    }
+}
+
+extension FollowerTarget.Counts {
+    /// - Throws: the target's error.
+    mutating func add(_ reply: RESPValue, to command: [[UInt8]]) throws(LarderClientError) {
+        switch reply.string {
+        case "stored": stored += 1
+        case "removed", "expired": removed += 1
+        case "kept", "absent": kept += 1
+        default:
+            let key = command.count > 1 ? printableKey(command[1]) : nil
+            guard let text = reply.errorMessage else {
+                throw LarderClientError.unexpectedReply(to: "PLACE", "what became of a change", key: key)
+            }
+            throw LarderClientError.server(text, operation: "PLACE", key: key)
+        }
+    }
+}

@@ -1,0 +1,188 @@
+import LarderVocabulary
+import RESP
+
+/// Brings what changes in a database of one larder into the database of the same name in another larder. One way; two
+/// followers bring two larders to the same entries.
+///
+/// ```swift
+/// let follower = try LarderFollower(from: source, to: target, ReplicationOptions(database: "shop"))
+/// while try follower.step() != .idle {}          // until both have the same
+/// while true { try follower.step(waitMilliseconds: 10_000) }       // for ever
+/// ```
+///
+/// Each entry keeps its time, its deadline or its rule, its grace, its codec and its tags. How far it has come stands in
+/// the target, in the database `_replication`, behind what was applied: after any interruption, of either larder too,
+/// another follower goes on there. If it was away for too long, or the source is not what it was, it begins with a full pass,
+/// and the target then loses what the source has lost meanwhile.
+///
+/// Blocks; one caller at a time, and the clients are used by nobody else. After an error call it again, or make another one.
+public final class LarderFollower {
+    private let source: BlockingLarderClient
+    private let target: FollowerTarget
+    private let options: ReplicationOptions
+    private let key: [UInt8]
+    /// Under which the source may have a mark of the target.
+    private let backKeys: [[UInt8]]
+    /// Nil when it must be read from the target.
+    private var mark: ReplicationMark?
+
+    /// The database of a target with the positions of its followers.
+    package static var positionsDatabase: String { ReplicationMark.database }
+
+    /// How far it has come.
+    public private(set) var progress = ReplicationProgress()
+
+    /// Looks at both larders, and changes nothing.
+    /// - Parameters:
+    ///   - source: must answer to commands that wait for as long as the steps do.
+    ///   - rule: which entry stays where both have changed one.
+    /// - Throws: `invalidArgument` if both are the same larder, or an option is impossible; `server` if one is no larder
+    ///   that can be followed; what calls throw.
+    public init(
+        from source: BlockingLarderClient, to target: BlockingLarderClient, _ options: ReplicationOptions,
+        rule: ReplicationRule = .later
+    ) throws(LarderClientError) {
+        guard (1...10_000).contains(options.batchCount) else {
+            throw LarderClientError(
+                .invalidArgument, "batchCount is \(options.batchCount), and must be 1 to 10000",
+                operation: "replicate")
+        }
+        guard options.database != ReplicationMark.database else {
+            throw LarderClientError(
+                .invalidArgument, "the database '\(options.database)' is for the positions of followers",
+                operation: "replicate")
+        }
+        let (from, to) = (try LarderIdentity(source), try LarderIdentity(target))
+        guard from.run != to.run else {
+            throw LarderClientError(
+                .invalidArgument, "both ends are the same larder, \(from.name)", operation: "replicate")
+        }
+        self.source = source
+        self.target = FollowerTarget(target, options, rule)
+        self.options = options
+        key = ReplicationMark.key(source: options.sourceName ?? from.name, options)
+        let whole = ReplicationOptions(database: options.database)
+        let name = options.targetName ?? to.name
+        backKeys = [ReplicationMark.key(source: name, options), ReplicationMark.key(source: name, whole)]
+        try source.select(options.database)
+        try target.select(options.database)
+    }
+
+    /// Applies the next changes.
+    /// - Parameter waitMilliseconds: how long to wait for a change if there is none. The client of the source must wait
+    ///   longer.
+    /// - Returns: ``ReplicationProgress/State/idle`` if there are no more changes for now.
+    @discardableResult
+    public func step(waitMilliseconds: Int = 0) throws(LarderClientError) -> ReplicationProgress.State {
+        do throws(LarderClientError) {
+            return try apply(nextAfterWaiting: waitMilliseconds)
+        } catch {
+            // Of what was not acknowledged nothing is known.
+            mark = nil
+            throw error
+        }
+    }
+
+    private func apply(nextAfterWaiting waitMilliseconds: Int) throws(LarderClientError) -> ReplicationProgress.State {
+        var mark: ReplicationMark
+        if let known = self.mark {
+            mark = known
+        } else {
+            mark = try ReplicationMark.read(target.client, key) ?? ReplicationMark()
+            try source.select(options.database)
+            try target.client.select(options.database)
+            progress.everDone = mark.changes
+        }
+        let reply = try FeedReply(
+            try source.command(
+                bytes: FeedReply.words(
+                    since: mark.position, prefix: options.prefix, count: options.batchCount,
+                    blockMilliseconds: waitMilliseconds)))
+        let before = mark
+        if reply.reason != nil { try beginPass(&mark, at: reply.time) }
+        let counts = try target.apply(reply, over: reply.range == nil ? nil : mark.over)
+        if reply.range != nil || !reply.items.isEmpty || reply.state == "current" {
+            mark.applied = max(mark.applied, reply.time)
+        }
+        if let range = reply.range, range.through == nil {
+            mark.isComplete = true
+            mark.over = nil
+        }
+        // A write takes its time a moment before it is told.
+        if reply.state == "current" { mark.seen = max(mark.seen, reply.time - Self.seenMargin) }
+        mark.position = reply.position
+        mark.changes += reply.items.count
+        note(reply, counts, mark)
+        // A position that only grows older is written now and then.
+        if mark.position != before.position || mark.applied - before.applied > Self.restingMilliseconds
+            || !before.isComplete
+        {
+            try mark.write(target.client, key)
+            self.mark = mark
+        } else {
+            self.mark = before
+        }
+        return progress.state
+    }
+
+    private static let seenMargin: Int64 = 100
+    private static let restingMilliseconds: Int64 = 30_000
+
+    private func beginPass(_ mark: inout ReplicationMark, at time: Int64) throws(LarderClientError) {
+        mark.passes += 1
+        progress.passes += 1
+        progress.total = progress.done + ((try? source.count()) ?? 0)
+        if mark.isComplete {
+            // What the source has not been told yet, it cannot have removed.
+            mark.over = try back()?.seen ?? mark.applied
+        } else if mark.applied == 0 {
+            // Into an empty database nothing comes but what this follower brings.
+            mark.over = try target.isEmpty() ? time : nil
+            if mark.over != nil { try takePolicy() }
+        } else if let over = mark.over {
+            mark.over = max(over, mark.applied)
+        }
+    }
+
+    /// A database that is new in the target gets the policy of the source's; one that is there keeps its own.
+    private func takePolicy() throws(LarderClientError) {
+        guard try !target.client.databases().contains(where: { $0.name == options.database }) else { return }
+        let info = try source.policyInfo()
+        guard let policy = UpdatePolicy(info.policy) else { return }
+        try target.client.setPolicy(
+            policy, grace: .milliseconds(info.graceMilliseconds), jitter: Int(info.jitterPercent))
+    }
+
+    /// How far the source has followed the target.
+    private func back() throws(LarderClientError) -> ReplicationMark? {
+        for key in backKeys { if let mark = try ReplicationMark.read(source, key) { return mark } }
+        return nil
+    }
+
+    private func note(_ reply: FeedReply, _ counts: FollowerTarget.Counts, _ mark: ReplicationMark) {
+        progress.done += reply.items.count
+        progress.stored += counts.stored
+        progress.removed += counts.removed
+        progress.kept += counts.kept
+        progress.everDone = mark.changes
+        let isInPass = reply.state == "scan"
+        let isLastOfPass = reply.range.map { $0.through == nil } ?? false
+        progress.state = isInPass && !isLastOfPass ? .initial : reply.state == "current" ? .idle : .running
+        progress.total = progress.state == .idle ? progress.done : max(progress.total, progress.done)
+    }
+}
+
+/// Who a larder is.
+private struct LarderIdentity {
+    /// The path of its directory, or of its socket if it does not tell.
+    let name: String
+    /// Another one for each start of a daemon.
+    let run: String
+
+    init(_ client: BlockingLarderClient) throws(LarderClientError) {
+        let reply = try client.command(["CONFIG", "GET", "dir"])
+        name = reply.pairs?.first?.value.string ?? client.socketPath
+        let lines = try client.serverInfo(section: "server").split(whereSeparator: \.isNewline)
+        run = lines.first { $0.hasPrefix("run_id:") }.map { String($0) } ?? client.socketPath
+    }
+}

@@ -1,0 +1,60 @@
+import LarderVocabulary
+import RESP
+
+/// How far a target has followed a source. Stands in the target itself, in a database for that alone: so it is as durable
+/// as what it speaks of, and written behind it.
+struct ReplicationMark: Codable, Equatable {
+    /// The database for marks.
+    static let database = "_replication"
+
+    /// Where to go on, as CHANGES gives it.
+    var position = "0"
+    /// Whether a full pass has ever ended.
+    var isComplete = false
+    /// While a full pass is under way: what the target has from that time or earlier, and the source does not name, goes;
+    /// nil for nothing. In milliseconds since 1970.
+    var over: Int64?
+    /// Whatever the target has from this source was there before this time of the source.
+    var applied: Int64 = 0
+    /// The target was told everything that the source had at this time of the source.
+    var seen: Int64 = 0
+    var changes = 0
+    var passes = 0
+
+    static func key(source: String, _ options: ReplicationOptions) -> [UInt8] {
+        Array("\(source)|\(options.database)\(options.filter)".utf8)
+    }
+
+    /// The mark in a larder.
+    /// - Returns: nil if there is none.
+    static func read(_ client: BlockingLarderClient, _ key: [UInt8]) throws(LarderClientError) -> ReplicationMark? {
+        let replies = try inDatabase(client, [[Array("GET".utf8), key]])
+        guard let bytes = replies.first?.bytes else { return nil }
+        return try client.decoded(ReplicationMark.self, bytes, key)
+    }
+
+    /// Writes the mark into a larder.
+    func write(_ client: BlockingLarderClient, _ key: [UInt8]) throws(LarderClientError) {
+        let (bytes, codec) = try client.encoded(self, key)
+        let set = [Array("SET".utf8), key, bytes] + wordList("CODEC", codec.description, "POLICY", "never")
+        let replies = try Self.inDatabase(client, [set])
+        if let text = replies.first?.errorMessage { throw LarderClientError.server(text, operation: "SET") }
+    }
+
+    /// Runs commands in the database for marks, and selects the client's database again.
+    private static func inDatabase(
+        _ client: BlockingLarderClient, _ commands: [[[UInt8]]]
+    ) throws(LarderClientError) -> [RESPValue] {
+        let name = client.name
+        let replies = try client.pipeline(
+            [wordList("SELECT", Self.database)] + commands + [wordList("SELECT", name)])
+        guard replies.count == commands.count + 2 else {
+            throw LarderClientError.unexpectedReply(to: "SELECT", "one answer for each command")
+        }
+        // Or the commands ran in another database, which they do not harm.
+        if let text = replies[0].errorMessage ?? replies.last?.errorMessage {
+            throw LarderClientError.server(text, operation: "SELECT")
+        }
+        return Array(replies[1..<(replies.count - 1)])
+    }
+}

@@ -1,0 +1,280 @@
+import LarderClient
+import Platform
+
+/// Brings the databases of one larder into another one, each with a follower of its own.
+struct Replication {
+    /// How the two daemons are reached.
+    struct Ends {
+        var from: Options
+        var to: Options
+    }
+
+    private let ends: Ends
+    private let choice: ReplicationOptions
+    private let context: Context
+
+    /// A call may wait for a change, and for a checkpoint of the daemon.
+    private static let patienceMilliseconds: Int64 = 55_000
+    private static let waitMilliseconds = 10_000
+    /// How often a look is taken for new databases.
+    private static let lookMilliseconds: Int64 = 5_000
+    private static let restMillisecondsMax: Int64 = 10_000
+
+    init(_ ends: Ends, _ choice: ReplicationOptions, _ context: Context) {
+        self.ends = ends
+        self.choice = choice
+        self.context = context
+    }
+
+    private struct Clients {
+        let from: BlockingLarderClient
+        let to: BlockingLarderClient
+
+        func follower(_ choice: ReplicationOptions, _ database: String) throws -> LarderFollower {
+            var choice = choice
+            choice.database = database
+            return try LarderFollower(from: from, to: to, choice)
+        }
+    }
+
+    private func connect() throws -> Clients {
+        var (from, to) = (ends.from, ends.to)
+        (from.database, to.database) = (nil, nil)
+        return Clients(
+            from: try from.connect(waitingMilliseconds: Self.patienceMilliseconds),
+            to: try to.connect(waitingMilliseconds: Self.patienceMilliseconds))
+    }
+
+    /// The databases to follow.
+    /// - Parameter mustExist: whether those that were named must be there; else they may come.
+    private func databases(_ clients: Clients, mustExist: Bool) throws -> [String] {
+        let known = try clients.from.databases().map(\.name).filter { $0 != LarderFollower.positionsDatabase }
+        if context.options.databases.isEmpty { return known }
+        // What the source has lost, the target may have.
+        let both = known + (try clients.to.databases().map(\.name))
+        for name in context.options.databases where mustExist && !both.contains(name) {
+            throw UsageError(
+                "there is no database '\(printableKey(name.utf8))'" + Suggestion.text(for: name, among: known),
+                verb: "replicate")
+        }
+        return context.options.databases
+    }
+
+    // MARK: Once
+
+    /// Follows until the target has everything.
+    func runOnce() throws {
+        let clients = try connect()
+        let progress = ProgressLine(.entries)
+        defer { progress.end() }
+        var (done, total) = (0, 0)
+        for database in try databases(clients, mustExist: true) {
+            let follower = try clients.follower(choice, database)
+            repeat {
+                try follower.step()
+                progress.show(done: done + follower.progress.done, total: total + follower.progress.total)
+            } while follower.progress.state != .idle
+            done += follower.progress.done
+            total += follower.progress.total
+            progress.end()
+            let report = ReplicationReport(database: database, state: "idle", progress: follower.progress)
+            if context.options.json { context.output.json(report.json) } else { context.output.line(report.text) }
+            try context.output.flush()
+        }
+    }
+
+    // MARK: For ever
+
+    /// Follows until the program is asked to end.
+    func goOn() throws -> Never {
+        let signals = EndingSignals()
+        // What is wrong from the start is told at once.
+        let first = try connect()
+        let watch = ReplicationWatch(context, signals)
+        var running: Set<String> = []
+        func start(_ names: [String]) {
+            for name in names where running.insert(name).inserted {
+                let work = SendableReplication(replication: self, watch: watch)
+                _ = WorkThread(name: "replicate") { work.replication.follow(name, work.watch) }
+            }
+        }
+        let names = try databases(first, mustExist: false)
+        for name in names { _ = try first.follower(choice, name) }
+        start(names)
+        while true {
+            if let signal = signals.wait(milliseconds: Self.lookMilliseconds) { watch.stop(by: signal) }
+            if context.options.databases.isEmpty, let names = try? databases(first, mustExist: false) { start(names) }
+            watch.showProgress()
+        }
+    }
+
+    fileprivate func follow(_ database: String, _ watch: ReplicationWatch) {
+        var follower: LarderFollower?
+        var rest: Int64 = 250
+        var former = ReplicationReport(database: database, state: "initial", progress: ReplicationProgress())
+        while true {
+            do {
+                if follower == nil { follower = try connect().follower(choice, database) }
+                let state = try follower?.step(waitMilliseconds: former.state == "idle" ? Self.waitMilliseconds : 0)
+                rest = 250
+                former = ReplicationReport(
+                    database: database, state: state?.rawValue ?? "initial",
+                    progress: follower?.progress ?? former.progress)
+                watch.note(former)
+            } catch {
+                former.state = "error"
+                former.error = Failure(error).message
+                watch.note(former)
+                // A connection that is lost is made anew by the next call; what else there is, is looked at again.
+                if case let error as LarderClientError = error, error.code == .invalidArgument { follower = nil }
+                if watch.rest(milliseconds: rest) { return }
+                rest = min(2 * rest, Self.restMillisecondsMax)
+            }
+        }
+    }
+}
+
+/// A value for another thread. The proof for `@unchecked Sendable`: nobody changes it.
+private struct SendableReplication: @unchecked Sendable {
+    let replication: Replication
+    let watch: ReplicationWatch
+}
+
+/// What is told of the replication of a database.
+struct ReplicationReport: Equatable {
+    let database: String
+    /// That of the follower, or `stopped`, or `error`.
+    var state: String
+    var progress: ReplicationProgress
+    var error: String?
+
+    var json: JSONText {
+        var members: [(name: String, value: JSONText)] = [
+            ("time", .integer(Exporter.now())), ("database", .text(database)), ("state", .text(state)),
+            ("total", .integer(Int64(progress.total))), ("done", .integer(Int64(progress.done))),
+            ("stored", .integer(Int64(progress.stored))), ("removed", .integer(Int64(progress.removed))),
+            ("kept", .integer(Int64(progress.kept))), ("passes", .integer(Int64(progress.passes))),
+            ("ever", .integer(Int64(progress.everDone))),
+        ]
+        if let error { members.append(("error", .text(error))) }
+        return .object(members)
+    }
+
+    var text: String {
+        guard progress.done > 0 || progress.removed > 0 else {
+            return "\(database): nothing new" + (progress.passes > 0 ? ", in a full pass" : "")
+        }
+        var parts = ["\(progress.done) \(progress.done == 1 ? "change" : "changes")"]
+        parts.append("\(progress.stored) stored")
+        if progress.removed > 0 { parts.append("\(progress.removed) removed") }
+        if progress.kept > 0 { parts.append("\(progress.kept) not needed") }
+        return "\(database): " + parts.joined(separator: ", ") + (progress.passes > 0 ? ", in a full pass" : "")
+    }
+}
+
+/// Tells of the replications under way.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: what changes, and the output, is used with the lock held.
+final class ReplicationWatch: @unchecked Sendable {
+    private let context: Context
+    private let signals: EndingSignals
+    private let lock = Lock()
+    private let ended = Condition()
+    private let progress = ProgressLine(.entries)
+    private var reports: [String: ReplicationReport] = [:]
+    private var told: [String: ReplicationReport] = [:]
+    private var toldAt: [String: Int64] = [:]
+    private var isStopping = false
+
+    /// How often a database that goes on and on is told of.
+    private static let pauseMilliseconds: Int64 = 1_000
+
+    init(_ context: Context, _ signals: EndingSignals) {
+        self.context = context
+        self.signals = signals
+    }
+
+    func note(_ report: ReplicationReport) {
+        lock.withLock {
+            guard !isStopping else { return }
+            reports[report.database] = report
+            let former = told[report.database]
+            let isNews = former?.state != report.state || former?.error != report.error
+            let now = MonotonicClock.milliseconds()
+            if isNews, let error = report.error {
+                progress.end()
+                Failure(code: "replicate", message: "\(report.database): \(error); trying again", exitCode: .noDaemon)
+                    .tell(asJSON: context.options.json)
+            }
+            if context.options.json, former != report,
+                isNews || now - (toldAt[report.database] ?? 0) >= Self.pauseMilliseconds
+            {
+                toldAt[report.database] = now
+                told[report.database] = report
+                context.output.json(report.json)
+                try? context.output.flush()
+            } else if isNews {
+                told[report.database] = report
+            }
+            show()
+        }
+    }
+
+    func showProgress() { lock.withLock { show() } }
+
+    private func show() {
+        let all = reports.values.map(\.progress)
+        progress.show(done: all.reduce(0) { $0 + $1.done }, total: all.reduce(0) { $0 + $1.total })
+    }
+
+    /// Waits, unless the program ends.
+    /// - Returns: whether it ends.
+    func rest(milliseconds: Int64) -> Bool {
+        lock.withLock {
+            if !isStopping { _ = ended.wait(lock, milliseconds: milliseconds) }
+            return isStopping
+        }
+    }
+
+    /// Says that everything stops, and ends the program. What is under way is finished by the next call.
+    func stop(by signal: Int32) -> Never {
+        lock.withLock {
+            isStopping = true
+            ended.broadcast()
+            progress.end()
+            for report in reports.values.sorted(by: { $0.database < $1.database }) where context.options.json {
+                var report = report
+                report.state = "stopped"
+                context.output.json(report.json)
+            }
+            try? context.output.flush()
+        }
+        LoaderProcess.endProgram(by: signal)
+    }
+}
+
+/// The signals that ask this program to end, for the thread that waits for them. Made before there are other threads.
+struct EndingSignals {
+    private static let watched = [SIGINT, SIGTERM, SIGHUP].filter { !ProcessStart.isIgnored($0) }
+
+    init() {
+        var signals = Self.set
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+    }
+
+    private static var set: sigset_t {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        for signal in watched { sigaddset(&signals, signal) }
+        return signals
+    }
+
+    /// Waits for one, at most for a time.
+    /// - Returns: its number; nil if none came.
+    func wait(milliseconds: Int64) -> Int32? {
+        var signals = Self.set
+        var time = timespec(tv_sec: Int(milliseconds / 1000), tv_nsec: Int(milliseconds % 1000) * 1_000_000)
+        let signal = sigtimedwait(&signals, nil, &time)
+        return signal > 0 ? signal : nil
+    }
+}
