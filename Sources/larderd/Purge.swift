@@ -96,14 +96,18 @@ enum Purge {
 
     /// Whether the daemon that answers has this larder: a purge of another one could not be undone.
     private static func serves(_ directory: String, _ client: AdminClient) throws(AdminClient.Failure) -> Bool {
-        let reply = try client.request([["INFO", "larder"]])[0]
+        let reply = try client.request([["INFO", "larder"]]).first
         let path = FileSystem.canonical(directory) ?? directory
-        return reply.string?.split(separator: "\r\n").contains("directory:\(path)") == true
+        return reply?.string?.split(separator: "\r\n").contains("directory:\(path)") == true
     }
 
     private static func databaseNames(_ client: AdminClient) throws(AdminClient.Failure) -> [String] {
         let replies = try client.request([["HELLO", "3"], ["DATABASES"]])
-        return (replies[1].elements ?? []).compactMap { field($0, "name")?.string }
+        guard let list = replies.last, list.errorMessage == nil else {
+            throw AdminClient.Failure(
+                "the daemon does not list its databases: \(replies.last?.errorMessage ?? "no answer")")
+        }
+        return (list.elements ?? []).compactMap { field($0, "name")?.string }
     }
 
     private static func field(_ map: RESPValue, _ name: String) -> RESPValue? {

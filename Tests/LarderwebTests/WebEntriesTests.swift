@@ -126,6 +126,34 @@ import Testing
         #expect(try client.call("EXISTS a b c") == ":0\r\n")
     }
 
+    /// The connections to the daemon are shared: a refused SELECT must not leave the removal to the database before.
+    @Test func whatARefusedDatabaseIsAskedReachesNoOther() throws {
+        let daemon = try DaemonProcess()
+        let web = try WebProcess(daemon.socketPath, ["--allow-changes"])
+        let client = try daemon.connect()
+        for database in ["0", "shop"] {
+            _ = try client.call("SELECT \(database)")
+            _ = try client.call("SET k v")
+        }
+        for database in ["0", "shop"] {
+            for name in ["NOT-VALID", "..", "", "99999999999999999999"] {
+                // On this connection the next request follows.
+                #expect(try web.get("/api/entry?database=\(database)&key=k").status == 200)
+                for (path, body) in [
+                    ("delete", #""key":"6b""#), ("policy", #""key":"6b","policy":"1s""#),
+                    ("purge", #""confirm":"\#(name)""#),
+                ] {
+                    let reply = try web.post("/api/" + path, #"{"database":"\#(name)",\#(body)}"#)
+                    #expect(reply.status == 400, "\(path) \(name): \(reply)")
+                }
+                #expect(try web.get("/api/keys?database=\(name)").status == 400)
+            }
+            _ = try client.call("SELECT \(database)")
+            #expect(try client.call("EXISTS k") == ":1\r\n", "\(database)")
+            #expect(try client.call("TTL k").hasPrefix(":604"))
+        }
+    }
+
     @Test func freshnessIsEstimatedFromSomeEntries() throws {
         struct Sample: Decodable {
             let database: String

@@ -81,7 +81,8 @@ public final class BlockingLarderClient: Sendable {
     /// Sends several commands at once and returns their replies, in the same order. Not atomic: commands of other
     /// clients may come in between. An error is a value in its command's place.
     ///
-    /// Costs one round trip for all of them.
+    /// Costs one round trip for all of them. `SELECT` may only be the last: if it were refused, what stands behind it would
+    /// be carried out in the database before.
     public func pipeline(_ commands: [[[UInt8]]]) throws(LarderClientError) -> [RESPValue] {
         try CommandRules.own.check(commands)
         return try session.perform(commands, operation: "pipeline")

@@ -22,6 +22,8 @@ final class BlockingSession: @unchecked Sendable {
     private var connection: BlockingConnection?
     /// The database to select on every new connection; nil for the server's default.
     private var database: String?
+    /// What is queued in a transaction: the names of the databases that it selects, nil for other commands.
+    private var queued: [String?] = []
     /// True when the connection has state that a new one would lack, such as an open snapshot.
     private var carriesState = false
     private var isClosed = false
@@ -149,6 +151,7 @@ final class BlockingSession: @unchecked Sendable {
             } catch {
                 let mayRetry = !carriesState
                 self.connection = nil
+                queued = []
                 carriesState = false
                 guard case .closedBeforeRequest = error.kind, error.finalError == nil, mayRetry else {
                     throw describe(error, operation: operation)
@@ -194,12 +197,25 @@ final class BlockingSession: @unchecked Sendable {
     /// Notes what the replies tell about the state of the connection.
     private func remember(_ requests: [[[UInt8]]], _ replies: [RESPValue]) {
         for (request, reply) in zip(requests, replies) {
-            guard let row = CommandMetadata.row(of: request) else { continue }
+            guard let row = CommandMetadata.row(of: request) else {
+                if reply == .simpleString("QUEUED") { queued.append(nil) }
+                continue
+            }
+            if case .endsTransaction = row.effect { endTransaction(reply) }
             if case .error = reply { continue }
+            let selected =
+                row.effect == .selectsDatabase && request.count > 1
+                ? String(validating: request[1], as: UTF8.self) : nil
+            // Nothing was carried out yet.
+            if reply == .simpleString("QUEUED") {
+                queued.append(selected)
+                continue
+            }
             switch row.effect {
             case .none, .endsTransaction, .closes, .endsDaemon: break
-            case .selectsDatabase: database = request.count > 1 ? String(validating: request[1], as: UTF8.self) : nil
+            case .selectsDatabase: database = selected
             case .resets:
+                queued = []
                 database = nil
                 carriesState = false
             // State that began and ended in one exchange leaves nothing behind.
@@ -207,6 +223,16 @@ final class BlockingSession: @unchecked Sendable {
             case .names, .introduces, .changesState, .silences, .streams: carriesState = true
             }
         }
+    }
+
+    /// The queued commands were carried out, each with its reply in an array, or none of them was.
+    private func endTransaction(_ reply: RESPValue) {
+        // With the wrong number of words it ends nothing.
+        if reply.errorMessage?.hasPrefix("ERR wrong number") ?? false { return }
+        for case (let name?, let reply) in zip(queued, reply.elements ?? []) where reply.errorMessage == nil {
+            database = name
+        }
+        queued = []
     }
 
     private static func endsTransaction(_ requests: [[[UInt8]]]) -> Bool {

@@ -146,7 +146,8 @@ public final class OwnConnection: Sendable {
     }
 
     /// Sends several commands at once and returns their replies, in the same order. Nothing comes in between on this
-    /// connection.
+    /// connection. `SELECT` may only be the last: if it were refused, what stands behind it would be carried out in the
+    /// database before.
     public func pipeline(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {
         try CommandRules.own.check(commands)
         let name = commands.first.map { printableKey($0[0]) } ?? "pipeline"

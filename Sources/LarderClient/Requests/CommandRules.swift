@@ -7,7 +7,8 @@ enum CommandRules {
     case shared
     /// Between MULTI and EXEC.
     case transaction
-    /// On a connection of the caller's own: all that is answered with one reply.
+    /// On a connection of the caller's own: all that is answered with one reply, but nothing behind `SELECT`, which may be
+    /// refused.
     case own
     /// Alone on the connection of a blocking client, whose own calls follow.
     case blocking
@@ -26,6 +27,19 @@ enum CommandRules {
             guard let row = CommandMetadata.row(of: words), let reason = refusal(of: row) else { continue }
             let name = row.name.uppercased().split(separator: "|").joined(separator: " ")
             throw LarderClientError(.invalidArgument, "\(name) cannot be sent here: \(reason)", operation: name)
+        }
+        try checkOrder(commands)
+    }
+
+    /// - Throws: `invalidArgument` for commands that are sent behind a `SELECT` before its reply is known: if it is refused,
+    ///   they would be carried out in the database that was selected before.
+    private func checkOrder(_ commands: [[[UInt8]]]) throws(LarderClientError) {
+        for words in commands.dropLast() {
+            guard case .selectsDatabase = CommandMetadata.row(of: words)?.effect else { continue }
+            throw LarderClientError(
+                .invalidArgument,
+                "SELECT cannot be sent together with commands behind it: if it were refused, they would be carried out in "
+                    + "the database before; send it first, and them when it is done", operation: "SELECT")
         }
     }
 

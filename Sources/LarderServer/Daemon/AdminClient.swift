@@ -22,7 +22,9 @@ package struct AdminClient {
         owner = stat(directory, &status) == 0 ? status.st_uid : nil
     }
 
-    /// Sends commands and returns their replies. Blocks; gives up after `seconds` without an answer.
+    /// Sends commands, each when the one before it was carried out, and returns their replies. The first error is the last
+    /// reply: what stands behind it is not sent, because it may rely on it, as on a SELECT. Blocks; gives up after `seconds`
+    /// without an answer.
     package func request(_ commands: [[String]], seconds: Int = 300) throws(Failure) -> [RESPValue] {
         let descriptor: Int32
         do throws(FileError) {
@@ -33,20 +35,19 @@ package struct AdminClient {
         defer { close(descriptor) }
         try checkPeer(descriptor)
         UnixSocket.limit(descriptor, milliseconds: seconds * 1000)
-        var bytes: [UInt8] = []
-        if let password { RequestEncoder.encode([Array("AUTH".utf8), password], into: &bytes) }
-        for command in commands { RequestEncoder.encode(command, into: &bytes) }
-        do throws(FileError) {
-            try FileSystem.writeAll(bytes, descriptor: descriptor, path: socketPath)
-        } catch {
-            throw Failure(error.description)
-        }
-        var replies = try Self.readReplies(commands.count + (password == nil ? 0 : 1), descriptor)
-        if password != nil, let error = replies.removeFirst().errorMessage {
+        var parser = ReplyParser()
+        if let password, let error = try reply(to: [Array("AUTH".utf8), password], descriptor, &parser).errorMessage {
             throw Failure("the daemon at \(socketPath) does not take the password: \(error) (--password-file)")
         }
-        for reply in replies where reply.errorMessage?.hasPrefix("NOAUTH") ?? false {
-            throw Failure("the daemon at \(socketPath) asks for a password: name its file with --password-file")
+        var replies: [RESPValue] = []
+        for command in commands {
+            let reply = try reply(to: command.map { Array($0.utf8) }, descriptor, &parser)
+            replies.append(reply)
+            guard let error = reply.errorMessage else { continue }
+            if error.hasPrefix("NOAUTH") {
+                throw Failure("the daemon at \(socketPath) asks for a password: name its file with --password-file")
+            }
+            break
         }
         return replies
     }
@@ -62,15 +63,19 @@ package struct AdminClient {
         }
     }
 
-    private static func readReplies(_ count: Int, _ descriptor: Int32) throws(Failure) -> [RESPValue] {
-        var parser = ReplyParser()
-        var replies: [RESPValue] = []
-        while replies.count < count {
+    private func reply(
+        to words: [[UInt8]], _ descriptor: Int32, _ parser: inout ReplyParser
+    ) throws(Failure) -> RESPValue {
+        var bytes: [UInt8] = []
+        RequestEncoder.encode(words, into: &bytes)
+        do throws(FileError) {
+            try FileSystem.writeAll(bytes, descriptor: descriptor, path: socketPath)
+        } catch {
+            throw Failure(error.description)
+        }
+        while true {
             do throws(ProtocolError) {
-                if let reply = try parser.next() {
-                    replies.append(reply)
-                    continue
-                }
+                if let reply = try parser.next() { return reply }
             } catch {
                 throw Failure(error.message)
             }
@@ -80,6 +85,5 @@ package struct AdminClient {
             guard received > 0 else { throw Failure("the daemon did not answer") }
             parser.didWrite(received)
         }
-        return replies
     }
 }

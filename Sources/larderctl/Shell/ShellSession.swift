@@ -7,8 +7,6 @@ final class ShellSession {
     /// The database in which the next command runs.
     private(set) var database: String
     private(set) var isInTransaction = false
-    /// Whether a transaction is to select another database.
-    private var selectsLater = false
 
     init(_ client: BlockingLarderClient) {
         self.client = client
@@ -47,7 +45,7 @@ final class ShellSession {
         do throws(LarderClientError) {
             let replies = try client.pipeline(commands)
             for (words, reply) in zip(commands, replies) { note(words, reply) }
-            try findDatabase()
+            if !isInTransaction { database = client.name }
             return replies
         } catch {
             guard commands.count == 1, error.code == .closed,
@@ -73,7 +71,7 @@ final class ShellSession {
 
     /// The connection is lost.
     func forgetTransaction() {
-        (isInTransaction, selectsLater) = (false, false)
+        isInTransaction = false
         database = client.name
     }
 
@@ -81,7 +79,6 @@ final class ShellSession {
         guard let row = CommandMetadata.row(of: words) else { return }
         if reply == .simpleString("QUEUED") {
             isInTransaction = true
-            if case .selectsDatabase = row.effect { selectsLater = true }
             return
         }
         switch row.effect {
@@ -89,22 +86,8 @@ final class ShellSession {
         case .endsTransaction:
             // With the wrong number of words it ends nothing.
             if reply.errorMessage?.hasPrefix("ERR wrong number") != true { isInTransaction = false }
-        case .resets: if reply.errorMessage == nil { (isInTransaction, selectsLater) = (false, false) }
+        case .resets: if reply.errorMessage == nil { isInTransaction = false }
         default: break
         }
-    }
-
-    /// Finds out in which database the next command runs.
-    private func findDatabase() throws(LarderClientError) {
-        guard !isInTransaction else { return }
-        if selectsLater {
-            selectsLater = false
-            // The client has taken what was queued for done.
-            let fields = try client.command("CLIENT", "INFO").bytes ?? []
-            let name = String(decoding: fields, as: UTF8.self).split { $0 == " " || $0 == "\n" }
-                .first { $0.hasPrefix("db=") }?.dropFirst(3)
-            if let name { try client.select(String(name)) }
-        }
-        database = client.name
     }
 }

@@ -26,18 +26,16 @@ final class DaemonLink: @unchecked Sendable {
 
     /// Sends commands at once, on a connection that nobody else uses meanwhile.
     /// - Parameters:
-    ///   - database: is selected first.
+    ///   - database: is selected first, and only when that is done they are sent: else they would be carried out in whatever
+    ///     database the connection was used for before.
     ///   - mayRepeat: whether they may be sent again if the connection was lost.
     /// - Returns: the replies; a server's error is a value in its command's place.
     func perform(
         _ commands: [[[UInt8]]], database: String? = nil, mayRepeat: Bool = true
     ) throws(LarderClientError) -> [RESPValue] {
-        let first = database.map { [["SELECT", $0].map { Array($0.utf8) }] } ?? []
-        return try withClient(mayRepeat: mayRepeat) { client throws(LarderClientError) in
-            let replies = try client.pipeline(first + commands)
-            guard !first.isEmpty else { return replies }
-            if let text = replies.first?.errorMessage { throw .server(text, operation: "SELECT") }
-            return Array(replies.dropFirst())
+        try withClient(mayRepeat: mayRepeat) { client throws(LarderClientError) in
+            if let database { try client.select(database) }
+            return try client.pipeline(commands)
         }
     }
 

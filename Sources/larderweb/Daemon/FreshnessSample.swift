@@ -33,10 +33,11 @@ struct FreshnessSample: Sendable {
     private init?(_ database: DatabaseInfo, _ link: DaemonLink) throws(LarderClientError) {
         let isSmall = database.entries ?? .max <= Self.scannedMax
         let lives = try link.withClient { client throws(LarderClientError) -> [Int64] in
+            // It may be one that larderweb has no rights to.
+            guard try client.command("SELECT", database.name).errorMessage == nil else { return [] }
             // One snapshot for all: each RANDOMKEY would make one.
-            let opened = try client.pipeline([Self.words("SELECT", database.name), Self.words("SNAPSHOT", "OPEN")])
-            let isRight = opened.allSatisfy { $0.errorMessage == nil }
-            let keys = !isRight ? [] : isSmall ? try Self.spread(client) : try Self.random(client)
+            guard try client.command("SNAPSHOT", "OPEN").errorMessage == nil else { return [] }
+            let keys = isSmall ? try Self.spread(client) : try Self.random(client)
             let replies = try client.pipeline(
                 keys.map { [Array("PTTL".utf8), $0] } + [Self.words("SNAPSHOT", "CLOSE")])
             return replies.dropLast().compactMap(\.int).filter { $0 != -2 }

@@ -197,6 +197,10 @@ import Testing
         #expect(try client.pipeline(transaction).count == 3)
         #expect(try client.command("GET", "a") == .bulk(Array("1".utf8)))
         _ = await expect(.invalidArgument) { _ = try client.pipeline([[Array("MONITOR".utf8)]]) }
+        // If it were refused, the others would be carried out in the database before.
+        let select = ["SELECT", "other"].map { Array($0.utf8) }
+        _ = await expect(.invalidArgument) { _ = try client.pipeline([select, [Array("FLUSHDB".utf8)]]) }
+        #expect(try client.pipeline([[Array("PING".utf8)], select]).count == 2)
         try process.stop()
     }
 

@@ -95,6 +95,32 @@ import Testing
         #expect(server.requests.suffix(2) == [["SELECT", "two"], ["ONE"]])
     }
 
+    /// A database that a transaction was to select is selected when that was carried out, and not before.
+    @Test func aQueuedSelectCountsWhenItWasCarriedOut() throws {
+        let server = try FakeServer { request in
+            switch request.name {
+            case "MULTI", "DISCARD": .text("+OK\r\n")
+            case "EXEC": .text("*2\r\n+OK\r\n-ERR invalid database name\r\n")
+            case "SELECT": request.text[1].hasPrefix("q") ? .text("+QUEUED\r\n") : .standard
+            case "BYE": .last(Array("+OK\r\n".utf8))
+            default: .standard
+            }
+        }
+        defer { server.stop() }
+        let client = try BlockingLarderClient(socketPath: server.path, database: "one")
+        func run(_ words: String...) throws { _ = try client.pipeline([words.map { Array($0.utf8) }]) }
+        try run("MULTI")
+        try run("SELECT", "q1")
+        #expect(client.name == "one")
+        try run("DISCARD")
+        #expect(client.name == "one")
+        try run("MULTI")
+        try run("SELECT", "q2")
+        try run("SELECT", "q3")
+        try run("EXEC")
+        #expect(client.name == "q2", "the second one was refused")
+    }
+
     /// A snapshot cannot be had again: the next read would silently see newer data.
     @Test func aConnectionWithASnapshotIsNotMadeAgainSilently() throws {
         let server = try Self.server()

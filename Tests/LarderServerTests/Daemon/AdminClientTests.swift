@@ -1,0 +1,18 @@
+import LarderServer
+import TestSupport
+import Testing
+
+/// What larderd's own calls send to a running daemon.
+@Suite struct AdminClientTests {
+    /// A purge behind a SELECT that was refused would empty the default database.
+    @Test func nothingIsSentBehindARefusal() throws {
+        let server = try FakeServer { request in
+            request.name == "SELECT" ? .text("-ERR the database cannot be opened\r\n") : .text("+OK\r\n")
+        }
+        defer { server.stop() }
+        let client = AdminClient(socketPath: server.path, password: Array("word".utf8), directory: "/")
+        let replies = try client.request([["HELLO", "3"], ["SELECT", "books"], ["PURGE"]])
+        #expect(replies.map(\.errorMessage) == [nil, "ERR the database cannot be opened"])
+        #expect(server.requests == [["AUTH", "word"], ["SELECT", "books"]])
+    }
+}
