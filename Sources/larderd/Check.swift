@@ -25,6 +25,7 @@ enum Check {
             return switch error.code {
             case .larderHeld: ExitCode.held
             case .noSuchDatabase: ExitCode.noDatabase
+            case .invalidArgument: ExitCode.usage
             default: ExitCode.blind
             }
         }

@@ -13,6 +13,8 @@ enum JournalCheck {
         var origin = Sequences.Origin.unknown
         /// The larder's time, as far as it was noted; 0 if it is unknown.
         fileprivate(set) var now: Int64 = 0
+        /// The names of the databases of its operations.
+        fileprivate(set) var databases: Set<String> = []
         /// The keys of its operations.
         fileprivate(set) var keys = JournalKeys()
 
@@ -114,12 +116,15 @@ enum JournalCheck {
         }
         var bad: (count: Int, first: String) = (0, "")
         var keys = JournalKeys()
+        var databases: Set<String> = []
         try replay.run { payload, _ in
             var payload = JournalPayload(payload)
             var database = ""
             while true {
                 switch payload.next() {
-                case .database(let name, _): database = String(decoding: name, as: UTF8.self)
+                case .database(let name, _):
+                    database = String(decoding: name, as: UTF8.self)
+                    databases.insert(database)
                 case .put(let key, let record):
                     keys.add(key, database)
                     guard case .failure(let defect) = RecordHeader.read(record, nil) else { continue }
@@ -134,6 +139,7 @@ enum JournalCheck {
         }
         keys.complete()
         end.keys = keys
+        end.databases = databases
         let found = replay.report
         report.operations = found.operations
         end.last = found.lastSequence

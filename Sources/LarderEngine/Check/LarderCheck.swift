@@ -23,7 +23,7 @@ package struct LarderCheck {
     }
 
     /// - Parameters:
-    ///   - directory: a larder's, or an image of one.
+    ///   - directory: a larder's, or an image of one: see ``checkIsLarder(_:)``.
     ///   - name: a database, to look at no other one; nil for all.
     ///   - shouldStop: asked now and then whether to give up.
     /// - Throws: `closed` when it was told to stop; `io` when the directory cannot be read; `noSuchDatabase`.
@@ -34,27 +34,6 @@ package struct LarderCheck {
         var check = LarderCheck(directory, name, onProgress, shouldStop)
         try check.run()
         return check.report
-    }
-
-    /// What a larder that was ever opened has at least one of, and a LevelDB does not have.
-    private static let ownNames = ["JOURNAL", "SEQUENCES", "TIME"]
-
-    /// - Throws: `invalidArgument` for a directory that has nothing of a larder; one that cannot be read passes.
-    static func checkIsLarder(_ directory: String) throws(LarderError) {
-        guard let names = try? FileSystem.list(directory) else { return }
-        let isLarder = names.contains { name in
-            if ownNames.contains(name) { return true }
-            guard DatabaseName.isValid(name) else { return false }
-            switch DatabaseDirectory(directory + "/" + name) {
-            case .database, .unreadable: return true
-            case .absent, .foreign: return false
-            }
-        }
-        guard !isLarder else { return }
-        throw LarderError(
-            .invalidArgument,
-            "\(directory) is no larder: it has neither databases nor any of \(ownNames.joined(separator: ", "))",
-            operation: "check")
     }
 
     private mutating func run() throws(LarderError) {
@@ -84,6 +63,40 @@ package struct LarderCheck {
         let journal = JournalCheck.run(directory, &report)
         try advance(by: FileSystem.size(directory + "/JOURNAL"))
         for name in found { try check(name, journal) }
+        if name == nil { noteMissing(journal) }
+    }
+
+    /// What the engine makes in every larder's directory, and nowhere below it.
+    private static let ownNames = [SequencesFile.name, "JOURNAL", TimeKeeper.fileName]
+
+    /// - Throws: `invalidArgument` for a directory that is no larder's; it may be readable nevertheless.
+    static func checkIsLarder(_ directory: String) throws(LarderError) {
+        guard let names = try? FileSystem.list(directory) else { return }
+        guard ownNames.allSatisfy({ !names.contains($0) }) else { return }
+        for name in names where DatabaseName.isValid(name) {
+            switch DatabaseDirectory(directory + "/" + name) {
+            case .database, .unreadable: return
+            case .absent, .foreign: break
+            }
+        }
+        let hint =
+            names.contains(PointerFile.name)
+            ? ": it looks like one database of the larder \(FileSystem.parent(directory))"
+            : ": it has neither databases nor a journal"
+        throw LarderError(.invalidArgument, "\(directory) is no larder" + hint, operation: "check")
+    }
+
+    /// A database that was deleted leaves its operations in the journal for a while, so that this need not be wrong.
+    private mutating func noteMissing(_ journal: JournalCheck.End) {
+        for name in journal.databases.sorted() where !FileSystem.exists(directory + "/" + name) {
+            report.notes.append(Self.missingNote(name))
+        }
+    }
+
+    /// The note on a database that only the journal has.
+    static func missingNote(_ name: String) -> String {
+        "the journal has operations of database '\(name)', which has no directory here: unless it was deleted on purpose, "
+            + "this larder lacks it"
     }
 
     private mutating func check(_ name: String, _ journal: JournalCheck.End) throws(LarderError) {

@@ -3,8 +3,8 @@ import Platform
 /// Checking a larder's files, and putting right what can be.
 extension Engine {
     /// Looks at all files of a larder that no process has open, and keeps others from opening it meanwhile. Changes nothing.
-    /// - Throws: ``LarderError/Code/larderHeld`` when a process has it open, ``LarderError/Code/invalidArgument`` for a
-    ///   directory that is no larder.
+    /// - Throws: ``LarderError/Code/larderHeld`` when a process has it open; ``LarderError/Code/invalidArgument`` for a directory
+    ///   that is no larder's.
     package static func check(
         _ directory: String, database name: String? = nil,
         adding others: (String, inout CheckReport) -> Void = { _, _ in },
@@ -35,6 +35,8 @@ extension Engine {
             return report
         }
         var report = try withImage(adding: names, for: "check", leavingOut: { left.append($0) }, look)
+        let lacking = left.compactMap { $0.database.map(LarderCheck.missingNote) }
+        report.notes.removeAll(where: lacking.contains)
         for error in left where name == nil || error.database == name {
             let place = DatabaseCheck.place(error.database ?? "")
             report.add(.damage, place, error.message, EpochCheck.remedy)

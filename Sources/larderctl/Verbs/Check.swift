@@ -12,7 +12,7 @@ extension Verb {
             nothing, unless --repair is given: then damaged databases and the journal are salvaged as at a start, indexes are
             completed, and everything is read again; damaged files stay below DAMAGED. --database NAME looks at one database and
             what belongs to all. Exits with 0 if nothing is wrong, 8 if something is, 9 if it was and is repaired, 10 if not
-            everything could be looked at. With --json: {"problems":[{"kind","place","what","remedy"}],"left":[…],"notes":[…],
+            everything could be looked at, 2 for a directory that is no larder, such as one above it. With --json: {"problems":[{"kind","place","what","remedy"}],"left":[…],"notes":[…],
             "failures":[…],"databases":…,"entries":…,"operations":…}; "left" is what is wrong after --repair.
             """,
         options: [

@@ -25,18 +25,6 @@ import Testing
         #expect(try copy.check().operations == 1)
     }
 
-    /// Somebody who mistypes a directory must not hear that all is well.
-    @Test func aDirectoryThatIsNoLarderIsRefused() throws {
-        let larder = try Self.filled()
-        let database = try larder.database()
-        let inside = try #require(database.durableState.store).path
-        larder.close()
-        for directory in [larder.parent, FileSystem.parent(inside), inside] {
-            #expect(errorCode { _ = try Engine.check(directory) } == .invalidArgument, "\(directory)")
-        }
-        #expect(try Engine.check(larder.path).problems.isEmpty)
-    }
-
     @Test func goldenLardersGiveNoLine() throws {
         for name in try FileSystem.list(GoldenTests.directory) {
             let larder = try TestLarder()
@@ -78,6 +66,42 @@ import Testing
         let report = try larder.check()
         #expect(report.problems.isEmpty)
         #expect(report.notes == ["\(larder.path)/photos is not a database of this larder; it is left alone"])
+    }
+
+    /// A mistyped path must not look like a healthy larder.
+    @Test func whatIsNoLarderIsRefused() throws {
+        let larder = try Self.filled()
+        func refusal(_ path: String) -> LarderError? {
+            #expect(throws: LarderError.self) { try Engine.check(path) }
+        }
+        let above = try TemporaryDirectory()
+        #expect(refusal(above.path)?.message == "\(above.path) is no larder: it has neither databases nor a journal")
+        try Files.copy(larder.path, to: above.path + "/larder")
+        #expect(refusal(above.path)?.code == .invalidArgument)
+        let within = larder.path + "/books"
+        #expect(
+            refusal(within)?.message
+                == "\(within) is no larder: it looks like one database of the larder \(larder.path)")
+        #expect(refusal(try larder.epochDirectory())?.code == .invalidArgument)
+        // One that nothing was ever stored in is one.
+        let empty = try TestLarder()
+        _ = try empty.engine()
+        empty.close()
+        try empty.expectHealthy()
+    }
+
+    /// Its entries are in the journal alone, and the next start skips them.
+    @Test func aMissingDatabaseThatTheJournalHasIsNoted() throws {
+        let larder = try Self.filled()
+        try larder.database("lost", policy: .never).put("a", "1")
+        let copy = try larder.crashCopy()
+        try FileSystem.removeTree(copy.path + "/lost")
+        let report = try copy.check()
+        #expect(
+            report.notes == [
+                "the journal has operations of database 'lost', which has no directory here: unless it was deleted on "
+                    + "purpose, this larder lacks it"
+            ])
     }
 
     // MARK: LevelDB
