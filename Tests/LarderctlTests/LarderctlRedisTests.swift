@@ -18,6 +18,23 @@ import Testing
     /// A reply that is a number.
     private static func number(_ reply: String) -> Int? { Int(reply.filter { $0 == "-" || $0.isNumber }) }
 
+    /// A number that the Redis does not have must not look like an empty database.
+    @Test func aDatabaseThatTheRedisLacksIsAnError() throws {
+        for number in [32, 99] {
+            for form in [
+                ["--from-redis", url + "?db=\(number)"],
+                ["--json", "--from-redis", url + "?db=\(number)", "--into", "zz"],
+                ["--from-redis", url, "--map", "\(number)=zz"],
+            ] {
+                let result = try larderctl.run(["import"] + form)
+                #expect(result.exitCode == 4 && result.errors.contains("DB index is out of range"), "\(result)")
+                #expect(result.text.isEmpty)
+            }
+        }
+        // One that is there has nothing, which is no error.
+        #expect(try larderctl("import", "--from-redis", url + "?db=31", "--into", "zz").text == "imported 0 entries\n")
+    }
+
     @Test func stringsComeWithTheTimeThatTheyHaveLeft() throws {
         let server = try redis.connect()
         for line in [

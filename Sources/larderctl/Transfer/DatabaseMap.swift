@@ -28,6 +28,9 @@ struct DatabaseMap {
         }
     }
 
+    /// The numbers that were mapped, ascending.
+    var mappedNumbers: [Int] { names.keys.sorted() }
+
     /// The larder's database for a number.
     func name(_ number: Int) throws(UsageError) -> String {
         if let name = names[number] { return name }

@@ -73,6 +73,8 @@ enum RedisVerb {
         // The Redis says whether it has such a database; the list below has only those with keys.
         if let number = url.database { try redis.select(number) }
         let found = try RedisImport.databases(redis)
+        // Databases without keys are not among these, and those that do not exist neither: the Redis says which.
+        for number in [url.database].compactMap({ $0 }) + map.mappedNumbers { try redis.select(number) }
         for database in found where url.database.map({ $0 == database.number }) ?? true {
             databases.append((database.number, database.keys, try target ?? map.name(database.number)))
         }
