@@ -73,6 +73,18 @@ import Testing
         #expect(try elsewhere("check", "--socket", directory.path + "/nobody").exitCode == 3)
     }
 
+    /// A wrong path in a nightly job must not look well.
+    @Test func whatIsNoLarderIsTwo() throws {
+        let directory = try TemporaryDirectory()
+        try filled(directory)
+        let larderctl = Larderctl(socketPath: directory.path + "/socket")
+        for place in [directory.path, directory.path + "/larder/0", "/etc"] {
+            let result = try larderctl("check", place)
+            #expect(result.exitCode == 2 && result.text.isEmpty, "\(result)")
+            #expect(result.errors.contains("\(place) is no larder: "))
+        }
+    }
+
     @Test func aNewerLarderIsNotJudged() throws {
         let directory = try TemporaryDirectory()
         try filled(directory)

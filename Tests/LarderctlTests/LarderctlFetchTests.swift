@@ -124,7 +124,10 @@ import Testing
         #expect(failed.errors == "larderctl: k: the command failed with exit code 3\n")
         let rests = try fetch("--json", "--", "echo", "v")
         #expect(rests.exitCode == 6 && rests.text.hasPrefix(#"{"key":"k","state":"failed","value":null,"age":null,"#))
-        #expect(rests.errors.hasPrefix("larderctl: k: the origin failed a short time ago; it is asked again in "))
+        #expect(
+            rests.errors.hasPrefix(
+                #"{"error":{"code":"fetch","message":"k: the origin failed a short time ago; it is asked again in "#))
+        #expect(rests.errors.hasSuffix(#","exit":6}}"# + "\n"))
         #expect(try larderctl("del", "k").exitCode == 1)
         #expect(try fetch("--back-off", "0", "--", "false").exitCode == 6)
         let absent = try fetch("--absent", "44", "--absent-for", "600000", "--", "sh", "-c", "exit 44")
@@ -189,16 +192,10 @@ import Testing
             (["k"], "too few arguments: larderctl fetch KEY [OPTION…] -- COMMAND [ARGUMENT…]"),
             (["k", "--lease", "0", "--", "echo"], "--lease takes milliseconds, 1 to 86400000, not '0'"),
             (["k", "--wait", "x", "--", "echo"], "--wait takes milliseconds, 0 to 86400000, not 'x'"),
-            (
-                ["k", "--grace", "-1", "--", "echo"],
-                "--grace takes seconds, 0 to 9000000000, or a time such as 90s, 5m or 2h, not '-1'"
-            ),
+            (["k", "--grace", "-1", "--", "echo"], "--grace takes seconds, 0 to 9000000000, or a time such as 90s, 5m or 2h, not '-1'"),
             (["k", "--jitter", "101", "--", "echo"], "--jitter takes a percentage, 0 to 100, not '101'"),
             (["k", "--absent", "0", "--", "echo"], "--absent takes an exit code, 1 to 255, not '0'"),
-            (
-                ["k", "--ttl", "0", "--", "echo"],
-                "--ttl takes seconds, 0.001 to 9000000000, or a time such as 90s, 5m or 2h, not '0'"
-            ),
+            (["k", "--ttl", "0", "--", "echo"], "--ttl takes seconds, 0.001 to 9000000000, or a time such as 90s, 5m or 2h, not '0'"),
             (["k", "--absent", "4", "--same", "4", "--", "echo"], "--absent and --same cannot be the same exit code"),
         ] {
             let result = try place.larderctl.run(["fetch"] + words)

@@ -77,7 +77,31 @@ import Testing
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         let refused = try run(larderctl, [], "PING\n")
         #expect(refused.exitCode == 4 && refused.errors.contains("--password-file PATH"), "\(refused)")
+        #expect(refused.errors.contains("NOAUTH") && refused.errors.contains("REDISCLI_AUTH"), "\(refused)")
         #expect(try run(larderctl, ["--password-file", path], "PING\n").text == "PONG\n")
+        // As for redis-cli, and what is named comes first.
+        let knowing = Larderctl(socketPath: daemon.socketPath, variables: ["REDISCLI_AUTH=secret"])
+        #expect(try knowing("ping").exitCode == 0)
+        let wrong = Larderctl(socketPath: daemon.socketPath, variables: ["REDISCLI_AUTH=other"])
+        let denied = try wrong("get", "k")
+        #expect(denied.exitCode == 4 && denied.errors.contains("WRONGPASS"), "\(denied)")
+        #expect(try wrong("--password-file", path, "ping").exitCode == 0)
+        // A daemon without a password takes any.
+        let open = try DaemonProcess()
+        #expect(try Larderctl(socketPath: open.socketPath, variables: ["REDISCLI_AUTH=other"])("ping").exitCode == 0)
+    }
+
+    /// Whatever refuses a line, programs find the answers by their numbers.
+    @Test func eachLineHasOneOfJSON() throws {
+        let (daemon, larderctl) = try daemon()
+        let lines = "GET a\nGET \"x\nNOSUCH\nSUBSCRIBE c\nCLIENT REPLY OFF\nPING\n"
+        let result = try larderctl.run(["--json", "shell", "--keep-going"], input: Array(lines.utf8))
+        let answers = result.text.split(separator: "\n")
+        #expect(answers.count == 6 && result.exitCode == 1, "\(result)")
+        #expect(answers.first == "null" && answers.last == "\"PONG\"")
+        #expect(answers.dropFirst().dropLast().allSatisfy { $0.hasPrefix("{\"error\":\"") }, "\(answers)")
+        #expect(result.errors.split(separator: "\n").count == 4)
+        withExtendedLifetime(daemon) {}
     }
 
     @Test func manyLinesAreAnsweredInOrder() throws {
@@ -182,6 +206,87 @@ import Testing
             try next.wait(for: "3) (integer) 1\r\n")
             next.send(SIGTERM)
             #expect(try next.waitForEnd() == .killed(signal: SIGTERM))
+            withExtendedLifetime(daemon) {}
+        }
+
+        @Test func aPasswordIsSaidInTheShell() throws {
+            let directory = try TemporaryDirectory()
+            let path = try directory.makeFile("password", Array("secret\n".utf8))
+            let daemon = try DaemonProcess(["--password-file", path])
+            let larderctl = Larderctl(socketPath: daemon.socketPath)
+            let shell = try session(larderctl, ["--database", "shop"], home: directory.path)
+            func type(_ text: String, _ answers: String...) throws {
+                try shell.type(Array(text.utf8))
+                for answer in answers { try shell.wait(for: answer) }
+            }
+            try shell.wait(for: "AUTH PASSWORD says it.\r\n")
+            try shell.wait(for: "larder> ")
+            try type("GET k\r", "(error) NOAUTH ", "larder> ")
+            try type("AUTH\r", "(error) it is AUTH PASSWORD", "larder> ")
+            try type("AUTH other\r", "(error) WRONGPASS ", "larder> ")
+            try type("AUTH secret\r", "\r\nOK\r\n", "larder:shop> ")
+            try type("SET k v\r", "OK\r\n", "larder:shop> ")
+            // Tab asks with it, too.
+            try type("GET \t\r", "\"v\"\r\n", "larder:shop> ")
+            try type("quit\r")
+            #expect(try shell.waitForEnd() == .exited(0))
+            let history = try Files.read(directory.path + "/.local/state/larder/history")
+            #expect(String(decoding: history, as: UTF8.self) == "GET k\nAUTH\nSET k v\nGET k \nquit\n")
+        }
+
+        @Test func whatIsTypedWhileMessagesComeIsNotRun() throws {
+            let (daemon, larderctl) = try daemon()
+            let home = try TemporaryDirectory()
+            let shell = try session(larderctl, home: home.path)
+            func type(_ text: String, _ answers: String...) throws {
+                try shell.type(Array(text.utf8))
+                for answer in answers { try shell.wait(for: answer) }
+            }
+            try shell.wait(for: "larder:0> ")
+            try type("SUBSCRIBE news\r", "(goes on until Ctrl-C)\r\n", "3) (integer) 1\r\n")
+            // The terminal shows it, and has it.
+            try type("set typed 1\r", "set typed 1\r\n")
+            #expect(try larderctl("CLIENT", "KILL", "TYPE", "pubsub").text == "1\n")
+            try shell.wait(for: " has ended the connection: no more comes\r\n")
+            try shell.wait(for: "larder:0> ")
+            try type("# a note\r", "larder:0> ")
+            try type("EXISTS typed\r", "(integer) 0\r\n")
+            while !shell.isRaw {}
+            try type("\u{4}")
+            #expect(try shell.waitForEnd() == .exited(0))
+            withExtendedLifetime(daemon) {}
+        }
+
+        @Test func aHistoryThatIsNoFileDoesNoHarm() throws {
+            let (daemon, larderctl) = try daemon()
+            for kind in ["pipe", "link", "none", "half"] {
+                let home = try TemporaryDirectory()
+                let place = home.path + "/.local/state/larder"
+                try FileSystem.makeDirectories(place)
+                switch kind {
+                case "pipe": #expect(mkfifo(place + "/history", 0o600) == 0)
+                case "link": #expect(symlink(home.path + "/other", place + "/history") == 0)
+                case "none": #expect(symlink("/dev/null", place + "/history") == 0)
+                default: try Files.write(place + "/history", Array("GET a".utf8))
+                }
+                let shell = try session(larderctl, home: home.path)
+                try shell.wait(for: "larder:0> ")
+                try shell.type(Array("PING\r".utf8))
+                switch kind {
+                case "pipe": try shell.wait(for: "the history is not kept: \(place)/history is no file\r\n")
+                case "link": try shell.wait(for: "the history is not kept: \(place)/history is a link, ")
+                default: break
+                }
+                let answer = try shell.wait(for: "PONG\r\n")
+                #expect(kind == "link" || !answer.contains("not kept"), "\(answer)")
+                try shell.type(Array("quit\r".utf8))
+                #expect(try shell.waitForEnd() == .exited(0))
+                #expect(!FileSystem.exists(home.path + "/other"))
+                if kind == "half" {
+                    let lines = String(decoding: try Files.read(place + "/history"), as: UTF8.self)
+                    #expect(lines == "GET a\nPING\nquit\n")
+                }
+            }
             withExtendedLifetime(daemon) {}
         }
 

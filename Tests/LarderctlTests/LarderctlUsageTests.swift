@@ -6,6 +6,17 @@ import Testing
     @Test(arguments: [
         (["gte", "k"], "'gte' is neither a verb nor a command; did you mean get?\n(see: larderctl help)"),
         (["STLREN", "k"], "'STLREN' is neither a verb nor a command; did you mean STRLEN?\n(see: larderctl help)"),
+        (["-s", "/s"], "there is no option -s, as redis-cli has it: --socket PATH\n(see: larderctl help)"),
+        (
+            ["limit", "64M"],
+            "64M is a limit, and the database's name stands before it: larderctl limit NAME 64M (a database of that name: "
+                + "--database)\n(see: larderctl help limit)"
+        ),
+        (
+            ["limit", "none"],
+            "none is a limit, and the database's name stands before it: larderctl limit NAME none (a database of that "
+                + "name: --database)\n(see: larderctl help limit)"
+        ),
         (["zzzzzz"], "'zzzzzz' is neither a verb nor a command\n(see: larderctl help)"),
         (["get"], "too few arguments: larderctl get KEY\n(see: larderctl help get)"),
         (["get", "a", "b"], "too many arguments: larderctl get KEY\n(see: larderctl help get)"),
@@ -23,17 +34,18 @@ import Testing
         ),
         (
             ["set", "k", "v", "--policy", "often"],
-            "'often' is not a policy: it is highest, high, middle, low, lowest, never, or a number of seconds"
-                + ", or a time such as 90s, 5m or 2h\n(see: larderctl help set)"
+            "'often' is not a policy: it is highest, high, middle, low, lowest, never, or a number of seconds, "
+                + "or a time such as 90s, 5m or 2h\n(see: larderctl help set)"
         ),
         (
             ["policy", "often"],
-            "'often' is not a policy: it is highest, high, middle, low, lowest, never, or a number of seconds\n"
-                + "(see: larderctl help policy)"
+            "'often' is not a policy: it is highest, high, middle, low, lowest, never, or a number of seconds, "
+                + "or a time such as 90s, 5m or 2h\n(see: larderctl help policy)"
         ),
         (
             ["set", "k", "v", "--ttl", "low"],
-            "--ttl takes seconds, 0.001 to 9000000000, or a time such as 90s, 5m or 2h, not 'low'\n(see: larderctl help set)"
+            "--ttl takes seconds, 0.001 to 9000000000, or a time such as 90s, 5m or 2h, not 'low'\n"
+                + "(see: larderctl help set)"
         ),
         (
             ["set", "k", "v", "--ttl", "5", "--policy", "low"],
@@ -95,7 +107,10 @@ import Testing
     @Test func withoutAVerbTheUsageIsShown() throws {
         let result = try Larderctl(socketPath: nil)()
         #expect(result.exitCode == 2)
-        #expect(result.errors.hasPrefix("larderctl: a verb is missing\nusage: larderctl [OPTION…] VERB"))
+        #expect(
+            result.errors.hasPrefix(
+                "larderctl: a verb is missing; commands on standard input are for: larderctl shell\n"
+                    + "usage: larderctl [OPTION…] VERB"))
     }
 
     @Test func aPasswordComesFromAFile() throws {

@@ -184,6 +184,9 @@ import Testing
                     let code = try #require(output.firstMatch(of: /code (\d+)/)?.output.1)
                     return (Int(code) ?? -1, !output.contains("removed "))
                 }
+                // A mistyped name is no empty database.
+                #expect(try purge("--database nosuch", answer: "y\n") == (1, true))
+                #expect(try larderctl("set", "k", "v").exitCode == 0)
                 #expect(try purge("", answer: "n\n") == (1, true))
                 #expect(try purge("", answer: "\n") == (1, true))
                 #expect(try purge("", answer: "\u{4}") == (1, true))

@@ -120,14 +120,24 @@ final class BlockingSession: @unchecked Sendable {
             RequestEncoder.encode(request, into: &bytes)
         }
         let own = try another()
+        var hasBegun = false
         do {
             guard let connection = own.lock.withLock({ own.connection }) else {
                 throw LarderClientError(.closed, "the client was closed", operation: operation, socketPath: socketPath)
             }
             interruption.begin(connection.descriptor)
             defer { interruption.end() }
-            try connection.stream(bytes, visit)
+            try connection.stream(bytes) { reply in
+                hasBegun = true
+                try visit(reply)
+            }
         } catch let failure as WireFailure {
+            if hasBegun, case .closed = failure.kind, failure.finalError == nil {
+                throw LarderClientError(
+                    .closed, "the daemon at \(socketPath) has ended the connection: no more comes",
+                    operation: operation,
+                    socketPath: socketPath)
+            }
             throw describe(failure, operation: operation)
         }
     }

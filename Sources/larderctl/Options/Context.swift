@@ -25,7 +25,7 @@ extension Options {
         let limit = timeoutMilliseconds
         let patience = limit == 0 ? 0 : min(limit + Int(waitingMilliseconds), ClientOptions.timeoutMillisecondsMax)
         return try BlockingLarderClient(
-            socketPath: socketPath, database: database, password: password, timeoutMilliseconds: patience,
+            socketPath: socketPath, database: database, password: daemonPassword, timeoutMilliseconds: patience,
             trustedUsers: trustedUsers)
     }
 }

@@ -33,8 +33,10 @@ struct Options {
     var database: String?
     /// All that were named, for verbs that take several.
     var databases: [String] = []
-    /// The daemon's password; nil if it has none.
+    /// The daemon's password; nil if none was named.
     var password: String?
+    /// Whether ``passwordVariable`` may have it; else it has that of a Redis.
+    var readsPassword = true
     /// Users whose daemons are trusted, besides root, the current user, and those whom root has made owners of the
     /// socket's directory.
     var trustedUsers: Set<UInt32> = []
@@ -46,6 +48,17 @@ struct Options {
     var hasTimeout = false
     var showsHelp = false
     var showsVersion = false
+
+    /// The variable with a password, as for redis-cli.
+    static let passwordVariable = "REDISCLI_AUTH"
+
+    /// The password for the daemon: what was named, or else that of the environment.
+    var daemonPassword: String? {
+        if let password { return password }
+        guard readsPassword, let value = getenv(Self.passwordVariable) else { return nil }
+        let text = String(cString: value)
+        return text.isEmpty ? nil : text
+    }
 
     /// Add a row to add an option.
     static let specs: [OptionSpec] = [
@@ -60,7 +73,7 @@ struct Options {
         },
         OptionSpec(
             name: "--password-file", value: "PATH",
-            summary: "a file with the daemon's password in its first line, as for larderd"
+            summary: "a file with the daemon's password in its first line, as for larderd (default: $REDISCLI_AUTH)"
         ) { $0.password = try password(try $1.text()) },
         OptionSpec(
             name: "--trust-user", value: "NAME",

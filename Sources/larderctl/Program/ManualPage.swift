@@ -56,7 +56,7 @@ enum ManualPage {
         where the shell keeps its history, instead of \\(ti/.local/state
         .TP
         .B REDISCLI_AUTH
-        the password of a Redis, for import and export
+        the daemon's password, where no file is named; for import and export with a Redis that of the Redis
         .SH SEE ALSO
         .BR larder\\-protocol (7),
         .BR larderd (8)

@@ -41,7 +41,8 @@ enum Tool {
                 return .done
             }
             guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1 else {
-                throw UsageError("a verb is missing\n" + Help.usage)
+                throw UsageError(
+                    "a verb is missing; commands on standard input are for: larderctl shell\n" + Help.usage)
             }
             return try startShell(options, output)
         }
@@ -52,6 +53,9 @@ enum Tool {
         if let verb = Verb.all.first(where: { $0.name == name }) {
             return try perform(verb, arguments, options, output, &asJSON)
         }
+        if let option = optionsOfRedisCLI[name] {
+            throw UsageError("there is no option \(name), as redis-cli has it: \(option)")
+        }
         guard let command = CommandMetadata.named(name) else {
             throw UsageError("'\(printableKey(first))' is neither a verb nor a command" + Verb.suggestion(for: name))
         }
@@ -59,6 +63,13 @@ enum Tool {
         asJSON = options.json
         return try Raw.run(command, [first] + arguments, Context(options: options, output: output))
     }
+
+    /// What stands here for options that fingers know.
+    private static let optionsOfRedisCLI = [
+        "-s": "--socket PATH", "-n": "--database NAME", "-a": "--password-file PATH, or the variable REDISCLI_AUTH",
+        "-h": "the daemon has no port: --socket PATH", "-p": "the daemon has no port: --socket PATH",
+        "-x": "larderctl set KEY - takes the value from standard input",
+    ]
 
     /// Who types the program's name alone, and has no daemon, may not know what it does.
     private static func startShell(_ options: Options, _ output: Output) throws -> ExitCode {

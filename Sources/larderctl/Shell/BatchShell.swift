@@ -89,7 +89,6 @@ final class BatchShell {
 
     private func write(_ reply: RESPValue, _ line: Int, _ words: [[UInt8]]) throws {
         if let text = reply.errorMessage {
-            if context.options.json, keepsGoing { context.output.json(JSONText(reply)) }
             return try fail(line, "server", text)
         }
         if context.options.json {
@@ -104,6 +103,8 @@ final class BatchShell {
     }
 
     private func fail(_ line: Int, _ code: String, _ message: String) throws {
+        // Lines of answers match those of commands.
+        if context.options.json, keepsGoing { context.output.json(.object([("error", .text(message))])) }
         // What was answered before stands before it.
         try context.output.flush()
         let failure = LineFailure(line: line, code: code, message: message, exitCode: .notFound)

@@ -9,22 +9,35 @@ final class InteractiveShell {
     /// From how long on a command's time is shown.
     private static let slowMilliseconds: Int64 = 500
 
-    private let context: Context
+    private var context: Context
     private let signals: ShellSignals
+    /// Nil until the daemon has got its password.
     private var session: ShellSession?
+    /// Whether the daemon has refused a connection without its password.
+    private var wantsPassword = false
     private let typed: TypedReply
     private var history = ShellHistory()
     private var complainsOfHistory = true
 
     init(_ context: Context) throws {
         self.context = context
-        // Who cannot connect at all wants to read why, and be back in his own shell.
-        let client = try context.connect()
+        var client: BlockingLarderClient?
+        // Who cannot connect at all wants to read why, and be back in his own shell. But a password can be said here.
+        do {
+            client = try context.connect()
+        } catch let error as LarderClientError where Self.asksForPassword(error) {
+            wantsPassword = true
+        }
         signals = try ShellSignals(client)
         typed = TypedReply(context.output) { [signals] in signals.isInterrupted }
-        session = ShellSession(client)
+        session = client.map { ShellSession($0) }
         // From now on they are kept.
-        _ = client.takePushes()
+        _ = client?.takePushes()
+    }
+
+    private static func asksForPassword(_ error: LarderClientError) -> Bool {
+        guard error.code == .server, let text = error.serverText else { return false }
+        return text.hasPrefix("NOAUTH") || text.hasPrefix("WRONGPASS")
     }
 
     func run() throws -> ExitCode {
@@ -35,9 +48,9 @@ final class InteractiveShell {
             return ShellCompletion(options: options, localWords: Self.localWords).complete($0, width: Self.width)
         }
         for line in history.lines() { editor.remember(line) }
-        context.output.line(
-            "larderctl \(Version.text), \(session?.client.socketPath ?? ""). help tells more, Tab completes, Ctrl-D ends."
-        )
+        let place = session?.client.socketPath ?? context.options.socketPath ?? LarderClient.defaultSocketPath
+        context.output.line("larderctl \(Version.text), \(place). help tells more, Tab completes, Ctrl-D ends.")
+        if wantsPassword { context.output.line("The daemon asks for a password: AUTH PASSWORD says it.") }
         try context.output.flush()
         while true {
             switch editor.read(prompt: prompt) {
@@ -95,12 +108,43 @@ final class InteractiveShell {
             return true
         default: break
         }
+        // A note, as in a file.
+        if first.first == UInt8(ascii: "#") { return true }
         if let reason = ShellSession.refusal(words) {
             complain("usage", "this cannot be run here: \(reason)")
+        } else if wantsPassword, CommandMetadata.row(of: words)?.name == "auth" {
+            authenticate(words)
         } else if let session {
             try run(words, session)
+        } else {
+            complain("server", "NOAUTH the daemon asks for a password: AUTH PASSWORD says it")
         }
         return !ShellSession.closes(words)
+    }
+
+    /// Connects with the password that was typed. It holds for later connections of this shell, too.
+    private func authenticate(_ words: [[UInt8]]) {
+        guard words.count == 2 || words.count == 3 && words[1] == Array("default".utf8),
+            let password = String(validating: words[words.count - 1], as: UTF8.self), !password.isEmpty
+        else {
+            return complain("usage", "it is AUTH PASSWORD")
+        }
+        var options = context.options
+        options.password = password
+        options.database = session?.database ?? options.database
+        // Meanwhile Ctrl-C ends the program.
+        signals.use(nil)
+        defer { signals.use(session?.client) }
+        do {
+            let known = Context(options: options, output: context.output)
+            let client = try known.connect()
+            _ = client.takePushes()
+            (context, session, wantsPassword) = (known, ShellSession(client), false)
+            if options.json { context.output.json(.text("OK")) } else { context.output.line("OK") }
+        } catch {
+            let failure = Failure(error)
+            complain(failure.code, failure.message)
+        }
     }
 
     private func run(_ words: [[UInt8]], _ session: ShellSession) throws {
@@ -132,6 +176,8 @@ final class InteractiveShell {
 
     private func stream(_ words: [[UInt8]], _ session: ShellSession) throws {
         let output = context.output
+        if !context.options.json { output.line("(goes on until Ctrl-C)") }
+        try output.flush()
         try session.stream(words) { reply in
             try show(reply, words)
             try output.flush()
@@ -157,6 +203,9 @@ final class InteractiveShell {
         // Behind the ^C.
         if isInterrupted { Output.writeToTerminal("\n") }
         if isInterrupted, streams { return }
+        // What was typed while messages came was not typed for a prompt.
+        if streams, error.code != .invalidArgument, error.code != .server { tcflush(STDIN_FILENO, TCIFLUSH) }
+        if Self.asksForPassword(error) { wantsPassword = true }
         if error.code == .invalidArgument || error.code == .server {
             return complain(error.code.description, Failure(error).message)
         }
@@ -187,7 +236,7 @@ final class InteractiveShell {
                   help COMMAND [SUBCOMMAND]  explains a command
                   exit, quit, Ctrl-D         end
                   Tab                        completes commands, databases, keys and options, or shows the syntax
-                  Ctrl-C                     clears the line, or ends what is waited for
+                  Ctrl-C                     clears the line, or ends what is waited for, SUBSCRIBE and MONITOR too
                   Ctrl-R                     searches the history
                 """)
             for line in CommandHelp.overview { output.line(line) }

@@ -46,15 +46,29 @@ struct ShellHistory {
         } catch {
             throw InputOutputError(message: "cannot \(error)")
         }
-        let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW
+        // A pipe does not block so.
+        let flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW
         let descriptor = FileSystem.openFile(path, flags, 0o600)
         guard descriptor >= 0 else {
+            if errno == ELOOP {
+                // The usual way to have none.
+                if FileSystem.canonical(path) == "/dev/null" { return }
+                throw InputOutputError(
+                    message: "\(path) is a link, which is not followed (a link to /dev/null keeps no history)")
+            }
             throw InputOutputError(message: "\(path) could not be opened: \(SystemErrorText.of(errno))")
         }
         defer { close(descriptor) }
-        // It may have been made by something else.
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw InputOutputError(message: "\(path) is no file")
+        }
+        // It may have been made by something else, and end within a line.
         fchmod(descriptor, 0o600)
-        try FileSystem.writeAll(Array("\(line)\n".utf8), descriptor: descriptor, path: path)
+        var last: UInt8 = 0x0A
+        if status.st_size > 0 { _ = pread(descriptor, &last, 1, status.st_size - 1) }
+        let bytes = (last == 0x0A ? [] : [0x0A]) + Array("\(line)\n".utf8)
+        try FileSystem.writeAll(bytes, descriptor: descriptor, path: path)
     }
 
     private func replace(with bytes: [UInt8]) throws {

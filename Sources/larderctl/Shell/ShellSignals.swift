@@ -13,13 +13,13 @@ final class ShellSignals: @unchecked Sendable {
     /// Has a byte for each signal that came while a line was edited.
     let readEnd: Int32
     private let writeEnd: Int32
-    private let client: BlockingLarderClient
+    private var client: BlockingLarderClient?
     private let lock = Lock()
     private var isEditing = false
     private let interrupted = Atomic<Bool>(false)
 
-    /// - Parameter client: whose waiting Ctrl-C ends.
-    init(_ client: BlockingLarderClient) throws(InputOutputError) {
+    /// - Parameter client: whose waiting Ctrl-C ends; nil to end the program.
+    init(_ client: BlockingLarderClient?) throws(InputOutputError) {
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else {
             throw InputOutputError(message: "there is no pipe for signals: \(SystemErrorText.of(errno))")
@@ -46,6 +46,9 @@ final class ShellSignals: @unchecked Sendable {
         return signals
     }
 
+    /// From now on Ctrl-C ends the waiting of another client; nil to end the program.
+    func use(_ client: BlockingLarderClient?) { lock.withLock { self.client = client } }
+
     /// Whether Ctrl-C was pressed since the last line was edited.
     var isInterrupted: Bool { interrupted.load(ordering: .relaxed) }
 
@@ -54,7 +57,7 @@ final class ShellSignals: @unchecked Sendable {
         lock.withLock {
             isEditing = true
             interrupted.store(false, ordering: .relaxed)
-            client.forgetInterruption()
+            client?.forgetInterruption()
         }
         let result = body()
         lock.withLock {
@@ -77,6 +80,7 @@ final class ShellSignals: @unchecked Sendable {
         // The terminal is as the shell found it.
         switch signal {
         case SIGINT:
+            guard let client else { LoaderProcess.endProgram(by: signal) }
             interrupted.store(true, ordering: .relaxed)
             client.interrupt()
         case SIGTSTP: kill(getpid(), SIGSTOP)

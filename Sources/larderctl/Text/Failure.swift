@@ -65,7 +65,13 @@ struct Failure {
     }
 
     private static func withRemedy(_ text: String) -> String {
-        if text.hasPrefix("NOAUTH") { return text + " (larderctl --password-file PATH has the password)" }
+        if text.hasPrefix("NOAUTH") {
+            return "NOAUTH the daemon asks for a password: --password-file PATH names its file, or the variable "
+                + "\(Options.passwordVariable) has it; in the shell AUTH PASSWORD says it"
+        }
+        if text.hasPrefix("WRONGPASS") {
+            return text + " (it is that of --password-file, or of the variable \(Options.passwordVariable))"
+        }
         guard text.hasPrefix("NOPERM User ") else { return text }
         return text + " (larderd's options --allow-uid, --allow-gid and --rights say who may do what; "
             + "larderctl acl whoami says who you are)"
@@ -74,7 +80,7 @@ struct Failure {
     private static func text(of error: LarderClientError) -> String {
         switch error.code {
         case .server: withRemedy(error.serverText ?? error.message)
-        case .noDaemon, .untrusted, .timeout, .io, .invalidArgument: error.message
+        case .noDaemon, .untrusted, .timeout, .io, .invalidArgument, .closed: error.message
         case .locked, .lockLost: [error.key, error.message].compactMap { $0 }.joined(separator: ": ")
         default: error.description
         }

@@ -15,9 +15,6 @@ final class RedisServer {
     private let shown: String
     private let timeoutMilliseconds: Int
 
-    /// The variable with the password, as for redis-cli.
-    static let passwordName = "REDISCLI_AUTH"
-
     /// Connects, and says the password of the URL, or else of the environment.
     init(_ url: RedisURL, timeoutMilliseconds: Int) throws(RedisError) {
         shown = url.shown
@@ -38,7 +35,7 @@ final class RedisServer {
             }
         }
         connection = BlockingConnection(adopting: descriptor, timeoutMilliseconds: timeoutMilliseconds)
-        let password = url.password ?? getenv(Self.passwordName).map { String(cString: $0) }
+        let password = url.password ?? getenv(Options.passwordVariable).map { String(cString: $0) }
         if let password { try command(["AUTH"] + [url.user].compactMap { $0 } + [password]) }
         try command(["PING"])
     }
@@ -69,7 +66,9 @@ final class RedisServer {
     func checked(_ reply: RESPValue) throws(RedisError) -> RESPValue {
         guard let text = reply.errorMessage else { return reply }
         var message = "the Redis at \(shown) answers: \(text)"
-        if text.hasPrefix("NOAUTH") { message += " (the variable \(Self.passwordName), or the URL, has the password)" }
+        if text.hasPrefix("NOAUTH") {
+            message += " (the variable \(Options.passwordVariable), or the URL, has the password)"
+        }
         throw RedisError(message: message, isAnswer: true)
     }
 

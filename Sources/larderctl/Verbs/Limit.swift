@@ -14,6 +14,12 @@ extension Verb {
             """,
         argumentCount: 0...2
     ) { arguments, context in
+        if arguments.words.count == 1, let word = arguments.words.first, isLimit(String(decoding: word, as: UTF8.self))
+        {
+            throw UsageError(
+                "\(printableKey(word)) is a limit, and the database's name stands before it: larderctl limit NAME "
+                    + "\(printableKey(word)) (a database of that name: --database)", verb: "limit")
+        }
         let client = try context.connect()
         if let name = arguments.words.first { try client.select(String(decoding: name, as: UTF8.self)) }
         guard arguments.words.count > 1 else {
@@ -38,5 +44,14 @@ extension Verb {
             context.output.line("OK")
         }
         return .done
+    }
+
+    /// Whether a word looks like a limit, and not like a database: `none`, or a number that is none of the numbered ones.
+    private static func isLimit(_ word: String) -> Bool {
+        guard word != "none" else { return true }
+        guard let first = word.utf8.first, (0x30...0x39).contains(first) else { return false }
+        if let number = Int(word) { return number > 15 }
+        let unit = word.drop { $0.isNumber || $0 == "." }.lowercased()
+        return ["k", "m", "g", "t"].contains { unit == $0 || unit == $0 + "b" || unit == $0 + "ib" }
     }
 }

@@ -120,8 +120,8 @@ extension VerbArguments {
         let text = (try? option.text()) ?? ""
         guard let milliseconds = Self.span(text), (least...86_400_000).contains(milliseconds) else {
             throw UsageError(
-                "\(name) takes seconds, \(least == 0 ? "0" : "0.001") to 86400"
-                    + ", or a time such as 90s, 5m or 2h, not '\(text)'", verb: verb)
+                "\(name) takes seconds, \(least == 0 ? "0" : "0.001") to 86400, \(Self.timeForm), not '\(text)'",
+                verb: verb)
         }
         return milliseconds
     }

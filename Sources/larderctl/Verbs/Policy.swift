@@ -45,7 +45,9 @@ extension Verb {
         }
         let text = String(decoding: word, as: UTF8.self)
         guard let policy = UpdatePolicy.typed(text) else {
-            throw UsageError("'\(printableKey(word))' is not a policy: it is \(UpdatePolicy.syntax)", verb: "policy")
+            throw UsageError(
+                "'\(printableKey(word))' is not a policy: it is \(UpdatePolicy.syntax), \(VerbArguments.timeForm)",
+                verb: "policy")
         }
         try context.connect().setPolicy(policy, grace: grace.map { .milliseconds($0) }, jitter: jitter)
         if context.options.json {

@@ -29,8 +29,13 @@ extension Verb {
             let client = try context.connect()
             if arguments.options["--yes"] == nil, Question.canBeAsked {
                 let name = context.options.database ?? "0"
-                guard Question.isAnsweredWithYes("Empty the database '\(printableKey(name.utf8))'?") else {
-                    return .notFound
+                let shown = "database '\(printableKey(name.utf8))'"
+                // Who has no rights to the list is asked.
+                if let list = try? client.databases(), !list.contains(where: { $0.name == name }) {
+                    return leave("there is no \(shown): nothing to empty", context)
+                }
+                guard Question.isAnsweredWithYes("Empty the \(shown)?") else {
+                    return leave("nothing was removed", context)
                 }
             }
             result = try client.removeAll()
@@ -59,6 +64,11 @@ extension Verb {
                     + "in \(result.milliseconds) ms")
         }
         return .done
+    }
+
+    private static func leave(_ message: String, _ context: Context) -> ExitCode {
+        Failure(code: "notPurged", message: message, exitCode: .notFound).tell(asJSON: context.options.json)
+        return .notFound
     }
 
     private static func purgeTags(_ arguments: VerbArguments, _ context: Context) throws -> ExitCode {

@@ -57,6 +57,13 @@ enum RedisVerb {
         return (url, try RedisServer(url, timeoutMilliseconds: limit == 0 ? 0 : limit + 55_000))
     }
 
+    /// The variable has the password of the Redis here, which is not for the daemon.
+    private static func connect(_ context: Context) throws -> BlockingLarderClient {
+        var options = context.options
+        options.readsPassword = false
+        return try Context(options: options, output: context.output).connectForTransfer()
+    }
+
     // MARK: import
 
     static func `import`(_ arguments: VerbArguments, _ context: Context) throws -> ExitCode {
@@ -79,7 +86,7 @@ enum RedisVerb {
             databases.append((database.number, database.keys, try target ?? map.name(database.number)))
         }
         var work = RedisImport(
-            redis, try context.connectForTransfer(), prefix: arguments.options["--prefix"]?.value ?? [],
+            redis, try connect(context), prefix: arguments.options["--prefix"]?.value ?? [],
             keepsExisting: arguments.options["--keep-existing"] != nil)
         try work.run(databases)
         tell(work.report, context)
@@ -117,7 +124,7 @@ enum RedisVerb {
     static func export(_ arguments: VerbArguments, _ context: Context) throws -> ExitCode {
         try refuse(arguments, [], with: "--to-redis", "export")
         let map = try map(arguments, isNumberFirst: false, "export")
-        let client = try context.connectForTransfer()
+        let client = try connect(context)
         let prefix = arguments.options["--prefix"]?.value ?? []
         let plan = try Exporter(client, databases: context.options.databases, prefix: prefix)
         let (url, redis) = try redis(arguments.options["--to-redis"], context, "export")

@@ -11,11 +11,13 @@ extension Verb {
             On a terminal: Tab completes commands, subcommands, databases, keys and options, or shows the syntax; help COMMAND
             explains one; Ctrl-C clears the line, or ends what is waited for; Ctrl-R searches the history, which is in
             $XDG_STATE_HOME/larder/history (~/.local/state/larder/history), without lines that have passwords. Replies show their
-            types. SUBSCRIBE and MONITOR go on until Ctrl-C. There is no time limit, unless --timeout sets one. After a loss of the
+            types. SUBSCRIBE and MONITOR go on until Ctrl-C. AUTH says the password of a daemon that asks for one. There is no time limit, unless --timeout sets one. After a loss of the
             connection the next line connects again, in the same database.
             Otherwise: replies as of single commands, an empty line for null, with --json a line of JSON each. An error ends it with
-            exit code 1 and the line's number, unless --keep-going; a lost connection ends it with 3. Empty lines, and those that
-            begin with #, are skipped.
+            exit code 1 and the line's number, unless --keep-going; then each line has one of JSON, for an error {"error":…}. A
+            connection that is lost while a reply is waited for, or in a transaction, while keys are watched or with a snapshot,
+            ends it with 3; lost between two lines, it is made again. Empty lines, and those that begin with #, are skipped, on a
+            terminal too.
             """,
         options: [
             OptionSpec(

@@ -118,10 +118,10 @@ private struct FetchCall {
         case "lead": return try load(answer, client)
         case "absent": return show(answer, .notFound)
         case "failed":
-            complain("the origin failed a short time ago; it is asked again in \(answer.ttl) ms")
+            complain("the origin failed a short time ago; it is asked again in \(answer.ttl) ms", .noValue)
             return show(answer, .noValue)
         default:
-            complain("somebody else fetches it, and has not ended within \(wait) ms")
+            complain("somebody else fetches it, and has not ended within \(wait) ms", .noValue)
             return show(answer, .noValue)
         }
     }
@@ -157,7 +157,7 @@ private struct FetchCall {
             LoaderProcess.endProgram(by: signal)
         case .killed(let signal):
             release(token, [], client)
-            complain("signal \(signal) ended the command")
+            complain("signal \(signal) ended the command", answer.value == nil ? .noValue : .done)
             return show(answer, isRefreshed: false)
         case .exited(0):
             let isStored = store(result.output, token, client)
@@ -171,7 +171,7 @@ private struct FetchCall {
             return show("lead", answer.value, age: isDone ? 0 : answer.age, ttl: nil, isStored: isDone, .done)
         case .exited(let code):
             release(token, backOff > 0 ? ["FAILED", "\(backOff)"] : [], client)
-            complain("the command failed with exit code \(code)")
+            complain("the command failed with exit code \(code)", answer.value == nil ? .noValue : .done)
             return show(answer, isRefreshed: false)
         }
     }
@@ -213,8 +213,10 @@ private struct FetchCall {
 
     // MARK: Answers
 
-    private func complain(_ text: String) {
-        Output.standardError("larderctl: \(printableKey(key)): \(text)\n")
+    /// - Parameter exitCode: with which the program ends, as far as this decides.
+    private func complain(_ text: String, _ exitCode: ExitCode = .done) {
+        Failure(code: "fetch", message: "\(printableKey(key)): \(text)", exitCode: exitCode)
+            .tell(asJSON: context.options.json)
     }
 
     /// After a refresh that brought nothing: the former value, if there is one.

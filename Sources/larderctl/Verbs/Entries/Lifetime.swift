@@ -16,6 +16,9 @@ extension OptionSpec {
 }
 
 extension VerbArguments {
+    /// How a time may be written besides.
+    static let timeForm = "or a time such as 90s, 5m or 2h"
+
     /// The policy that ``OptionSpec/lifetime`` names; nil for the database's.
     func policy(_ verb: String) throws(UsageError) -> UpdatePolicy? {
         let word = try options["--policy"]?.text()
@@ -25,13 +28,15 @@ extension VerbArguments {
         case (_?, _?): throw UsageError("--policy and --ttl exclude each other: give one of them", verb: verb)
         case (let word?, nil):
             guard let policy = UpdatePolicy.typed(word) else {
-                throw UsageError("'\(word)' is not a policy: it is \(UpdatePolicy.syntax)\(Self.orTime)", verb: verb)
+                throw UsageError(
+                    "'\(word)' is not a policy: it is \(UpdatePolicy.syntax), \(Self.timeForm)", verb: verb)
             }
             return policy
         case (nil, let seconds?):
             // Only a number is meant here, and a number is also a policy.
             guard seconds.utf8.first.map({ $0 < 0x3A }) ?? false, let policy = UpdatePolicy.typed(seconds) else {
-                throw UsageError("--ttl takes seconds, 0.001 to 9000000000\(Self.orTime), not '\(seconds)'", verb: verb)
+                throw UsageError(
+                    "--ttl takes seconds, 0.001 to 9000000000, \(Self.timeForm), not '\(seconds)'", verb: verb)
             }
             return policy
         }
@@ -45,15 +50,12 @@ extension VerbArguments {
         return policy
     }
 
-    /// What words for times say besides seconds.
-    static let orTime = ", or a time such as 90s, 5m or 2h"
-
     /// The grace that is given, in milliseconds.
     func grace(_ verb: String) throws(UsageError) -> Int64? {
         guard let option = options["--grace"] else { return nil }
         let text = (try? option.text()) ?? ""
         guard let milliseconds = Self.span(text) else {
-            throw UsageError("--grace takes seconds, 0 to 9000000000\(Self.orTime), not '\(text)'", verb: verb)
+            throw UsageError("--grace takes seconds, 0 to 9000000000, \(Self.timeForm), not '\(text)'", verb: verb)
         }
         return milliseconds
     }
