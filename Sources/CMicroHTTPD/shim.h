@@ -14,6 +14,9 @@ struct larder_http_limits {
   size_t stack_bytes;
 };
 
+// The caller looks at the heads of requests itself: libmicrohttpd answers what it refuses in its strict mode, such as a missing
+// Host, with a head within a body.
+//
 // Serves on a listening socket, which it closes when it is stopped: each connection has a thread. NULL if it cannot.
 static inline struct MHD_Daemon *larder_http_start(int listening, const struct larder_http_limits *limits,
                                                    MHD_AccessHandlerCallback handler,
@@ -24,7 +27,7 @@ static inline struct MHD_Daemon *larder_http_start(int listening, const struct l
       MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_ITC, 0, NULL, NULL, handler,
       context, MHD_OPTION_LISTEN_SOCKET, listening, MHD_OPTION_CONNECTION_LIMIT, limits->connections,
       MHD_OPTION_CONNECTION_TIMEOUT, limits->idle_seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits->memory_bytes,
-      MHD_OPTION_THREAD_STACK_SIZE, limits->stack_bytes, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+      MHD_OPTION_THREAD_STACK_SIZE, limits->stack_bytes, MHD_OPTION_STRICT_FOR_CLIENT, 0,
       MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_URI_LOG_CALLBACK, begun, context, MHD_OPTION_NOTIFY_COMPLETED,
       completed, context, MHD_OPTION_NOTIFY_CONNECTION, connection, context, MHD_OPTION_END);
 }

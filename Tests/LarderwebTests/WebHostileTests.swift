@@ -18,7 +18,7 @@ import Testing
             "?key", "?key=%", "?key=%f", "?key=%gg", "?key=a&key=b", "?database=..&key=a", "?database=99&key=a",
             "?database=%00&key=a", "?" + String(repeating: "a&", count: 40), "?key=%ff", "?database=%ff&key=a",
         ] { #expect((400...499).contains(try web.get("/api/entry" + query).status), "\(query.prefix(30))") }
-        for query in ["?cursor=x", "?cursor=-1", "?cursor=77", "?database=A%20B", "?count=-1&cursor=%00"] {
+        for query in ["?cursor=x", "?cursor=-1", "?cursor=77", "?database=A%20B", "?count=-1", "?count=x", "?count=0"] {
             #expect((400...499).contains(try web.get("/api/keys" + query).status), "\(query)")
         }
         for body in [
@@ -37,6 +37,51 @@ import Testing
             #expect(status == 0 || status >= 400, "\(line)")
         }
         #expect(try web.get("/healthz").body == #"{"status":"ok","daemon":"up"}"#)
+    }
+
+    /// Whoever stands in front must see the same requests: what two programs may read in two ways is refused, and the connection
+    /// ends.
+    @Test func ambiguousHeadsAreRefused() throws {
+        let web = try WebProcess("/nowhere/socket", ["--allow-changes"])
+        let behind = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        for (lines, status) in [
+            (["Host: localhost", "Content-Length: 2", "Content-Length: 60"], 400),
+            (["Host: localhost", "Content-Length: 60", "Content-Length: 60"], 400),
+            (["Host: localhost", "Content-Length: 2", "Transfer-Encoding: chunked"], 400),
+            (["Host: localhost", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked"], 400),
+            (["Host: localhost", "Transfer-Encoding: gzip"], 501),
+            (["Host: localhost", "Transfer-Encoding: chunked, identity"], 501),
+            (["Host: localhost", "Transfer-Encoding: xchunked"], 501),
+            ([], 400), (["Host: localhost", "Host: localhost"], 400), (["Host : localhost"], 400),
+            (["Host: localhost", "A b: c"], 400), (["Host: localhost", "A: b\rc"], 400),
+            (["Host: localhost", "A: b\u{1}c"], 400),
+        ] {
+            let head = (["POST /api/purge HTTP/1.1"] + lines).map { $0 + "\r\n" }.joined()
+            let client = try SocketClient(web.socketPath)
+            try client.send(Array((head + "\r\n{}" + behind).utf8))
+            let all = try client.receiveToEnd()
+            let reply = WebProcess.reply(all)
+            #expect(reply.status == status, "\(lines): \(reply)")
+            #expect(reply.header("content-security-policy") != nil && reply.header("connection") == "close")
+            #expect(String(decoding: all, as: UTF8.self).split(separator: "HTTP/1.1 ").count == 1, "\(lines)")
+        }
+    }
+
+    @Test func theLimitsOfAHeadAreThoseOfTheDocs() throws {
+        let web = try WebProcess("/nowhere/socket", ["--allow-changes"])
+        func long(_ count: Int) -> String { String(repeating: "x", count: count) }
+        #expect(try web.get("/" + long(16_000)).status == 404)
+        for count in [16_500, 30_000, 32_000, 60_000] {
+            #expect(try web.get("/" + long(count)).status == 414, "\(count)")
+        }
+        #expect(try web.get("/healthz", ["X-Long: " + long(16_000)]).status == 200)
+        for count in [16_500, 32_000] { #expect(try web.get("/healthz", ["X-Long: " + long(count)]).status == 431) }
+        #expect(try web.get("/api/entry?" + String(repeating: "a&", count: 1_000)).status == 400)
+        // In pieces, without a length.
+        let piece = "4000\r\n" + String(repeating: "y", count: 0x4000) + "\r\n"
+        let head = "POST /api/purge HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        let reply = try web.exchange(Array((head + String(repeating: piece, count: 5) + "0\r\n\r\n").utf8))
+        #expect(reply.status == 413 && reply.body.contains("65536 bytes"), "\(reply)")
     }
 
     @Test func whatIsTooLargeIsRefused() throws {

@@ -36,7 +36,10 @@ struct EntryBrowser: Sendable {
     /// `database`, `prefix`, `cursor`, `count`.
     func keys(_ target: RequestTarget) throws(LarderClientError) -> HTTPResponse {
         let database = target.text("database") ?? "0"
-        let count = min(max(target.text("count").flatMap { Int($0) } ?? 50, 1), Self.countMax)
+        guard let wanted = Int(target.text("count") ?? "50"), wanted > 0 else {
+            return .problem(400, "count is a number from 1 to \(Self.countMax)")
+        }
+        let count = min(wanted, Self.countMax)
         let pattern = Self.escaped(target.bytes("prefix") ?? []) + Array("*".utf8)
         var cursor = Array((target.text("cursor") ?? "0").utf8)
         var keys: [[UInt8]] = []

@@ -14,9 +14,14 @@ final class HTTPServer: @unchecked Sendable {
         /// For a request's head, with its first line.
         var headBytes = 16_384
         var bodyBytes = 65_536
+        /// So much more of a body without a length is read, to be answered.
+        var droppedBytes = 1 << 20
         var requestMilliseconds: Int64 = 30_000
         var answerMilliseconds: Int64 = 60_000
     }
+
+    /// A head that is too long is read nevertheless, up to some multiple, so that it gets an answer.
+    private static let memoryShare = 8
 
     private let limits: Limits
     private let respond: @Sendable (HTTPRequest) -> HTTPResponse
@@ -39,7 +44,7 @@ final class HTTPServer: @unchecked Sendable {
         guard copy >= 0 else { return false }
         var most = larder_http_limits(
             connections: limits.connections, idle_seconds: limits.idleSeconds,
-            memory_bytes: limits.headBytes * 2, stack_bytes: 1 << 20)
+            memory_bytes: limits.headBytes * Self.memoryShare, stack_bytes: 1 << 20)
         daemon = larder_http_start(
             copy, &most, Self.handler, Self.begun, Self.completed, Self.connectionChanged,
             Unmanaged.passUnretained(self).toOpaque())
@@ -66,8 +71,11 @@ final class HTTPServer: @unchecked Sendable {
     private final class Exchange {
         let target: [UInt8]
         let descriptor: Int32
+        var headers: [(name: String, value: String)] = []
         var body: [UInt8] = []
         var hasHead = false
+        /// What came behind the longest body that is taken.
+        var droppedBytes = 0
 
         init(target: [UInt8], descriptor: Int32) {
             self.target = target
@@ -122,31 +130,30 @@ final class HTTPServer: @unchecked Sendable {
     ) -> Bool {
         if !exchange.hasHead {
             exchange.hasHead = true
-            guard let length = Self.header("Content-Length", connection) else { return true }
-            guard let number = Int(length), number <= limits.bodyBytes else {
-                let most = "a request's body may have \(limits.bodyBytes) bytes"
-                return send(.problem(413, most), connection, exchange.descriptor)
+            exchange.headers = Self.headers(connection)
+            if let refusal = RequestFraming.refusal(exchange.target, exchange.headers, limits) {
+                return send(refusal, connection, exchange.descriptor)
             }
             return true
         }
         if count.pointee > 0 {
-            // Sent in pieces without a length.
-            guard exchange.body.count + count.pointee <= limits.bodyBytes else { return false }
+            defer { count.pointee = 0 }
+            guard exchange.droppedBytes == 0, exchange.body.count + count.pointee <= limits.bodyBytes else {
+                // Sent in pieces without a length: an answer is possible behind the last one only.
+                exchange.droppedBytes += count.pointee
+                return exchange.droppedBytes <= limits.droppedBytes
+            }
             exchange.body += UnsafeRawBufferPointer(start: part, count: count.pointee)
-            count.pointee = 0
             return true
         }
+        if exchange.droppedBytes > 0 { return send(RequestFraming.tooLong(limits), connection, exchange.descriptor) }
         watch.work(on: exchange.descriptor)
         guard let target = RequestTarget(exchange.target) else {
             return send(.problem(400, "the path is not well formed"), connection, exchange.descriptor)
         }
         let request = HTTPRequest(
-            method: method, target: target, headers: Self.headers(connection), body: exchange.body)
+            method: method, target: target, headers: exchange.headers, body: exchange.body)
         return send(respond(request), connection, exchange.descriptor)
-    }
-
-    private static func header(_ name: String, _ connection: OpaquePointer) -> String? {
-        MHD_lookup_connection_value(connection, .HEADER_KIND, name).map { String(cString: $0) }
     }
 
     private static func headers(_ connection: OpaquePointer) -> [(name: String, value: String)] {

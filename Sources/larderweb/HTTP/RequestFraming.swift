@@ -1,0 +1,60 @@
+/// What a request's head must be before anything else of it counts: whoever stands in front, such as a proxy, must see the same
+/// request in the same bytes.
+enum RequestFraming {
+    /// - Parameters:
+    ///   - target: what stands in the first line.
+    ///   - headers: all of them, in their order; names in lower case.
+    /// - Returns: the refusal, behind which the connection ends; nil if there is none.
+    static func refusal(
+        _ target: [UInt8], _ headers: [(name: String, value: String)], _ limits: HTTPServer.Limits
+    ) -> HTTPResponse? {
+        let bytes = headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
+        guard target.count <= limits.headBytes, target.count + bytes <= limits.headBytes else {
+            let status: UInt32 = target.count > limits.headBytes ? 414 : 431
+            return closing(status, "a request's head may have \(limits.headBytes) bytes")
+        }
+        guard headers.allSatisfy({ isToken($0.name) && isText($0.value) }) else {
+            return closing(400, "a header's name or value has characters that it must not have")
+        }
+        func values(_ name: String) -> [String] { headers.filter { $0.name == name }.map(\.value) }
+        guard values("host").count == 1 else { return closing(400, "a request has one Host header") }
+        return lengthProblem(values("content-length"), values("transfer-encoding"), limits)
+    }
+
+    private static func lengthProblem(
+        _ lengths: [String], _ codings: [String], _ limits: HTTPServer.Limits
+    ) -> HTTPResponse? {
+        guard lengths.count + codings.count <= 1 else {
+            return closing(400, "a request has one Content-Length, or one Transfer-Encoding")
+        }
+        if let coding = codings.first, coding.lowercased() != "chunked" {
+            return closing(501, "the Transfer-Encoding of a request may be chunked")
+        }
+        guard let length = lengths.first else { return nil }
+        guard !length.isEmpty, length.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            return closing(400, "Content-Length is a number")
+        }
+        guard let number = Int(length), number <= limits.bodyBytes else { return tooLong(limits) }
+        return nil
+    }
+
+    static func tooLong(_ limits: HTTPServer.Limits) -> HTTPResponse {
+        closing(413, "a request's body may have \(limits.bodyBytes) bytes")
+    }
+
+    private static func closing(_ status: UInt32, _ error: String) -> HTTPResponse {
+        .problem(status, error, headers: [("Connection", "close")])
+    }
+
+    /// RFC 9110, 5.6.2.
+    private static func isToken(_ name: String) -> Bool {
+        !name.isEmpty
+            && name.utf8.allSatisfy { byte in
+                (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte) || "!#$%&'*+-.^_`|~".utf8.contains(byte)
+            }
+    }
+
+    private static func isText(_ value: String) -> Bool {
+        value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 9 }
+    }
+}
