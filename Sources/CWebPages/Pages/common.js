@@ -95,6 +95,9 @@ export function fill(table, rows, empty) {
   body.replaceChildren(...made);
 }
 
+/** Text in which no character changes the direction of what stands around it. */
+export const visible = (text) => text.replace(/[\u202a-\u202e\u2066-\u2069]/g, (one) => `\\u${one.charCodeAt(0).toString(16)}`);
+
 /** Shows a message where screen readers hear it; none hides it. */
 export function say(place, text) {
   place.textContent = text ?? "";

@@ -1,6 +1,6 @@
 // The overview: asks larderweb every two seconds, and draws.
 
-import { ask, byID, bytes, clock, element, fill, number, percent, rate, repeat, say, span, watchTheme } from "./common.js";
+import { ask, byID, bytes, clock, element, fill, number, percent, rate, repeat, say, span, visible, watchTheme } from "./common.js";
 import { TimeChart } from "./charts.js";
 
 const charts = [
@@ -159,7 +159,10 @@ const history = { recent: { points: [], most: 300 }, day: { points: [], most: 14
 
 async function fetchHistory(name) {
   const kept = history[name];
-  const added = await ask(`/api/history?range=${name}&since=${kept.points.at(-1)?.time ?? 0}`);
+  const since = kept.points.at(-1)?.time ?? 0;
+  const added = await ask(`/api/history?range=${name}&since=${since}`);
+  // The clock was set back: the answer is all that there is.
+  if (added.length > 0 && added[0].time <= since) kept.points = [];
   // Another call may have brought them meanwhile.
   const last = kept.points.at(-1)?.time ?? 0;
   kept.points = [...kept.points, ...added.filter((point) => point.time > last)].slice(-kept.most);
@@ -228,14 +231,21 @@ repeat(5000, () =>
     const slow = await ask("/api/slow");
     fill(
       byID("slow"),
-      slow.map((one) => [clock(one.time), span(one.seconds), element("code", {}, one.words.join(" "))]),
+      slow.map((one) => [clock(one.time), span(one.seconds), element("code", {}, visible(one.words.join(" ")))]),
       "None was slower than the daemon's slowlog-log-slower-than."
     );
     const clients = await ask("/api/clients");
     fill(
       byID("clients"),
-      clients.map((one) => [one.id, one.name || "–", one.database, one.command, span(one.age), span(one.idle), bytes(one.outputBytes)]),
+      clients.map((one) => [one.id, visible(one.name) || "–", one.database, one.command, span(one.age), span(one.idle), bytes(one.outputBytes)]),
       "Nobody is connected."
     );
   })
 );
+
+// The search is on the other page.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || /INPUT|SELECT|TEXTAREA/.test(event.target.tagName)) return;
+  event.preventDefault();
+  location.assign("/entries#prefix");
+});

@@ -28,7 +28,7 @@ struct Router: Sendable {
 
     /// The answer when the daemon fails or refuses.
     private static func failure(_ error: LarderClientError) -> HTTPResponse {
-        .problem(error.code == .server ? 400 : 503, error.serverText ?? error.message)
+        .problem(error.code == .server || error.code == .invalidArgument ? 400 : 503, error.serverText ?? error.message)
     }
 
     // MARK: What changes nothing
@@ -47,7 +47,9 @@ struct Router: Sendable {
             guard let range = History.Range(rawValue: request.target.text("range") ?? "") else {
                 return .problem(400, "range is recent or day")
             }
-            let since = request.target.text("since").flatMap { Int64($0) } ?? 0
+            guard let since = Int64(request.target.text("since") ?? "0") else {
+                return .problem(400, "since is an instant in whole seconds since 1970")
+            }
             return .json(history.points(range, since: since))
         case "/api/freshness": return .json(try collector.freshness().map(FreshnessReport.init))
         case "/api/slow": return .json(try SlowReport.newest(collector.link))
@@ -81,12 +83,22 @@ struct Router: Sendable {
         case "/logout": return .redirect(to: "/login", headers: [("Set-Cookie", access.logout(request))])
         case let path where path.hasPrefix("/api/"):
             // What a form of another site can send is of another type.
-            guard request.header("content-type")?.lowercased().hasPrefix("application/json") ?? false else {
+            let type = request.header("content-type")?.lowercased().split(separator: ";").first ?? ""
+            guard type.trimmingBlanks == "application/json" else {
                 return .problem(415, "the body is application/json")
             }
             guard let changes else { return .problem(403, "nothing can be changed here: --allow-changes") }
             return try changes.respond(path, request.body)
         default: return .problem(404, "nothing takes a POST at this path")
         }
+    }
+}
+
+extension Substring {
+    /// Without the blanks around it.
+    fileprivate var trimmingBlanks: Substring {
+        var text = drop { $0 == " " || $0 == "\t" }
+        while let last = text.last, last == " " || last == "\t" { text.removeLast() }
+        return text
     }
 }

@@ -18,8 +18,8 @@ final class History: @unchecked Sendable {
     private let changed = Condition()
     private var thread: WorkThread?
     private var isOver = false
-    private var recent: [Sample] = []
-    private var day: [Sample] = []
+    private var recent = SampleSeries(countMax: 300, unitSeconds: 1)
+    private var day = SampleSeries(countMax: 1_440, unitSeconds: 60)
     /// Nil to keep everything in memory.
     private let place: HistoryStore.Place?
     /// Of the thread of the samples, as the next two. Nil while it could not be opened.
@@ -33,8 +33,8 @@ final class History: @unchecked Sendable {
     private static let recentSeconds: Int64 = 2
     /// How long to wait with another try to open the larder.
     private static let pauseMilliseconds: Int64 = 60_000
-    private static let recentCount = 300
-    private static let dayCount = 1_440
+    /// The clock may be corrected by so much without a word.
+    private static let correctionSeconds: Int64 = 5
     private static let daySeconds: Int64 = 86_400
 
     /// - Parameter place: nil to keep everything in memory.
@@ -70,10 +70,15 @@ final class History: @unchecked Sendable {
         thread?.join()
     }
 
-    /// The points behind an instant, in seconds since 1970, the oldest first.
+    /// The points behind an instant, in seconds since 1970, the oldest first. If there is none at that instant or behind it,
+    /// all: the clock was set back since.
     func points(_ range: Range, since: Int64) -> [HistoryPoint] {
-        let (samples, gap) = lock.withLock { range == .recent ? (recent, Int64(30)) : (day, Int64(300)) }
-        return HistoryPoint.points(of: samples, gapSeconds: gap).filter { $0.time > since }
+        let (samples, gap) = lock.withLock {
+            range == .recent ? (recent.samples, Int64(30)) : (day.samples, Int64(300))
+        }
+        let points = HistoryPoint.points(of: samples, gapSeconds: gap)
+        guard let last = points.last, last.time >= since else { return points }
+        return points.filter { $0.time > since }
     }
 
     /// Why the last day is kept in memory only; nil if it is not.
@@ -90,20 +95,25 @@ final class History: @unchecked Sendable {
             figures = try collector.figures()
         } catch {
             tell("the daemon is away: \(error.message)", .warning)
+            lock.withLock {
+                recent.interrupt()
+                day.interrupt()
+            }
             return
         }
         tell("the daemon answers: larderd \(figures.info.text("larder_version") ?? "")", .info)
         let sample = Sample(figures, time: Int64(time(nil)))
-        let isNewMinute = lock.withLock {
+        let (newMinute, back) = lock.withLock { () -> (Sample?, Int64) in
+            let back = (recent.samples.last?.time ?? sample.time) - sample.time
             // A machine that is busy brings two to one second.
-            if let last = recent.last, last.time >= sample.time { return false }
-            recent = recent.suffix(Self.recentCount - 1) + [sample]
-            guard day.last.map({ $0.time / 60 != sample.time / 60 }) ?? true else { return false }
-            day = day.suffix(Self.dayCount - 1) + [sample]
-            return true
+            _ = recent.add(sample)
+            return (day.add(sample), back)
         }
-        guard isNewMinute, let store else { return }
-        attempt { () throws(LarderError) in try store.keep(sample) }
+        if back > Self.correctionSeconds {
+            log.warning("the clock was set back by \(back) s: figures from ahead of it are dropped")
+        }
+        guard let newMinute, let store else { return }
+        attempt { () throws(LarderError) in try store.keep(newMinute) }
     }
 
     /// Says something once.
@@ -121,9 +131,10 @@ final class History: @unchecked Sendable {
         triedAt = now
         attempt { () throws(LarderError) in
             let opened = try HistoryStore(place)
-            let kept = try opened.kept(since: Int64(time(nil)) - Self.daySeconds)
+            let now = Int64(time(nil))
+            let kept = try opened.kept(since: now - Self.daySeconds)
             store = opened
-            lock.withLock { day = kept.filter { $0.time < day.first?.time ?? .max } + day }
+            lock.withLock { day.prepend(kept, now: now) }
             log.info("the last day's figures are kept in \(opened.directory)")
         }
     }
@@ -133,10 +144,11 @@ final class History: @unchecked Sendable {
         do throws(LarderError) { try work() } catch {
             problem = "the last day's figures stay in memory: \(error)"
         }
-        let isNew = lock.withLock {
+        let former = lock.withLock {
             defer { trouble = problem }
-            return problem != nil && problem != trouble
+            return trouble
         }
-        if isNew, let problem { log.warning(problem) }
+        if let problem, problem != former { log.warning(problem) }
+        if problem == nil, former != nil { log.info("the last day's figures are kept again") }
     }
 }

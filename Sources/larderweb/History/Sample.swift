@@ -23,6 +23,8 @@ struct Sample: Codable, Sendable, Equatable {
     let memory: Double
     /// Of the commands that were called most; nil in samples of an older larderweb.
     let byCommand: [String: Command]?
+    /// Whether the daemon did not answer just before; nil stands for false.
+    var isBehindGap: Bool?
 
     struct Command: Codable, Sendable, Equatable {
         let calls: Double
@@ -88,7 +90,8 @@ struct HistoryPoint: Encodable, Sendable {
     init(_ former: Sample?, _ sample: Sample, gapSeconds: Int64) {
         time = sample.time
         let former = former.flatMap {
-            $0.run == sample.run && sample.time > $0.time && sample.time - $0.time <= gapSeconds ? $0 : nil
+            let belongs = $0.run == sample.run && sample.isBehindGap != true
+            return belongs && sample.time > $0.time && sample.time - $0.time <= gapSeconds ? $0 : nil
         }
         /// What was added; nil also when the counters were reset meanwhile.
         func added(_ value: (Sample) -> Double) -> Double? {
