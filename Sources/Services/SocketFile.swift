@@ -114,22 +114,29 @@ package final class SocketFile {
     private static func makeDirectory(
         _ directory: String, _ access: SocketAccess, _ program: Name
     ) throws(Failure) -> Bool {
-        let isMissing = !FileSystem.isDirectory(directory)
+        var missing: [String] = []
+        var path = directory
+        while !FileSystem.isDirectory(path), path != FileSystem.parent(path) {
+            missing.append(path)
+            path = FileSystem.parent(path)
+        }
         do throws(FileError) {
             try FileSystem.makeDirectories(directory, mode: access.directoryMode)
         } catch {
             throw Failure(kind: .system, description: "cannot make the socket's directory: \(error)")
         }
         try checkOwner(directory, program)
-        guard isMissing else { return false }
-        if let group = access.group, chown(directory, uid_t.max, group) != 0 {
-            throw failure("cannot give to the group \(group) the directory", directory)
+        // The way to the socket goes through all of them.
+        for directory in missing.reversed() {
+            if let group = access.group, chown(directory, uid_t.max, group) != 0 {
+                throw failure("cannot give to the group \(group) the directory", directory)
+            }
+            // Without the mask of the process.
+            if access.directoryMode != 0o700, chmod(directory, access.directoryMode) != 0 {
+                throw failure("cannot set the rights of the directory", directory)
+            }
         }
-        // Without the mask of the process.
-        if access.directoryMode != 0o700, chmod(directory, access.directoryMode) != 0 {
-            throw failure("cannot set the rights of the directory", directory)
-        }
-        return true
+        return !missing.isEmpty
     }
 
     /// Stops listening and removes the file, if it is still ours.

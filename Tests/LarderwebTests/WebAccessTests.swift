@@ -82,7 +82,9 @@ import Testing
         #expect(try isKept(web.post("/api/delete", body, origin: nil, site: "same-site")))
         #expect(try isKept(web.post("/api/delete", body, ["Origin: http://localhost"])), "two origins")
         // What a form can send without being asked first.
-        for type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
+        for type in [
+            "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx",
+        ] {
             #expect(try isKept(web.post("/api/delete", body, type: type), 415))
         }
         #expect(try isKept(web.post("/api/delete", body, type: nil), 415))

@@ -119,6 +119,7 @@ import Testing
         #expect(try post("policy", #"{"database":"0","key":"61","policy":"often"}"#).contains("highest"))
         #expect(try post("purge", #"{"database":"0","tag":"tb","confirm":"0"}"#) == #"{"done":true}"#)
         #expect(try client.call("EXISTS a b c") == ":2\r\n")
+        #expect(try web.post("/api/purge", #"{"database":"0","tag":"","confirm":"0"}"#).status == 400)
         #expect(try post("purge", #"{"database":"0"}"#).contains("confirm"))
         #expect(try post("purge", #"{"database":"0","confirm":"1"}"#).contains("confirm"))
         #expect(try client.call("EXISTS a b c") == ":2\r\n")

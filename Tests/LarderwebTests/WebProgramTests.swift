@@ -56,7 +56,10 @@ import Testing
             #expect(
                 problem.contains("WRONGPASS") || problem.contains("NOAUTH") || problem.contains("password"),
                 "\(problem)")
-            #expect(!problem.contains("swordfish"))
+            #expect(!problem.contains("swordfish") && problem.contains("--password-file"), "\(problem)")
+            // As if it were away.
+            #expect(try web.get("/api/keys?database=0").status == 503)
+            #expect(try web.get("/api/slow").status == 503)
         }
     }
 
@@ -68,6 +71,44 @@ import Testing
         #expect(second.end == .exited(3) && second.errors.contains("choose another --listen"), "\(second.errors)")
         #expect(try web.stop() == .exited(0))
         #expect(!FileSystem.exists(web.socketPath))
+    }
+
+    /// The group that may use the socket finds the way to it.
+    @Test func allDirectoriesThatAreMadeAreTheGroups() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let group = geteuid() == 0 ? 65_534 : getegid()
+        let web = try WebProcess(
+            "/nowhere/socket", ["--socket-group", "\(group)"], listen: "unix:\(place.path)/one/two/three/s")
+        for directory in ["/one", "/one/two", "/one/two/three"] {
+            var status = stat()
+            #expect(stat(place.path + directory, &status) == 0)
+            #expect(status.st_mode & 0o777 == 0o750 && status.st_gid == group, "\(directory)")
+        }
+        #expect(try web.stop() == .exited(0))
+        let refused = try WebProcess.run(["--socket-group", "\(group)", "--listen", "127.0.0.1:0"])
+        #expect(refused.end == .exited(2) && refused.errors.contains("--listen unix:/path"), "\(refused)")
+    }
+
+    /// Without a home there would only be /tmp, where others may have put a link.
+    @Test func withoutAHomeTheDayStaysInMemory() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let words = ["--socket", "/nowhere/socket", "--listen", "unix:\(place.path)/s"]
+        let child = try ChildProcess(try DaemonProcess.program("larderweb"), words, environment: ["HOME="])
+        _ = try child.waitForErrorLine(containing: "neither HOME nor XDG_CACHE_HOME says where (--history")
+        _ = try child.waitForErrorLine(containing: " serves ")
+        child.killNow()
+        #expect(!child.errors.contains("/tmp/larder-"))
+    }
+
+    @Test func aTokenOfAnotherUserIsRefused() throws {
+        guard geteuid() == 0 else { return }
+        let place = try TemporaryDirectory(inMemory: true)
+        let path = place.path + "/token"
+        try Files.write(path, Array("0123456789abcdef\n".utf8))
+        #expect(chmod(path, 0o600) == 0 && chown(path, 65_534, 0) == 0)
+        let refused = try WebProcess.run(["--token-file", path])
+        #expect(
+            refused.end == .exited(2) && refused.errors.contains("belongs to another user (uid 65534)"), "\(refused)")
     }
 
     @Test func anAddressInUseIsSaid() throws {

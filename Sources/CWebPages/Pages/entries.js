@@ -1,6 +1,6 @@
 // The browser of keys and entries.
 
-import { ask, byID, bytes, element, fill, instant, number, repeat, say, span, watchTheme } from "./common.js";
+import { ask, byID, bytes, element, fill, instant, number, repeat, say, span, visible, watchTheme } from "./common.js";
 
 watchTheme();
 
@@ -15,7 +15,7 @@ const encoded = (hex) => hex.replace(/../g, "%$&");
 const encodedText = (text) => Array.from(new TextEncoder().encode(text), (byte) => "%" + byte.toString(16).padStart(2, "0")).join("");
 const shownMost = 150;
 const label = (key) => {
-  const text = key.text ?? `0x${key.hex}`;
+  const text = visible(key.text ?? `0x${key.hex}`);
   return text.length > shownMost ? `${text.slice(0, shownMost)}… (${number(key.hex.length / 2)} bytes)` : text;
 };
 /** A request's head has 16 KiB, and a byte takes three in it. */
@@ -83,6 +83,8 @@ document.addEventListener("keydown", (event) => {
 // One entry
 
 async function load(key) {
+  // What is shown and could be removed is never another entry than the one that was asked for.
+  if (shown === null || shown.key.hex !== key.hex) byID("entry").hidden = true;
   if (key.hex.length / 2 > keyBytesMost) throw new Error(`A key of more than ${number(keyBytesMost)} bytes is not shown here; larderctl get has its value.`);
   shown = await ask(`/api/entry?database=${encodeURIComponent(byID("database").value)}&key=${encoded(key.hex)}`);
   showEntry();
@@ -118,7 +120,7 @@ function showEntry() {
     ["rule", rule],
     ["size", `${number(entry.size)} bytes`],
     ["codec", entry.codec],
-    ["tags", entry.tags.length > 0 ? entry.tags.join(", ") : "none"],
+    ["tags", entry.tags.length > 0 ? visible(entry.tags.join(", ")) : "none"],
   ];
   byID("facts").replaceChildren(...facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
   drawLife(entry);
@@ -335,6 +337,7 @@ async function begin() {
   if (/^([0-9a-f]{2})+$/.test(query.get("hex"))) await load({ hex: query.get("hex") });
   else if (query.has("key")) await load({ hex: Array.from(new TextEncoder().encode(query.get("key")), (byte) => byte.toString(16).padStart(2, "0")).join("") });
   document.body.dataset.ready = "yes";
+  if (location.hash === "#prefix") byID("prefix").focus();
 }
 
 /** Again and again until the daemon is there. */

@@ -57,6 +57,24 @@ final class DaemonLink: @unchecked Sendable {
     func withClient<Result>(
         mayRepeat: Bool = true, _ body: (BlockingLarderClient) throws(LarderClientError) -> Result
     ) throws(LarderClientError) -> Result {
+        do throws(LarderClientError) { return try lend(mayRepeat, body) } catch { throw explained(error) }
+    }
+
+    /// Without its password the daemon is as good as away, and what to do about that is larderweb's to say.
+    private func explained(_ error: LarderClientError) -> LarderClientError {
+        guard error.code == .server, let text = error.serverText,
+            let word = ["NOAUTH", "WRONGPASS"].first(where: text.hasPrefix)
+        else { return error }
+        let message =
+            password == nil
+            ? "the daemon asks for a password: --password-file names its file (\(word))"
+            : "the daemon refuses the password of --password-file (\(word))"
+        return LarderClientError(.noDaemon, message, operation: error.operation, socketPath: error.socketPath)
+    }
+
+    private func lend<Result>(
+        _ mayRepeat: Bool, _ body: (BlockingLarderClient) throws(LarderClientError) -> Result
+    ) throws(LarderClientError) -> Result {
         let former = try take()
         defer { giveBack() }
         if let former {
@@ -65,7 +83,7 @@ final class DaemonLink: @unchecked Sendable {
                 keep(former)
                 return result
             } catch {
-                if error.code == .server {
+                if error.code == .server || error.code == .invalidArgument {
                     keep(former)
                     throw error
                 }
@@ -84,7 +102,7 @@ final class DaemonLink: @unchecked Sendable {
             keep(client)
             return result
         } catch {
-            if error.code == .server { keep(client) } else { client.close() }
+            if error.code == .server || error.code == .invalidArgument { keep(client) } else { client.close() }
             throw error
         }
     }

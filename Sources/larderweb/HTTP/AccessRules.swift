@@ -1,4 +1,5 @@
 import Platform
+import Services
 
 /// Who may ask for what: names under which larderweb is reached, other sites, tokens.
 ///
@@ -9,12 +10,14 @@ final class AccessRules: Sendable {
     /// Who knows it may do everything; nil if everybody may who reaches the socket.
     private let token: [UInt8]?
     private let sessions = LoginSessions()
+    private let wrongTokens: WrongTokens
 
     static let cookie = "larderweb"
     /// What a browser needs to ask for the token, and what watches whether the service lives.
     private static let open: Set<String> = ["/healthz", "/login", "/style.css", "/theme.js", "/icon.svg"]
 
-    init(hosts: Set<String>, token: [UInt8]?) {
+    init(hosts: Set<String>, token: [UInt8]?, _ log: Log) {
+        wrongTokens = WrongTokens(log)
         self.hosts = hosts.union(["localhost", "127.0.0.1", "[::1]"])
         self.token = token
     }
@@ -82,7 +85,12 @@ final class AccessRules: Sendable {
 
     // MARK: Login
 
-    private func isToken(_ text: [UInt8]) -> Bool { token.map { SecretText.isEqual(text, $0) } ?? false }
+    private func isToken(_ text: [UInt8]) -> Bool {
+        guard let token else { return false }
+        if SecretText.isEqual(text, token) { return true }
+        wrongTokens.add()
+        return false
+    }
 
     /// - Returns: the cookie of a new session; nil if the token is wrong.
     func login(_ text: [UInt8]) -> String? {

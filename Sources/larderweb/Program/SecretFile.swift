@@ -8,8 +8,14 @@ enum SecretFile {
         let line = try line(path, option)
         var status = stat()
         // A group may read it: credentials that systemd hands over look like that, too.
-        if stat(path, &status) == 0, status.st_mode & 0o027 != 0 {
+        guard stat(path, &status) == 0 else {
+            throw UsageError("\(option) \(path): it cannot be looked at: \(SystemErrorText.of(errno))")
+        }
+        guard status.st_mode & 0o027 == 0 else {
             throw UsageError("\(option) \(path): others may read it, or change it: chmod 640")
+        }
+        guard status.st_uid == 0 || status.st_uid == geteuid() else {
+            throw UsageError("\(option) \(path): it belongs to another user (uid \(status.st_uid)), who may change it")
         }
         guard line.count >= tokenBytesMin, line.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             throw UsageError(

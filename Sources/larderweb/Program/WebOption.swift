@@ -18,7 +18,8 @@ struct WebOption: Sendable {
             name: "--listen", value: "ADDRESS",
             help: [
                 "where browsers and scrapers connect: an address with a port, or unix:/path, which only this user",
-                "reaches; other machines only with --token-file (default: 127.0.0.1:8377; port 0: any)",
+                "reaches, in directories that are made; other machines only with --token-file",
+                "(default: 127.0.0.1:8377; port 0: any)",
             ]
         ) { options, text in
             guard let address = ListenAddress(text) else {
@@ -59,7 +60,7 @@ struct WebOption: Sendable {
             name: "--history", value: "DIRECTORY",
             help: [
                 "the larder in which the last day's figures are kept, 16 MiB at most; none: in memory only",
-                "(default: $XDG_CACHE_HOME/larderweb/larder, else ~/.cache/larderweb/larder)",
+                "(default: $XDG_CACHE_HOME/larderweb/larder, else ~/.cache/larderweb/larder; without a home none)",
             ]
         ) { options, text in
             options.keepsHistory = text != "none"

@@ -50,6 +50,9 @@ struct WebOptions {
             // What stands behind it need not be right.
             guard case .serve = action else { return }
         }
+        if socketAccess.group != nil, case .network = listen {
+            throw UsageError("--socket-group is about the socket of --listen unix:/path, and --listen names none")
+        }
         guard listen.isLocal || token != nil else {
             throw UsageError("--listen: other machines reach this address: name a --token-file, or listen on 127.0.0.1")
         }

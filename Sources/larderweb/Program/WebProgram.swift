@@ -81,10 +81,11 @@ enum WebProgram {
         let link = DaemonLink(
             socketPath: options.socketPath, password: options.password, trustedUsers: options.trustedUsers)
         let collector = Collector(link)
-        let access = AccessRules(hosts: options.hosts.union(socket.hosts), token: options.token)
+        let access = AccessRules(hosts: options.hosts.union(socket.hosts), token: options.token, log)
         let place = HistoryStore.Place(
             directory: options.historyDirectory, daemon: options.socketPath ?? LarderClient.defaultSocketPath)
-        let history = History(collector, options.keepsHistory ? place : nil, log)
+        let keepsHistory = options.keepsHistory && hasPlaceForHistory(options, log)
+        let history = History(collector, keepsHistory ? place : nil, log)
         let router = Router(collector, access, history, allowsChanges: options.allowsChanges)
         var limits = options.limits
         limits.connections = descriptorsAllow(limits.connections, log)
@@ -108,6 +109,16 @@ enum WebProgram {
         history.stop()
         socket.remove()
         return ExitCode.done
+    }
+
+    /// Whether the last day's figures have a place: without a home there is none but /tmp, where others may put links in the way.
+    private static func hasPlaceForHistory(_ options: WebOptions, _ log: Log) -> Bool {
+        func isNamed(_ name: String) -> Bool { getenv(name).map { $0.pointee != 0 } ?? false }
+        if options.historyDirectory != nil || isNamed("XDG_CACHE_HOME") || isNamed("HOME") { return true }
+        log.warning(
+            "the last day's figures stay in memory: neither HOME nor XDG_CACHE_HOME says where (--history names a place)"
+        )
+        return false
     }
 
     /// What the program opens besides the connections of browsers: to the daemon, its larder's files.

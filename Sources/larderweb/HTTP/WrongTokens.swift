@@ -1,0 +1,30 @@
+import Platform
+import Services
+
+/// Tells the log of wrong tokens: at once of the first, then of all of some seconds in one line.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+final class WrongTokens: @unchecked Sendable {
+    private let log: Log
+    private let lock = Lock()
+    private var count = 0
+    private var quietUntil = Int64.min
+
+    private static let quietMilliseconds: Int64 = 10_000
+
+    init(_ log: Log) { self.log = log }
+
+    func add() {
+        let count = lock.withLock { () -> Int in
+            self.count += 1
+            let now = MonotonicClock.milliseconds()
+            guard now >= quietUntil else { return 0 }
+            quietUntil = now + Self.quietMilliseconds
+            defer { self.count = 0 }
+            return self.count
+        }
+        if count > 0 {
+            log.warning("a wrong token was sent" + (count > 1 ? ", \(count) times since the last line" : ""))
+        }
+    }
+}
