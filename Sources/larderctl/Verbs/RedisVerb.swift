@@ -77,8 +77,6 @@ enum RedisVerb {
         let target = try arguments.options["--into"]?.text()
         let (url, redis) = try redis(arguments.options["--from-redis"], context, "import")
         var databases: [(number: Int, keys: Int, name: String)] = []
-        // The Redis says whether it has such a database; the list below has only those with keys.
-        if let number = url.database { try redis.select(number) }
         let found = try RedisImport.databases(redis)
         // Databases without keys are not among these, and those that do not exist neither: the Redis says which.
         for number in [url.database].compactMap({ $0 }) + map.mappedNumbers { try redis.select(number) }
