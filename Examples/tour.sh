@@ -16,7 +16,7 @@ set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 
-for part in display machine records serving crash purging; do
+for part in display machine records serving crash origin purging; do
     # shellcheck source=/dev/null
     . "$here/tour/$part.sh"
 done
@@ -32,5 +32,6 @@ ask_from_other_processes
 watch_it_expire
 show_snapshot_and_batch
 kill_the_daemon
+show_origin
 purge
 end_tour

@@ -4,7 +4,7 @@ import LarderVocabulary
 extension CommandMetadata {
     static let larder: [CommandMetadata] = [
         .meta, .policy, .limit, .fetch, .release, .databases, .purge, .tags, .snapshot, .entries, .place, .changes,
-        .unplace, .backup, .check,
+        .unplace, .backup, .check, .origin,
     ]
 
     package static let meta = CommandMetadata(
@@ -26,6 +26,15 @@ extension CommandMetadata {
         summary: "Returns or sets how many bytes the current database may take on the disk; 0 or NONE: as many as the "
             + "larder may (--max-disk). What is worth the least is evicted. The limit is kept with the database.",
         reply: "map of limit (0: none), bytes (on the disk), evicted (entries, since the start); OK when it was set")
+
+    package static let origin = CommandMetadata(
+        "origin", arity: -1, [.admin, .ofSelectedDatabase], group: .larder, since: "0.1.0",
+        syntax: "[url [THROUGH|AROUND] [STALE] [USER name] [PASSWORDFILE path] | NONE | PATH]",
+        summary: "Returns or sets the origin of the current database: what is not known here is asked there, and what is "
+            + "written goes there. THROUGH keeps what was written, AROUND forgets it; with STALE, GET and the like are "
+            + "answered within the grace while the origin cannot be asked. PATH lists the larders on the way.",
+        reply: "map of url (empty: none), writing, stale, state, known (entries), and counters; OK when it was set; array "
+            + "of names with PATH")
 
     package static let fetch = CommandMetadata(
         "fetch", arity: -2, [.readonly, .noMulti, .noScript], keys: .one, group: .larder, since: "0.1.0",

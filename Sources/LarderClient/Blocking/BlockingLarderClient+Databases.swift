@@ -89,5 +89,12 @@ extension BlockingLarderClient {
     /// - Parameter limit: as the daemon parses it: a number of bytes, such as `64M`, or `none`.
     package func setLimit(_ limit: String) throws(LarderClientError) { try perform(.setLimit(limit)) }
 
+    /// The server behind this client's database: names and values; the first is its URL, empty for none.
+    package func originInfo() throws(LarderClientError) -> [(String, String)] { try perform(.origin) }
+
+    /// Changes it.
+    /// - Parameter words: as the daemon parses them: a URL and what is behind it, or `none`.
+    package func setOrigin(_ words: [[UInt8]]) throws(LarderClientError) { try perform(.setOrigin(words)) }
+
     package func policyInfo() throws(LarderClientError) -> PolicyInfo { try perform(.policy) }
 }

@@ -97,6 +97,9 @@ extension Request where Result == Void {
     /// - Parameter limit: as the daemon parses it: `64M`, `none`.
     static func setLimit(_ limit: String) -> Request { expectingOK(wordList("LIMIT", limit)) }
 
+    /// - Parameter words: the URL and what is behind it, or `none`; as the daemon parses them.
+    static func setOrigin(_ words: [[UInt8]]) -> Request { expectingOK(wordList("ORIGIN") + words) }
+
     static var ping: Request {
         Request(wordList("PING"), isRead: true, expects: "PONG") { $0 == .simpleString("PONG") ? () : nil }
     }
@@ -240,6 +243,18 @@ extension Request where Result == PolicyInfo {
     static var policy: Request {
         Request(wordList("POLICY"), isRead: true, expects: "a policy") { (reply) throws(LarderClientError) in
             try PolicyInfo(reply: reply)
+        }
+    }
+}
+
+extension Request where Result == [(String, String)] {
+    /// The origin of the database: names and values as they are told.
+    static var origin: Request {
+        Request(wordList("ORIGIN"), isRead: true, expects: "a map") { (reply) throws(LarderClientError) in
+            guard let pairs = reply.pairs else { return nil }
+            return pairs.map { pair in
+                (pair.key.string ?? "", pair.value.string ?? pair.value.int.map { "\($0)" } ?? "")
+            }
         }
     }
 }

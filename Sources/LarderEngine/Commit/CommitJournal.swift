@@ -4,8 +4,8 @@ import Synchronization
 /// The larder's journal in use: appends commits at the requested durability, syncs them, and removes what checkpoints
 /// have made obsolete. It owns the journal, and knows whether a failed commit still has to be rolled back.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the journal's segments, `rollbacks` and `keptSequence` are read
-/// and changed with `lock` held. The exceptions are the fsync and the removal of segments, which the journal allows
+/// Thread-safe. The proof for `@unchecked Sendable`: the journal's segments and `keptSequence` are read and
+/// changed with `lock` held. The exceptions are the fsync and the removal of segments, which the journal allows
 /// beside everything else. Lock order: shard locks, the journal's `removing`, `lock`, the journal's `lock`.
 final class CommitJournal: @unchecked Sendable {
     /// The start of a checkpoint.
@@ -25,7 +25,7 @@ final class CommitJournal: @unchecked Sendable {
     /// segments; the syncing thread, stagers and the counters take that one.
     private let lock = Lock()
     /// The number of rollbacks of failed commits. After one, entries that a checkpoint has seen may be gone.
-    private var rollbacks: UInt64 = 0
+    private let rollbacks = Atomic<UInt64>(0)
     /// Refused units up to it count all the same, although the journal does not have them; 0 if there are none.
     private var keptSequence: UInt64 = 0
     /// Whether a failed commit could not be rolled back yet: memory has refused entries, and may lack others.
@@ -163,7 +163,7 @@ final class CommitJournal: @unchecked Sendable {
     // MARK: Checkpoints
 
     /// The number of failed commits that were rolled back. It does not change while a shard lock is held.
-    var rollbackCount: UInt64 { lock.withLock { rollbacks } }
+    var rollbackCount: UInt64 { rollbacks.load(ordering: .acquiring) }
 
     /// Begins a checkpoint: later appends go to a new segment.
     /// - Parameter isRewrite: whether a requested checkpoint is still to come.
@@ -172,7 +172,7 @@ final class CommitJournal: @unchecked Sendable {
         lock.withLock {
             if !isRewrite { trigger.begin() }
             guard let segment = segments.rotate() else { return nil }
-            return Cut(segment: segment, sequence: lastAppendedLocked, rollbacks: rollbacks)
+            return Cut(segment: segment, sequence: lastAppendedLocked, rollbacks: rollbackCount)
         }
     }
 
@@ -218,7 +218,7 @@ final class CommitJournal: @unchecked Sendable {
     func rollBack(_ body: () -> Void) {
         segments.withoutRemovals {
             lock.withLock {
-                rollbacks += 1
+                rollbacks.wrappingAdd(1, ordering: .acquiringAndReleasing)
                 body()
             }
         }

@@ -36,7 +36,7 @@ package struct Key: Hashable, Sendable {
     }
 
     /// The hash of a key with these bytes, as in ``hash``.
-    static func hash(_ bytes: UnsafeRawBufferPointer) -> Int {
+    package static func hash(_ bytes: UnsafeRawBufferPointer) -> Int {
         var hasher = Hasher()
         // All bytes at once: the standard hash of an array hashes each element, at five times the cost.
         hasher.combine(bytes: bytes)

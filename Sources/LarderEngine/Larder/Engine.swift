@@ -255,6 +255,8 @@ package final class Engine: @unchecked Sendable {
     package var journalByteCount: Int { journal.trigger.byteCount }
     /// Milliseconds that never run back, for timers.
     package func monotonic() -> Int64 { context.time.monotonic() }
+    /// How many failed commits were rolled back. What was stored before the last one may be gone. One atomic load.
+    package var rollbackCount: UInt64 { checkpointer.rollbackCount }
 
     /// One round of the background threads' work: due syncs, retries after failed writes, sweeping, removing purged
     /// files; without those threads also a checkpoint and compactions.

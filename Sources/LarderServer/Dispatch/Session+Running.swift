@@ -25,9 +25,11 @@ extension Session {
         mayBuildLong = slice?.mayBuildLong ?? false
         if mayBuildLong { needsLongThread = false }
         renewRights()
+        renewOrigin()
         if record.isKilled.load(ordering: .relaxed) { isClosing = true }
         // If each command must be checked, none takes the fast path.
         let usesFastPath = allowsFastPath && takesFastGets && !server.hasAttention.load(ordering: .relaxed)
+        let asksAhead = allowsFastPath && takesOriginGets && !server.hasAttention.load(ordering: .relaxed)
         let sample = usesFastPath ? accounting.beginSample() : 0
         defer { if count > 0 { accounting.noteRun(count, lastNow, sample, outputBytes: replies.count) } }
         while !isClosing, !isWaiting {
@@ -55,6 +57,17 @@ extension Session {
                     if done > 0 {
                         accounting.fastPath.pointee.workLeft -= done + (pendingOutput - before) >> 10
                         if accounting.fastPath.pointee.workLeft <= 0 { now = nil }
+                        continue
+                    }
+                }
+                if slice == nil, asksAhead, takesOriginGets, seesCurrent, let tier = origin.tier {
+                    let time = clock.now()
+                    let done = runOriginGets(
+                        tier, now: time, outputBytesMax: min(outputBytesMax, pendingOutput + Limits.loopCopyBytesMax))
+                    count += done
+                    accounting.fastPath.pointee.get += done
+                    if done > 0 {
+                        lastNow = time
                         continue
                     }
                 }
@@ -121,7 +134,7 @@ extension Session {
             defer { if !call.isCold { endCaching(spec) } }
             record.lastCommand.store(spec.number, ordering: .relaxed)
             begin = MonotonicClock.nanoseconds()
-            switch try command.run(&call) {
+            switch try origin.isUsed ? runBeforeOrigin(command, &call) : command.run(&call) {
             case .done: break
             case .close: isClosing = true
             case .deferred(let work):
@@ -144,6 +157,7 @@ extension Session {
                 hasCommand = true
                 return .cold
             }
+            origin.endCall()
             hasCommand = false
             if found == nil, looksLikeHTTP {
                 isClosing = true

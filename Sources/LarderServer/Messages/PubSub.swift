@@ -89,6 +89,9 @@ final class PubSub: @unchecked Sendable {
         _ body: @escaping @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void
     ) { changeLock.withLock { changeTopicsChanged = body } }
 
+    /// Whether anybody listens to changes of entries.
+    var hasChangeListeners: Bool { changeLock.withLock { changeTopics > 0 } }
+
     private func countChangeTopic(_ name: [UInt8], _ step: Int) {
         changeLock.withLock {
             changeTopics += step

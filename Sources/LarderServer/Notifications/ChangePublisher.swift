@@ -35,6 +35,17 @@ final class ChangePublisher: EntryObserver {
         }
     }
 
+    /// An origin says that entries have changed. Who keeps copies lets them go.
+    /// - Parameter keys: nil for all of the database.
+    func noticedByOrigin(_ keys: [[UInt8]]?, _ database: Database) {
+        guard pubsub.hasChangeListeners else { return }
+        if let keys {
+            for key in keys { noticed(.removed(key: key), in: database) }
+        } else {
+            noticed(.anything, in: database)
+        }
+    }
+
     private func publish(_ kind: String, _ key: [UInt8], _ database: Database) {
         pubsub.publishChange(ChangeChannel.entry(database.name, key), Array(kind.utf8))
     }

@@ -218,9 +218,9 @@ final class Tracking: @unchecked Sendable {
     }
 
     /// Reports keys whose entries expired.
-    func invalidate(_ keys: [[UInt8]]) {
+    func invalidate(_ keys: [[UInt8]], in database: String? = nil) {
         guard hasClients, !keys.isEmpty else { return }
-        for key in keys { invalidate(key, by: 0, in: nil) }
+        for key in keys { invalidate(key, by: 0, in: database) }
         if hasBroadcast { broadcast(keys.map { ($0, 0) }) }
     }
 

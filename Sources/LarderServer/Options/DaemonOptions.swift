@@ -7,7 +7,7 @@ extension DaemonOption {
     package static let all = configuring + serving + purging + checking + telling
 
     /// Options of the server: those that a configuration file may have.
-    package static let serving = main + granting + watching + logging
+    package static let serving = main + origins + granting + watching + logging
 
     private static let main: [DaemonOption] = [
         DaemonOption(

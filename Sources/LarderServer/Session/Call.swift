@@ -17,7 +17,7 @@ struct Call {
     /// Whether the command may wait for the disk: it does not run on an event loop.
     let mayBlock: Bool
     /// What the reply must wait for.
-    private(set) var ticket = CommitTicket.none
+    var ticket = CommitTicket.none
     /// The words of a queued command; nil if they are the parser's.
     private let command: QueuedCommand?
     /// The transaction to which the command belongs. Then the engine must not be called, because its locks are held.
@@ -25,6 +25,8 @@ struct Call {
     /// Whether the command found that it must wait for the disk, and may not. Then it has done nothing, and runs again
     /// from its beginning on another thread.
     private(set) var isCold = false
+    /// The key that the command must ask the origin for. Then it has done nothing, and runs again when it knows.
+    var missing: [UInt8]?
 
     init(
         _ session: Session, _ server: ServerState, now: Int64, mayBlock: Bool, command: QueuedCommand? = nil,
@@ -176,7 +178,7 @@ struct Call {
     /// The header of what is stored under a key, fresh or stale, and the length of its payload in bytes. A transaction
     /// and a snapshot see fresh entries only.
     mutating func kept(_ index: Int) throws(CommandError) -> (RecordHeader, payloadCount: Int)? {
-        guard run == nil, try session.snapshot() == nil else {
+        guard run == nil, try session.snapshot() == nil, !readsOrigin else {
             return try facts(index).map { ($0.header, $0.payloadCount) }
         }
         let request = FetchRequest(lookingFor: try key(index))
@@ -227,9 +229,11 @@ struct Call {
         _ index: Int, below bytesMax: Int, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool {
         let key = try key(index)
+        if readsOrigin { return try readBehindOrigin(key, below: bytesMax, body) }
         let open = try session.snapshot()
         if let run {
             if open != nil { throw Self.snapshotIsOpen }
+            try checkHasNoOrigin()
             guard let record = try run.current(database, key) else { return false }
             record.withPayload { body(record.header, $0) }
             return true
@@ -276,7 +280,7 @@ struct Call {
     /// Replies with the payloads of the fresh entries of several keys at one instant, or null for a key without one.
     mutating func replyWithValues(_ keys: [Key]) throws(CommandError) {
         // In a transaction, and with an open snapshot, each entry comes as a copy.
-        guard run == nil, try session.snapshot() == nil else {
+        guard run == nil, try session.snapshot() == nil, !readsOrigin else {
             let records = try read(keys)
             session.replies.array(count: records.count)
             for record in records { session.reply(record) }
@@ -344,6 +348,7 @@ struct Call {
 
     /// The fresh entries of several keys at one instant, if one reply has room for their values.
     mutating func read(_ keys: [Key]) throws(CommandError) -> [Record?] {
+        if readsOrigin { return try readBehindOrigin(keys) }
         let open = try session.snapshot()
         if run != nil, open != nil { throw Self.snapshotIsOpen }
         var room = server.limits.replyBytesMax
@@ -381,6 +386,11 @@ struct Call {
 
     /// How many of the keys have a fresh entry; a key that is named twice counts twice.
     mutating func countFresh(_ keys: [Key]) throws(CommandError) -> Int {
+        if readsOrigin {
+            var count = 0
+            for key in keys where try readBehindOrigin(key, { _, _ in }) { count += 1 }
+            return count
+        }
         if let open = try session.snapshot() {
             if run != nil { throw Self.snapshotIsOpen }
             guard mayBlock else { throw cold() }
@@ -432,6 +442,7 @@ struct Call {
         // Only a lookup tells whether the entry is new, and that decides its event.
         let loading = loading || server.notifier.needsFormer
         if let run {
+            try checkHasNoOrigin()
             var result: Result?
             try run.update(database, keys) { (update) throws(LarderError) in
                 prepare(&update, hasLoaded: loading)

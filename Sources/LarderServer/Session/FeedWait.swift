@@ -47,5 +47,8 @@ struct FeedWait {
 
 extension Session {
     /// Whether a command waits for others, and nobody has woken it.
-    var waitsForOthers: Bool { fetching.waiting.map { !$0.isWoken.isSet } ?? feedWait.isWaiting }
+    var waitsForOthers: Bool {
+        if let call = origin.call { return !call.isWoken.load(ordering: .acquiring) }
+        return fetching.waiting.map { !$0.isWoken.isSet } ?? feedWait.isWaiting
+    }
 }

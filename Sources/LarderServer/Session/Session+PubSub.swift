@@ -41,9 +41,11 @@ extension Session {
     func noteMode() {
         parserMemory.pointee.isUnauthenticated = !modes.isAuthenticated
         let tracks = modes.tracking.map { !$0.isBroadcast } ?? false
-        takesFastGets =
+        let takesGets =
             subscription.names == nil && transactions.queue == nil && modes.isAuthenticated && modes.replyMode == .on
             && !tracks && fastLevel != nil
+        takesFastGets = takesGets && !origin.isUsed
+        takesOriginGets = takesGets && origin.tier != nil
         takesFastPath = takesFastGets && fastLevel == .write
         record.redirect.store(modes.tracking.map { Int($0.redirect) } ?? -1, ordering: .relaxed)
         record.isBroadcast.store(modes.tracking?.isBroadcast ?? false, ordering: .relaxed)

@@ -75,6 +75,7 @@ package final class Session: @unchecked Sendable {
     var isWaiting = false
     var fetching = Fetching()
     var feedWait = FeedWait()
+    var origin = OriginAccess()
     /// Whether no command waits for others any more.
     var isStopping = false
     /// Has the loop run a waiting command again. Thread-safe; nil for a session without a connection.
@@ -106,6 +107,8 @@ package final class Session: @unchecked Sendable {
     var takesFastPath = true
     /// Whether that is so for runs of GET: more users may read than write.
     var takesFastGets = true
+    /// The same in a database with an origin.
+    var takesOriginGets = false
 
     private(set) var database: Database {
         didSet { fastDatabase = Unmanaged.passUnretained(database) }
@@ -153,6 +156,7 @@ package final class Session: @unchecked Sendable {
         allowsFastPath = !server.disabledCommands.mayHaveFastPath
         noteMode()
         renewRights()
+        if server.origins.isUsed { findOrigin() }
         server.clientRegistry.add(self.record)
     }
 
@@ -276,6 +280,7 @@ package final class Session: @unchecked Sendable {
         self.database = database
         record.change { $0.database = database.name }
         if rights != nil { noteFastRights() }
+        if origin.isUsed || server.origins.isUsed { findOrigin() }
     }
 
     func see(_ view: ReadingView) { self.view = view }

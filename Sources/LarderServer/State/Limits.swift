@@ -1,4 +1,5 @@
 import LarderEngine
+import Origins
 import RESP
 
 /// The daemon's limits, each with its default.
@@ -54,6 +55,13 @@ package struct Limits: Sendable {
     package var scriptsBytesMax = 16 << 20
     /// Keys that one connection may watch (`--max-watched-keys`).
     package var watchedKeysMax = 10_000
+    /// Limits of the origins of databases.
+    package var origin = OriginLimits()
+    /// How many entries of a database with an origin are known to be what it has (`--max-origin-keys`).
+    package var originKeysMax = 1_000_000
+    /// After which time a command that waits for an origin may have what is stale, in milliseconds
+    /// (`--origin-patience`); 0: when the origin has failed.
+    package var originPatience: Int64 = 0
     /// Leases that one connection may have at a time (`--max-leases`).
     package var leasesMax = 10_000
     /// Bytes of the names of one connection's channels and patterns, and also of its tracked prefixes

@@ -1,4 +1,5 @@
 import LarderEngine
+import Origins
 import Platform
 import Synchronization
 
@@ -48,6 +49,7 @@ package final class ServerState: Sendable {
     let directory = ConnectionDirectory()
     let scripts: ScriptCache
     let functions: FunctionLibraries
+    let origins: OriginTable
     let quickCommands = QuickCommandsPool()
     /// Takes what scripts write too.
     let log: Log
@@ -67,7 +69,7 @@ package final class ServerState: Sendable {
         socketAccess: SocketAccess = SocketAccess(), threadCount: Int = 1,
         password: [UInt8]? = nil, passwordPath: String = "", configurationPath: String = "",
         disabledCommands: CommandSet = CommandSet(), rules: AccessRules = AccessRules(),
-        clientsPossible: Int = .max, log: Log = .none,
+        clientsPossible: Int = .max, log: Log = .none, origins: @escaping OriginFactory = OriginTable.redis,
         beforeColdSlice: (@Sendable () -> Void)? = nil, beforeWork: (@Sendable (String) -> Void)? = nil,
         onStopRequest: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(LarderError) {
@@ -101,6 +103,15 @@ package final class ServerState: Sendable {
             engine: engine, pubsub: pubsub, tracking: tracking, deadlinesMax: limits.watchedDeadlinesMax)
         changePublisher = ChangePublisher(engine: engine, pubsub: pubsub)
         stopHandler = onStopRequest
+        let (tracking, publisher, background) = (tracking, changePublisher, inBackground)
+        self.origins = OriginTable(
+            directory: engine.directory, larder: runID, limits: limits.origin, keysMax: limits.originKeysMax,
+            OriginTier.Surroundings(
+                engine: engine, log: log,
+                tell: { database, keys in
+                    if let keys { tracking.invalidate(keys, in: database.name) } else { tracking.invalidateAll() }
+                    publisher.noticedByOrigin(keys, database)
+                }, background: { background.run($0) }), make: origins)
         standardDatabase = try engine.database(DatabaseName.standard)
         scanCursors = ScanCursors(most: limits.scanCursorsMax)
         startedAt = engine.monotonic()

@@ -2,6 +2,7 @@
 enum Metric: String, CaseIterable {
     case processor = "cpuMicrosecondsPerOperation"
     case processorAtRest = "cpuAtRestMicrosecondsPerOperation"
+    case otherProcessor = "otherServersCPUMicrosecondsPerOperation"
     case wall = "wallMicrosecondsPerOperation"
     case rate = "operationsPerSecond"
     case p50 = "p50Milliseconds"
@@ -28,6 +29,7 @@ enum Metric: String, CaseIterable {
         switch self {
         case .processor: "CPU µs/op"
         case .processorAtRest: "at rest µs/op"
+        case .otherProcessor: "the other's µs/op"
         case .wall: "wall µs/op"
         case .rate: "1000 op/s"
         case .p50: "p50 ms"
@@ -55,7 +57,7 @@ enum Metric: String, CaseIterable {
     func text(_ value: Double) -> String {
         switch self {
         case .rate, .writeRate: Decimal.text(value / 1000, digits: value < 10_000 ? 2 : 0)
-        case .processor, .processorAtRest, .wall, .p50, .p99, .p999, .loadProcessor, .hitRatio:
+        case .processor, .processorAtRest, .otherProcessor, .wall, .p50, .p99, .p999, .loadProcessor, .hitRatio:
             Decimal.text(value, digits: value < 100 ? 2 : 0)
         case .entries, .reloads, .peakReloads: Decimal.text(value, digits: 0)
         case .longest, .command, .reclaimBegin, .reclaim, .start, .firstRead, .startProcessor, .resident, .disk:

@@ -3,12 +3,12 @@ extension BenchOptions {
     enum SuiteName: String, CaseIterable {
         case socket, steady, crosscheck, mixed, bystander, start, memory, expiry, large, embedded, models, fetching,
             hits,
-            settings
+            settings, origin
 
         /// Whether --quick runs it without --only.
         var isInQuickRuns: Bool {
             switch self {
-            case .crosscheck, .expiry, .large, .settings: false
+            case .crosscheck, .expiry, .large, .settings, .origin: false
             default: true
             }
         }
@@ -18,7 +18,7 @@ extension BenchOptions {
             switch self {
             case .socket, .crosscheck: .max
             case .mixed, .embedded, .models, .fetching: isQuick ? 1 : .max
-            case .steady, .bystander, .start, .memory, .expiry, .large, .hits, .settings: isQuick ? 1 : 3
+            case .steady, .bystander, .start, .memory, .expiry, .large, .hits, .settings, .origin: isQuick ? 1 : 3
             }
         }
 

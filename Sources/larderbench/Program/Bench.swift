@@ -103,6 +103,7 @@ enum Bench {
                 case .fetching: FetchingSuite(options, tree)
                 case .hits: HitRatioSuite(options, tree)
                 case .settings: SettingsSuite(options, tree)
+                case .origin: OriginSuite(options, tree)
                 }
             return (name, suite)
         }

@@ -22,24 +22,31 @@ final class SocketlessServer {
     ///   - disabled: commands that nobody may run.
     ///   - rules: who may do what.
     ///   - time: instead of ``time``, which is moved by hand.
+    ///   - origin: what ORIGIN finds, whatever the URL.
     convenience init(
         policy: UpdatePolicy = .lowest, limits: Limits = Limits(), password: String? = nil,
         disabled: CommandSet = CommandSet(), rules: AccessRules = AccessRules(), time: (any TimeSource)? = nil,
-        configure: (inout EngineOptions) -> Void = { _ in }
+        origin: ScriptedOrigin? = nil, configure: (inout EngineOptions) -> Void = { _ in }
     ) throws {
         try self.init(
-            try TemporaryDirectory(inMemory: true), policy, limits, configure, password, disabled, rules, time)
+            try TemporaryDirectory(inMemory: true), policy, limits, configure, password, disabled, rules, time,
+            origin?.factory ?? OriginTable.redis)
     }
 
     /// On the larder of a server that was shut down.
-    convenience init(reopening other: SocketlessServer, limits: Limits = Limits()) throws {
-        try self.init(other.directory, .lowest, limits, { _ in })
+    convenience init(
+        reopening other: SocketlessServer, limits: Limits = Limits(), origin: ScriptedOrigin? = nil
+    ) throws {
+        try self.init(
+            other.directory, .lowest, limits, { _ in }, nil, CommandSet(), AccessRules(), nil,
+            origin?.factory ?? OriginTable.redis)
     }
 
     private init(
         _ directory: TemporaryDirectory, _ policy: UpdatePolicy, _ limits: Limits,
         _ configure: (inout EngineOptions) -> Void, _ password: String? = nil,
-        _ disabled: CommandSet = CommandSet(), _ rules: AccessRules = AccessRules(), _ time: (any TimeSource)? = nil
+        _ disabled: CommandSet = CommandSet(), _ rules: AccessRules = AccessRules(), _ time: (any TimeSource)? = nil,
+        _ makeOrigin: @escaping OriginFactory = OriginTable.redis
     ) throws {
         self.directory = directory
         var options = EngineOptions()
@@ -51,7 +58,7 @@ final class SocketlessServer {
         let stopReasons = stopReasons
         state = try ServerState(
             engine: engine, limits: limits, socketPath: "/a/socket", password: password.map { Array($0.utf8) },
-            disabledCommands: disabled, rules: rules,
+            disabledCommands: disabled, rules: rules, origins: makeOrigin,
             onStopRequest: { stopReasons.add($0) })
         pushes = PushQueue(state.pubsub.pending)
         pushes.deliver = { [unowned self] delivery in
@@ -91,7 +98,7 @@ final class SocketlessServer {
     /// Delivers messages, and has the sessions look at what was decided, as an event loop does.
     func deliver() {
         pushes.deliverAll()
-        for client in clients where client.session.fetching.waiting?.isWoken.isSet ?? false { client.run() }
+        for client in clients where client.waitsUntil != nil && !client.session.waitsForOthers { client.run() }
         for client in clients { client.session.replyQueue.settle() }
     }
 }
@@ -119,6 +126,7 @@ final class TestClient {
 
     /// Runs the session; what would go to other threads is done here and now.
     func run() {
+        waitsUntil = nil
         while true {
             var pause = session.run(outputBytesMax: server.state.limits.outputBytesPause)
             while case .cold = pause {

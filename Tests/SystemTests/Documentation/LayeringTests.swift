@@ -31,8 +31,8 @@ import Testing
         Plan(
             module: "LarderServer",
             rooms: [
-                "Daemon", "Network", "Dispatch", "Commands", "Session", "Transactions", "Options", "State", "Scripting",
-                "Rights", "Command", "Notifications", "Messages", "Formats", "System",
+                "Daemon", "Network", "Dispatch", "Commands", "Session", "Transactions", "Options", "State", "Origin",
+                "Scripting", "Rights", "Command", "Notifications", "Messages", "Formats", "System",
             ]),
         Plan(
             module: "LarderClient",

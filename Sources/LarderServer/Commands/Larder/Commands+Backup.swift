@@ -50,7 +50,7 @@ enum BackupCommands {
 
     private static func write(to path: String, _ server: ServerState) throws(CommandError) -> BackupWriter.Result {
         do {
-            return try server.engine.withImage(adding: [FunctionLibraries.fileName]) { image in
+            return try server.engine.withImage(adding: [FunctionLibraries.fileName, OriginFile.fileName]) { image in
                 try BackupWriter.write(image: image, to: path, time: server.engine.now() / 1000) {
                     server.backups.note(done: $0.doneBytes, total: $0.totalBytes)
                 }

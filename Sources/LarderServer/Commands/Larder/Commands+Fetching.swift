@@ -19,6 +19,7 @@ enum FetchingCommands {
         guard try session.snapshot() == nil else {
             throw CommandError("ERR a snapshot is open, and FETCH sees the present: SNAPSHOT CLOSE first")
         }
+        if call.readsOrigin { return try fetchBehindOrigin(&call, options) }
         let clock = session.clock.monotonic()
         var request: FetchRequest
         var waiting = session.fetching.waiting
@@ -77,6 +78,31 @@ enum FetchingCommands {
         session.replies.null()
         session.replies.integer(-1)
         session.replies.integer(max(0, left))
+    }
+
+    /// FETCH in a database with an origin: the daemon fetches, so nobody else leads.
+    private static func fetchBehindOrigin(
+        _ call: inout Call, _ options: FetchWords
+    ) throws(CommandError) -> Outcome {
+        let (session, key, now) = (call.session, try call.key(1), call.now)
+        let rules = call.rules
+        func reply(_ state: ServedState, _ header: RecordHeader, _ payload: UnsafeRawBufferPointer) {
+            session.replyMemory.pointee.fetched(
+                state, token: nil, payload, unless: options.version, storedAt: header.storedAt,
+                deadline: rules.deadline(header), now: now)
+        }
+        do throws(CommandError) {
+            if try !call.readBehindOrigin(key, { reply(.fresh, $0, $1) }) {
+                Self.reply(session, "absent", left: 0)
+            }
+        } catch {
+            let isLate = session.origin.servesStale
+            guard call.missing == nil || isLate, !call.isCold, try call.readStale(key, { reply(.stale, $0, $1) }) else {
+                throw error
+            }
+            call.missing = nil
+        }
+        return .done
     }
 
     // MARK: RELEASE

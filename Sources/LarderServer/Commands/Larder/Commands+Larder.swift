@@ -7,6 +7,7 @@ extension CommandTable {
         .meta: LarderCommands.meta,
         .policy: LarderCommands.policy,
         .limit: LarderCommands.limit,
+        .origin: OriginCommands.origin,
         .databases: LarderCommands.databases,
         .purge: LarderCommands.purge,
         .tags: LarderCommands.tags,

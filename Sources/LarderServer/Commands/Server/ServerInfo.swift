@@ -292,6 +292,14 @@ struct ServerInfo {
         }
     }
 
+    /// One line for each database with an origin that the user may read.
+    private var originFields: Fields {
+        server.origins.all.filter { rights?.covers(.read, in: $0.database.name) ?? true }.map { tier in
+            let fields = tier.fields.filter { $0.0 != "error" }.map { "\($0.0)=\($0.1)" }
+            return ("origin_\(tier.database.name)", fields.joined(separator: ","))
+        }
+    }
+
     private var scriptFields: Fields {
         let scripts = server.scripts
         return [
@@ -321,6 +329,6 @@ struct ServerInfo {
             ("lease_waiters", "\(leases.waiters.read())"), ("leases_granted", "\(leases.granted.read())"),
             ("leases_lost", "\(leases.lost.read())"), ("stale_served", "\(leases.staleServed.read())"),
             ("fetch_failures", "\(leases.failures.read())"),
-        ] + scriptFields + server.backups.fields + server.checks.fields
+        ] + originFields + scriptFields + server.backups.fields + server.checks.fields
     }
 }

@@ -127,6 +127,7 @@ struct CommandLineCompletion {
         let names = verb.synopsis.prefix { $0 != "-" }.split { " []|".contains($0) }
         guard given < names.count || names.last?.hasSuffix("…") ?? false else { return .words([]) }
         let name = names[min(given, names.count - 1)].prefix { $0 != "…" }
-        return name == "NAME" && verb.name == Verb.limit.name ? .words(daemon.databases) : candidates(for: String(name))
+        let isDatabase = name == "NAME" && [Verb.limit.name, Verb.origin.name].contains(verb.name)
+        return isDatabase ? .words(daemon.databases) : candidates(for: String(name))
     }
 }

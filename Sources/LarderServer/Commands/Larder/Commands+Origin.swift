@@ -1,0 +1,42 @@
+import LarderEngine
+import Origins
+import RESP
+
+enum OriginCommands {
+    @Sendable static func origin(_ call: inout Call) throws(CommandError) -> Outcome {
+        let (server, name) = (call.server, call.database.name)
+        guard call.count > 1 else {
+            return .deferred { (reply) throws(CommandError) in
+                show(try server.origins.tier(of: name), in: &reply)
+                return nil
+            }
+        }
+        if call.count == 2, call.isWord(1, "PATH") {
+            return .deferred { (reply) throws(CommandError) in
+                let path = try server.origins.path(from: name)
+                reply.array(count: path.count)
+                for larder in path { reply.bulk(larder) }
+                return nil
+            }
+        }
+        var settings: OriginSettings?
+        if !(call.count == 2 && call.isWord(1, "NONE")) {
+            settings = try OriginSettings(words: (1..<call.count).map { call.text($0) })
+            try settings?.checkHasNoSecret()
+        }
+        return .deferred { [settings] (reply) throws(CommandError) in
+            try server.origins.set(settings, for: name)
+            reply.simple("OK")
+            return nil
+        }
+    }
+
+    private static func show(_ tier: OriginTier?, in reply: inout ReplyBuffer) {
+        let fields = tier?.fields ?? [("url", "")]
+        reply.map(count: fields.count)
+        for (name, value) in fields {
+            reply.bulk(name)
+            if let number = Int64(value) { reply.integer(number) } else { reply.bulk(value) }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import CommandCatalog
+import LarderEngine
+import Origins
+import Platform
+import RESP
+
+/// A command that changes entries of a database with an origin, as the origin gets it.
+enum OriginCommand {
+    case write([OriginWrite])
+    case remove([[UInt8]])
+    /// As it is.
+    case other(words: [[UInt8]], keys: [[UInt8]])
+
+    init(_ spec: CommandMetadata, _ keys: [Int], _ call: Call) throws(CommandError) {
+        let names = keys.map { call.array($0) }
+        switch spec {
+        case .set:
+            if let lifetime = try Self.lifetime(call) {
+                self = .write([OriginWrite(key: names[0], value: call.array(2), lifetime: lifetime)])
+                return
+            }
+        case .mset:
+            self = .write(
+                keys.map { OriginWrite(key: call.array($0), value: call.array($0 + 1), lifetime: .unlimited) })
+            return
+        case .del, .unlink:
+            self = .remove(names)
+            return
+        case .release, .place, .unplace:
+            throw CommandError(
+                "ERR \(spec.name.uppercased()) is for what clients fetch themselves: this database has an origin, "
+                    + "which the daemon asks")
+        default: break
+        }
+        self = .other(words: (0..<call.count).map { call.array($0) }, keys: names)
+    }
+
+    /// The lifetime of a plain SET; nil for one that only the origin can decide.
+    private static func lifetime(_ call: Call) throws(CommandError) -> OriginWrite.Lifetime? {
+        let options = try SetOptions(call)
+        guard !options.hasTags, options.grace == nil, options.jitter == nil, options.tokens.isEmpty,
+            options.codec == .raw
+        else {
+            throw CommandError(
+                "ERR GRACE, JITTER, TAGS, KEEPTAGS, CODEC and TOKEN are of this larder, and this database has an "
+                    + "origin, which does not know them: leave them out")
+        }
+        guard case .none = options.condition, !options.returnsFormer else {
+            if case .policy = options.lifetime {
+                throw CommandError("ERR POLICY does not go with a condition here: name the lifetime with EX or PX")
+            }
+            return nil
+        }
+        switch options.lifetime {
+        case .governed: return .unlimited
+        case .keep: return .kept
+        case .until(let deadline): return .until(deadline - call.timeAhead)
+        case .policy(let policy): return policy.intervalMilliseconds.map { .milliseconds($0) } ?? .unlimited
+        }
+    }
+
+    /// - Parameter then: called once, on any thread.
+    func send(to tier: OriginTier, then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void) {
+        switch self {
+        case .write(let writes) where writes.count == 1: tier.write(writes[0], then: then)
+        case .write(let writes):
+            let answers = OriginAnswers(writes.count, then: then)
+            for write in writes { tier.write(write) { answers.take($0) } }
+        case .remove(let keys): tier.remove(keys, then: then)
+        case .other(let words, let keys): tier.perform(words, changing: keys, then: then)
+        }
+    }
+}
+
+/// Waits for the answers to several writes: the first error, or what the last one said.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: all is read and written with the lock held.
+private final class OriginAnswers: @unchecked Sendable {
+    private let lock = Lock()
+    private var left: Int
+    private var failure: OriginError?
+    private let then: @Sendable (Result<RESPValue, OriginError>) -> Void
+
+    init(_ count: Int, then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void) {
+        left = count
+        self.then = then
+    }
+
+    func take(_ answer: Result<RESPValue, OriginError>) {
+        let end = lock.withLock { () -> Result<RESPValue, OriginError>? in
+            if case .failure(let error) = answer, failure == nil { failure = error }
+            left -= 1
+            guard left == 0 else { return nil }
+            return failure.map { .failure($0) } ?? answer
+        }
+        if let end { then(end) }
+    }
+}

@@ -1,0 +1,123 @@
+import CommandCatalog
+import LarderEngine
+import Origins
+import Platform
+import RESP
+
+/// A session whose database has an origin.
+extension Session {
+    /// Runs a command that may concern the origin.
+    func runBeforeOrigin(_ command: CommandSpec, _ call: inout Call) throws(CommandError) -> Outcome {
+        let spec = command.metadata
+        if transactions.execution != nil { return try command.run(&call) }
+        let (count, words) = (call.count, call)
+        let keys = spec.keyIndices(count: count) { words.bytes($0) }
+        let isScript = spec.flags.contains(.runsScript)
+        guard !keys.isEmpty || isScript, !spec.flags.contains(.admin), spec != .watch else {
+            return try command.run(&call)
+        }
+        if let failure = origin.failure { throw failure }
+        guard let tier = origin.tier else { return try command.run(&call) }
+        if spec.flags.contains(.write) || isScript {
+            return try send(spec, tier, keys, &call)
+        }
+        let start = replies.count
+        if call.readsOrigin, let until = try askOrigin(tier, keys.map { call.array($0) }, call.now) {
+            return .waits(until: until)
+        }
+        do throws(CommandError) {
+            let outcome = try command.run(&call)
+            if case .waits = outcome { return outcome }
+            origin.endCall()
+            return outcome
+        } catch {
+            guard let key = call.missing else { throw error }
+            call.missing = nil
+            replies.removeLast(replies.count - start)
+            ask(tier, [key])
+            return .waits(until: waitEnd)
+        }
+    }
+
+    // MARK: Reading
+
+    /// Asks for what is not known of the keys of a command.
+    /// - Returns: until when the command must wait; nil if it can run.
+    private func askOrigin(_ tier: OriginTier, _ keys: [[UInt8]], _ now: Int64) throws(CommandError) -> Int64? {
+        if let asked = origin.call {
+            guard asked.isComplete else {
+                let waited = (MonotonicClock.nanoseconds() - asked.startedAt) / 1_000_000
+                if isStopping { throw CommandError("ORIGIN the daemon stops, and the origin has not answered yet") }
+                if waited > Int64(tier.limits.call) + Self.slackMilliseconds {
+                    throw CommandError(.timedOut(milliseconds: tier.limits.call))
+                }
+                guard server.limits.originPatience > 0, waited >= server.limits.originPatience, !origin.servesStale
+                else { return waitEnd }
+                // From here on what is stale will do, if there is any.
+                origin.servesStale = true
+                return nil
+            }
+            return nil
+        }
+        let missing = keys.filter { key in
+            if case .nothing = key.withUnsafeBytes({ tier.knowledge($0, now: now) }) { true } else { false }
+        }
+        if missing.isEmpty { return nil }
+        ask(tier, missing)
+        return waitEnd
+    }
+
+    private static let slackMilliseconds: Int64 = 500
+
+    /// When a command that waits for the origin is looked at again, if nothing comes.
+    private var waitEnd: Int64 {
+        let patience = server.limits.originPatience
+        let limit = Int64(server.limits.origin.call) + Self.slackMilliseconds + 1
+        return clock.monotonic() + (patience > 0 && !origin.servesStale ? min(patience, limit) : limit)
+    }
+
+    private func ask(_ tier: OriginTier, _ keys: [[UInt8]]) {
+        let call = beginCall()
+        let keys = Array(Set(keys))
+        call.expect(keys.count)
+        tier.ask(keys) { key, reading in call.take(key, reading) }
+    }
+
+    private func beginCall() -> OriginCall {
+        if let call = origin.call { return call }
+        let call = OriginCall(startedAt: MonotonicClock.nanoseconds(), wakeUp: wakeUp)
+        origin.call = call
+        return call
+    }
+
+    // MARK: Writing
+
+    /// Has the origin run a command, and replies with what it says.
+    private func send(
+        _ spec: CommandMetadata, _ tier: OriginTier, _ keys: [Int], _ call: inout Call
+    ) throws(CommandError) -> Outcome {
+        if let asked = origin.call {
+            if let reply = asked.takeReply() {
+                origin.endCall()
+                switch reply {
+                case .success(let value): replies.write(value)
+                case .failure(let error): throw CommandError(error)
+                }
+                return .done
+            }
+            let waited = (MonotonicClock.nanoseconds() - asked.startedAt) / 1_000_000
+            if isStopping {
+                throw CommandError("ORIGIN the daemon stops; the origin may have done what it was asked for")
+            }
+            if waited > Int64(tier.limits.call) + Self.slackMilliseconds {
+                throw CommandError(.timedOut(milliseconds: tier.limits.call))
+            }
+            return .waits(until: waitEnd)
+        }
+        let write = try OriginCommand(spec, keys, call)
+        let asked = beginCall()
+        asked.expect(1)
+        write.send(to: tier) { asked.take(reply: $0) }
+        return .waits(until: waitEnd)
+    }
+}

@@ -1,0 +1,64 @@
+import Origins
+import Platform
+import RESP
+import Synchronization
+
+/// What a command that waits for an origin has got from it so far. Its session owns it; the origin's threads fill it.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: all below "guarded" is read and written with the lock held.
+final class OriginCall: @unchecked Sendable {
+    /// When the command began, in nanoseconds of the monotonic clock: what was read later is new enough for it.
+    let startedAt: Int64
+    let isWoken = Atomic<Bool>(false)
+    private let wakeUp: (@Sendable () -> Void)?
+    private let lock = Lock()
+    // Guarded:
+    private var pending = 0
+    private var readings: [[UInt8]: Result<OriginReading, OriginError>] = [:]
+    private var reply: Result<RESPValue, OriginError>?
+
+    init(startedAt: Int64, wakeUp: (@Sendable () -> Void)?) {
+        self.startedAt = startedAt
+        self.wakeUp = wakeUp
+    }
+
+    /// Whether nothing is waited for.
+    var isComplete: Bool { lock.withLock { pending == 0 } }
+
+    func reading(_ key: [UInt8]) -> Result<OriginReading, OriginError>? { lock.withLock { readings[key] } }
+
+    /// The origin's answer to a command.
+    func takeReply() -> Result<RESPValue, OriginError>? { lock.withLock { reply } }
+
+    /// The first failure of a reading.
+    var failure: OriginError? {
+        lock.withLock {
+            for reading in readings.values { if case .failure(let error) = reading { return error } }
+            return nil
+        }
+    }
+
+    /// So many answers will come.
+    func expect(_ count: Int) {
+        lock.withLock {
+            pending += count
+            isWoken.store(false, ordering: .releasing)
+        }
+    }
+
+    func take(_ key: [UInt8], _ reading: Result<OriginReading, OriginError>) {
+        end { readings[key] = reading }
+    }
+
+    func take(reply: Result<RESPValue, OriginError>) { end { self.reply = reply } }
+
+    private func end(_ body: () -> Void) {
+        let isComplete = lock.withLock {
+            body()
+            pending -= 1
+            if pending == 0 { isWoken.store(true, ordering: .releasing) }
+            return pending == 0
+        }
+        if isComplete { wakeUp?() }
+    }
+}

@@ -1,0 +1,164 @@
+import LarderEngine
+import Origins
+import Platform
+import Synchronization
+
+/// Makes the connections to an origin; throws if there can be none. May block.
+package typealias OriginFactory =
+    @Sendable (OriginSource, OriginLimits, any OriginListener) throws(OriginError) -> any Origin
+
+/// The origins of all databases, in memory and in the larder's file `ORIGINS`. They belong to the names of their databases.
+///
+/// A change is in the file, durably, before it is seen.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: ``tiers`` is read and written with the lock held, everything else is
+/// constant or atomic.
+package final class OriginTable: @unchecked Sendable {
+    /// Goes up with each change.
+    let generation = Atomic<Int>(0)
+    private let lock = Lock()
+    /// Held while a change is made and written: one at a time.
+    private let changing = Lock()
+    private var tiers: [String: OriginTier] = [:]
+    /// Origins that could not be set up at the start: they stay in the file.
+    private var failed: [String: (OriginSettings, CommandError)] = [:]
+    private let path: String
+    /// The name of this larder among others.
+    private let larder: String
+    private let surroundings: OriginTier.Surroundings
+    private let limits: OriginLimits
+    private let keysMax: Int
+    private let make: OriginFactory
+    /// Why the file cannot be used; then no database has an origin, and the file is left as it is.
+    private let defect: CommandError?
+
+    /// Reads the file of a larder. What is wrong with it is written to the log.
+    init(
+        directory: String, larder: String, limits: OriginLimits, keysMax: Int, _ surroundings: OriginTier.Surroundings,
+        make: @escaping OriginFactory
+    ) {
+        path = directory + "/" + OriginFile.fileName
+        self.larder = larder
+        self.limits = limits
+        self.keysMax = keysMax
+        self.surroundings = surroundings
+        self.make = make
+        var file = OriginFile()
+        var defect: CommandError?
+        do {
+            if let bytes = try FileSystem.read(path, bytesMax: OriginFile.fileBytesMax) {
+                file = try OriginFile(parsing: bytes)
+            }
+        } catch {
+            defect = CommandError(
+                "ERR the origins of the databases are unknown, and none is asked: \(path) cannot be read "
+                    + "(\(error)): restore it, or remove it and set the origins anew")
+        }
+        self.defect = defect
+        if let defect { surroundings.log.error(defect.text) }
+        for (name, settings) in file.settings {
+            do throws(CommandError) {
+                tiers[name] = try tier(settings, name)
+            } catch {
+                failed[name] = (settings, error)
+                surroundings.log.error("the origin of the database '\(name)' cannot be asked: \(error.text)")
+            }
+        }
+        noteUse()
+    }
+
+    /// Whether any database has an origin, or should have one.
+    var isUsed: Bool { isAnyUsed.load(ordering: .relaxed) }
+    private let isAnyUsed = Atomic<Bool>(true)
+
+    /// The origin of a database; nil if it has none.
+    /// - Throws: if it should have one, and that cannot be asked: then the database must not answer on its own.
+    func tier(of name: String) throws(CommandError) -> OriginTier? {
+        guard isUsed else { return nil }
+        if let defect { throw defect }
+        let (tier, error) = lock.withLock { (tiers[name], failed[name]?.1) }
+        if let error { throw error }
+        return tier
+    }
+
+    /// All that work, by the names of their databases.
+    var all: [OriginTier] { lock.withLock { Array(tiers.values) }.sorted { $0.database.name < $1.database.name } }
+
+    private func tier(_ settings: OriginSettings, _ name: String) throws(CommandError) -> OriginTier {
+        let database: Database
+        do throws(LarderError) {
+            database = try surroundings.engine.database(name)
+        } catch {
+            throw CommandError(error)
+        }
+        let tier = OriginTier(settings, database, limits: limits, keysMax: keysMax, surroundings)
+        do throws(OriginError) {
+            tier.begin(try make(settings.source, limits, tier))
+        } catch {
+            throw CommandError(error)
+        }
+        return tier
+    }
+
+    /// Gives a database an origin, another one, or none. May block.
+    func set(_ settings: OriginSettings?, for name: String) throws(CommandError) {
+        if let defect { throw defect }
+        try changing.withLock { () throws(CommandError) in
+            let former = lock.withLock { tiers[name] }
+            let tier = try settings.map { (settings) throws(CommandError) in try self.tier(settings, name) }
+            do throws(CommandError) {
+                if let tier { try checkIsNoCircle(tier) }
+                try write(settings, name)
+            } catch {
+                tier?.close()
+                throw error
+            }
+            lock.withLock {
+                tiers[name] = tier
+                failed[name] = nil
+            }
+            noteUse()
+            generation.wrappingAdd(1, ordering: .acquiringAndReleasing)
+            former?.close()
+        }
+    }
+
+    // MARK: Circles
+
+    /// The larders from this one to the last that a question about a database may reach. May block, for as long as a call
+    /// of the origin.
+    func path(from name: String) throws(CommandError) -> [String] {
+        guard let tier = try tier(of: name) else { return [larder] }
+        return [larder] + tier.path()
+    }
+
+    /// Two larders that ask each other would ask for ever.
+    private func checkIsNoCircle(_ tier: OriginTier) throws(CommandError) {
+        guard tier.path().contains(larder) else { return }
+        throw CommandError(
+            "ERR \(tier.origin.name) has this larder as its origin, so that both would ask each other: nothing was changed"
+        )
+    }
+
+    private func write(_ settings: OriginSettings?, _ name: String) throws(CommandError) {
+        var file = OriginFile()
+        lock.withLock {
+            file.settings = tiers.mapValues(\.settings).merging(failed.mapValues(\.0)) { first, _ in first }
+        }
+        file.settings[name] = settings
+        do throws(FileError) {
+            if let unsynced = try FileSystem.replace(path, with: file.bytes) {
+                surroundings.log.warning("a failure of the machine may undo a change of an origin: \(unsynced)")
+            }
+        } catch {
+            throw CommandError("ERR the origin could not be written, nothing was changed: \(error)")
+        }
+    }
+
+    private func noteUse() {
+        isAnyUsed.store(
+            defect != nil || lock.withLock { !tiers.isEmpty || !failed.isEmpty }, ordering: .releasing)
+    }
+
+    func close() { all.forEach { $0.close() } }
+}

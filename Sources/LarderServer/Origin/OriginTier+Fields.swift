@@ -1,0 +1,58 @@
+import LarderEngine
+import Origins
+import Platform
+import RESP
+
+extension OriginTier {
+    /// What ORIGIN and INFO say.
+    var fields: [(String, String)] {
+        let status = origin.status()
+        let down = status.servers.filter { !$0.isUp }
+        let state =
+            down.count == status.servers.count ? "down" : down.isEmpty ? "up" : "partly"
+        return [
+            ("url", origin.name), ("writing", settings.writing.rawValue.lowercased()),
+            ("stale", settings.servesStale ? "yes" : "no"), ("state", state),
+            ("error", down.lazy.compactMap(\.lastError).first ?? ""), ("servers", "\(status.servers.count)"),
+            ("servers-down", "\(down.count)"), ("known", "\(keyCount)"), ("asked", "\(counts.asked.read())"),
+            ("joined", "\(counts.joined.read())"), ("failed", "\(counts.failed.read())"),
+            ("stale-served", "\(counts.stale.read())"), ("written", "\(counts.written.read())"),
+            ("invalidated", "\(counts.invalidated.read())"), ("lost", "\(counts.lost.read())"),
+            ("timeouts", "\(status.timeouts)"), ("redirections", "\(status.redirections)"),
+            ("heartbeat-microseconds", "\(status.servers.map(\.heartbeatMicroseconds).max() ?? 0)"),
+        ]
+    }
+
+    /// The larders behind this one, if its origin is a larder. May block, for as long as a call of the origin.
+    func path() -> [String] {
+        let answer = OneAnswer()
+        origin.perform([Array("ORIGIN".utf8), Array("PATH".utf8)], key: nil) { answer.set($0) }
+        guard case .success(let reply) = answer.wait() else { return [] }
+        return (reply.elements ?? []).compactMap(\.string)
+    }
+}
+
+/// An answer that a thread waits for.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the value is read and written with the lock held.
+private final class OneAnswer: @unchecked Sendable {
+    private let lock = Lock()
+    private let isSet = Condition()
+    private var value: Result<RESPValue, OriginError>?
+
+    func set(_ value: Result<RESPValue, OriginError>) {
+        lock.withLock {
+            self.value = value
+            isSet.signal()
+        }
+    }
+
+    func wait() -> Result<RESPValue, OriginError> {
+        lock.withLock {
+            while true {
+                if let value { return value }
+                isSet.wait(lock)
+            }
+        }
+    }
+}

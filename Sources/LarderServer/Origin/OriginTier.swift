@@ -1,0 +1,303 @@
+import LarderEngine
+import Origins
+import Platform
+import RESP
+
+/// A database in front of an origin: it asks what it does not know, keeps what it was told, and believes it for as long as the
+/// origin would say that it has changed.
+///
+/// - There is one question a key at a time, whoever wants to know.
+/// - A value is stored, and marked as known, only if nothing was said of its key since the question was sent.
+/// - What has no mark is never served as fresh, whatever the larder has.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: a part is read and written with its lock held; ``origin`` is set once,
+/// before anybody else has the tier; the rest is constant or thread-safe itself.
+final class OriginTier: OriginListener, @unchecked Sendable {
+    /// What the tier needs of the daemon.
+    struct Surroundings: Sendable {
+        let engine: Engine
+        let log: Log
+        /// Tells clients that keep copies that these entries have changed; nil: all of the database.
+        let tell: @Sendable (Database, [[UInt8]]?) -> Void
+        /// Runs what may block.
+        let background: @Sendable (@escaping @Sendable () -> Void) -> Void
+    }
+
+    /// A question that was sent.
+    private final class Flight {
+        let key: [UInt8]
+        /// Whether the answer must not be kept: the key has changed meanwhile.
+        var isDetached = false
+        var waiters: [@Sendable (Result<OriginReading, OriginError>) -> Void] = []
+
+        init(_ key: [UInt8]) { self.key = key }
+    }
+
+    private final class Part {
+        let lock = Lock()
+        var flights: [[UInt8]: Flight] = [:]
+        /// Held while a value is stored, so that no older one is stored behind it.
+        let storing = Lock()
+    }
+
+    let settings: OriginSettings
+    let database: Database
+    let limits: OriginLimits
+    let counts = OriginCounts()
+    private let surroundings: Surroundings
+    private let marks: MarkTable
+    private let parts: [Part]
+    private(set) var origin: any Origin = NoOrigin()
+
+    private static let partCount = 16
+    /// Longer values are given to who asked, and not kept: 1 MiB.
+    private static let storedBytesMax = 1 << 20
+
+    init(
+        _ settings: OriginSettings, _ database: Database, limits: OriginLimits, keysMax: Int,
+        _ surroundings: Surroundings
+    ) {
+        self.settings = settings
+        self.database = database
+        self.limits = limits
+        self.surroundings = surroundings
+        marks = MarkTable(most: keysMax)
+        parts = (0..<Self.partCount).map { _ in Part() }
+    }
+
+    /// Call it once, before anybody else has the tier.
+    func begin(_ origin: any Origin) { self.origin = origin }
+
+    func close() { origin.close() }
+
+    var keyCount: Int { marks.count }
+
+    private func part(_ hash: Int) -> Part { parts[Int(UInt(bitPattern: hash) >> 60)] }
+
+    // MARK: What is known
+
+    /// What is known of a key without asking.
+    enum Knowledge {
+        /// What the larder has is what the origin has. If the larder has nothing, it was evicted, and nothing is known.
+        case kept
+        /// The origin has nothing.
+        case absent
+        case nothing
+    }
+
+    /// - Parameters:
+    ///   - now: the engine's time.
+    ///   - instant: the present instant of the monotonic clock, in nanoseconds.
+    func knowledge(
+        _ key: UnsafeRawBufferPointer, now: Int64, instant: Int64 = MonotonicClock.nanoseconds()
+    ) -> Knowledge {
+        guard let mark = marks.find(Key.hash(key)),
+            mark.rollbacks == surroundings.engine.rollbackCount,
+            origin.isCurrent(mark.stamp, now: instant)
+        else { return .nothing }
+        guard let absentUntil = mark.absentUntil else { return .kept }
+        return now < absentUntil ? .absent : .nothing
+    }
+
+    /// Whether a reading may answer a command that began at an instant: it is younger, or still known to be right.
+    func isGood(_ reading: OriginReading, since start: Int64) -> Bool {
+        if reading.sentAt >= start { return true }
+        return reading.stamp.map { origin.isCurrent($0, now: MonotonicClock.nanoseconds()) } ?? false
+    }
+
+    // MARK: Asking
+
+    /// Asks for keys, unless somebody else has.
+    /// - Parameter then: called once for each key, on any thread.
+    func ask(
+        _ keys: [[UInt8]],
+        then: @escaping @Sendable (_ key: [UInt8], Result<OriginReading, OriginError>) -> Void
+    ) {
+        var flights: [Flight] = []
+        for key in keys {
+            let part = part(Key.hash(of: key))
+            part.lock.withLock {
+                if let flight = part.flights[key] {
+                    counts.joined.add(1)
+                    flight.waiters.append { then(key, $0) }
+                } else {
+                    let flight = Flight(key)
+                    flight.waiters.append { then(key, $0) }
+                    part.flights[key] = flight
+                    flights.append(flight)
+                }
+            }
+        }
+        guard !flights.isEmpty else { return }
+        counts.asked.add(flights.count)
+        let rollbacks = surroundings.engine.rollbackCount
+        let asked = UncheckedFlights(flights: flights)
+        origin.read(flights.map(\.key)) { [self] results in
+            for (flight, result) in zip(asked.flights, results) { finish(flight, result, rollbacks) }
+        }
+    }
+
+    /// Flights belong to their parts: only their keys, which do not change, are used without a lock.
+    private struct UncheckedFlights: @unchecked Sendable {
+        let flights: [Flight]
+    }
+
+    private func finish(_ flight: Flight, _ result: Result<OriginReading, OriginError>, _ rollbacks: UInt64) {
+        let hash = Key.hash(of: flight.key)
+        let part = part(hash)
+        if case .success(let reading) = result {
+            keep(reading, flight.key, hash, part, rollbacks) { !flight.isDetached }
+        } else {
+            counts.failed.add(1)
+        }
+        // Only now can a new question be sent: what was answered is stored.
+        let waiters = part.lock.withLock {
+            if part.flights[flight.key] === flight { part.flights[flight.key] = nil }
+            return flight.waiters
+        }
+        for waiter in waiters { waiter(result) }
+    }
+
+    // MARK: Keeping
+
+    /// Stores what the origin has, and marks it as known.
+    /// - Parameter isValid: whether that is still so; called with the part's lock held.
+    private func keep(
+        _ reading: OriginReading, _ key: [UInt8], _ hash: Int, _ part: Part, _ rollbacks: UInt64,
+        _ isValid: () -> Bool
+    ) {
+        guard let stamp = reading.stamp, part.lock.withLock(isValid) else { return }
+        let now = surroundings.engine.now()
+        let elapsed = (MonotonicClock.nanoseconds() - reading.sentAt) / 1_000_000
+        let left = reading.lifetimeMilliseconds.map { $0 - elapsed }
+        var absentUntil: Int64?
+        if let value = reading.value, left ?? 1 > 0 {
+            // Another value of these keys is being stored: the next reader asks again.
+            guard part.storing.tryLock() else { return }
+            defer { part.storing.unlock() }
+            guard part.lock.withLock(isValid), store(value, key, left, now) else { return }
+        } else {
+            if reading.value == nil { forget(key) }
+            absentUntil = now + (database.rules.policy.intervalMilliseconds ?? UpdatePolicy.longestMilliseconds)
+        }
+        part.lock.withLock {
+            guard isValid() else { return }
+            marks.set(hash, MarkTable.Mark(stamp: stamp, absentUntil: absentUntil, rollbacks: rollbacks))
+        }
+    }
+
+    /// - Returns: whether the larder has it now. A long value, or one for which files must be opened, is not stored: this
+    ///   thread must not block.
+    private func store(_ value: [UInt8], _ key: [UInt8], _ left: Int64?, _ now: Int64) -> Bool {
+        guard value.count < Self.storedBytesMax else { return false }
+        guard database.isReady(forWriting: true) else {
+            surroundings.background { [database] in try? database.prepare(forWriting: true) }
+            return false
+        }
+        guard !surroundings.engine.pipeline.isCongested else { return false }
+        let interval = database.rules.policy.intervalMilliseconds ?? .max
+        let rule = left.map { $0 < interval ? DeadlineRule.own(now + $0) : .governed } ?? .governed
+        return key.withUnsafeBytes { key in
+            value.withUnsafeBytes { value in
+                (try? database.put(key, payload: value, rule: rule, now: now)) != nil
+            }
+        }
+    }
+
+    /// Removes what the larder has of a key that the origin has not.
+    private func forget(_ key: [UInt8]) {
+        let key = Key(key)
+        var ticket = CommitTicket.none
+        let now = surroundings.engine.now()
+        guard (try? database.removeInMemory([key], now: now, ticket: &ticket)) == nil else { return }
+        surroundings.background { [database, surroundings] in
+            _ = try? database.perform([key], .headers, .mayBlock, now: surroundings.engine.now()) { $0.removeStored(0) }
+        }
+    }
+
+    // MARK: Writing
+
+    /// Stores a value at the origin, and here if it says when that changes.
+    func write(_ write: OriginWrite, then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void) {
+        drop(write.key)
+        counts.written.add(1)
+        let rollbacks = surroundings.engine.rollbackCount
+        origin.write(write) { [self] result in
+            drop(write.key)
+            surroundings.tell(database, [write.key])
+            if case .success(let answer) = result, settings.writing == .through {
+                let reading = OriginReading(
+                    value: write.value, lifetimeMilliseconds: answer.lifetimeMilliseconds, sentAt: answer.sentAt,
+                    stamp: answer.stamp)
+                let hash = Key.hash(of: write.key)
+                let part = part(hash)
+                keep(reading, write.key, hash, part, rollbacks) { part.flights[write.key] == nil }
+            }
+            then(result.map { _ in .simpleString("OK") })
+        }
+    }
+
+    /// Removes entries at the origin and here.
+    func remove(_ keys: [[UInt8]], then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void) {
+        drop(keys)
+        counts.written.add(1)
+        origin.remove(keys) { [self] result in
+            drop(keys)
+            if case .success = result { for key in keys { forget(key) } }
+            surroundings.tell(database, keys)
+            then(result.map { .integer(Int64($0)) })
+        }
+    }
+
+    /// Runs a command at the origin that may change keys.
+    func perform(
+        _ words: [[UInt8]], changing keys: [[UInt8]],
+        then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
+    ) {
+        drop(keys)
+        counts.written.add(1)
+        origin.perform(words, key: keys.first) { [self] result in
+            drop(keys)
+            if !keys.isEmpty { surroundings.tell(database, keys) }
+            then(result)
+        }
+    }
+
+    // MARK: What the origin says
+
+    /// A key is no longer known; what is being asked for it is not kept.
+    private func drop(_ key: [UInt8]) {
+        let hash = Key.hash(of: key)
+        let part = part(hash)
+        part.lock.withLock {
+            // Who asks from now on asks anew.
+            if let flight = part.flights.removeValue(forKey: key) { flight.isDetached = true }
+            marks.remove(hash)
+        }
+    }
+
+    private func drop(_ keys: [[UInt8]]) {
+        for key in keys { drop(key) }
+    }
+
+    func originInvalidated(_ keys: [[UInt8]]) {
+        counts.invalidated.add(keys.count)
+        drop(keys)
+        surroundings.tell(database, keys)
+    }
+
+    func originLost(_ reason: String) {
+        counts.lost.add(1)
+        surroundings.log.warning("database '\(database.name)': its origin is no longer believed: \(reason)")
+        // Clients that keep copies were promised to hear of changes.
+        surroundings.tell(database, nil)
+    }
+
+    func originRecovered(_ server: String) {
+        surroundings.log.info("database '\(database.name)': its origin answers again: \(server)")
+    }
+}
+
+extension Key {
+    fileprivate static func hash(of bytes: [UInt8]) -> Int { bytes.withUnsafeBytes { hash($0) } }
+}

@@ -1,0 +1,120 @@
+import LarderEngine
+import Origins
+
+/// Reading entries of a database with an origin: what is known here is read here; for everything else the command asks, and
+/// runs again.
+extension Call {
+    /// Whether reads concern the origin: not those of a snapshot, which sees the larder.
+    var readsOrigin: Bool {
+        guard session.origin.isUsed, run == nil else { return false }
+        if case .current = session.view { return true }
+        return false
+    }
+
+    /// A transaction knows nothing of origins.
+    func checkHasNoOrigin() throws(CommandError) {
+        guard server.origins.isUsed, try server.origins.tier(of: database.name) != nil else { return }
+        throw .originInTransaction
+    }
+
+    /// Reads the fresh entry of a key.
+    /// - Parameter isStaleAllowed: whether the caller says what is stale.
+    /// - Returns: whether there is one.
+    mutating func readBehindOrigin(
+        _ key: Key, below bytesMax: Int = .max, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(CommandError) -> Bool {
+        guard let tier = session.origin.tier else { throw session.origin.failure ?? .syntax }
+        let bytes = Array(key.bytes)
+        let asked = session.origin.call
+        switch asked?.reading(bytes) {
+        case .success(let reading)? where tier.isGood(reading, since: asked?.startedAt ?? .max):
+            guard let value = reading.value else { return false }
+            let rule = reading.lifetimeMilliseconds.map { DeadlineRule.own(now + max(0, $0)) } ?? .governed
+            value.withUnsafeBytes { body(RecordHeader(storedAt: now, rule: rule), $0) }
+            return true
+        case .failure(let error)?:
+            if tier.settings.servesStale, try readStale(key, body) { return true }
+            throw CommandError(error)
+        default: break
+        }
+        switch bytes.withUnsafeBytes({ tier.knowledge($0, now: now) }) {
+        case .absent: return false
+        case .kept: if try readKept(key, below: bytesMax, body) { return true }
+        case .nothing: break
+        }
+        if session.origin.servesStale, tier.settings.servesStale, try readStale(key, body) { return true }
+        missing = bytes
+        throw CommandError("ORIGIN the origin must be asked")
+    }
+
+    /// The fresh entries of several keys, if one reply has room for them.
+    mutating func readBehindOrigin(_ keys: [Key]) throws(CommandError) -> [Record?] {
+        var room = server.limits.replyBytesMax
+        var records: [Record?] = []
+        for key in keys {
+            var record: Record?
+            _ = try readBehindOrigin(key) { header, payload in
+                room -= payload.count
+                if room >= 0 { record = Record(header, payload: payload) }
+            }
+            if room < 0 { throw .tooLongReply(server.limits) }
+            records.append(record)
+        }
+        return records
+    }
+
+    private mutating func readKept(
+        _ key: Key, below bytesMax: Int, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(CommandError) -> Bool {
+        var found = MemoryRead.cold
+        var waits = CommitTicket.none
+        let (database, now, mayBlock) = (database, now, mayBlock)
+        let result = key.withBytes { bytes in
+            Result { () throws(LarderError) in
+                if mayBlock {
+                    found = try database.read(bytes, now: now, ticket: &waits, body) ? .hit : .miss
+                } else {
+                    found = try database.readInMemory(bytes, now: now, below: bytesMax, ticket: &waits, body)
+                }
+            }
+        }
+        do throws(LarderError) { try result.get() } catch { throw CommandError(error) }
+        depends(on: waits)
+        if found != .cold { return found == .hit }
+        throw cold()
+    }
+
+    /// Reads what the larder has within its grace, fresh or not.
+    mutating func readStale(
+        _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(CommandError) -> Bool {
+        var isFound = false
+        let isAnswered: Bool
+        do throws(LarderError) {
+            isAnswered = try database.fetch(
+                FetchRequest(lookingFor: key), now: now, mayBlock ? .mayBlock : .memoryOnly, ticket: &ticket
+            ) { answer, payload in
+                guard let header = answer.header, let payload, answer.rules.grace > 0 || (header.grace ?? 0) > 0
+                else { return }
+                isFound = true
+                body(header, payload)
+            }
+        } catch {
+            throw CommandError(error)
+        }
+        if !isAnswered { throw cold() }
+        if isFound { session.origin.tier?.counts.stale.add() }
+        return isFound
+    }
+}
+
+extension CommandError {
+    static let originInTransaction = CommandError(
+        "ORIGIN a transaction or a script cannot use a database with an origin: it would see what is here, not what the "
+            + "origin has")
+
+    /// The origin's error as it is, or the reason why there is no answer.
+    init(_ error: OriginError) {
+        if case .refused(let reply) = error { self.init(reply) } else { self.init("ORIGIN \(error)") }
+    }
+}

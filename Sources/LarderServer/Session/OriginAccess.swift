@@ -1,0 +1,42 @@
+/// How a session reaches the origin of its database. A value; the session's owner uses it.
+struct OriginAccess {
+    /// The origin of the selected database; nil if it has none.
+    var tier: OriginTier?
+    /// Why the origin that the database should have cannot be asked.
+    var failure: CommandError?
+    /// Which of ``OriginTable/generation`` they are from.
+    var generation = 0
+    /// What the current command has got so far.
+    var call: OriginCall?
+    /// How many of the next requests were asked for ahead.
+    var aheadCount = 0
+    /// Whether the current command may have what is stale, because it has waited long enough.
+    var servesStale = false
+
+    var isUsed: Bool { tier != nil || failure != nil }
+
+    /// The current command has ended.
+    mutating func endCall() {
+        call = nil
+        servesStale = false
+    }
+}
+
+extension Session {
+    /// Takes note of the origins that databases have now. Costs an atomic load if none has changed.
+    @inline(__always)
+    func renewOrigin() {
+        if server.origins.generation.load(ordering: .acquiring) != origin.generation { findOrigin() }
+    }
+
+    /// Looks up the origin of the selected database.
+    func findOrigin() {
+        origin.generation = server.origins.generation.load(ordering: .acquiring)
+        let wasUsed = origin.isUsed
+        (origin.tier, origin.failure) = (nil, nil)
+        do throws(CommandError) { origin.tier = try server.origins.tier(of: database.name) } catch {
+            origin.failure = error
+        }
+        if origin.isUsed || wasUsed { noteMode() }
+    }
+}

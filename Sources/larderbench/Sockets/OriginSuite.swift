@@ -1,0 +1,70 @@
+/// A larderd in front of a redis-server, against asking that server: processor time of both, and how long clients wait.
+final class OriginSuite: Suite {
+    static let firstReads = "every key once"
+    static let known = "entries that it knows"
+    static let direct = "redis, asked directly"
+
+    static func table(pipeline: Int) -> String {
+        "In front of an origin: GET of 100,000 entries of 64 B, 50 clients"
+            + (pipeline == 1 ? "" : ", pipeline \(pipeline)")
+    }
+
+    static let changes = "Changes at an origin: SET of 100,000 keys at redis, 4 clients, pipeline 64"
+    static let tracked = "all of them known to a larderd"
+    static let untracked = "nobody tracks"
+
+    private let options: BenchOptions
+    private let tree: TemporaryTree
+
+    init(_ options: BenchOptions, _ tree: TemporaryTree) {
+        self.options = options
+        self.tree = tree
+    }
+
+    func runRound(_ round: Int, into results: Results) throws(BenchError) {
+        Progress.note("  a larderd in front of redis-server")
+        try results.attempt("in front of an origin") { () throws(BenchError) in
+            let origin = try RunningServer(.redisOff, options, directory: try tree.makeDirectory("origin"))
+            defer { origin.stopAndRemove() }
+            try origin.fill(count: Load.keyCount, valueBytes: 64)
+            for pipeline in [1, 16] { try measure(origin, pipeline, into: results) }
+        }
+    }
+
+    private func measure(_ origin: RunningServer, _ pipeline: Int, into results: Results) throws(BenchError) {
+        let table = Self.table(pipeline: pipeline)
+        let larder = try RunningServer(.larderDefault, options, directory: try tree.makeDirectory("front"))
+        defer { larder.stopAndRemove() }
+        let client = try SocketClient(path: larder.socket)
+        let answer = try client.ask(["ORIGIN", "unix://\(origin.socket)"])
+        guard answer == .simpleString("OK") else { throw BenchError("ORIGIN is answered with \(answer)") }
+        var reads = Load.get(pipeline: pipeline)
+        results.add(table, Self.direct, try origin.measure(reads.lasting(options.secondsPerRun)))
+        reads.order = .scattered
+        reads.limit = .requests(Load.keyCount)
+        results.add(table, "larderd, \(Self.firstReads)", try measure(reads, larder, origin))
+        results.add(
+            table, "larderd, \(Self.known)",
+            try measure(Load.get(pipeline: pipeline).lasting(options.secondsPerRun), larder, origin))
+        guard pipeline > 1 else { return }
+        let writes = Load.fill(Load.keyCount, valueBytes: 64)
+        results.add(Self.changes, Self.tracked, try measure(writes, origin, larder))
+        _ = try client.ask(["ORIGIN", "NONE"])
+        results.add(Self.changes, Self.untracked, try measure(writes, origin, larder))
+    }
+
+    /// The figures of a load, with the processor time of the other server beside that of the one that is asked.
+    private func measure(
+        _ load: Load, _ server: RunningServer, _ other: RunningServer
+    ) throws(BenchError) -> [Metric: Double] {
+        let (report, processor) = try other.processorSeconds { () throws(BenchError) in
+            try server.processorSeconds { () throws(BenchError) in try LoadGenerator.run(load, server) }
+        }
+        try report.0.check()
+        var figures = report.0.figures
+        let count = Double(report.0.requests)
+        figures[.processor] = report.1 * 1e6 / count
+        figures[.otherProcessor] = processor * 1e6 / count
+        return figures
+    }
+}

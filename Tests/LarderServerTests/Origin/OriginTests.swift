@@ -1,0 +1,373 @@
+import LarderEngine
+import Origins
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+/// A database in front of an origin: what is asked, what is kept, and what is believed.
+@Suite struct OriginTests {
+    /// A server whose standard database has an origin.
+    private struct Fixture {
+        let origin = ScriptedOrigin()
+        let server: SocketlessServer
+        let client: TestClient
+
+        init(_ words: String = "", policy: UpdatePolicy = .low, limits: Limits = Limits()) throws {
+            server = try SocketlessServer(policy: policy, limits: limits, origin: origin)
+            client = server.connect()
+            #expect(client(("ORIGIN redis://there " + words).trimmingSpaces) == Wire.ok)
+            _ = origin.takeCommands()
+        }
+    }
+
+    // MARK: Reading
+
+    @Test func aMissIsAskedForOnceAndThenKnown() throws {
+        let fixture = try Fixture()
+        fixture.origin.change("a", to: "one")
+        #expect(fixture.client("GET a") == Wire.bulk("one"))
+        #expect(fixture.origin.takeReads() == ["a"])
+        #expect(fixture.client("GET a") == Wire.bulk("one"))
+        #expect(fixture.client("STRLEN a") == Wire.int(3))
+        #expect(fixture.client("EXISTS a a") == Wire.int(2))
+        #expect(fixture.client("MGET a a") == Wire.bulks("one", "one"))
+        #expect(fixture.client("GETRANGE a 1 2") == Wire.bulk("ne"))
+        #expect(fixture.origin.takeReads() == [])
+    }
+
+    @Test func whatIsAbsentIsRememberedToo() throws {
+        let fixture = try Fixture()
+        #expect(fixture.client("GET a") == Wire.null)
+        #expect(fixture.client("GET a") == Wire.null)
+        #expect(fixture.client("EXISTS a") == Wire.int(0))
+        #expect(fixture.client("TTL a") == Wire.int(-2))
+        #expect(fixture.origin.takeReads() == ["a"])
+        fixture.origin.change("a", to: "one")
+        #expect(fixture.client("GET a") == Wire.bulk("one"))
+    }
+
+    @Test func aChangeElsewhereIsSeenByTheNextRead() throws {
+        let fixture = try Fixture()
+        for value in ["one", "two", nil, "three"] {
+            fixture.origin.change("a", to: value)
+            #expect(fixture.client("GET a") == (value.map(Wire.bulk) ?? Wire.null))
+        }
+    }
+
+    @Test func manyKeysAreAskedForTogether() throws {
+        let fixture = try Fixture()
+        fixture.origin.change("a", to: "1")
+        fixture.origin.change("c", to: "3")
+        _ = fixture.client("GET a")
+        #expect(fixture.client("MGET a b c") == "*3\r\n" + Wire.bulk("1") + Wire.null + Wire.bulk("3"))
+        #expect(fixture.origin.takeReads().sorted() == ["a", "b", "c"])
+    }
+
+    @Test func whatThePipelineNeedsIsAskedForTogether() throws {
+        let fixture = try Fixture()
+        for name in ["a", "b", "c", "d"] { fixture.origin.change(name, to: "v" + name) }
+        _ = fixture.client("GET b")
+        _ = fixture.client("GET x")
+        _ = fixture.origin.takeReads()
+        fixture.origin.hold()
+        let names = ["a", "b", "x", "c", "a", "d"]
+        fixture.client.feed(names.flatMap { encodeRequest(["GET", $0]) })
+        #expect(fixture.origin.takeReads().sorted() == ["a", "c", "d"])
+        fixture.origin.answer()
+        fixture.server.commit()
+        let replies = ["va", "vb", nil, "vc", "va", "vd"].map { $0.map(Wire.bulk) ?? Wire.null }.joined()
+        #expect(fixture.client.takeSendable() == replies)
+        #expect(fixture.origin.takeReads() == [])
+    }
+
+    @Test func whatIsLostWithinARunIsAskedForAgain() throws {
+        let fixture = try Fixture()
+        for name in ["a", "b", "c"] { fixture.origin.change(name, to: "v" + name) }
+        _ = fixture.client("MGET a b c")
+        _ = try fixture.server.engine.database("0").purge(prefix: Array("b".utf8))
+        fixture.client.feed(["a", "b", "c"].flatMap { encodeRequest(["GET", $0]) })
+        fixture.server.commit()
+        #expect(fixture.client.takeSendable() == Wire.bulk("va") + Wire.bulk("vb") + Wire.bulk("vc"))
+    }
+
+    @Test func oneQuestionServesAllWhoWait() throws {
+        let fixture = try Fixture()
+        fixture.origin.change("a", to: "one")
+        let others = (0..<5).map { _ in fixture.server.connect() }
+        fixture.origin.hold()
+        for client in others { #expect(client("GET a") == "") }
+        #expect(fixture.origin.takeReads() == ["a"])
+        fixture.origin.answer()
+        fixture.server.commit()
+        for client in others { #expect(client.takeSendable() == Wire.bulk("one")) }
+    }
+
+    @Test func anAnswerIsNotKeptIfTheKeyHasChangedMeanwhile() throws {
+        let fixture = try Fixture()
+        fixture.origin.change("a", to: "old")
+        fixture.origin.hold()
+        #expect(fixture.client("GET a") == "")
+        fixture.origin.change("a", to: "new")
+        let late = fixture.server.connect()
+        #expect(late("GET a") == "", "it asks for itself")
+        fixture.origin.answer()
+        fixture.server.commit()
+        #expect(fixture.client.takeSendable() == Wire.bulk("old"), "it was so when the command had begun")
+        #expect(late.takeSendable() == Wire.bulk("new"))
+        #expect(late("GET a") == "")
+        fixture.origin.answer()
+        fixture.server.commit()
+        #expect(late.takeSendable() == Wire.bulk("new"))
+    }
+
+    @Test func anEntryLivesNoLongerThanAtTheOriginNorThanThePolicySays() throws {
+        let fixture = try Fixture(policy: .high)
+        fixture.origin.change("short", to: "s", lifetime: 5_000)
+        fixture.origin.change("long", to: "l", lifetime: 3_600_000)
+        _ = fixture.client("MGET short long")
+        let short = Int(fixture.client("PTTL short").dropFirst().dropLast(2)) ?? 0
+        let long = Int(fixture.client("PTTL long").dropFirst().dropLast(2)) ?? 0
+        #expect((4_000...5_000).contains(short))
+        #expect(long == 60_000)
+        _ = fixture.origin.takeReads()
+        fixture.server.time.advance(milliseconds: 5_001)
+        _ = fixture.client("GET short")
+        #expect(fixture.origin.takeReads() == ["short"])
+    }
+
+    @Test func whatIsEvictedOrPurgedHereIsAskedForAgain() throws {
+        let fixture = try Fixture()
+        fixture.origin.change("a", to: "one")
+        _ = fixture.client("GET a")
+        _ = fixture.client("PURGE")
+        #expect(fixture.client("STRLEN a") == Wire.int(3))
+        #expect(fixture.client("GET a") == Wire.bulk("one"))
+    }
+
+    @Test func anOriginThatTellsNoChangesIsAskedEachTime() throws {
+        let fixture = try Fixture()
+        fixture.origin.stopTracking()
+        fixture.origin.change("a", to: "one", tells: false)
+        #expect(fixture.client("GET a") == Wire.bulk("one"))
+        fixture.origin.change("a", to: "two", tells: false)
+        #expect(fixture.client("GET a") == Wire.bulk("two"))
+    }
+
+    // MARK: Losing the origin
+
+    @Test func afterALossNothingIsBelieved() throws {
+        let fixture = try Fixture()
+        fixture.origin.change("a", to: "one")
+        _ = fixture.client("MGET a b")
+        fixture.origin.change("a", to: "two", tells: false)
+        fixture.origin.change("b", to: "three", tells: false)
+        #expect(fixture.client("MGET a b") == "*2\r\n" + Wire.bulk("one") + Wire.null, "nobody knows yet")
+        fixture.origin.lose()
+        #expect(fixture.client("MGET a b") == Wire.bulks("two", "three"))
+    }
+
+    @Test func withoutItsOriginADatabaseSaysWhyItDoesNotAnswer() throws {
+        let fixture = try Fixture()
+        fixture.origin.fail(.unreachable("there:6379: connection refused"))
+        #expect(
+            fixture.client("GET a")
+                == Wire.error("ORIGIN the origin cannot be reached: there:6379: connection refused"))
+        fixture.origin.fail(.refused("WRONGTYPE Operation against a key holding the wrong kind of value"))
+        #expect(fixture.client("GET l").hasPrefix("-WRONGTYPE "))
+        fixture.origin.fail(nil)
+        #expect(fixture.client("GET a") == Wire.null, "failures are not remembered")
+    }
+
+    @Test func withinItsGraceWhatIsKeptIsServedAsStale() throws {
+        let fixture = try Fixture()
+        _ = fixture.client("POLICY high GRACE 600")
+        fixture.origin.change("a", to: "one")
+        _ = fixture.client("GET a")
+        fixture.origin.lose()
+        fixture.origin.fail(.unreachable("gone"))
+        #expect(fixture.client("GET a").hasPrefix("-ORIGIN "), "GET does not say that something is stale")
+        let stale = try #require(fixture.client.fetch("a"))
+        #expect(stale.state == "stale" && stale.value == "one" && stale.token == nil)
+        #expect(fixture.client("FETCH b").hasPrefix("-ORIGIN "))
+        fixture.server.time.advance(milliseconds: 661_000)
+        #expect(fixture.client("FETCH a").hasPrefix("-ORIGIN "), "its grace is over")
+    }
+
+    @Test func withStaleGetIsAnsweredToo() throws {
+        let fixture = try Fixture("STALE")
+        _ = fixture.client("POLICY high GRACE 600")
+        fixture.origin.change("a", to: "one")
+        _ = fixture.client("GET a")
+        fixture.origin.lose()
+        fixture.origin.fail(.timedOut(milliseconds: 2000))
+        #expect(fixture.client("GET a") == Wire.bulk("one"))
+        #expect(fixture.client("GET b").hasPrefix("-ORIGIN "))
+        fixture.origin.fail(nil)
+        fixture.origin.change("a", to: "two")
+        #expect(fixture.client("GET a") == Wire.bulk("two"))
+    }
+
+    @Test func withoutGraceNothingStaleIsServed() throws {
+        let fixture = try Fixture("STALE")
+        fixture.origin.change("a", to: "one")
+        _ = fixture.client("GET a")
+        fixture.origin.lose()
+        fixture.origin.fail(.closed)
+        #expect(fixture.client("GET a").hasPrefix("-ORIGIN "))
+        #expect(fixture.client("FETCH a").hasPrefix("-ORIGIN "))
+    }
+
+    // MARK: Writing
+
+    @Test func aSetIsAtTheOriginAndKnownHere() throws {
+        let fixture = try Fixture()
+        #expect(fixture.client("SET a one") == Wire.ok)
+        #expect(fixture.origin.value("a") == "one")
+        #expect(fixture.client("GET a") == Wire.bulk("one"))
+        #expect(fixture.origin.takeReads() == [])
+        fixture.origin.change("a", to: "two")
+        #expect(fixture.client("GET a") == Wire.bulk("two"))
+    }
+
+    @Test func aroundForgetsWhatWasWritten() throws {
+        let fixture = try Fixture("AROUND")
+        #expect(fixture.client("SET a one") == Wire.ok)
+        #expect(fixture.client("GET a") == Wire.bulk("one"))
+        #expect(fixture.origin.takeReads() == ["a"])
+    }
+
+    @Test func aWriteThatFailsLeavesNothingThatIsBelieved() throws {
+        let fixture = try Fixture()
+        _ = fixture.client("SET a one")
+        fixture.origin.fail(.timedOut(milliseconds: 2000))
+        #expect(
+            fixture.client("SET a two") == Wire.error("ORIGIN the origin did not answer within 2000 ms"))
+        fixture.origin.fail(nil)
+        fixture.origin.change("a", to: "two", tells: false)
+        #expect(fixture.client("GET a") == Wire.bulk("two"))
+    }
+
+    @Test func othersCommandsGoToTheOriginAsTheyAre() throws {
+        let fixture = try Fixture()
+        #expect(fixture.client("INCR n") == Wire.int(1))
+        #expect(fixture.client("GET n") == Wire.bulk("1"))
+        #expect(fixture.client("INCR n") == Wire.int(2))
+        #expect(fixture.client("GET n") == Wire.bulk("2"))
+        #expect(fixture.client("APPEND n x") == Wire.error("ERR only INCR"))
+        #expect(fixture.client("SET n 1 NX") == Wire.error("ERR only INCR"))
+        #expect(fixture.origin.takeCommands().suffix(2) == ["APPEND n x", "SET n 1 NX"])
+    }
+
+    @Test func manyKeysAreWrittenAndRemoved() throws {
+        let fixture = try Fixture()
+        #expect(fixture.client("MSET a 1 b 2") == Wire.ok)
+        #expect(fixture.client("MGET a b") == Wire.bulks("1", "2"))
+        #expect(fixture.client("DEL a b c") == Wire.int(2))
+        #expect(fixture.client("MGET a b") == "*2\r\n" + Wire.null + Wire.null)
+    }
+
+    @Test func lifetimesGoAlong() throws {
+        let fixture = try Fixture()
+        _ = fixture.client("SET a v PX 5000")
+        _ = fixture.client("SET b v KEEPTTL")
+        _ = fixture.client("SET c v POLICY high")
+        _ = fixture.client("SET d v")
+        let commands = fixture.origin.takeCommands()
+        #expect(commands[0].hasPrefix("write a until("))
+        #expect(Array(commands[1...]) == ["write b kept", "write c milliseconds(60000)", "write d unlimited"])
+    }
+
+    @Test func whatOnlyALarderKnowsIsRefused() throws {
+        let fixture = try Fixture()
+        #expect(fixture.client("SET a v TAGS 1 t").contains("which does not know them"))
+        #expect(fixture.client("RELEASE a 1").hasPrefix("-ERR RELEASE is for what clients fetch themselves"))
+        #expect(fixture.origin.value("a") == nil)
+    }
+
+    @Test func transactionsAreRefusedAndSayWhy() throws {
+        let fixture = try Fixture()
+        _ = fixture.client("MULTI")
+        _ = fixture.client("SET a 1")
+        #expect(fixture.client("EXEC").contains("ORIGIN a transaction"))
+        #expect(fixture.origin.value("a") == nil)
+    }
+
+    @Test func readersWhoBeginAfterAWriteDoNotGetWhatWasReadBefore() throws {
+        let fixture = try Fixture()
+        fixture.origin.change("a", to: "old")
+        fixture.origin.hold()
+        let reader = fixture.server.connect()
+        #expect(reader("GET a") == "")
+        #expect(fixture.client("SET a new") == "")
+        fixture.origin.answer()
+        fixture.server.commit()
+        #expect(fixture.client.takeSendable() == Wire.ok)
+        #expect(reader.takeSendable() == Wire.bulk("old"))
+        #expect(reader("GET a") == Wire.bulk("new"))
+    }
+
+    // MARK: The setting
+
+    @Test func theOriginIsShownKeptAndTakenAway() throws {
+        let fixture = try Fixture("AROUND STALE")
+        let shown = fixture.client("ORIGIN")
+        #expect(shown.contains(Wire.bulk("redis://there")) && shown.contains(Wire.bulk("around")))
+        fixture.server.engine.shutdown()
+        let other = ScriptedOrigin()
+        let again = try SocketlessServer(reopening: fixture.server, origin: other)
+        let client = again.connect()
+        #expect(client("ORIGIN").contains(Wire.bulk("around")))
+        other.change("a", to: "there")
+        #expect(client("GET a") == Wire.bulk("there"))
+        #expect(client("ORIGIN NONE") == Wire.ok)
+        #expect(other.hasClosed)
+        #expect(client("SET a here") == Wire.ok)
+        #expect(other.value("a") == "there")
+        #expect(client("GET a") == Wire.bulk("here"))
+    }
+
+    @Test func anotherDatabaseHasNone() throws {
+        let fixture = try Fixture()
+        _ = fixture.client("SELECT 1")
+        #expect(fixture.client("SET a here") == Wire.ok)
+        #expect(fixture.client("GET a") == Wire.bulk("here"))
+        _ = fixture.client("SELECT 0")
+        #expect(fixture.client("GET a") == Wire.null)
+        #expect(fixture.origin.value("a") == nil)
+    }
+
+    @Test func badSettingsChangeNothing() throws {
+        let fixture = try Fixture()
+        #expect(fixture.client("ORIGIN redis://x BESIDE").contains("'BESIDE' is not possible here"))
+        #expect(fixture.client("ORIGIN bad:x").contains("'bad:x' is no address"))
+        fixture.origin.change("a", to: "one")
+        #expect(fixture.client("GET a") == Wire.bulk("one"))
+    }
+
+    @Test func twoLardersCannotBeEachOthersOrigin() throws {
+        let origin = ScriptedOrigin()
+        let server = try SocketlessServer(origin: origin)
+        let client = server.connect()
+        let own = client("ORIGIN PATH").split(separator: "\r\n").last.map(String.init) ?? ""
+        origin.setPath(["another", own])
+        #expect(client("ORIGIN unix:///other").contains("both would ask each other"))
+        origin.setPath(["another"])
+        #expect(client("ORIGIN unix:///other") == Wire.ok)
+        #expect(client("ORIGIN PATH") == Wire.bulks(own, "another"))
+    }
+
+    @Test func aDamagedFileIsNoReasonToAnswerWithoutTheOrigin() throws {
+        let fixture = try Fixture()
+        fixture.server.engine.shutdown()
+        let path = fixture.server.directory.path + "/larder/ORIGINS"
+        try Files.write(path, Array("larder-origins 1\n0 redis://elsewhere THROUGH\ncrc64 0\n".utf8))
+        let again = try SocketlessServer(reopening: fixture.server, origin: fixture.origin)
+        #expect(again.connect()("GET a").contains("ORIGINS cannot be read"))
+        #expect(again.connect()("PING") == "+PONG\r\n")
+    }
+}
+
+extension String {
+    fileprivate var trimmingSpaces: String { split(separator: " ").joined(separator: " ") }
+}

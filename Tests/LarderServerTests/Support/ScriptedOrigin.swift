@@ -1,0 +1,181 @@
+import Origins
+import Platform
+import RESP
+
+@testable import LarderServer
+
+/// An origin in memory whose answers come when the test says so.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: all below "guarded" is read and written with the lock held.
+final class ScriptedOrigin: Origin, @unchecked Sendable {
+    struct Entry {
+        var value: [UInt8]
+        var lifetime: Int64?
+    }
+
+    private let lock = Lock()
+    // Guarded:
+    private var entries: [[UInt8]: Entry] = [:]
+    private var waiting: [@Sendable () -> Void] = []
+    private var holdsAnswers = false
+    private var failure: OriginError?
+    private var epoch: UInt32 = 1
+    private var isTracking = true
+    private var readKeys: [String] = []
+    private var performed: [String] = []
+    private weak var listener: (any OriginListener)?
+    private var isClosed = false
+    private var pathBehind: [String] = []
+
+    /// Makes it the origin of whatever database asks.
+    var factory: OriginFactory {
+        { [self] (source, _, listener) throws(OriginError) in
+            if source.url.hasPrefix("bad:") { throw .unsuitable("'\(source.url)' is no address") }
+            lock.withLock { self.listener = listener }
+            return self
+        }
+    }
+
+    let name = "redis://there"
+
+    // MARK: What the test does
+
+    /// Somebody else changes an entry, and the origin says so.
+    func change(_ key: String, to value: String?, lifetime: Int64? = nil, tells: Bool = true) {
+        let key = Array(key.utf8)
+        let listener = lock.withLock {
+            entries[key] = value.map { Entry(value: Array($0.utf8), lifetime: lifetime) }
+            return self.listener
+        }
+        if tells { listener?.originInvalidated([key]) }
+    }
+
+    func value(_ key: String) -> String? {
+        lock.withLock { entries[Array(key.utf8)].map { String(decoding: $0.value, as: UTF8.self) } }
+    }
+
+    /// From now on answers wait for ``answer()``.
+    func hold() { lock.withLock { holdsAnswers = true } }
+
+    /// Gives the answers that wait, in their order, as they were when they were asked for.
+    func answer() {
+        let calls = lock.withLock {
+            defer { waiting = [] }
+            return waiting
+        }
+        for call in calls { call() }
+    }
+
+    /// From now on all calls fail so; nil: they work.
+    func fail(_ error: OriginError?) { lock.withLock { failure = error } }
+
+    /// From now on nothing is said of changes.
+    func stopTracking() { lock.withLock { isTracking = false } }
+
+    /// The connection is lost and made anew.
+    func lose() {
+        let listener = lock.withLock {
+            epoch += 1
+            return self.listener
+        }
+        listener?.originLost("the test says so")
+    }
+
+    /// The keys that were asked for since the last call.
+    func takeReads() -> [String] {
+        lock.withLock {
+            defer { readKeys = [] }
+            return readKeys
+        }
+    }
+
+    /// The commands since the last call.
+    func takeCommands() -> [String] {
+        lock.withLock {
+            defer { performed = [] }
+            return performed
+        }
+    }
+
+    func setPath(_ path: [String]) { lock.withLock { pathBehind = path } }
+
+    var hasClosed: Bool { lock.withLock { isClosed } }
+
+    // MARK: What the tier does
+
+    func read(_ keys: [[UInt8]], completion: @escaping @Sendable ([Result<OriginReading, OriginError>]) -> Void) {
+        let now = MonotonicClock.nanoseconds()
+        let answers = lock.withLock { () -> [Result<OriginReading, OriginError>] in
+            readKeys += keys.map { String(decoding: $0, as: UTF8.self) }
+            return keys.map { key in
+                if let failure { return .failure(failure) }
+                let entry = entries[key]
+                return .success(
+                    OriginReading(
+                        value: entry?.value, lifetimeMilliseconds: entry?.lifetime, sentAt: now, stamp: stampLocked))
+            }
+        }
+        end { completion(answers) }
+    }
+
+    private var stampLocked: OriginStamp? { isTracking ? OriginStamp(part: 0, epoch: epoch) : nil }
+
+    func write(
+        _ write: OriginWrite, completion: @escaping @Sendable (Result<OriginAcknowledgement, OriginError>) -> Void
+    ) {
+        let now = MonotonicClock.nanoseconds()
+        let answer = lock.withLock { () -> Result<OriginAcknowledgement, OriginError> in
+            performed.append("write \(String(decoding: write.key, as: UTF8.self)) \(write.lifetime)")
+            if let failure { return .failure(failure) }
+            var lifetime: Int64?
+            if case .milliseconds(let count) = write.lifetime { lifetime = count }
+            entries[write.key] = Entry(value: write.value, lifetime: lifetime)
+            return .success(OriginAcknowledgement(lifetimeMilliseconds: lifetime, sentAt: now, stamp: stampLocked))
+        }
+        end { completion(answer) }
+    }
+
+    func remove(_ keys: [[UInt8]], completion: @escaping @Sendable (Result<Int, OriginError>) -> Void) {
+        let answer = lock.withLock { () -> Result<Int, OriginError> in
+            if let failure { return .failure(failure) }
+            return .success(keys.count { entries.removeValue(forKey: $0) != nil })
+        }
+        end { completion(answer) }
+    }
+
+    func perform(
+        _ words: [[UInt8]], key: [UInt8]?, completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
+    ) {
+        let text = words.map { String(decoding: $0, as: UTF8.self) }.joined(separator: " ")
+        let answer = lock.withLock { () -> Result<RESPValue, OriginError> in
+            performed.append(text)
+            if let failure { return .failure(failure) }
+            if text == "ORIGIN PATH" { return .success(.array(pathBehind.map { .bulk(Array($0.utf8)) })) }
+            guard words.first == Array("INCR".utf8), let key else { return .failure(.refused("ERR only INCR")) }
+            let number = entries[key].flatMap { Int(String(decoding: $0.value, as: UTF8.self)) } ?? 0
+            entries[key] = Entry(value: Array("\(number + 1)".utf8))
+            return .success(.integer(Int64(number + 1)))
+        }
+        end { completion(answer) }
+    }
+
+    private func end(_ call: @escaping @Sendable () -> Void) {
+        let runs = lock.withLock { () -> Bool in
+            if holdsAnswers { waiting.append(call) }
+            return !holdsAnswers
+        }
+        if runs { call() }
+    }
+
+    func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool { lock.withLock { stamp.epoch == epoch } }
+
+    func status() -> OriginStatus {
+        var status = OriginStatus()
+        var server = OriginStatus.Server()
+        server.isUp = lock.withLock { failure == nil }
+        status.servers = [server]
+        return status
+    }
+
+    func close() { lock.withLock { isClosed = true } }
+}
