@@ -12,6 +12,10 @@ final class OriginLoop: @unchecked Sendable {
     private let lock = Lock()
     private var mail: [@Sendable () -> Void] = []
     private var isOver = false
+    /// Mail that was taken out of the box, and which is done next.
+    private var taken: [@Sendable () -> Void] = []
+    private var nextMail = 0
+    private static let mailPerTurn = 1_000
     /// What waits for the end of the turn.
     private var atEndOfTurn: [() -> Void] = []
 
@@ -62,11 +66,24 @@ final class OriginLoop: @unchecked Sendable {
     }
 
     private func readMail() {
-        let messages = lock.withLock {
-            defer { mail = [] }
-            return mail
+        if nextMail == taken.count {
+            nextMail = 0
+            taken = lock.withLock {
+                defer { mail = [] }
+                return mail
+            }
         }
-        for work in messages { work() }
+        let end = min(taken.count, nextMail + Self.mailPerTurn)
+        while nextMail < end {
+            taken[nextMail]()
+            nextMail += 1
+        }
+        // Sockets and timers have their turn.
+        lock.withLock { if !isOver, nextMail < taken.count || !mail.isEmpty { uv_async_send(wakeUp) } }
+        if nextMail == taken.count {
+            taken = []
+            nextMail = 0
+        }
     }
 
     /// Runs `work` before the loop waits the next time. On the loop's thread.
@@ -80,7 +97,7 @@ final class OriginLoop: @unchecked Sendable {
         }
     }
 
-    /// Lets the thread end once all handles are closed. On the loop's thread; what was sent before is done.
+    /// Lets the thread end once all handles are closed. On the loop's thread, as the last that is sent.
     func end() {
         let rest: [@Sendable () -> Void]? = lock.withLock {
             guard !isOver else { return nil }
