@@ -464,6 +464,7 @@ package enum ProtocolExamples {
     /// Commands whose replies vary or are not text, or that end something.
     package static let without: Set<String> = [
         "backup", "check", "databases", "debug", "dump", "fetch", "hello", "info", "lastsave", "latency", "limit",
+        "origin",
         "memory",
         "meta",
         "monitor",

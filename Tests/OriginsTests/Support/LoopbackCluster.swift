@@ -115,7 +115,8 @@ final class LoopbackCluster {
     }
 
     func finishMoving(slot: Int, from: Node, to: Node) throws {
-        let keys = RawReply.bulks(try from.control.call(["CLUSTER", "GETKEYSINSLOT", "\(slot)", "1000"]))
+        let reply = try from.control.call(["CLUSTER", "GETKEYSINSLOT", "\(slot)", "1000"])
+        let keys = RawReply.bulks(reply).map { String(decoding: $0, as: UTF8.self) }
         if !keys.isEmpty {
             _ = try from.control.call(["MIGRATE", "127.0.0.1", "\(to.port)", "", "0", "5000", "KEYS"] + keys)
         }
@@ -137,13 +138,5 @@ final class LoopbackCluster {
         }
         guard status == 0 else { throw ChildProcess.Failure(description: "no free port") }
         return UInt16(bigEndian: address.sin_port)
-    }
-}
-
-extension RawReply {
-    /// The strings of an array, which have no line ends in them.
-    static func bulks(_ reply: [UInt8]) -> [String] {
-        let lines = String(decoding: reply, as: UTF8.self).split(separator: "\r\n")
-        return stride(from: 2, to: lines.count, by: 2).map { String(lines[$0]) }
     }
 }

@@ -72,7 +72,7 @@ import Testing
         #expect(
             own == [
                 "backup", "check", "databases", "delex", "digest", "entries", "fetch", "limit", "meta", "msetex",
-                "place", "policy", "purge", "release", "snapshot", "tags",
+                "origin", "place", "policy", "purge", "release", "snapshot", "tags",
             ],
             "what only larderd has")
     }
