@@ -1,11 +1,13 @@
 import Platform
 import TestSupport
 
-/// What a round does to the origin and the way there, one after the other.
+/// What a round does to the origin and the way there, one after the other; each to the primary of a key.
 enum FleetFault: Sendable, CustomStringConvertible {
-    case proxy(FaultProxy.Fault, node: Int, milliseconds: Int)
-    case cut(node: Int, byReset: Bool)
-    case halfClose(node: Int, FaultProxy.Direction)
+    case proxy(FaultProxy.Fault, key: String, milliseconds: Int)
+    /// A fault on the way to the primary of a key, while something else happens.
+    indirect case during(FaultProxy.Fault, key: String, FleetFault)
+    case cut(key: String, byReset: Bool)
+    case halfClose(key: String, FaultProxy.Direction)
     /// SIGSTOP of the primary of a key, and SIGCONT after a time, or after another has taken over.
     case freeze(key: String, milliseconds: Int, untilFailover: Bool)
     /// SIGKILL of the primary of a key, and a start after a time, or after another has taken over.
@@ -14,33 +16,41 @@ enum FleetFault: Sendable, CustomStringConvertible {
     case move(key: String, shift: Int)
     case restartAll
 
-    static func random(_ keys: [String], nodes: Int, hasReplicas: Bool, _ random: inout SeededGenerator) -> FleetFault {
-        let (node, key) = (random.below(nodes), keys[random.below(keys.count)])
+    static func random(_ keys: [String], hasReplicas: Bool, _ random: inout SeededGenerator) -> FleetFault {
+        let key = keys[random.below(keys.count)]
         let time = [100, 400, 700, 1200, 2500][random.below(5)]
-        switch random.below(14) {
-        case 0: return .proxy(.delay(20 + random.below(200), jitter: random.below(200)), node: node, milliseconds: time)
-        case 1, 2: return .proxy(.freeze(), node: node, milliseconds: time)
-        case 3: return .proxy(.freeze([.toClient]), node: node, milliseconds: time)
-        case 4: return .proxy(.blackHole(), node: node, milliseconds: time)
-        case 5: return .proxy(.blackHole([random.oneIn(2) ? .toClient : .toServer]), node: node, milliseconds: time)
-        case 6: return .proxy(.refusal, node: node, milliseconds: time)
-        case 7: return .proxy(.reorder(byUpTo: 50 + random.below(500)), node: node, milliseconds: time)
-        case 8: return .cut(node: node, byReset: random.oneIn(2))
-        case 9: return .halfClose(node: node, random.oneIn(2) ? .toClient : .toServer)
-        case 10: return .freeze(key: key, milliseconds: time, untilFailover: hasReplicas && random.oneIn(2))
-        case 11: return .kill(key: key, milliseconds: time, untilFailover: hasReplicas && random.oneIn(2))
-        case 12: return .move(key: key, shift: 1 + random.below(2))
-        default: return random.oneIn(3) ? .restartAll : .move(key: key, shift: 1)
+        switch random.below(16) {
+        case 0...4: return .proxy(proxyFault(&random), key: key, milliseconds: time)
+        case 5: return .proxy(.refusal, key: key, milliseconds: time)
+        case 6: return .cut(key: key, byReset: random.oneIn(2))
+        case 7: return .halfClose(key: key, random.oneIn(2) ? .toClient : .toServer)
+        case 8, 9: return .freeze(key: key, milliseconds: time, untilFailover: hasReplicas && random.oneIn(2))
+        case 10, 11: return .kill(key: key, milliseconds: time, untilFailover: hasReplicas && random.oneIn(2))
+        case 12: return .restartAll
+        case 13: return .during(proxyFault(&random), key: key, self.random(keys, hasReplicas: hasReplicas, &random))
+        default: return .move(key: key, shift: 1 + random.below(2))
+        }
+    }
+
+    /// On the way of bytes.
+    private static func proxyFault(_ random: inout SeededGenerator) -> FaultProxy.Fault {
+        switch random.below(7) {
+        case 0: .delay(20 + random.below(200), jitter: random.below(200))
+        case 1: .freeze()
+        case 2: .freeze([.toClient])
+        case 3: .freeze([.toServer])
+        case 4: .blackHole()
+        case 5: .blackHole([random.oneIn(2) ? .toClient : .toServer])
+        default: .reorder(byUpTo: 50 + random.below(500))
         }
     }
 
     var description: String {
         switch self {
-        case .proxy(let fault, let node, let time):
-            "node \(node) for \(time) ms: delay \(fault.delay)+\(fault.jitter) holds \(fault.holds) loses \(fault.loses)"
-                + (fault.refuses ? " refuses" : "") + (fault.isForEverySecondConnection ? " every second" : "")
-        case .cut(let node, let byReset): "cut \(node)\(byReset ? " by reset" : "")"
-        case .halfClose(let node, let direction): "half-close \(node) \(direction)"
+        case .proxy(let fault, let key, let time): "\(key)'s way for \(time) ms: \(Self.text(fault))"
+        case .during(let fault, let key, let other): "(\(other)) while \(key)'s way: \(Self.text(fault))"
+        case .cut(let key, let byReset): "cut \(key)'s way\(byReset ? " by reset" : "")"
+        case .halfClose(let key, let direction): "half-close \(key)'s way \(direction)"
         case .freeze(let key, let time, let waits):
             "SIGSTOP of \(key)'s primary \(waits ? "until failover" : "\(time) ms")"
         case .kill(let key, let time, let waits):
@@ -50,16 +60,36 @@ enum FleetFault: Sendable, CustomStringConvertible {
         }
     }
 
+    private static func text(_ fault: FaultProxy.Fault) -> String {
+        var words: [String] = []
+        if fault.delay + fault.jitter > 0 { words.append("delay \(fault.delay)+\(fault.jitter) ms") }
+        if !fault.holds.isEmpty { words.append("frozen \(names(fault.holds))") }
+        if !fault.loses.isEmpty { words.append("lost \(names(fault.loses))") }
+        if fault.refuses { words.append("refused") }
+        if fault.isForEverySecondConnection { words.append("every second connection") }
+        return words.isEmpty ? "nothing" : words.joined(separator: ", ")
+    }
+
+    private static func names(_ directions: Set<FaultProxy.Direction>) -> String {
+        directions.map { "\($0)" }.sorted().joined(separator: " and ")
+    }
+
     /// Does it, and undoes it.
     /// - Returns: when the origin itself may have been wrong.
     func happen(_ cluster: RedisCluster, _ proxy: FaultProxy) throws -> [FleetHistory.Doubt] {
         switch self {
-        case .proxy(let fault, let node, let time):
+        case .proxy(let fault, let key, let time):
+            let node = try cluster.primary(ofKey: key)
             proxy.set(fault, on: node)
             Self.pause(time)
             proxy.set(.none, on: node)
-        case .cut(let node, let byReset): proxy.cut(node, byReset: byReset)
-        case .halfClose(let node, let direction): proxy.halfClose(node, direction)
+        case .during(let fault, let key, let other):
+            let node = try cluster.primary(ofKey: key)
+            proxy.set(fault, on: node)
+            defer { proxy.set(.none, on: node) }
+            return try other.happen(cluster, proxy)
+        case .cut(let key, let byReset): proxy.cut(try cluster.primary(ofKey: key), byReset: byReset)
+        case .halfClose(let key, let direction): proxy.halfClose(try cluster.primary(ofKey: key), direction)
         case .freeze(let key, let time, let waits):
             return try down(cluster, key, time, waits, { cluster.freeze($0) }, { cluster.thaw($0) })
         case .kill(let key, let time, let waits):

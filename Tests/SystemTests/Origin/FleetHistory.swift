@@ -9,6 +9,8 @@ struct FleetHistory: Sendable {
         var sent: Int64
         /// When the acknowledgement was there; nil where there was none: it may or may not have happened.
         var acknowledged: Int64?
+        /// When the call was over, with or without it.
+        var answered: Int64?
         /// The acknowledged write survives whatever the round does to the origin.
         var isDurable = true
         /// Acknowledged by a tier.
@@ -22,6 +24,8 @@ struct FleetHistory: Sendable {
         var sent: Int64
         var answered: Int64
         var answer: Answer
+        /// How many keys were asked for at once.
+        var keys = 1
     }
 
     enum Answer: Sendable, Equatable {
@@ -44,6 +48,8 @@ struct FleetHistory: Sendable {
     var doubts: [Doubt] = []
     /// What the origin had at the end, when all was well again.
     var final: [String: Int] = [:]
+    /// For how long a thread had to wait for its turn, at most.
+    var machineDelay: Int64 = 0
     /// What a tier still said then, to the end of all patience.
     var late: [String] = []
 }
@@ -69,7 +75,7 @@ struct FleetFinding: CustomStringConvertible, Sendable {
 struct FleetJudge {
     /// In milliseconds: no read may be older than this behind an acknowledged write.
     var bound: Int64
-    /// In milliseconds: the longest call.
+    /// In milliseconds: the longest call, on a machine where nobody waits for a turn.
     var limit: Int64
 
     struct Verdict: Sendable {
@@ -83,6 +89,7 @@ struct FleetJudge {
 
     func judge(_ history: FleetHistory) -> Verdict {
         var verdict = Verdict()
+        let limit = limit + 2 * history.machineDelay
         let writes = Dictionary(grouping: history.writes, by: \.key).mapValues { $0.sorted { $0.version < $1.version } }
         for read in history.reads {
             verdict.reads += 1
@@ -96,6 +103,14 @@ struct FleetJudge {
             case .foreign(let value):
                 verdict.findings.append(.init(kind: .foreign, text: "\(Self.text(read)): \(value)"))
             case .version(let version): judge(read, version, writes[read.key] ?? [], history, &verdict)
+            }
+        }
+        for write in history.writes where write.isByTier {
+            let time = (write.answered ?? write.sent) - write.sent
+            verdict.longestCall = max(verdict.longestCall, time)
+            if time > limit {
+                verdict.findings.append(
+                    .init(kind: .slow, text: "SET of \(write.key) at \(write.sent) took \(time) ms of \(limit)"))
             }
         }
         judgeOrder(history, &verdict)
@@ -164,6 +179,7 @@ struct FleetJudge {
     }
 
     private static func text(_ read: FleetHistory.Read) -> String {
-        "tier \(read.tier), connection \(read.connection), \(read.key) at \(read.sent)"
+        "tier \(read.tier), connection \(read.connection), \(read.key)"
+            + (read.keys > 1 ? ", one of \(read.keys) of an MGET," : "") + " at \(read.sent)"
     }
 }

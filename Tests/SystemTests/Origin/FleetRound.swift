@@ -9,8 +9,9 @@ import TestSupport
 final class FleetRound: Sendable {
     struct Plan: Sendable {
         var faults: [FleetFault] = []
-        var keys = 12
-        var readersPerTier = 2
+        var keys = 48
+        /// Many, because who waits for a dead node reads nothing else meanwhile.
+        var readersPerTier = 6
         /// Of the origin; also how many must have a write that counts as durable.
         var hasReplicas = false
         var writesThroughTier = true
@@ -47,6 +48,7 @@ final class FleetRound: Sendable {
 
     func run() throws -> FleetHistory {
         var threads = [WorkThread(name: "fleet-write") { [self] in writeAtOrigin() }]
+        threads.append(WorkThread(name: "fleet-watch") { [self] in watch() })
         if plan.writesThroughTier { threads.append(WorkThread(name: "fleet-tier") { [self] in writeThroughTier() }) }
         for tier in tiers.indices {
             for number in 0..<plan.readersPerTier {
@@ -99,7 +101,8 @@ final class FleetRound: Sendable {
                 write.isDurable = !plan.hasReplicas || result.replicas > 0
                 history.with { [write] in $0.writes[place] = write }
             }
-            WorkThread.sleep(nanoseconds: 4_000_000)
+            // Seldom enough that most keys are in the tiers when a fault begins: only these can become stale.
+            WorkThread.sleep(nanoseconds: 12_000_000)
         }
     }
 
@@ -122,15 +125,25 @@ final class FleetRound: Sendable {
                 return history.writes.count - 1
             }
             let reply = try? client?.call(["SET", key, Self.value(key, version)])
+            write.answered = MonotonicClock.milliseconds()
             if reply == Array("+OK\r\n".utf8) {
-                write.acknowledged = MonotonicClock.milliseconds()
+                write.acknowledged = write.answered
                 // The tier does not wait for replicas: a failover may lose it.
                 write.isDurable = !plan.hasReplicas
-                history.with { [write] in $0.writes[place] = write }
-            } else if reply == nil {
-                client = nil
             }
+            if reply == nil { client = nil }
+            history.with { [write] in $0.writes[place] = write }
+            WorkThread.sleep(nanoseconds: 10_000_000)
+        }
+    }
+
+    /// How busy the machine is: by how much a short sleep is longer than it should be, at most.
+    private func watch() {
+        while !isOver.value {
+            let start = MonotonicClock.milliseconds()
             WorkThread.sleep(nanoseconds: 5_000_000)
+            let delay = MonotonicClock.milliseconds() - start - 5
+            history.with { $0.machineDelay = max($0.machineDelay, delay) }
         }
     }
 
@@ -149,19 +162,31 @@ final class FleetRound: Sendable {
                     return number
                 }
             }
-            // Some keys much oftener than others.
-            let key = keys[min(random.below(keys.count), random.below(keys.count))]
+            // Some keys much oftener than others; and now and then several at once.
+            let asked = (0..<(random.oneIn(6) ? 3 : 1)).map { _ in
+                keys[min(random.below(keys.count), random.below(keys.count))]
+            }
             let sent = MonotonicClock.milliseconds()
-            let reply = try? client?.call(["GET", key])
+            let reply = try? client?.call([asked.count > 1 ? "MGET" : "GET"] + asked)
             let answered = MonotonicClock.milliseconds()
             if reply == nil { client = nil }
-            reads.append(
-                .init(
-                    tier: tier, connection: connection, key: key, sent: sent, answered: answered,
-                    answer: Self.answer(reply, key)))
-            WorkThread.sleep(nanoseconds: 1_000_000)
+            for (key, part) in zip(asked, Self.parts(reply, asked.count)) {
+                reads.append(
+                    .init(
+                        tier: tier, connection: connection, key: key, sent: sent, answered: answered,
+                        answer: Self.answer(part, key), keys: asked.count))
+            }
+            WorkThread.sleep(nanoseconds: 4_000_000)
         }
         history.with { [reads] in $0.reads += reads }
+    }
+
+    /// The replies for each key; where the whole is refused, each is.
+    private static func parts(_ reply: [UInt8]?, _ count: Int) -> [[UInt8]?] {
+        guard count > 1, let reply, reply.first == UInt8(ascii: "*") else {
+            return .init(repeating: reply, count: count)
+        }
+        return RawReply.split(Array(reply.drop { $0 != 0x0A }.dropFirst()))
     }
 
     private static func answer(_ reply: [UInt8]?, _ key: String) -> FleetHistory.Answer {

@@ -54,42 +54,69 @@ final class StandInTier: FleetTier, Sendable {
     private let server: FakeServer
 
     init(_ cluster: RedisCluster, _ mistake: Mistake) throws {
-        let clients = Guarded<[Int: ClusterClient]>([:])
-        let kept = Guarded<[String: [UInt8]]>([:])
-        let calls = Guarded(0)
+        let origin = MistakenOrigin(cluster, mistake)
         server = try FakeServer { request in
             let words = request.text
-            guard words.count > 1, words[0] == "GET" || words[0] == "SET" else { return .standard }
-            let number = calls.with { calls in
-                calls += 1
-                return calls
+            switch words.first {
+            case "GET", "SET": return origin.answer(words, request.connection)
+            case "MGET":
+                var replies = Array("*\(words.count - 1)\r\n".utf8)
+                for key in words.dropFirst() {
+                    guard case .bytes(let bytes) = origin.answer(["GET", key], request.connection) else {
+                        return .last([])
+                    }
+                    if bytes.first == UInt8(ascii: "-") { return .bytes(bytes) }
+                    replies += bytes
+                }
+                return .bytes(replies)
+            default: return .standard
             }
-            if mistake == .dies, number > 200 { return .last([]) }
-            if mistake == .sleeps, number % 500 == 0 { WorkThread.sleep(nanoseconds: 4_000_000_000) }
-            if words[0] == "SET", mistake == .forgets, number % 10 == 0 { return .text("+OK\r\n") }
-            if words[0] == "GET", mistake == .keeps || mistake == .wavers && number % 7 == 0,
-                let bytes = kept.with({ $0[words[1]] })
-            {
-                return .bytes(bytes)
-            }
-            var asked = words
-            if mistake == .mistakes, number % 300 == 0, words[0] == "GET" { asked[1] = "\(words[1])x" }
-            let client = clients.with { clients in
-                clients[request.connection, default: ClusterClient(cluster)]
-            }
-            clients.with { $0[request.connection] = client }
-            guard let reply = try? client.call(asked[1], asked, until: MonotonicClock.milliseconds() + 1000).reply
-            else {
-                return .text("-ORIGIN does not answer\r\n")
-            }
-            if mistake == .mistakes, asked != words { return .text("$7\r\nk99/1/x\r\n") }
-            kept.with { kept in
-                if mistake != .wavers || kept[words[1]] == nil { kept[words[1]] = reply }
-            }
-            return .bytes(reply)
         }
     }
 
     func connect() throws -> SocketClient { try SocketClient(server.path) }
     func stop() { server.stop() }
+}
+
+/// What a stand-in answers.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: each client is used by the thread of its connection alone.
+private final class MistakenOrigin: @unchecked Sendable {
+    private let cluster: RedisCluster
+    private let mistake: StandInTier.Mistake
+    private let clients = Guarded<[Int: ClusterClient]>([:])
+    private let kept = Guarded<[String: [UInt8]]>([:])
+    private let calls = Guarded(0)
+
+    init(_ cluster: RedisCluster, _ mistake: StandInTier.Mistake) {
+        (self.cluster, self.mistake) = (cluster, mistake)
+    }
+
+    /// - Parameter words: `GET key` or `SET key value`.
+    func answer(_ words: [String], _ connection: Int) -> FakeServer.Answer {
+        let (isRead, key) = (words[0] == "GET", words[1])
+        let number = calls.with { calls in
+            calls += 1
+            return calls
+        }
+        switch mistake {
+        case .dies where number > 200: return .last([])
+        case .sleeps where number % 500 == 0: WorkThread.sleep(nanoseconds: 4_000_000_000)
+        case .forgets where !isRead && number % 10 == 0: return .text("+OK\r\n")
+        case .mistakes where isRead && number % 300 == 0: return .text("$7\r\nk99/1/x\r\n")
+        case .keeps where isRead, .wavers where isRead && number % 7 == 0:
+            if let bytes = kept.with({ $0[key] }) { return .bytes(bytes) }
+        default: break
+        }
+        let client = clients.with { clients in
+            let client = clients[connection] ?? ClusterClient(cluster)
+            clients[connection] = client
+            return client
+        }
+        guard let reply = try? client.call(key, words, until: MonotonicClock.milliseconds() + 1000).reply else {
+            return .text("-ORIGIN does not answer\r\n")
+        }
+        if isRead { kept.with { if mistake != .wavers || $0[key] == nil { $0[key] = reply } } }
+        return .bytes(reply)
+    }
 }

@@ -75,12 +75,17 @@ struct RedisClusterTests {
     }
 
     @Test func clientsAreLedToAnnouncedPorts() throws {
-        let cluster = try RedisCluster(replicas: 3)
+        let cluster = try RedisCluster()
         let ports = cluster.nodes.map { 1000 + $0 }
         try cluster.announce(ports: ports)
         let key = try cluster.key(on: 2)
         #expect(try cluster.call(0, "GET \(key)") == "-MOVED \(ClusterSlot.of(key)) 127.0.0.1:1002\r\n")
         #expect(!(try cluster.call(0, "CLUSTER SLOTS")).contains("\(cluster.servers[0].port)"))
+        // After a restart as well.
+        cluster.kill(2)
+        try cluster.restart(2)
+        try cluster.waitUntilReady()
+        #expect(try cluster.call(0, "GET \(key)") == "-MOVED \(ClusterSlot.of(key)) 127.0.0.1:1002\r\n")
     }
 
     @Test func aServerThatCannotStartSaysWhy() throws {

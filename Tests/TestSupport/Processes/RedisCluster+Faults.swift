@@ -12,8 +12,11 @@ extension RedisCluster {
     /// SIGCONT. A node whose place another has taken believes for a moment that it still has it: ``waitUntilReady()``.
     package func thaw(_ node: Int) { servers[node].thaw() }
 
-    /// Starts a killed node again, at its port and with its files.
-    package func restart(_ node: Int) throws { try servers[node].restart() }
+    /// Starts a killed node again, at its port and with its files. It announces the same port as before.
+    package func restart(_ node: Int) throws {
+        let port = announced.value[node]
+        try servers[node].restart(port == servers[node].port ? [] : ["--cluster-announce-port", "\(port)"])
+    }
 
     /// Kills all nodes and starts them again. What they stored is gone unless the cluster is durable.
     package func restartAll() throws {

@@ -70,12 +70,13 @@ package final class RedisProcess: @unchecked Sendable {
     }
 
     /// Starts it again after ``kill()``, at the same places and with the same files.
-    package func restart() throws {
+    /// - Parameter settings: more words of its command line, this time.
+    package func restart(_ settings: [String] = []) throws {
         try lock.withLock {
             process.killNow()
             frozen = false
             unlink(socketPath)
-            process = try ChildProcess(command[0], Array(command.dropFirst()))
+            process = try ChildProcess(command[0], Array(command.dropFirst()) + settings)
         }
         try waitUntilListening()
     }
