@@ -1,3 +1,4 @@
+import RESP
 import TestSupport
 import Testing
 
@@ -53,5 +54,16 @@ import Testing
         #expect(
             String(decoding: bytes, as: UTF8.self)
                 == #"{"a-b":{"n":1,"path":{"base64":"L/8="},"v":1.2,"w":"01"}}"#)
+    }
+
+    /// The shape of an answer does not depend on whether its keys are numbers.
+    @Test func mapsAreObjects() {
+        func text(_ keys: [RESPValue]) -> String {
+            var bytes: [UInt8] = []
+            JSONText(.map(keys.map { RESPValue.Pair(key: $0, value: .integer(1)) })).write(to: &bytes)
+            return String(decoding: bytes, as: UTF8.self)
+        }
+        #expect(text([.bulk(Array("a".utf8)), .integer(2)]) == #"{"a":1,"2":1}"#)
+        #expect(text([.bulk([0xFF])]) == #"[{"base64":"/w=="},1]"#)
     }
 }

@@ -159,9 +159,43 @@ import Testing
         #expect(try client.call("DBSIZE") == ":0\r\n")
     }
 
+    /// What is shown is what was asked for, whatever its name.
+    @Test func namesDoNotMislead() throws {
+        let daemon = try daemon()
+        let client = try daemon.connect()
+        _ = try client.call(["SET", "book:x" + String(repeating: "l", count: 6_000), "v"])
+        _ = try client.call(["SET", "book:y\u{202E}gnp.exe", "v"])
+        let web = try WebProcess(daemon.socketPath, ["--allow-changes"], listen: "127.0.0.1:0")
+        func click(_ start: String) -> Browser.Step {
+            .run(
+                "[...document.querySelectorAll('#keys button.key')].find((b) => b.textContent.startsWith('\(start)')).click(); ''"
+            )
+        }
+        let seen = try Browser.run([
+            .open(web.address), Browser.until("document.body.dataset.ready === 'yes'"), .key("/"),
+            Browser.until("location.pathname === '/entries' && document.activeElement?.id === 'prefix'"),
+            .open(web.address + "entries?database=0&prefix=book:"),
+            Browser.until("document.querySelectorAll('#keys button.key').length === 4"),
+            click("book:1"), Browser.until("!document.querySelector('#entry').hidden"),
+            click("book:x"), Browser.until("!document.querySelector('#problem').hidden"),
+            .run("String(document.querySelector('#entry').hidden)"),
+            click("book:y"), Browser.until("!document.querySelector('#entry').hidden"),
+            .run("document.querySelector('#entry-key').textContent"),
+            .run("document.querySelector('#delete').click(); document.querySelector('#question-text').textContent"),
+        ])
+        expectClean(seen, web)
+        let values = seen.values.compactMap { $0 }
+        #expect(values.contains("true"))
+        #expect(values.contains(#"book:y\u202egnp.exe"#), "\(values)")
+        #expect(values.last == #"book:y\u202egnp.exe in database 0"#)
+    }
+
     /// On a phone nothing is cut off, and a browser that knows no token is asked for it.
     @Test func narrowScreensAndTheLogin() throws {
         let daemon = try daemon()
+        let client = try daemon.connect()
+        _ = try client.call("SELECT " + String(repeating: "w", count: 64))
+        _ = try client.call("SET k v")
         let place = try TemporaryDirectory(inMemory: true)
         try Files.write(place.path + "/token", Array("0123456789abcdef\n".utf8))
         chmod(place.path + "/token", 0o600)
@@ -173,11 +207,13 @@ import Testing
                 "document.querySelector('#token').value = '0123456789abcdef'; document.querySelector('form').requestSubmit(); ''"
             ),
             Browser.until("location.pathname === '/' && document.body?.dataset.ready === 'yes'"), .run(width),
-            .open(web.address + "entries?database=0&key=book:1", width: 360, height: 740), .run(width),
+            .open(web.address + "entries?database=0&key=book:1", width: 360, height: 740),
+            Browser.until("document.body.dataset.ready === 'yes' && document.querySelector('#database').length === 3"),
+            .run(width),
         ])
         #expect(seen.problems == [])
         #expect(seen.values[0] == "/login")
-        #expect([1, 4, 5].allSatisfy { seen.values[$0] == "360" }, "\(seen.values)")
+        #expect([1, 4, 6].allSatisfy { seen.values[$0] == "360" }, "\(seen.values)")
     }
 }
 

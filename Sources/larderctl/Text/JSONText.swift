@@ -120,11 +120,11 @@ extension JSONText {
         }
     }
 
-    /// An object if every key is text; else an array of alternating keys and values.
+    /// An object if every key is text or a number, which is written as text; else an array of alternating keys and values.
     private static func object(of pairs: [RESPValue.Pair]) -> JSONText {
         var members: [(name: String, value: JSONText)] = []
         for pair in pairs {
-            guard let name = pair.key.string else {
+            guard let name = pair.key.string ?? pair.key.int.map({ "\($0)" }) else {
                 return .array(pairs.flatMap { [JSONText($0.key), JSONText($0.value)] })
             }
             members.append((name, JSONText(pair.value)))
