@@ -64,7 +64,8 @@ extension CommandMetadata {
         "purge", arity: -1, [.write, .wholeDatabase], group: .larder, since: "0.1.0",
         complexity: "O(1) to empty the database, and O(N) to count what was removed; O(N) with EXPIRED or PREFIX; "
             + "O(1) with TAG, however many entries have the tags",
-        syntax: "[EXPIRED | PREFIX prefix | TAG tag [tag ...] [SOFT] | UPTO version [PREFIX prefix] [TAG tag [tag ...]]]",
+        syntax: "[EXPIRED | PREFIX prefix | TAG tag [tag ...] [SOFT] "
+            + "| UPTO version [PREFIX prefix] [TAG tag [tag ...]]]",
         summary: "Empties the current database at once, or removes its expired entries, or those whose keys "
             + "begin with a prefix (in commit units of at most 512), or those with a tag; with SOFT these are stale "
             + "instead of gone. A last word SOFT behind a tag is that option: name a tag of that name first. "
@@ -97,7 +98,8 @@ extension CommandMetadata {
         "place", arity: -5, [.write, .denyOOM, .creates], keys: .one, group: .larder, since: "0.1.0",
         complexity: "O(N) with N the value's length",
         syntax: "key value STOREDAT unix-time-milliseconds [NX] [PXAT unix-time-milliseconds | NEVER] [GRACE seconds] "
-            + "[CODEC raw|json|plist|custom] [TAGS count tag [tag ...]] [VERSION version [OVER unix-time-milliseconds]]",
+            + "[CODEC raw|json|plist|custom] [TAGS count tag [tag ...]] "
+            + "[VERSION version [OVER unix-time-milliseconds]]",
         summary:
             "Stores an entry as if it was stored at an earlier time, unless what is there was stored later, or with NX "
             + "is fresh. Without PXAT and NEVER the database's policy says how long it stays. For imports. "
@@ -109,7 +111,8 @@ extension CommandMetadata {
 
     package static let changes = CommandMetadata(
         "changes", arity: -3, [.readonly, .noMulti, .noScript], group: .larder, since: "0.1.0",
-        complexity: "O(COUNT) for each call; in a full pass also O(M) with M the entries that LevelDB does not have yet",
+        complexity:
+            "O(COUNT) for each call; in a full pass also O(M) with M the entries that LevelDB does not have yet",
         syntax: "SINCE position [COUNT count] [BYTES bytes] [PREFIX prefix] [BLOCK milliseconds]",
         summary:
             "Returns what has changed in the current database behind a position: 0 begins with a full pass of all "
@@ -119,7 +122,8 @@ extension CommandMetadata {
             + "more); reason (asked, other-feed or forgotten where a full pass begins, else null); range (of the keys of "
             + "which a full pass has named all: behind which, null from the first, up to which, null to the last; else "
             + "null); time (of the larder, milliseconds since 1970); changes: array of arrays of kind, sequence, version, "
-            + "and of stored: the 8 fields of ENTRIES; of removed: key; of purged: nothing; of purged-tags: array of tags")
+            + "and of stored: the 8 fields of ENTRIES; of removed: key; of purged: nothing; of purged-tags: array of tags"
+    )
 
     package static let unplace = CommandMetadata(
         "unplace", arity: -3, [.write], keys: .one, group: .larder, since: "0.1.0",

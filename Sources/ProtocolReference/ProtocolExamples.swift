@@ -458,13 +458,21 @@ package enum ProtocolExamples {
         *1
         $5
         latin
+        > UNPLACE motto 1699999999999
+        +kept
+        > UNPLACE motto 1700000000000
+        +removed
+        > UNPLACE motto 1700000000000
+        +absent
+        > PURGE UPTO 1700000000000
+        :0
         """#,
     ]
 
     /// Commands whose replies vary or are not text, or that end something.
     package static let without: Set<String> = [
-        "backup", "check", "databases", "debug", "dump", "fetch", "hello", "info", "lastsave", "latency", "limit",
-        "origin",
+        "backup", "changes", "check", "databases", "debug", "dump", "fetch", "hello", "info", "lastsave", "latency",
+        "limit", "origin",
         "memory",
         "meta",
         "monitor",

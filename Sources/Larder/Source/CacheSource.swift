@@ -20,6 +20,7 @@ public final class CacheSource: @unchecked Sendable {
     /// Has the rights to fetch that calls of this cache got.
     let leaseHolder = LeaseHolder()
     let relays = ChangeRelays()
+    let feedSignals = FeedSignals()
     private let lock = Lock()
     private var lease: EngineLease?
     private let closed = Atomic<Bool>(false)
@@ -70,6 +71,7 @@ public final class CacheSource: @unchecked Sendable {
         // The sequences end before calls of their consumers fail.
         relays.close()
         closed.store(true, ordering: .releasing)
+        feedSignals.close()
         snapshot?.close()
         leaseHolder.end()
         // Released outside the lock: the last release shuts the larder down, which takes a while.

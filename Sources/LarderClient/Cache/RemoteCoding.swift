@@ -122,7 +122,7 @@ enum RemoteCoding {
         return try decode(type, from: bytes, codec, storedAs: told ?? .raw, key: key, operation)
     }
 
-    private static func decode<Model: Decodable>(
+    static func decode<Model: Decodable>(
         _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, storedAs stored: Codec, key: [UInt8],
         _ operation: String = "GET"
     ) throws(LarderClientError) -> Model {

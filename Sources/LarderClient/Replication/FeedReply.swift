@@ -17,6 +17,9 @@ struct FeedReply {
         /// By its name, or by the number of one without a name.
         let codec: String
         let tags: [[UInt8]]
+
+        /// The codec by which it is decoded.
+        var storedCodec: Codec { Codec(name: codec) ?? UInt8(codec).map { Codec(rawValue: $0) } ?? .raw }
     }
 
     enum Change {
@@ -119,7 +122,11 @@ extension FeedReply.Entry {
         case "never": words += wordList("NEVER")
         default: break
         }
-        if grace == 0 { words += wordList("GRACE", "0") } else if grace > 0 { words += wordList("GRACE", Self.seconds(grace)) }
+        if grace == 0 {
+            words += wordList("GRACE", "0")
+        } else if grace > 0 {
+            words += wordList("GRACE", Self.seconds(grace))
+        }
         if codec != "raw" { words += wordList("CODEC", codec) }
         if !tags.isEmpty { words += wordList("TAGS", "\(tags.count)") + tags }
         if let version { words += wordList("VERSION", version) }

@@ -23,13 +23,22 @@ struct FollowerTarget {
 
     /// Whether there is no entry that this follower would touch.
     func isEmpty() throws(LarderClientError) -> Bool {
-        try entries(after: nil, count: 1).isEmpty
+        var after: [UInt8]?
+        while true {
+            let found = try entries(after: after, count: 1000)
+            if found.contains(where: { wants($0.tags) }) { return false }
+            guard let last = found.last else { return true }
+            after = last.key
+        }
     }
 
     /// Applies a step. If it throws, a part may be applied; applying it again does no harm.
-    /// - Parameter over: what the target has from this time or earlier gives way to the source, which knew it.
-    func apply(_ reply: FeedReply, over: Int64?) throws(LarderClientError) -> Counts {
+    /// - Parameter known: what the target has from this time the source knew: it gives way, and goes if the source does not
+    ///   name it.
+    func apply(_ reply: FeedReply, _ known: ClosedRange<Int64>?) throws(LarderClientError) -> Counts {
         var counts = Counts()
+        // Of a target that was joined nobody knows what is its own.
+        let over = known.flatMap { $0.lowerBound <= 1 ? $0.upperBound : nil }
         var commands: [[[UInt8]]] = []
         var named: Set<[UInt8]> = []
         for item in reply.items {
@@ -52,7 +61,7 @@ struct FollowerTarget {
             }
         }
         try send(&commands, &counts)
-        if let range = reply.range, let over { try removeUnnamed(named, range, over, &counts) }
+        if let range = reply.range, let known { try removeUnnamed(named, range, known, &counts) }
         return counts
     }
 
@@ -93,17 +102,18 @@ struct FollowerTarget {
 
     /// Removes what a source that knew it did not name.
     private func removeUnnamed(
-        _ named: Set<[UInt8]>, _ range: (after: [UInt8]?, through: [UInt8]?), _ over: Int64, _ counts: inout Counts
+        _ named: Set<[UInt8]>, _ range: (after: [UInt8]?, through: [UInt8]?), _ known: ClosedRange<Int64>,
+        _ counts: inout Counts
     ) throws(LarderClientError) {
         // Whoever changed one in the same millisecond was told of it.
-        let version = "\(over)-\(UInt64.max)"
+        let version = "\(known.upperBound)-\(UInt64.max)"
         var after = range.after
         while true {
             let found = try entries(after: after, count: 1000)
             var commands: [[[UInt8]]] = []
             for entry in found {
                 if let through = range.through, through.lexicographicallyPrecedes(entry.key) { break }
-                if !named.contains(entry.key), entry.storedAt <= over, wants(entry.tags) {
+                if !named.contains(entry.key), known.contains(entry.storedAt), wants(entry.tags) {
                     commands.append(removal(entry.key, version))
                 }
             }

@@ -100,7 +100,7 @@ public final class LarderFollower {
                     blockMilliseconds: waitMilliseconds)))
         let before = mark
         if reply.reason != nil { try beginPass(&mark, at: reply.time) }
-        let counts = try target.apply(reply, over: reply.range == nil ? nil : mark.over)
+        let counts = try target.apply(reply, reply.range == nil ? nil : mark.knownTimes)
         if reply.range != nil || !reply.items.isEmpty || reply.state == "current" {
             mark.applied = max(mark.applied, reply.time)
         }
@@ -125,7 +125,7 @@ public final class LarderFollower {
         return progress.state
     }
 
-    private static let seenMargin: Int64 = 100
+    private static let seenMargin: Int64 = 10
     private static let restingMilliseconds: Int64 = 30_000
 
     private func beginPass(_ mark: inout ReplicationMark, at time: Int64) throws(LarderClientError) {
@@ -134,14 +134,31 @@ public final class LarderFollower {
         progress.total = progress.done + ((try? source.count()) ?? 0)
         if mark.isComplete {
             // What the source has not been told yet, it cannot have removed.
-            mark.over = try back()?.seen ?? mark.applied
+            if let seen = try back()?.seen {
+                (mark.over, mark.joined) = (seen, 0)
+            } else {
+                mark.over = mark.applied
+            }
         } else if mark.applied == 0 {
             // Into an empty database nothing comes but what this follower brings.
-            mark.over = try target.isEmpty() ? time : nil
-            if mark.over != nil { try takePolicy() }
+            if try target.isEmpty() {
+                mark.over = time
+                try takePolicy()
+            } else {
+                guard options.joins else { throw refusal }
+                mark.joined = max(1, time)
+            }
         } else if let over = mark.over {
             mark.over = max(over, mark.applied)
         }
+    }
+
+    private var refusal: LarderClientError {
+        LarderClientError(
+            .invalidArgument,
+            "the database '\(options.database)' of the target has entries and has never followed this source: it would "
+                + "become a copy and lose them; to keep them and join both, say so (larderctl replicate --join)",
+            operation: "replicate", database: options.database)
     }
 
     /// A database that is new in the target gets the policy of the source's; one that is there keeps its own.

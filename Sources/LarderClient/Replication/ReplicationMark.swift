@@ -14,12 +14,18 @@ struct ReplicationMark: Codable, Equatable {
     /// While a full pass is under way: what the target has from that time or earlier, and the source does not name, goes;
     /// nil for nothing. In milliseconds since 1970.
     var over: Int64?
+    /// When a target with entries of its own began to follow; 0 for one that had none. What is older is not known to
+    /// have come from the source.
+    var joined: Int64 = 0
     /// Whatever the target has from this source was there before this time of the source.
     var applied: Int64 = 0
     /// The target was told everything that the source had at this time of the source.
     var seen: Int64 = 0
     var changes = 0
     var passes = 0
+
+    /// What of the target the source has known.
+    var knownTimes: ClosedRange<Int64>? { over.flatMap { joined < $0 ? (joined + 1)...$0 : nil } }
 
     static func key(source: String, _ options: ReplicationOptions) -> [UInt8] {
         Array("\(source)|\(options.database)\(options.filter)".utf8)

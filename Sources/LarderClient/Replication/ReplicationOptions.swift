@@ -13,6 +13,10 @@ public struct ReplicationOptions: Sendable {
     public var sourceName: String?
     /// What the source calls the target, if it follows it too; nil for the path of the target's directory.
     public var targetName: String?
+    /// Whether the target may have entries of its own when it begins to follow the source: both are joined, the later entry
+    /// stays, and what was there stays until the source changes it. Else such a target is refused, because it is to be a
+    /// copy. Later followers need not say it again.
+    public var joins = false
     /// How many changes are applied at a time, 1 to 10,000.
     public var batchCount = 500
 

@@ -67,26 +67,34 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         self.now = now
     }
 
+    /// Called with the lock held.
+    private func log(of database: any DatabaseIdentity) -> DatabaseChanges? {
+        guard let log = logs[ObjectIdentifier(database)], log.isOf(database) else { return nil }
+        return log
+    }
+
     // MARK: Reading
 
     /// Begins to remember a database's changes, if it does not yet.
     /// - Parameter sequence: everything up to it is committed.
     /// - Returns: the feed, and its end at this moment.
     func begin(_ database: any DatabaseIdentity, behind sequence: UInt64) -> (feed: UInt64, end: ChangePlace) {
-        let (log, isFirst) = lock.withLock { () -> (DatabaseChanges, Bool) in
+        if let present = end(of: database) { return present }
+        // Before it counts as followed: what is noted in vain meanwhile, whoever reads the entries now finds.
+        feed.turn(on: true, for: self)
+        return lock.withLock {
+            if let found = log(of: database) { return (found.feed, found.last) }
             let id = ObjectIdentifier(database)
-            if let log = logs[id] { return (log, false) }
+            if let stale = logs[id] { bytes -= stale.bytes }
             let log = DatabaseChanges(database, at: ChangePlace(sequence))
             logs[id] = log
-            return (log, logs.count == 1)
+            return (log.feed, log.last)
         }
-        if isFirst { feed.turn(on: true, for: self) }
-        return (log.feed, log.last)
     }
 
     /// The feed of a database, and its end at this moment; nil if nobody has followed it.
     package func end(of database: any DatabaseIdentity) -> (feed: UInt64, end: ChangePlace)? {
-        lock.withLock { logs[ObjectIdentifier(database)].map { ($0.feed, $0.last) } }
+        lock.withLock { log(of: database).map { ($0.feed, $0.last) } }
     }
 
     /// The changes behind a place.
@@ -98,7 +106,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         of database: any DatabaseIdentity, feed: UInt64?, behind place: ChangePlace, prefix: [UInt8], count: Int
     ) -> Found {
         lock.withLock {
-            guard let log = logs[ObjectIdentifier(database)], feed == nil || feed == log.feed, place <= log.last else {
+            guard let log = log(of: database), feed == nil || feed == log.feed, place <= log.last else {
                 return .otherFeed
             }
             guard place >= log.forgotten else { return .forgotten }
@@ -108,14 +116,14 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     /// The last change of a key that is remembered.
     func change(of key: [UInt8], in database: any DatabaseIdentity) -> LoggedChange? {
-        lock.withLock { logs[ObjectIdentifier(database)]?.change(of: key) }
+        lock.withLock { log(of: database)?.change(of: key) }
     }
 
     /// The version of what was last done to a key, as far as it is remembered: a change of the key, or a purge of
     /// everything. Nil if nothing is known.
     func version(of key: [UInt8], in database: any DatabaseIdentity) -> ChangeVersion? {
         lock.withLock {
-            guard let log = logs[ObjectIdentifier(database)] else { return nil }
+            guard let log = log(of: database) else { return nil }
             let own = log.change(of: key)?.version
             return log.purgeVersion.map { max($0, own ?? $0) } ?? own
         }
@@ -123,12 +131,12 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     /// Everything of a database that was changed up to a version was purged in another larder, and here.
     func noteForeignPurge(_ version: ChangeVersion, in database: any DatabaseIdentity) {
-        lock.withLock { logs[ObjectIdentifier(database)]?.noteForeignPurge(version) }
+        lock.withLock { log(of: database)?.noteForeignPurge(version) }
     }
 
     /// Whether changes of a database are remembered, because somebody follows it.
     package func isFollowed(_ database: any DatabaseIdentity) -> Bool {
-        lock.withLock { logs[ObjectIdentifier(database)] != nil }
+        lock.withLock { log(of: database) != nil }
     }
 
     /// For INFO: how many changes are remembered, and the bytes that they take.

@@ -30,6 +30,9 @@ final class DatabaseChanges {
         last = place
     }
 
+    /// Whether it is that database's, and not of one that was at its place in memory before.
+    func isOf(_ database: any DatabaseIdentity) -> Bool { self.database === database }
+
     /// How many changes are remembered.
     var count: Int { items.count - first - voidCount }
 
@@ -153,7 +156,9 @@ final class DatabaseChanges {
         var upTo = place
         for index in firstIndex(behind: place)..<items.count {
             guard let item = items[index] else { continue }
-            guard found.count < count, looked < Self.lookedAtMax else { return .changes(found, upTo: upTo, hasMore: true) }
+            guard found.count < count, looked < Self.lookedAtMax else {
+                return .changes(found, upTo: upTo, hasMore: true)
+            }
             looked += 1
             upTo = item.place
             if case .key(let key) = item.kind, !key.starts(with: prefix) { continue }

@@ -47,7 +47,8 @@ extension Database {
     {
         // What is applied from now on is told; what was applied before, the pass reads.
         let (feed, end) = beginFeed()
-        var step = FeedStep(position: FeedPosition(feed: feed, end, .notBegun), state: .scan, reason: reason, time: time)
+        var step = FeedStep(
+            position: FeedPosition(feed: feed, end, .notBegun), state: .scan, reason: reason, time: time)
         try goOn(&step, options)
         return step
     }
@@ -165,6 +166,12 @@ extension Database {
 }
 
 extension Database {
+    /// Has `waiter` woken once when there is a change behind a place that concerns it.
+    /// - Returns: false if there is one already, or the feed is another one: then it is not woken.
+    package func wait(_ waiter: FeedWaiter, feed: UInt64, behind place: ChangePlace) -> Bool {
+        context.changeLog.wait(waiter, in: self, feed: feed, behind: place)
+    }
+
     /// Stops to wait for a change. Idempotent.
     package func stopWaiting(_ waiter: FeedWaiter) { context.changeLog.stopWaiting(waiter, in: self) }
 }

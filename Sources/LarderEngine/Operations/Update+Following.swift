@@ -47,7 +47,8 @@ extension Update {
         guard let present = stored(index) else { return .absent }
         if let tags, tags.isDisjoint(with: present.tags?.all ?? []) { return .absent }
         let age = ChangeVersion(time: present.header.storedAt)
-        if let known = database.context.changeLog.version(of: Array(keys[index].bytes), in: database) {
+        // What a purge has left, or came behind it, is later than that.
+        if let known = database.context.changeLog.change(of: Array(keys[index].bytes), in: database)?.version {
             guard version > max(known, age) else { return .kept }
         } else {
             guard version >= age else { return .kept }

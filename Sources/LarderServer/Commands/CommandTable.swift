@@ -14,7 +14,8 @@ package enum CommandTable {
         conditionalCommands, keyCommands, movingCommands, dumpCommands, objectCommands, expiryCommands,
         transactionCommands, scriptingCommands, pubsubCommands, connectionCommands, clientCommands, commandCommands,
         serverCommands,
-        administrationCommands, accessCommands, configCommands, larderCommands, entryCommands, changesCommands, fetchingCommands,
+        administrationCommands, accessCommands, configCommands, larderCommands, entryCommands, changesCommands,
+        fetchingCommands,
     ].reduce(into: [:]) { $0.merge($1) { _, _ in preconditionFailure("a command has two handlers") } }
 
     /// With all subcommands, each behind its command.

@@ -109,6 +109,14 @@ extension DaemonOption {
             live: Live { $0.engine.changeDiskLimit(to: $1.configuration.diskBytesMax) }
         ) { $0.configuration.diskBytes = try $1.oneOf(DiskLimit.rule) { DiskLimit($0) } },
         DaemonOption(
+            "--max-change-log", "BYTES",
+            [
+                "memory for the latest changes of databases that others follow (CHANGES); who was away for",
+                "longer begins with all entries; at least 4K (default: 32M)",
+            ],
+            settings: [.own { String($0.engine.options.changeLogBytes) }]
+        ) { $0.configuration.engine.changeLogBytes = try $1.byteCount(least: 4096) },
+        DaemonOption(
             "--checkpoint", "BYTES",
             [
                 "size of the journal that starts a checkpoint, which writes entries to the databases;",

@@ -32,7 +32,7 @@ struct FeedWait {
             isWoken.set()
             wakeUp()
         }
-        guard session.server.engine.changeLog.wait(waiter, in: database, feed: feed, behind: place) else { return nil }
+        guard database.wait(waiter, feed: feed, behind: place) else { return nil }
         waiting = Waiting(waiter: waiter, database: database, until: clock + words.block, isWoken: isWoken)
         return clock + words.block
     }

@@ -65,6 +65,8 @@ struct Replication {
     /// Follows until the target has everything.
     func runOnce() throws {
         let clients = try connect()
+        // Also where there is nothing to follow.
+        _ = try clients.follower(choice, "0")
         let progress = ProgressLine(.entries)
         defer { progress.end() }
         var (done, total) = (0, 0)
@@ -99,7 +101,7 @@ struct Replication {
             }
         }
         let names = try databases(first, mustExist: false)
-        for name in names { _ = try first.follower(choice, name) }
+        for name in names + ["0"] { _ = try first.follower(choice, name) }
         start(names)
         while true {
             if let signal = signals.wait(milliseconds: Self.lookMilliseconds) { watch.stop(by: signal) }

@@ -3,14 +3,15 @@ import LarderClient
 extension Verb {
     static let replicate = Verb(
         name: "replicate",
-        synopsis: "FROM TO [--continuous] [--prefix PREFIX] [--tag TAG]… [--name NAME]",
+        synopsis: "FROM TO [--continuous] [--join] [--prefix PREFIX] [--tag TAG]… [--name NAME]",
         summary: "bring what changes in one larder into another one, once or for as long as it runs",
         details: """
             FROM and TO are the sockets of two daemons: paths, or unix:PATH. All databases of FROM, or those that --database
             names, which may be given several times. One way: to bring two larders to the same entries, call it both ways. The
             first call, and one after a long time, begins with all entries; every other one goes on where the last one was,
             however that ended: how far it has come stands in TO, in the database _replication. Where both have changed an entry,
-            the later change stays. TO loses what FROM has lost; what TO had of its own before the first call stays.
+            the later change stays. TO becomes a copy, and loses what FROM has lost; so a database of TO that has entries before the
+            first call is refused, unless --join brings both together.
             Without --continuous it ends when TO has everything, and prints what it did. With --continuous it goes on until
             Ctrl-C or SIGTERM, and tries again when a daemon is away. With --json, for each database at the end, and with
             --continuous as often as something changes:
@@ -21,6 +22,9 @@ extension Verb {
         options: [
             OptionSpec(
                 name: "--continuous", value: nil, summary: "go on with what changes, until Ctrl-C or SIGTERM"),
+            OptionSpec(
+                name: "--join", value: nil,
+                summary: "at the first call: TO keeps what it has of its own, and the later entry stays"),
             OptionSpec(name: "--prefix", value: "PREFIX", summary: "only entries whose keys begin with PREFIX"),
             OptionSpec(
                 name: "--tag", value: "TAG", summary: "only entries with this tag; may be given several times"),
@@ -41,6 +45,7 @@ extension Verb {
         }
         var choice = ReplicationOptions()
         choice.prefix = arguments.options["--prefix"]?.value ?? []
+        choice.joins = arguments.options["--join"] != nil
         for option in arguments.given where option.name == "--tag" { choice.tags.insert(try option.text()) }
         choice.sourceName = try arguments.options["--name"]?.text()
         let replication = Replication(ends, choice, context)

@@ -71,8 +71,9 @@ import Testing
         let own = Set(found.keys).subtracting(expected.keys).subtracting(Self.newer)
         #expect(
             own == [
-                "backup", "check", "databases", "delex", "digest", "entries", "fetch", "limit", "meta", "msetex",
-                "origin", "place", "policy", "purge", "release", "snapshot", "tags",
+                "backup", "changes", "check", "databases", "delex", "digest", "entries", "fetch", "limit", "meta",
+                "msetex", "origin",
+                "place", "policy", "purge", "release", "snapshot", "tags", "unplace",
             ],
             "what only larderd has")
     }

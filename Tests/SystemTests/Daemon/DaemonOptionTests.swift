@@ -37,6 +37,9 @@ import Testing
           --max-disk BYTES   the most that all files of the larder may take on the disk, at least 16M; what is
                              worth the least is evicted; 0 or none for no limit
                              (default: a tenth of the file system, at most 8G)
+          --max-change-log BYTES
+                             memory for the latest changes of databases that others follow (CHANGES); who was away for
+                             longer begins with all entries; at least 4K (default: 32M)
           --checkpoint BYTES size of the journal that starts a checkpoint, which writes entries to the databases;
                              a smaller one takes less disk and memory but more time; at least 1K (default: 64M)
           --threads N        event loops, 1 to 64 (default: 1)

@@ -20,7 +20,8 @@ import Testing
         Plan(
             module: "LarderEngine",
             rooms: [
-                "Larder", "Check", "Images", "Maintenance", "Observation", "Following", "Salvage", "Checkpoint", "Eviction",
+                "Larder", "Check", "Images", "Maintenance", "Observation", "Following", "Salvage", "Checkpoint",
+                "Eviction",
                 "Recovery",
                 "Operations",
                 "Views",
@@ -37,7 +38,8 @@ import Testing
         Plan(
             module: "LarderClient",
             rooms: [
-                "Client", "Locks", "Replication", "Blocking", "Cache", "Connections", "NearCache", "Subscriptions", "Wire", "Requests",
+                "Client", "Locks", "Replication", "Blocking", "Cache", "Connections", "NearCache", "Subscriptions",
+                "Wire", "Requests",
                 "Types",
             ]),
         Plan(module: "Larder", rooms: ["Cache", "Reading", "Enumeration", "Source", "Types"]),

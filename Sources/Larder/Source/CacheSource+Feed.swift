@@ -1,0 +1,139 @@
+import LarderEngine
+import Observing
+import Platform
+
+extension CacheSource {
+    /// The changes from a position on.
+    /// - Parameter read: the value of an entry.
+    func feed<Value: Sendable>(
+        since position: ChangePosition, _ prefix: some CacheKey,
+        _ read: @escaping @Sendable (Record, [UInt8]) throws -> Value
+    ) throws(LarderError) -> PositionedChanges<Value> {
+        guard FeedPosition(position.description) != nil else {
+            throw LarderError(
+                .invalidArgument,
+                "the position '\(printableKey(position.description.utf8))' is none that changes have had",
+                operation: "changes", database: database.name)
+        }
+        var options = FeedOptions()
+        options.prefix = Array(try key(prefix, "changes").bytes)
+        let chosen = options
+        return PositionedChanges(since: position) { [self] position in
+            guard let step = try await nextStep(position, chosen) else { return nil }
+            return (Self.changes(step, since: position, read), ChangePosition(step.position.description))
+        }
+    }
+
+    /// The next step that has something to tell; nil when this cache was closed.
+    private func nextStep(_ text: ChangePosition, _ options: FeedOptions) async throws -> FeedStep? {
+        guard var position = FeedPosition(text.description) else { return nil }
+        while !isClosed, !Task.isCancelled {
+            let from = position
+            let step: FeedStep
+            do throws(LarderError) {
+                step = try await BlockingWork.run { [self] () throws(LarderError) in
+                    try whileOpen("changes") { (_) throws(LarderError) in try database.changes(since: from, options) }
+                }
+            } catch {
+                if error.code == .closed { return nil }
+                throw error
+            }
+            if !step.changes.isEmpty || step.reason != nil || step.range != nil { return step }
+            position = step.position
+            if step.state == .current { await feedSignals.wait(database, position, options.prefix) }
+        }
+        return nil
+    }
+
+    private static func changes<Value: Sendable>(
+        _ step: FeedStep, since former: ChangePosition, _ read: (Record, [UInt8]) throws -> Value
+    ) -> [PositionedChange<Value>] {
+        var changes: [PositionedChange<Value>] = []
+        let end = ChangePosition(step.position.description)
+        let endsPass = step.range.map { $0.through == nil } ?? false
+        if step.reason != nil { changes.append(PositionedChange(.passBegan, position: former)) }
+        for (index, change) in step.changes.enumerated() {
+            let isLast = index + 1 == step.changes.count && !endsPass
+            changes.append(Self.change(change, isLast ? end : former, read))
+        }
+        if endsPass { changes.append(PositionedChange(.passEnded, position: end)) }
+        return changes
+    }
+
+    private static func change<Value: Sendable>(
+        _ change: FeedChange, _ position: ChangePosition, _ read: (Record, [UInt8]) throws -> Value
+    ) -> PositionedChange<Value> {
+        switch change.kind {
+        case .stored(let key, let record, let header, let deadline):
+            PositionedChange(
+                .stored, keyBytes: key, tags: record.tags?.all ?? [], storedAt: header.storedAt, deadline: deadline,
+                position: position, Result { try read(record, key) })
+        case .removed(let key): PositionedChange(.removed, keyBytes: key, position: position)
+        case .purged: PositionedChange(.purged, position: position)
+        case .purgedTags(let tags): PositionedChange(.purged, tags: tags, position: position)
+        }
+    }
+}
+
+/// The tasks of one cache that wait for a change.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+final class FeedSignals: @unchecked Sendable {
+    /// A task that waits, until the first of several events.
+    private final class Signal: @unchecked Sendable {
+        private let lock = Lock()
+        private var continuation: UnsafeContinuation<Void, Never>?
+        private var isDone = false
+
+        func set() {
+            let waiting = lock.withLock { () -> UnsafeContinuation<Void, Never>? in
+                isDone = true
+                defer { continuation = nil }
+                return continuation
+            }
+            waiting?.resume()
+        }
+
+        func wait() async {
+            await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
+                let isOver = lock.withLock { () -> Bool in
+                    if !isDone { self.continuation = continuation }
+                    return isDone
+                }
+                if isOver { continuation.resume() }
+            }
+        }
+    }
+
+    private let lock = Lock()
+    private var signals: [ObjectIdentifier: Signal] = [:]
+    private var isClosed = false
+
+    /// Waits for a change behind a position, for the end of the task, or of the cache.
+    func wait(_ database: Database, _ position: FeedPosition, _ prefix: [UInt8]) async {
+        guard case .behind(let feed?, let place) = position.start else { return }
+        let signal = Signal()
+        let isOpen = lock.withLock { () -> Bool in
+            if !isClosed { signals[ObjectIdentifier(signal)] = signal }
+            return !isClosed
+        }
+        defer { lock.withLock { signals[ObjectIdentifier(signal)] = nil } }
+        let waiter = FeedWaiter(prefix: prefix) { signal.set() }
+        guard isOpen, database.wait(waiter, feed: feed, behind: place) else { return }
+        await withTaskCancellationHandler {
+            await signal.wait()
+        } onCancel: {
+            signal.set()
+        }
+        database.stopWaiting(waiter)
+    }
+
+    /// Nobody waits any more, now and later.
+    func close() {
+        let all = lock.withLock {
+            isClosed = true
+            return Array(signals.values)
+        }
+        for signal in all { signal.set() }
+    }
+}

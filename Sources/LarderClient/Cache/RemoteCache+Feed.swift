@@ -1,0 +1,89 @@
+import Observing
+import RESP
+
+// Changes from a position on.
+
+extension RemoteCache {
+    /// The changes of the database from a position on, whoever makes them, each with the place to go on behind it: at any
+    /// later time, in another process too. After a restart of the daemon it begins with all entries.
+    ///
+    /// Each iteration has a connection of its own while it waits.
+    /// - Parameter prefix: only entries whose keys begin with it, and purges. The same one belongs to a position.
+    public func changes(since position: ChangePosition, prefix: some CacheKey = "") -> PositionedChanges<[UInt8]> {
+        feed(since: position, prefix.keyBytes) { entry in entry.value }
+    }
+
+    /// ``changes(since:prefix:)`` with decoded values.
+    public func decodedChanges(since position: ChangePosition, prefix: some CacheKey = "") -> PositionedChanges<Value> {
+        let codec = codec
+        return feed(since: position, prefix.keyBytes) { entry in
+            try RemoteCoding.decode(
+                Value.self, from: entry.value, codec, storedAs: entry.storedCodec, key: entry.key, "CHANGES")
+        }
+    }
+
+    /// How long the daemon waits for a change before it says that there is none.
+    private static var waitMilliseconds: Int { 30_000 }
+
+    private func feed<Read: Sendable>(
+        since position: ChangePosition, _ prefix: [UInt8], _ read: @escaping @Sendable (FeedReply.Entry) throws -> Read
+    ) -> PositionedChanges<Read> {
+        PositionedChanges(since: position) { [self] position in
+            guard let reply = try await nextReply(position, prefix) else { return nil }
+            return (Self.changes(reply, since: position, read), ChangePosition(reply.position))
+        }
+    }
+
+    /// The next answer that has something to tell; nil when the client was closed.
+    private func nextReply(_ position: ChangePosition, _ prefix: [UInt8]) async throws -> FeedReply? {
+        var from = position.description
+        // As long as there are changes, the client's connections do.
+        var link: Link?
+        defer { if let link { store.waitingLinks.end(link) } }
+        while !Task.isCancelled {
+            let words = FeedReply.words(
+                since: from, prefix: prefix, count: 100, blockMilliseconds: link == nil ? 0 : Self.waitMilliseconds)
+            let request = Request<FeedReply>(words, isRead: true, expects: "a step of changes") {
+                (reply) throws(LarderClientError) in try FeedReply(reply)
+            }
+            let reply: FeedReply
+            do throws(LarderClientError) {
+                reply = try await store.perform(request, link)
+            } catch {
+                if error.code == .cancelled { return nil }
+                throw error.about(name)
+            }
+            if !reply.items.isEmpty || reply.reason != nil || reply.range != nil { return reply }
+            from = reply.position
+            if reply.state == "current", link == nil {
+                link = store.waitingLinks.begin(waiting: Int64(Self.waitMilliseconds))
+            }
+        }
+        return nil
+    }
+
+    private static func changes<Read: Sendable>(
+        _ reply: FeedReply, since former: ChangePosition, _ read: (FeedReply.Entry) throws -> Read
+    ) -> [PositionedChange<Read>] {
+        var changes: [PositionedChange<Read>] = []
+        let end = ChangePosition(reply.position)
+        let endsPass = reply.range.map { $0.through == nil } ?? false
+        if reply.reason != nil { changes.append(PositionedChange(.passBegan, position: former)) }
+        for (index, item) in reply.items.enumerated() {
+            let position = index + 1 == reply.items.count && !endsPass ? end : former
+            switch item.change {
+            case .stored(let entry):
+                changes.append(
+                    PositionedChange(
+                        .stored, keyBytes: entry.key, tags: entry.tags, storedAt: entry.storedAt,
+                        deadline: entry.deadline < 0 ? nil : entry.deadline, position: position,
+                        Result { try read(entry) }))
+            case .removed(let key): changes.append(PositionedChange(.removed, keyBytes: key, position: position))
+            case .purged: changes.append(PositionedChange(.purged, position: position))
+            case .purgedTags(let tags): changes.append(PositionedChange(.purged, tags: tags, position: position))
+            }
+        }
+        if endsPass { changes.append(PositionedChange(.passEnded, position: end)) }
+        return changes
+    }
+}

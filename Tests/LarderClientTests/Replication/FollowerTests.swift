@@ -1,0 +1,394 @@
+import Platform
+import TestSupport
+import Testing
+
+@testable import LarderClient
+
+/// Larders that follow each other: each with its daemon, which is killed, restarted, restored and purged meanwhile.
+@Suite(.timeLimit(.minutes(5))) struct FollowerTests {
+    /// A larder with its daemon.
+    private final class Larder {
+        let place: TemporaryDirectory
+        private(set) var daemon: DaemonProcess
+        private let options: [String]
+
+        init(changeLog: String = "32M") throws {
+            place = try TemporaryDirectory(inMemory: true)
+            options = ["--policy", "never", "--max-change-log", changeLog, "--durability", "os"]
+            daemon = try DaemonProcess(options, in: place)
+        }
+
+        var path: String { daemon.socketPath }
+
+        func client() throws -> BlockingLarderClient { try BlockingLarderClient(socketPath: path) }
+
+        func call(_ words: String...) throws -> String {
+            String(decoding: try daemon.connect().call(words), as: UTF8.self)
+        }
+
+        /// In milliseconds since 1970.
+        func storedAt(_ key: String) throws -> Int64 {
+            try #require(try client().info(forKey: key)?.storedAtMilliseconds)
+        }
+
+        func restart(kills: Bool) throws {
+            if kills { daemon.kill() } else { try daemon.stop() }
+            daemon = try DaemonProcess(options, in: place)
+        }
+
+        /// Starts again with the files that were put aside.
+        func restart(with copy: String) throws {
+            daemon.kill()
+            try FileSystem.removeTree(place.path + "/larder")
+            try FileSystem.rename(copy, to: place.path + "/larder")
+            daemon = try DaemonProcess(options, in: place)
+        }
+
+        /// All that a database has, as text: key, value, rule, tags, and the time, without what only one larder knows.
+        func contents(_ database: String = "0") throws -> [String] {
+            let client = try client()
+            try client.select(database)
+            let reply = try client.command(["ENTRIES", "COUNT", "10000"])
+            let list = try #require(reply.elements?[1].elements)
+            return list.map { entry in
+                let fields = entry.elements ?? []
+                return fields.map { field in
+                    field.string ?? field.int.map { "\($0)" }
+                        ?? (field.elements ?? []).map { $0.string ?? "?" }.joined(separator: "+")
+                }.joined(separator: " ")
+            }
+        }
+    }
+
+    private func follower(
+        _ from: Larder, _ to: Larder, _ options: ReplicationOptions = ReplicationOptions(),
+        rule: ReplicationRule = .later, joins: Bool = false
+    ) throws -> LarderFollower {
+        var options = options
+        options.batchCount = 7
+        options.joins = options.joins || joins
+        return try LarderFollower(from: try from.client(), to: try to.client(), options, rule: rule)
+    }
+
+    /// Follows until the target has everything.
+    @discardableResult
+    private func follow(
+        _ from: Larder, _ to: Larder, _ options: ReplicationOptions = ReplicationOptions(),
+        rule: ReplicationRule = .later, joins: Bool = false
+    ) throws -> ReplicationProgress {
+        let follower = try follower(from, to, options, rule: rule, joins: joins)
+        var steps = 0
+        while try follower.step() != .idle {
+            steps += 1
+            try #require(steps < 10_000, "it comes to an end")
+        }
+        #expect(follower.progress.done == follower.progress.total)
+        return follower.progress
+    }
+
+    private func expectSame(
+        _ one: Larder, _ two: Larder, _ comment: String, sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let (first, second) = (Set(try one.contents()), Set(try two.contents()))
+        #expect(
+            first.subtracting(second).isEmpty && second.subtracting(first).isEmpty,
+            "\(comment): \(first.subtracting(second).sorted()) and \(second.subtracting(first).sorted())",
+            sourceLocation: sourceLocation)
+    }
+
+    /// One change, of any kind.
+    private static func act(_ larder: Larder, _ random: inout SeededGenerator, _ number: Int, purges: Bool = true)
+        throws
+    {
+        let client = try larder.daemon.connect()
+        let key = ["", "a", "ab", "b"][random.below(4)] + "\(random.below(15))"
+        let other = "a\(random.below(15))"
+        switch random.below(purges ? 26 : 20) {
+        case 0..<5: _ = try client.call(["SET", key, "\(number)"])
+        case 5, 6: _ = try client.call(["SET", key, "\(number)", "EX", "1000", "GRACE", "5"])
+        case 7, 8:
+            _ = try client.call(["SET", key, "\(number)", "TAGS", "2", "t\(random.below(3))", "t\(random.below(3))"])
+        case 9..<13: _ = try client.call(["DEL", key, other])
+        case 13: _ = try client.call(["RENAME", key, other])
+        case 14: _ = try client.call(["COPY", key, other, "REPLACE"])
+        case 15: _ = try client.call(["EXPIRE", key, "\(1000 + number)"])
+        case 16: _ = try client.call(["PERSIST", key])
+        case 17: _ = try client.call(["APPEND", key, "+"])
+        case 18: _ = try client.call(["SET", key, "soon", "PX", "1"])
+        case 19:
+            for words in [["MULTI"], ["SET", key, "m\(number)"], ["DEL", other], ["EXEC"]] {
+                _ = try client.call(words)
+            }
+        case 20: _ = try client.call(["PURGE", "TAG", "t\(random.below(3))"])
+        case 21: _ = try client.call(["PURGE", "PREFIX", "a"])
+        case 22: _ = try client.call(["PURGE"])
+        case 23: _ = try client.call(["FLUSHDB"])
+        case 24:
+            _ = try client.call(["SELECT", "5"])
+            _ = try client.call(["SET", key, "five \(number)"])
+            _ = try client.call(["SWAPDB", "0", "5"])
+        default: _ = try client.call(["SAVE"])
+        }
+    }
+
+    @Test(arguments: 0..<4) func aTargetHasWhatTheSourceHas(round: Int) throws {
+        let seed = testSeed() &+ UInt64(round)
+        var random = SeededGenerator(seed: seed)
+        let (source, target) = (try Larder(changeLog: ["4K", "32M"][round % 2]), try Larder())
+        var running: LarderFollower?
+        for number in 0..<240 {
+            try Self.act(source, &random, number)
+            // As a killed one, each leaves everything where it is.
+            if random.oneIn(12) { running = nil }
+            if random.oneIn(60) {
+                try source.restart(kills: random.oneIn(2))
+                running = nil
+            }
+            if random.oneIn(60) {
+                try target.restart(kills: random.oneIn(2))
+                running = nil
+            }
+            if random.oneIn(3) {
+                if running == nil { running = try follower(source, target) }
+                try running?.step()
+            }
+            guard number % 60 == 59 else { continue }
+            running = nil
+            try follow(source, target)
+            try expectSame(source, target, "seed \(seed), number \(number)")
+        }
+    }
+
+    @Test(arguments: 0..<4) func bothWaysComeToTheSame(round: Int) throws {
+        let seed = testSeed() &+ UInt64(round)
+        var random = SeededGenerator(seed: seed)
+        let larders = [try Larder(), try Larder()]
+        var followers: [LarderFollower?] = [nil, nil]
+        for number in 0..<300 {
+            try Self.act(larders[random.below(2)], &random, number)
+            let way = random.below(2)
+            if random.oneIn(10) { followers[way] = nil }
+            if random.oneIn(3) {
+                if followers[way] == nil { followers[way] = try follower(larders[way], larders[1 - way], joins: true) }
+                try followers[way]?.step()
+            }
+            if round == 3, random.oneIn(80) {
+                try larders[way].restart(kills: true)
+                followers = [nil, nil]
+            }
+            guard number % 100 == 99 else { continue }
+            followers = [nil, nil]
+            // What one brings is news for the other, once.
+            for _ in 0..<3 { for way in 0..<2 { try follow(larders[way], larders[1 - way], joins: true) } }
+            try expectSame(larders[0], larders[1], "seed \(seed), number \(number)")
+            for way in 0..<2 {
+                #expect(
+                    try follow(larders[way], larders[1 - way], joins: true).done == 0, "seed \(seed): there is no echo")
+            }
+        }
+    }
+
+    @Test func theLaterWriteStaysInBoth() throws {
+        let (one, two) = (try Larder(), try Larder())
+        try follow(one, two)
+        try follow(two, one)
+        _ = try one.call("SET", "k", "first")
+        repeat { _ = try two.call("SET", "k", "second") } while try two.storedAt("k") <= one.storedAt("k")
+        try follow(one, two)
+        #expect(try two.call("GET", "k") == "$6\r\nsecond\r\n")
+        try follow(two, one)
+        #expect(try one.call("GET", "k") == "$6\r\nsecond\r\n")
+        // A removal is a change like another one.
+        repeat { _ = try one.call("SET", "clock", "v") } while try one.storedAt("clock") <= one.storedAt("k")
+        _ = try one.call("DEL", "k")
+        try follow(two, one)
+        #expect(try one.call("GET", "k") == "$-1\r\n", "it does not come back")
+        try follow(one, two)
+        #expect(try two.call("GET", "k") == "$-1\r\n")
+    }
+
+    @Test func whatWasRemovedMeanwhileDoesNotComeBack() throws {
+        let (one, two) = (try Larder(changeLog: "4K"), try Larder(changeLog: "4K"))
+        for number in 0..<50 { _ = try one.call("SET", "one\(number)", "v") }
+        for number in 0..<50 { _ = try two.call("SET", "two\(number)", "v") }
+        for _ in 0..<2 {
+            try follow(one, two, joins: true)
+            try follow(two, one, joins: true)
+        }
+        #expect(try one.contents().count == 100)
+        // Both are away for longer than they are remembered, and both change.
+        _ = try one.call("DEL", "one1", "two1")
+        _ = try two.call("DEL", "one2", "two2")
+        _ = try one.call("SET", "new1", "v")
+        _ = try two.call("SET", "new2", "v")
+        for larder in [one, two] { try larder.restart(kills: true) }
+        let progress = try follow(one, two)
+        #expect(progress.passes == 1)
+        try follow(two, one)
+        try follow(one, two)
+        let (first, second) = (try one.contents(), try two.contents())
+        #expect(first == second)
+        let keys = Set(first.map { String($0.prefix { $0 != " " }) })
+        #expect(keys.isDisjoint(with: ["one1", "two1", "one2", "two2"]))
+        #expect(keys.isSuperset(of: ["new1", "new2"]), "what was written meanwhile stays")
+        #expect(keys.count == 98)
+    }
+
+    @Test(arguments: [true, false]) func aTargetIsACopyOrIsJoined(joins: Bool) throws {
+        let (source, target) = (try Larder(changeLog: "4K"), try Larder())
+        if joins { _ = try target.call("SET", "own", "v") }
+        _ = try source.call("SET", "k", "v")
+        _ = try source.call("SET", "gone", "v")
+        if joins {
+            let refusal = #expect(throws: LarderClientError.self) { try follow(source, target) }
+            #expect(refusal?.code == .invalidArgument && refusal?.message.contains("--join") == true)
+            #expect(try target.contents().count == 1)
+        }
+        try follow(source, target, joins: joins)
+        _ = try target.call("SET", "between", "v")
+        _ = try source.call("SET", "k2", "v")
+        repeat {
+            _ = try source.call("SET", "gone", "w")
+        } while try source.storedAt("gone") <= target.storedAt("between")
+        try follow(source, target)
+        _ = try source.call("DEL", "gone")
+        try source.restart(kills: true)
+        // Stored later than anything that came from the source.
+        _ = try target.call("SET", "later", "v")
+        #expect(try follow(source, target).passes == 1)
+        let keys = try target.contents().map { String($0.prefix { $0 != " " }) }
+        #expect(keys == ["k", "k2", "later"] + (joins ? ["own"] : []))
+    }
+
+    @Test func aSourceThatWasRestoredIsNoticed() throws {
+        let (source, target) = (try Larder(), try Larder())
+        _ = try source.call("SET", "old", "v")
+        try source.restart(kills: false)
+        let copy = source.place.path + "/copy"
+        _ = try ChildProcess.run("cp", ["-a", source.place.path + "/larder", copy])
+        for number in 0..<10 { _ = try source.call("SET", "new\(number)", "v") }
+        try follow(source, target)
+        #expect(try target.contents().count == 11)
+        try source.restart(with: copy)
+        // Its sequences go on from further back.
+        for number in 0..<20 { _ = try source.call("SET", "other\(number)", "v") }
+        let progress = try follow(source, target)
+        #expect(progress.passes == 1)
+        #expect(try target.contents() == source.contents())
+        #expect(try source.contents().count == 21)
+    }
+
+    @Test func aSourceThatWasEmptiedOrDeletedEmptiesTheTarget() throws {
+        for words in [["PURGE"], ["FLUSHALL"]] {
+            let (source, target) = (try Larder(), try Larder())
+            for number in 0..<20 { _ = try source.call("SET", "k\(number)", "v") }
+            try follow(source, target)
+            _ = try source.daemon.connect().call(words)
+            try follow(source, target)
+            #expect(try target.contents().isEmpty, "\(words)")
+            _ = try source.call("SET", "k", "v")
+            try follow(source, target)
+            #expect(try target.contents() == source.contents())
+        }
+    }
+
+    @Test func filtersPassOnWhatTheyName() throws {
+        let (source, target) = (try Larder(), try Larder())
+        var prefix = ReplicationOptions()
+        prefix.prefix = Array("a".utf8)
+        var tag = ReplicationOptions()
+        tag.tags = ["t"]
+        _ = try target.call("SET", "b-own", "v")
+        _ = try source.call("SET", "a1", "v")
+        _ = try source.call("SET", "b1", "v")
+        _ = try source.call("SET", "b2", "v", "TAGS", "1", "t")
+        try follow(source, target, prefix)
+        #expect(try target.contents().map { $0.prefix(2) } == ["a1", "b-"])
+        try follow(source, target, tag)
+        #expect(try target.contents().map { $0.prefix(2) } == ["a1", "b-", "b2"])
+        // It loses its tag.
+        _ = try source.call("SET", "b2", "v", "TAGS", "0")
+        _ = try source.call("SET", "b2", "v", "TAGS", "1", "u")
+        try follow(source, target, tag)
+        #expect(try target.contents().map { $0.prefix(2) } == ["a1", "b-"])
+        _ = try source.call("PURGE")
+        try follow(source, target, prefix)
+        #expect(try target.contents().map { $0.prefix(2) } == ["b-"])
+    }
+
+    @Test func aRuleOfOnesOwnDecides() throws {
+        let (source, target) = (try Larder(), try Larder())
+        _ = try target.call("SET", "a", "10")
+        _ = try target.call("SET", "b", "1")
+        _ = try target.call("SET", "kept", "v")
+        _ = try source.call("SET", "a", "5")
+        _ = try source.call("SET", "b", "7")
+        _ = try source.call("SET", "c", "3", "EX", "100")
+        let asked = Recorder<String>()
+        // The greater number stays, and nothing is removed.
+        let rule = ReplicationRule.custom { conflict in
+            asked.add(String(decoding: conflict.key, as: UTF8.self))
+            guard let incoming = conflict.incoming else { return false }
+            let numbers = [incoming, conflict.present].map { Int(String(decoding: $0, as: UTF8.self)) ?? 0 }
+            return numbers[0] > numbers[1]
+        }
+        try follow(source, target, rule: rule, joins: true)
+        #expect(try target.call("MGET", "a", "b", "c", "kept") == "*4\r\n$2\r\n10\r\n$1\r\n7\r\n$1\r\n3\r\n$1\r\nv\r\n")
+        #expect(try target.call("TTL", "c") != ":-1\r\n")
+        _ = try source.call("DEL", "b")
+        try follow(source, target, rule: rule)
+        #expect(try target.call("GET", "b") == "$1\r\n7\r\n")
+        #expect(asked.all == ["a", "b", "b"])
+    }
+
+    @Test func impossibleFollowersAreRefused() throws {
+        let larder = try Larder()
+        let (client, other) = (try larder.client(), try larder.client())
+        let same = #expect(throws: LarderClientError.self) {
+            try LarderFollower(from: client, to: other, ReplicationOptions())
+        }
+        #expect(same?.code == .invalidArgument && same?.message.contains("the same larder") == true)
+        let target = try Larder().client()
+        var options = ReplicationOptions(database: "_replication")
+        #expect(throws: LarderClientError.self) { try LarderFollower(from: client, to: target, options) }
+        options = ReplicationOptions()
+        options.batchCount = 0
+        #expect(throws: LarderClientError.self) { try LarderFollower(from: client, to: target, options) }
+        options = ReplicationOptions(database: "a/b")
+        #expect(throws: LarderClientError.self) { try LarderFollower(from: client, to: target, options) }
+    }
+
+    // MARK: Waiting
+
+    @Test func whoWaitsHearsOfTheNextChange() throws {
+        let larder = try Larder()
+        _ = try larder.call("SET", "k", "v")
+        let position = try FeedReply(try larder.client().command(["CHANGES", "SINCE", "$"])).position
+        let waiting = try larder.daemon.connect()
+        try waiting.send(Array("CHANGES SINCE \(position) PREFIX a BLOCK 60000\r\n".utf8))
+        // Some of those who wait go away, in the middle too.
+        for _ in 0..<20 {
+            let lost = try larder.daemon.connect()
+            try lost.send(Array("CHANGES SINCE \(position) BLOCK 60000\r\nPING\r\n".utf8))
+            lost.close()
+        }
+        _ = try larder.call("SET", "b", "not meant")
+        _ = try larder.call("SET", "a", "meant")
+        let reply = String(decoding: try waiting.receive(), as: UTF8.self)
+        #expect(reply.contains("meant") && !reply.contains("not meant"))
+        // Nobody waits for those who wait.
+        let last = try larder.daemon.connect()
+        let end = try FeedReply(try larder.client().command(["CHANGES", "SINCE", "$"])).position
+        try last.send(Array("CHANGES SINCE \(end) BLOCK 60000\r\n".utf8))
+        #expect(try larder.call("PING") == "+PONG\r\n")
+        try larder.daemon.stop()
+    }
+
+    @Test func aWaitEndsWithItsTime() throws {
+        let larder = try Larder()
+        let client = try larder.client()
+        let position = try FeedReply(try client.command(["CHANGES", "SINCE", "$"])).position
+        let reply = try FeedReply(try client.command(["CHANGES", "SINCE", position, "BLOCK", "20"]))
+        #expect(reply.state == "current" && reply.items.isEmpty && reply.position == position)
+    }
+}

@@ -1,0 +1,151 @@
+import LarderEngine
+import Testing
+
+@testable import LarderServer
+
+/// CHANGES, UNPLACE, and the forms of PLACE and PURGE for larders that follow others.
+@Suite struct ChangesCommandTests {
+    /// The position in an answer of CHANGES.
+    private func position(_ reply: String) throws -> String {
+        let words = reply.split(separator: "\r\n").map { String($0) }
+        return words[try #require(words.firstIndex(of: "position")) + 2]
+    }
+
+    @Test func theAnswerHasItsForm() throws {
+        let server = try SocketlessServer(policy: .high)
+        let call = server.connect()
+        let now = Int(server.engine.now())
+        #expect(call("SET k v TAGS 1 t GRACE 2") == Wire.ok)
+        let scan = call("CHANGES SINCE 0")
+        let first = try position(scan)
+        let sequence = try #require(Int(first.split(separator: ":")[1].split(separator: ".")[0]))
+        #expect(
+            scan
+                == Wire.array(
+                    Wire.bulk("position"), Wire.bulk(first), Wire.bulk("state"), Wire.bulk("scan"),
+                    Wire.bulk("reason"), Wire.bulk("asked"), Wire.bulk("range"), Wire.array(Wire.null, Wire.null),
+                    Wire.bulk("time"), Wire.int(now), Wire.bulk("changes"),
+                    Wire.array(
+                        Wire.array(
+                            Wire.bulk("stored"), Wire.int(sequence), Wire.bulk("\(now)-0"), Wire.bulk("k"),
+                            Wire.bulk("v"), Wire.int(now), Wire.bulk("governed"), Wire.int(now + 60_000),
+                            Wire.int(2000), Wire.bulk("raw"), Wire.bulks("t")))))
+        #expect(call("DEL k") == Wire.int(1))
+        #expect(call("CHANGES SINCE \(first)").contains(Wire.bulk("removed")))
+        #expect(call("PURGE TAG t u") == Wire.ok)
+        #expect(call("PURGE").hasPrefix("*6"))
+        let changes = call("CHANGES SINCE \(first) COUNT 10 BYTES 100")
+        #expect(changes.contains(Wire.bulk("state") + Wire.bulk("current") + Wire.bulk("reason") + Wire.null))
+        for kind in ["purged-tags", "purged"] { #expect(changes.contains(Wire.bulk(kind)), "\(kind)") }
+        #expect(changes.contains(Wire.bulks("t", "u")))
+        // In RESP3 it is a map.
+        _ = call("HELLO 3")
+        #expect(call("CHANGES SINCE \(first)").hasPrefix("%6\r\n"))
+        #expect(call("CHANGES SINCE $").contains(Wire.bulk("current")))
+    }
+
+    @Test func hostileArgumentsAreRefused() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        #expect(call("CHANGES") == Wire.arity("changes"))
+        #expect(call("CHANGES SINCE") == Wire.arity("changes"))
+        for words in [
+            "BEHIND 0", "SINCE 0 COUNT", "SINCE 0 COUNT 0", "SINCE 0 COUNT 1 COUNT 1", "SINCE 0 BYTES -1",
+            "SINCE 0 MATCH x", "SINCE 0 BLOCK",
+        ] {
+            #expect(call("CHANGES \(words)") == Wire.syntaxError, "\(words)")
+        }
+        #expect(call("CHANGES SINCE 0 COUNT x") == Wire.notAnInteger)
+        for words in ["SINCE 0 BLOCK -1", "SINCE 0 BLOCK x", "SINCE 0 BLOCK 99999999999999"] {
+            #expect(call("CHANGES \(words)").hasPrefix("-ERR BLOCK takes milliseconds"), "\(words)")
+        }
+        for position in ["x", "-1", "ffff:1.1", String(repeating: "9", count: 200_000)] {
+            #expect(call(["CHANGES", "SINCE", position]).hasPrefix("-ERR a position is"), "\(position.prefix(20))")
+        }
+        #expect(call("UNPLACE k") == Wire.arity("unplace"))
+        #expect(call("UNPLACE k x").hasPrefix("-ERR a version is"))
+        #expect(call("UNPLACE k 5 TAG") == Wire.syntaxError)
+        #expect(call("PURGE UPTO x").hasPrefix("-ERR a version is"))
+        #expect(call("PURGE UPTO 5 PREFIX") == Wire.syntaxError)
+        #expect(call("PURGE UPTO") == Wire.syntaxError)
+        #expect(call("PLACE k v STOREDAT 5 OVER 5") == Wire.syntaxError)
+        #expect(call("PLACE k v STOREDAT 5 NX VERSION 5") == Wire.syntaxError)
+        #expect(call("MULTI") == Wire.ok)
+        #expect(call("CHANGES SINCE 0").hasPrefix("-ERR"), "it may take long")
+        #expect(call("DISCARD") == Wire.ok)
+        #expect(call("SNAPSHOT OPEN") == Wire.ok)
+        #expect(call("CHANGES SINCE 0").hasPrefix("-ERR a snapshot is open"))
+    }
+
+    @Test func theLaterChangeStays() throws {
+        let server = try SocketlessServer(policy: .never)
+        let call = server.connect()
+        let now = Int(server.engine.now())
+        #expect(call("SET k here") == Wire.ok)
+        #expect(call("PLACE k old STOREDAT \(now - 5) VERSION \(now - 5)-7") == "+kept\r\n")
+        #expect(call("UNPLACE k \(now - 1)-99") == "+kept\r\n")
+        // A change of an old value: as by RENAME.
+        #expect(call("PLACE k renamed STOREDAT \(now - 9) VERSION \(now + 1)-7") == "+stored\r\n")
+        #expect(call("PLACE k renamed STOREDAT \(now - 9) VERSION \(now + 2)-7") == "+kept\r\n", "it is the same")
+        #expect(call("PLACE k late STOREDAT \(now - 20) VERSION \(now - 20)-0") == "+kept\r\n")
+        #expect(call("PLACE k known STOREDAT \(now - 20) VERSION \(now - 20)-0 OVER \(now - 9)") == "+stored\r\n")
+        #expect(call("UNPLACE k \(now) TAG t") == "+absent\r\n", "it has no such tag")
+        #expect(call("UNPLACE k \(now)") == "+removed\r\n")
+        #expect(call("UNPLACE k \(now)") == "+absent\r\n")
+        // At the same time the greater value stays, so that two larders come to the same.
+        #expect(call("PLACE k b STOREDAT \(now) VERSION \(now)") == "+stored\r\n")
+        #expect(call("PLACE k a STOREDAT \(now) VERSION \(now)") == "+kept\r\n")
+        #expect(call("PLACE k c STOREDAT \(now) VERSION \(now)") == "+stored\r\n")
+        // What is over removes what was there before.
+        #expect(call("PLACE k x STOREDAT \(now) PXAT 5 VERSION \(now)-9") == "+expired\r\n")
+        #expect(call("GET k") == Wire.null)
+    }
+
+    @Test func whatIsKnownOfRemovalsCounts() throws {
+        let server = try SocketlessServer(policy: .never)
+        let call = server.connect()
+        let now = Int(server.engine.now())
+        _ = call("CHANGES SINCE $")
+        #expect(call("SET k v") == Wire.ok)
+        server.time.advance(milliseconds: 10)
+        #expect(call("DEL k") == Wire.int(1))
+        #expect(call("PLACE k v STOREDAT \(now + 5) VERSION \(now + 5)-9") == "+kept\r\n", "it was removed later")
+        #expect(call("PLACE k v STOREDAT \(now + 10) VERSION \(now + 11)-1") == "+stored\r\n")
+        // A change that comes back to where it comes from changes nothing.
+        #expect(call("PLACE k w STOREDAT \(now + 10) VERSION \(now + 11)-1") == "+kept\r\n")
+        #expect(call("UNPLACE k \(now + 11)-1") == "+kept\r\n")
+        #expect(call("PURGE UPTO \(now + 11)-1") == Wire.int(0))
+        #expect(call("PURGE UPTO \(now + 11)-2") == Wire.int(1))
+        #expect(call("PLACE other v STOREDAT \(now + 1) VERSION \(now + 1)-1") == "+kept\r\n", "everything was purged")
+        let changes = call("CHANGES SINCE 0")
+        #expect(changes.contains("*0\r\n"), "\(changes)")
+    }
+
+    @Test func purgesOfOthersKeepWhatIsLater() throws {
+        let server = try SocketlessServer(policy: .never)
+        let call = server.connect()
+        let now = Int(server.engine.now())
+        #expect(call("PLACE a v STOREDAT \(now - 10) TAGS 1 t") == "+stored\r\n")
+        #expect(call("PLACE ab v STOREDAT \(now - 10)") == "+stored\r\n")
+        #expect(call("SET b v TAGS 1 t") == Wire.ok)
+        #expect(call("PURGE UPTO \(now - 1)-5 PREFIX a TAG t") == Wire.int(1))
+        #expect(call("PURGE UPTO \(now - 1)-5 PREFIX b") == Wire.int(0))
+        #expect(call("PURGE UPTO \(now - 1)-5") == Wire.int(1))
+        #expect(call("GET b") == Wire.bulk("v"))
+        // Nobody follows this larder: a purge of a tag is one.
+        #expect(call("PURGE UPTO \(now - 1)-5 TAG t") == Wire.int(0))
+        #expect(call("GET b") == Wire.null)
+        _ = call("CHANGES SINCE $")
+        #expect(call("SET b v TAGS 1 t") == Wire.ok)
+        #expect(call("PURGE UPTO \(now - 1)-5 TAG t") == Wire.int(0))
+        #expect(call("GET b") == Wire.bulk("v"), "it is later")
+    }
+
+    @Test func entriesWithoutValues() throws {
+        let server = try SocketlessServer(policy: .never)
+        let call = server.connect()
+        #expect(call("SET k value") == Wire.ok)
+        #expect(call("ENTRIES NOVALUES COUNT 5").contains(Wire.bulk("k") + Wire.null + ":"))
+        #expect(call("ENTRIES NOVALUES NOVALUES") == Wire.syntaxError)
+    }
+}
