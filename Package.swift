@@ -116,7 +116,8 @@ let package = Package(
         .target(
             name: "LarderServer",
             dependencies: [
-                "Backup", "CLuaBridge", "CMessageDigest", "CommandCatalog", "LarderEngine", "Origins", "RESP", "Platform",
+                "Backup", "CLuaBridge", "CMessageDigest", "CommandCatalog", "LarderEngine", "Origins", "RESP",
+                "Platform",
                 "Services",
                 "CUV", "CXXHash",
             ],
@@ -192,7 +193,8 @@ let package = Package(
         .testTarget(
             name: "LarderServerTests",
             dependencies: [
-                "CommandCatalog", "LarderServer", "LarderEngine", "Origins", "Platform", "ProtocolReference", "RESP", "Services",
+                "CommandCatalog", "LarderServer", "LarderEngine", "Origins", "Platform", "ProtocolReference", "RESP",
+                "Services",
                 "TestSupport",
             ],
             swiftSettings: settings),

@@ -180,9 +180,18 @@ import Testing
 
     @Test func wrongOptionsAreRefused() throws {
         for (words, text) in [
-            (["l", "--for", "0", "--", "echo"], "--for takes seconds, 0.001 to 86400, or a time such as 90s, 5m or 2h, not '0'"),
-            (["l", "--for", "high", "--", "echo"], "--for takes seconds, 0.001 to 86400, or a time such as 90s, 5m or 2h, not 'high'"),
-            (["l", "--wait", "86401", "--", "echo"], "--wait takes seconds, 0 to 86400, or a time such as 90s, 5m or 2h, not '86401'"),
+            (
+                ["l", "--for", "0", "--", "echo"],
+                "--for takes seconds, 0.001 to 86400, or a time such as 90s, 5m or 2h, not '0'"
+            ),
+            (
+                ["l", "--for", "high", "--", "echo"],
+                "--for takes seconds, 0.001 to 86400, or a time such as 90s, 5m or 2h, not 'high'"
+            ),
+            (
+                ["l", "--wait", "86401", "--", "echo"],
+                "--wait takes seconds, 0 to 86400, or a time such as 90s, 5m or 2h, not '86401'"
+            ),
             (["l"], "too few arguments"),
         ] {
             let result = try larderctl.run(["lock"] + words)

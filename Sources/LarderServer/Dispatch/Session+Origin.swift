@@ -33,6 +33,7 @@ extension Session {
         } catch {
             guard let key = call.missing else { throw error }
             call.missing = nil
+            try checkOriginLimit(tier)
             replies.removeLast(replies.count - start)
             ask(tier, [key])
             return .waits(until: waitEnd)
@@ -48,9 +49,7 @@ extension Session {
             guard asked.isComplete else {
                 let waited = (MonotonicClock.nanoseconds() - asked.startedAt) / 1_000_000
                 if isStopping { throw CommandError("ORIGIN the daemon stops, and the origin has not answered yet") }
-                if waited > Int64(tier.limits.call) + Self.slackMilliseconds {
-                    throw CommandError(.timedOut(milliseconds: tier.limits.call))
-                }
+                try checkOriginLimit(tier)
                 guard server.limits.originPatience > 0, waited >= server.limits.originPatience, !origin.servesStale
                 else { return waitEnd }
                 // From here on what is stale will do, if there is any.
@@ -67,13 +66,25 @@ extension Session {
         return waitEnd
     }
 
-    private static let slackMilliseconds: Int64 = 500
+    /// The origin itself says at the limit what is wrong; that needs a moment to arrive.
+    private static let slackMilliseconds: Int64 = 20
+
+    /// A command waits no longer than the limit, however often it has asked.
+    private func checkOriginLimit(_ tier: OriginTier) throws(CommandError) {
+        guard let start = origin.call?.startedAt else { return }
+        let waited = (MonotonicClock.nanoseconds() - start) / 1_000_000
+        guard waited >= Int64(tier.limits.call) + Self.slackMilliseconds else { return }
+        throw CommandError(.timedOut(milliseconds: tier.limits.call))
+    }
 
     /// When a command that waits for the origin is looked at again, if nothing comes.
     private var waitEnd: Int64 {
+        let start = origin.call?.startedAt ?? MonotonicClock.nanoseconds()
+        let waited = (MonotonicClock.nanoseconds() - start) / 1_000_000
         let patience = server.limits.originPatience
-        let limit = Int64(server.limits.origin.call) + Self.slackMilliseconds + 1
-        return clock.monotonic() + (patience > 0 && !origin.servesStale ? min(patience, limit) : limit)
+        var wait = Int64(server.limits.origin.call) + Self.slackMilliseconds + 1
+        if patience > 0, !origin.servesStale, waited < patience { wait = min(wait, patience) }
+        return clock.monotonic() + max(1, wait - waited)
     }
 
     private func ask(_ tier: OriginTier, _ keys: [[UInt8]]) {
@@ -105,13 +116,10 @@ extension Session {
                 }
                 return .done
             }
-            let waited = (MonotonicClock.nanoseconds() - asked.startedAt) / 1_000_000
             if isStopping {
                 throw CommandError("ORIGIN the daemon stops; the origin may have done what it was asked for")
             }
-            if waited > Int64(tier.limits.call) + Self.slackMilliseconds {
-                throw CommandError(.timedOut(milliseconds: tier.limits.call))
-            }
+            try checkOriginLimit(tier)
             return .waits(until: waitEnd)
         }
         let write = try OriginCommand(spec, keys, call)

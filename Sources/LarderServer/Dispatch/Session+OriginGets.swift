@@ -6,8 +6,19 @@ import RESP
 /// is not known of the others is asked for together.
 extension Session {
     /// Runs consecutive requests `GET key`, as far as their keys are known and memory has them.
-    /// - Returns: how many ran.
-    func runOriginGets(_ tier: OriginTier, now: Int64, outputBytesMax: Int) -> Int {
+    /// - Returns: how many ran, and their time; nil for none.
+    func runOriginGets(_ outputBytesMax: Int) -> (Int, now: Int64)? {
+        guard allowsFastPath, seesCurrent, !server.hasAttention.load(ordering: .relaxed), let tier = origin.tier else {
+            return nil
+        }
+        let now = clock.now()
+        let most = min(outputBytesMax, pendingOutput + Limits.loopCopyBytesMax)
+        let done = runOriginGets(tier, now: now, outputBytesMax: most)
+        accounting.fastPath.pointee.get += done
+        return done > 0 ? (done, now) : nil
+    }
+
+    private func runOriginGets(_ tier: OriginTier, now: Int64, outputBytesMax: Int) -> Int {
         withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: Self.originGetsMax) { keys in
             withUnsafeTemporaryAllocation(of: Int.self, capacity: Self.originGetsMax) { ends in
                 let count = parserMemory.pointee.usualGets(keys, ends)

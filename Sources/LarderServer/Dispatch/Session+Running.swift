@@ -15,6 +15,13 @@ extension Session {
     /// current command, if there is one.
     func runBlocking(outputBytesMax: Int, slice: Slice) -> Pause { run(outputBytesMax, slice) }
 
+    /// Takes note of what others have changed since the last run.
+    private func renewState() {
+        renewRights()
+        renewOrigin()
+        if record.isKilled.load(ordering: .relaxed) { isClosing = true }
+    }
+
     private func run(_ outputBytesMax: Int, _ slice: Slice?) -> Pause {
         // Each command has its own time, but consecutive commands on the fast path share one, for an amount of work
         // that takes far less than a millisecond, the unit of time.
@@ -24,12 +31,9 @@ extension Session {
         isOnLoop = slice == nil
         mayBuildLong = slice?.mayBuildLong ?? false
         if mayBuildLong { needsLongThread = false }
-        renewRights()
-        renewOrigin()
-        if record.isKilled.load(ordering: .relaxed) { isClosing = true }
+        renewState()
         // If each command must be checked, none takes the fast path.
         let usesFastPath = allowsFastPath && takesFastGets && !server.hasAttention.load(ordering: .relaxed)
-        let asksAhead = allowsFastPath && takesOriginGets && !server.hasAttention.load(ordering: .relaxed)
         let sample = usesFastPath ? accounting.beginSample() : 0
         defer { if count > 0 { accounting.noteRun(count, lastNow, sample, outputBytes: replies.count) } }
         while !isClosing, !isWaiting {
@@ -60,26 +64,12 @@ extension Session {
                         continue
                     }
                 }
-                if slice == nil, asksAhead, takesOriginGets, seesCurrent, let tier = origin.tier {
-                    let time = clock.now()
-                    let done = runOriginGets(
-                        tier, now: time, outputBytesMax: min(outputBytesMax, pendingOutput + Limits.loopCopyBytesMax))
+                if slice == nil, takesOriginGets, let (done, time) = runOriginGets(outputBytesMax) {
                     count += done
-                    accounting.fastPath.pointee.get += done
-                    if done > 0 {
-                        lastNow = time
-                        continue
-                    }
+                    lastNow = time
+                    continue
                 }
-                do throws(ProtocolError) {
-                    guard try parserMemory.pointee.next() else { return .needsInput }
-                } catch {
-                    // Once the stream is broken, nothing more can be parsed.
-                    replies.error("ERR \(error.message)")
-                    isClosing = true
-                    return .closing
-                }
-                hasCommand = true
+                if let pause = parse() { return pause }
             }
             let time = now ?? readClock()
             (now, lastNow) = (time, time)
@@ -96,6 +86,20 @@ extension Session {
             count += 1
         }
         return isClosing ? .closing : .needsInput
+    }
+
+    /// Parses the next command.
+    private func parse() -> Pause? {
+        do throws(ProtocolError) {
+            guard try parserMemory.pointee.next() else { return .needsInput }
+        } catch {
+            // Once the stream is broken, nothing more can be parsed.
+            replies.error("ERR \(error.message)")
+            isClosing = true
+            return .closing
+        }
+        hasCommand = true
+        return nil
     }
 
     /// The time for the next command, and for the commands behind it on the fast path as far as

@@ -91,6 +91,8 @@ package final class OriginTable: @unchecked Sendable {
         } catch {
             throw CommandError(error)
         }
+        // What is kept needs files; without them nothing is kept yet.
+        try? database.prepare(forWriting: true)
         let tier = OriginTier(settings, database, limits: limits, keysMax: keysMax, surroundings)
         do throws(OriginError) {
             tier.begin(try make(settings.source, limits, tier))
@@ -160,5 +162,7 @@ package final class OriginTable: @unchecked Sendable {
             defect != nil || lock.withLock { !tiers.isEmpty || !failed.isEmpty }, ordering: .releasing)
     }
 
-    func close() { all.forEach { $0.close() } }
+    func close() {
+        for tier in all { tier.close() }
+    }
 }

@@ -18,7 +18,8 @@ struct Verb: Sendable {
     let run: @Sendable (VerbArguments, Context) throws -> ExitCode
 
     static let all: [Verb] = [
-        .get, .set, .fetch, .lock, .del, .ttl, .meta, .tags, .keys, .policy, .limit, .origin, .databases, .stats, .top, .latency,
+        .get, .set, .fetch, .lock, .del, .ttl, .meta, .tags, .keys, .policy, .limit, .origin, .databases, .stats, .top,
+        .latency,
         .monitor, .shell, .subscribe, .watch, .doctor, .check, .purge, .backup, .verify, .restore, .export, .import,
         .replicate, .ping, .completion,
     ]
