@@ -1,6 +1,5 @@
 import LarderEngine
 import Observing
-import Platform
 
 extension CacheSource {
     /// The changes from a position on.
@@ -72,68 +71,5 @@ extension CacheSource {
         case .purged: PositionedChange(.purged, position: position)
         case .purgedTags(let tags): PositionedChange(.purged, tags: tags, position: position)
         }
-    }
-}
-
-/// The tasks of one cache that wait for a change.
-///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
-final class FeedSignals: @unchecked Sendable {
-    /// A task that waits, until the first of several events.
-    private final class Signal: @unchecked Sendable {
-        private let lock = Lock()
-        private var continuation: UnsafeContinuation<Void, Never>?
-        private var isDone = false
-
-        func set() {
-            let waiting = lock.withLock { () -> UnsafeContinuation<Void, Never>? in
-                isDone = true
-                defer { continuation = nil }
-                return continuation
-            }
-            waiting?.resume()
-        }
-
-        func wait() async {
-            await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
-                let isOver = lock.withLock { () -> Bool in
-                    if !isDone { self.continuation = continuation }
-                    return isDone
-                }
-                if isOver { continuation.resume() }
-            }
-        }
-    }
-
-    private let lock = Lock()
-    private var signals: [ObjectIdentifier: Signal] = [:]
-    private var isClosed = false
-
-    /// Waits for a change behind a position, for the end of the task, or of the cache.
-    func wait(_ database: Database, _ position: FeedPosition, _ prefix: [UInt8]) async {
-        guard case .behind(let feed?, let place) = position.start else { return }
-        let signal = Signal()
-        let isOpen = lock.withLock { () -> Bool in
-            if !isClosed { signals[ObjectIdentifier(signal)] = signal }
-            return !isClosed
-        }
-        defer { lock.withLock { signals[ObjectIdentifier(signal)] = nil } }
-        let waiter = FeedWaiter(prefix: prefix) { signal.set() }
-        guard isOpen, database.wait(waiter, feed: feed, behind: place) else { return }
-        await withTaskCancellationHandler {
-            await signal.wait()
-        } onCancel: {
-            signal.set()
-        }
-        database.stopWaiting(waiter)
-    }
-
-    /// Nobody waits any more, now and later.
-    func close() {
-        let all = lock.withLock {
-            isClosed = true
-            return Array(signals.values)
-        }
-        for signal in all { signal.set() }
     }
 }

@@ -33,19 +33,25 @@ struct FollowerTarget {
     }
 
     /// Applies a step. If it throws, a part may be applied; applying it again does no harm.
-    /// - Parameter known: what the target has from this time the source knew: it gives way, and goes if the source does not
-    ///   name it.
-    func apply(_ reply: FeedReply, _ known: ClosedRange<Int64>?) throws(LarderClientError) -> Counts {
+    /// - Parameters:
+    ///   - known: what the target has from this time the source knew: it gives way, and goes if the source does not name it.
+    ///   - told: where both follow each other: what the source has from this time or earlier the target knew, and if it
+    ///     lacks it, has removed.
+    func apply(
+        _ reply: FeedReply, _ known: ClosedRange<Int64>?, toldUntil told: Int64?
+    ) throws(LarderClientError) -> Counts {
         var counts = Counts()
         // Of a target that was joined nobody knows what is its own.
         let over = known.flatMap { $0.lowerBound <= 1 ? $0.upperBound : nil }
+        var missing: Set<[UInt8]> = []
+        if let range = reply.range, let known { missing = try removeUnnamed(reply, range, known, &counts) }
         var commands: [[[UInt8]]] = []
-        var named: Set<[UInt8]> = []
         for item in reply.items {
             switch item.change {
             case .stored(let entry):
-                if wants(entry.tags) {
-                    if reply.range != nil { named.insert(entry.key) }
+                if let told, item.time <= told, missing.contains(entry.key) {
+                    counts.kept += 1
+                } else if wants(entry.tags) {
                     commands.append(entry.placing(item.version, over: over))
                 } else {
                     // It may have had such a tag.
@@ -61,7 +67,6 @@ struct FollowerTarget {
             }
         }
         try send(&commands, &counts)
-        if let range = reply.range, let known { try removeUnnamed(named, range, known, &counts) }
         return counts
     }
 
@@ -101,30 +106,38 @@ struct FollowerTarget {
     // MARK: What a full pass does not name
 
     /// Removes what a source that knew it did not name.
+    /// - Returns: the keys that it named and the target does not have.
     private func removeUnnamed(
-        _ named: Set<[UInt8]>, _ range: (after: [UInt8]?, through: [UInt8]?), _ known: ClosedRange<Int64>,
+        _ reply: FeedReply, _ range: (after: [UInt8]?, through: [UInt8]?), _ known: ClosedRange<Int64>,
         _ counts: inout Counts
-    ) throws(LarderClientError) {
+    ) throws(LarderClientError) -> Set<[UInt8]> {
+        var named: Set<[UInt8]> = []
+        for item in reply.items {
+            if case .stored(let entry) = item.change { named.insert(entry.key) }
+        }
+        var missing = named
         // Whoever changed one in the same millisecond was told of it.
         let version = "\(known.upperBound)-\(UInt64.max)"
         var after = range.after
-        while true {
+        var isEnd = false
+        while !isEnd {
             let found = try entries(after: after, count: 1000)
             var commands: [[[UInt8]]] = []
             for entry in found {
-                if let through = range.through, through.lexicographicallyPrecedes(entry.key) { break }
+                if let through = range.through, through.lexicographicallyPrecedes(entry.key) {
+                    isEnd = true
+                    break
+                }
+                missing.remove(entry.key)
                 if !named.contains(entry.key), known.contains(entry.storedAt), wants(entry.tags) {
                     commands.append(removal(entry.key, version))
                 }
             }
-            var isEnd = found.isEmpty
-            if let through = range.through, let last = found.last, !last.key.lexicographicallyPrecedes(through) {
-                isEnd = true
-            }
             try send(&commands, &counts)
-            guard !isEnd, let last = found.last else { return }
-            after = last.key
+            after = found.last?.key
+            isEnd = isEnd || found.isEmpty
         }
+        return missing
     }
 
     private struct Found {

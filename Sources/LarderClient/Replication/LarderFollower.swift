@@ -100,7 +100,8 @@ public final class LarderFollower {
                     blockMilliseconds: waitMilliseconds)))
         let before = mark
         if reply.reason != nil { try beginPass(&mark, at: reply.time) }
-        let counts = try target.apply(reply, reply.range == nil ? nil : mark.knownTimes)
+        let counts = try target.apply(
+            reply, reply.range == nil ? nil : mark.knownTimes, toldUntil: mark.isPeer ? mark.seen : nil)
         if reply.range != nil || !reply.items.isEmpty || reply.state == "current" {
             mark.applied = max(mark.applied, reply.time)
         }
@@ -114,9 +115,8 @@ public final class LarderFollower {
         mark.changes += reply.items.count
         note(reply, counts, mark)
         // A position that only grows older is written now and then.
-        if mark.position != before.position || mark.applied - before.applied > Self.restingMilliseconds
-            || !before.isComplete
-        {
+        let isRested = before.isComplete && before.seen > 0 && mark.applied - before.applied <= Self.restingMilliseconds
+        if mark.position != before.position || !isRested {
             try mark.write(target.client, key)
             self.mark = mark
         } else {
@@ -135,9 +135,9 @@ public final class LarderFollower {
         if mark.isComplete {
             // What the source has not been told yet, it cannot have removed.
             if let seen = try back()?.seen {
-                (mark.over, mark.joined) = (seen, 0)
+                (mark.over, mark.joined, mark.isPeer) = (seen, 0, true)
             } else {
-                mark.over = mark.applied
+                (mark.over, mark.isPeer) = (mark.applied, false)
             }
         } else if mark.applied == 0 {
             // Into an empty database nothing comes but what this follower brings.
@@ -197,7 +197,7 @@ private struct LarderIdentity {
     let run: String
 
     init(_ client: BlockingLarderClient) throws(LarderClientError) {
-        let reply = try client.command(["CONFIG", "GET", "dir"])
+        let reply = try client.command(["CONFIG"] + ["GET", "dir"])
         name = reply.pairs?.first?.value.string ?? client.socketPath
         let lines = try client.serverInfo(section: "server").split(whereSeparator: \.isNewline)
         run = lines.first { $0.hasPrefix("run_id:") }.map { String($0) } ?? client.socketPath

@@ -17,6 +17,8 @@ struct ReplicationMark: Codable, Equatable {
     /// When a target with entries of its own began to follow; 0 for one that had none. What is older is not known to
     /// have come from the source.
     var joined: Int64 = 0
+    /// Whether the source follows the target too: then what the target lacks, it may have removed.
+    var isPeer = false
     /// Whatever the target has from this source was there before this time of the source.
     var applied: Int64 = 0
     /// The target was told everything that the source had at this time of the source.

@@ -175,8 +175,3 @@ extension Database {
     /// Stops to wait for a change. Idempotent.
     package func stopWaiting(_ waiter: FeedWaiter) { context.changeLog.stopWaiting(waiter, in: self) }
 }
-
-extension Engine {
-    /// The latest changes of databases that somebody follows.
-    package var changeLog: ChangeLog { context.changeLog }
-}

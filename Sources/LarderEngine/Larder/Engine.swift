@@ -172,6 +172,9 @@ package final class Engine: @unchecked Sendable {
         return database
     }
 
+    /// The latest changes of databases that somebody follows.
+    package var changeLog: ChangeLog { context.changeLog }
+
     /// How often origins failed, as those say who fetch.
     package var originFailures: Int { context.leases.failures.read() }
 

@@ -17,24 +17,26 @@ struct FeedWait {
 
     /// Waits, if there is nothing to answer.
     /// - Returns: until when the command waits, by the monotonic clock; nil if it answers now.
-    mutating func mustWait(_ words: ChangesWords, _ database: Database, _ session: Session) -> Int64? {
+    mutating func mustWait(
+        behind position: FeedPosition, _ prefix: [UInt8], milliseconds: Int64, _ database: Database, _ session: Session
+    ) -> Int64? {
         let clock = session.clock.monotonic()
         if let waiting {
             if !session.isStopping, !waiting.isWoken.isSet, clock < waiting.until { return waiting.until }
             end()
             return nil
         }
-        guard words.block > 0, !session.isStopping, words.position.pass == nil, let wakeUp = session.wakeUp,
-            case .behind(let feed?, let place) = words.position.start
+        guard milliseconds > 0, !session.isStopping, position.pass == nil, let wakeUp = session.wakeUp,
+            case .behind(let feed?, let place) = position.start
         else { return nil }
         let isWoken = WaitingFetch.Flag()
-        let waiter = FeedWaiter(prefix: words.options.prefix) {
+        let waiter = FeedWaiter(prefix: prefix) {
             isWoken.set()
             wakeUp()
         }
         guard database.wait(waiter, feed: feed, behind: place) else { return nil }
-        waiting = Waiting(waiter: waiter, database: database, until: clock + words.block, isWoken: isWoken)
-        return clock + words.block
+        waiting = Waiting(waiter: waiter, database: database, until: clock + milliseconds, isWoken: isWoken)
+        return clock + milliseconds
     }
 
     /// Nothing waits any more.

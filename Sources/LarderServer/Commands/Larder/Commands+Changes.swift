@@ -20,7 +20,9 @@ enum ChangesCommands {
             throw CommandError("ERR a snapshot is open, and CHANGES sees the present: SNAPSHOT CLOSE first")
         }
         let database = call.database
-        if let until = session.feedWait.mustWait(words, database, session) { return .waits(until: until) }
+        let until = session.feedWait.mustWait(
+            behind: words.position, words.options.prefix, milliseconds: words.block, database, session)
+        if let until { return .waits(until: until) }
         let server = call.server
         return .deferred { (reply) throws(CommandError) in
             let step: FeedStep

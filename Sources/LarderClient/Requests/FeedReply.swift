@@ -33,6 +33,9 @@ struct FeedReply {
         let change: Change
         let sequence: Int64
         let version: String
+
+        /// When the change was made, in milliseconds since 1970.
+        var time: Int64 { Int64(version.prefix { $0 != "-" }) ?? .max }
     }
 
     let position: String
