@@ -6,7 +6,9 @@ import Observing
 extension Cache {
     /// The changes of the database from a position on, each with the place to go on behind it: at any later time, and after
     /// a restart of the program, which begins with all entries.
-    /// - Parameter prefix: only entries whose keys begin with it, and purges. The same one belongs to a position.
+    /// - Parameters:
+    ///   - position: where to begin: that of an earlier change, `beginning`, or `now`.
+    ///   - prefix: only entries whose keys begin with it, and purges. The same one belongs to a position.
     /// - Throws: ``LarderError/Code/invalidArgument`` for what is no position.
     public func changes(since position: ChangePosition, prefix: some CacheKey = "") throws(LarderError)
         -> PositionedChanges<[UInt8]>

@@ -8,7 +8,9 @@ extension RemoteCache {
     /// later time, in another process too. After a restart of the daemon it begins with all entries.
     ///
     /// Each iteration has a connection of its own while it waits.
-    /// - Parameter prefix: only entries whose keys begin with it, and purges. The same one belongs to a position.
+    /// - Parameters:
+    ///   - position: where to begin: that of an earlier change, `beginning`, or `now`.
+    ///   - prefix: only entries whose keys begin with it, and purges. The same one belongs to a position.
     public func changes(since position: ChangePosition, prefix: some CacheKey = "") -> PositionedChanges<[UInt8]> {
         feed(since: position, prefix.keyBytes) { entry in entry.value }
     }

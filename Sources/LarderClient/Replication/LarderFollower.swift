@@ -35,6 +35,8 @@ public final class LarderFollower {
     /// Looks at both larders, and changes nothing.
     /// - Parameters:
     ///   - source: must answer to commands that wait for as long as the steps do.
+    ///   - target: gets the changes, and the position.
+    ///   - options: which changes.
     ///   - rule: which entry stays where both have changed one.
     /// - Throws: `invalidArgument` if both are the same larder, or an option is impossible; `server` if one is no larder
     ///   that can be followed; what calls throw.

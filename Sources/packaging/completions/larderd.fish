@@ -10,6 +10,7 @@ complete -c larderd -l policy -x -d 'how long entries of new databases stay fres
 complete -c larderd -l durability -x -d 'what an acknowledged write survives'
 complete -c larderd -l memory -x -d 'memory for hot entries, such as 256M'
 complete -c larderd -l max-disk -x -d 'what all files of the larder may take on the disk, at least 16M, or what the file system has, but for a reserve'
+complete -c larderd -l max-change-log -x -d 'memory for the latest changes of databases that others follow'
 complete -c larderd -l checkpoint -x -d 'size of the journal that starts a checkpoint, which writes entries to the databases'
 complete -c larderd -l threads -x -d 'event loops, 1 to 64'
 complete -c larderd -l max-clients -x -d 'connections at a time'

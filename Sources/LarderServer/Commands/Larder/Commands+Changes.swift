@@ -86,7 +86,7 @@ enum ChangesCommands {
 
     @Sendable static func unplace(_ call: inout Call) throws(CommandError) -> Outcome {
         let key = try call.key(1)
-        let version = try version(call, 2)
+        let version = try call.version(2)
         var tags: Set<[UInt8]>?
         if call.count > 3 {
             guard call.count > 4, call.isWord(3, "TAG") else { throw .syntax }
@@ -97,44 +97,6 @@ enum ChangesCommands {
         }
         call.session.replies.simple(answer.rawValue)
         return .done
-    }
-
-    /// The word of a version, as CHANGES gives it.
-    static func version(_ call: Call, _ index: Int) throws(CommandError) -> ChangeVersion {
-        guard call.bytes(index).count <= 64, let version = ChangeVersion(call.text(index)) else {
-            throw CommandError("ERR a version is time-sequence, as CHANGES gives it, or milliseconds since 1970")
-        }
-        return version
-    }
-
-    // MARK: PURGE UPTO
-
-    /// `PURGE UPTO version [PREFIX prefix] [TAG tag …]`.
-    static func purge(_ call: inout Call) throws(CommandError) -> Outcome {
-        guard call.count > 2 else { throw .syntax }
-        let version = try version(call, 2)
-        var index = 3
-        var prefix: [UInt8] = []
-        var tags: [[UInt8]]?
-        if call.count > index + 1, call.isWord(index, "PREFIX") {
-            prefix = call.array(index + 1)
-            index += 2
-        }
-        if call.count > index + 1, call.isWord(index, "TAG") {
-            tags = (index + 1..<call.count).map { call.array($0) }
-            index = call.count
-        }
-        guard index == call.count else { throw .syntax }
-        let database = call.database
-        let (chosen, tagged) = (prefix, tags)
-        return .deferred { (reply) throws(CommandError) in
-            do throws(LarderError) {
-                reply.integer(Int64(try database.follow(purge: version, prefix: chosen, tags: tagged)))
-            } catch {
-                throw error.code == .invalidArgument ? CommandError("ERR \(error.message)") : CommandError(error)
-            }
-            return nil
-        }
     }
 }
 

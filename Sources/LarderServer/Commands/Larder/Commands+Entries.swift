@@ -234,7 +234,7 @@ enum EntryCommands {
                 codec = try Self.codec(call.text(index + 1))
             } else if call.isWord(index, "VERSION") {
                 try note(.version)
-                version = try ChangesCommands.version(call, index + 1)
+                version = try call.version(index + 1)
             } else if call.isWord(index, "OVER") {
                 try note(.over)
                 over = try call.integer(index + 1)

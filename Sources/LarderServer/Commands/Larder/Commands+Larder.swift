@@ -209,7 +209,7 @@ enum LarderCommands {
         } else if call.count >= 3, call.isWord(1, "TAG") {
             return try purgeTags(&call)
         } else if call.count >= 3, call.isWord(1, "UPTO") {
-            return try ChangesCommands.purge(&call)
+            return try purgeUpTo(&call)
         } else {
             throw .syntax
         }
@@ -240,6 +240,34 @@ enum LarderCommands {
                 throw error.code == .invalidArgument ? CommandError("ERR \(error.message)") : CommandError(error)
             }
             reply.simple("OK")
+            return nil
+        }
+    }
+
+    /// `PURGE UPTO version [PREFIX prefix] [TAG tag …]`.
+    private static func purgeUpTo(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count > 2 else { throw .syntax }
+        let version = try call.version(2)
+        var index = 3
+        var prefix: [UInt8] = []
+        var tags: [[UInt8]]?
+        if call.count > index + 1, call.isWord(index, "PREFIX") {
+            prefix = call.array(index + 1)
+            index += 2
+        }
+        if call.count > index + 1, call.isWord(index, "TAG") {
+            tags = (index + 1..<call.count).map { call.array($0) }
+            index = call.count
+        }
+        guard index == call.count else { throw .syntax }
+        let database = call.database
+        let (chosen, tagged) = (prefix, tags)
+        return .deferred { (reply) throws(CommandError) in
+            do throws(LarderError) {
+                reply.integer(Int64(try database.follow(purge: version, prefix: chosen, tags: tagged)))
+            } catch {
+                throw error.code == .invalidArgument ? CommandError("ERR \(error.message)") : CommandError(error)
+            }
             return nil
         }
     }
