@@ -16,17 +16,20 @@ struct FeedWait {
     var isWaiting: Bool { waiting.map { !$0.isWoken.isSet } ?? false }
 
     /// Waits, if there is nothing to answer.
+    /// - Parameters:
+    ///   - clock: the monotonic clock.
+    ///   - wakeUp: has the command run again; nil where no command waits any more.
     /// - Returns: until when the command waits, by the monotonic clock; nil if it answers now.
     mutating func mustWait(
-        behind position: FeedPosition, _ prefix: [UInt8], milliseconds: Int64, _ database: Database, _ session: Session
+        behind position: FeedPosition, _ prefix: [UInt8], milliseconds: Int64, _ database: Database, clock: Int64,
+        wakeUp: (@Sendable () -> Void)?
     ) -> Int64? {
-        let clock = session.clock.monotonic()
         if let waiting {
-            if !session.isStopping, !waiting.isWoken.isSet, clock < waiting.until { return waiting.until }
+            if wakeUp != nil, !waiting.isWoken.isSet, clock < waiting.until { return waiting.until }
             end()
             return nil
         }
-        guard milliseconds > 0, !session.isStopping, position.pass == nil, let wakeUp = session.wakeUp,
+        guard milliseconds > 0, position.pass == nil, let wakeUp,
             case .behind(let feed?, let place) = position.start
         else { return nil }
         let isWoken = WaitingFetch.Flag()
@@ -44,13 +47,5 @@ struct FeedWait {
         guard let waiting else { return }
         waiting.database.stopWaiting(waiting.waiter)
         self.waiting = nil
-    }
-}
-
-extension Session {
-    /// Whether a command waits for others, and nobody has woken it.
-    var waitsForOthers: Bool {
-        if let call = origin.call { return !call.isWoken.load(ordering: .acquiring) }
-        return fetching.waiting.map { !$0.isWoken.isSet } ?? feedWait.isWaiting
     }
 }

@@ -76,6 +76,11 @@ package final class Session: @unchecked Sendable {
     var fetching = Fetching()
     var feedWait = FeedWait()
     var origin = OriginAccess()
+    /// Whether a command waits for others, and nobody has woken it.
+    var waitsForOthers: Bool {
+        if let call = origin.call { return !call.isWoken.load(ordering: .acquiring) }
+        return fetching.waiting.map { !$0.isWoken.isSet } ?? feedWait.isWaiting
+    }
     /// Whether no command waits for others any more.
     var isStopping = false
     /// Has the loop run a waiting command again. Thread-safe; nil for a session without a connection.

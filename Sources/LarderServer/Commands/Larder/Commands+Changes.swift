@@ -21,7 +21,8 @@ enum ChangesCommands {
         }
         let database = call.database
         let until = session.feedWait.mustWait(
-            behind: words.position, words.options.prefix, milliseconds: words.block, database, session)
+            behind: words.position, words.options.prefix, milliseconds: words.block, database,
+            clock: session.clock.monotonic(), wakeUp: session.isStopping ? nil : session.wakeUp)
         if let until { return .waits(until: until) }
         let server = call.server
         return .deferred { (reply) throws(CommandError) in
