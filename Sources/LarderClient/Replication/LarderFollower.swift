@@ -147,7 +147,9 @@ public final class LarderFollower {
                 mark.over = time
                 try takePolicy()
             } else {
-                guard options.joins else { throw refusal }
+                // What the source follows, it has joined already.
+                let isFollowed = try back() != nil
+                guard options.joins || isFollowed else { throw refusal }
                 mark.joined = max(1, time)
             }
         } else if let over = mark.over {
