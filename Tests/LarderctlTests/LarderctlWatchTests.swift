@@ -53,7 +53,7 @@ import Testing
         let one = try larderctl("latency", "--slow=0", "config").text.split(separator: "\n")
         #expect(one.count == 2 && one[1].hasPrefix("config|set "), "\(one)")
         let json = try larderctl("--json", "latency", "--sort", "name").text
-        #expect(json.hasPrefix(#"{"commands":[{"name":"#) && json.contains(#","events":[]}"#), "\(json)")
+        #expect(json.hasPrefix(#"{"commands":[{"name":"#) && json.contains(#","events":[],"unseen":[]}"#), "\(json)")
         #expect(try larderctl("latency", "--sort", "size").exitCode == 2)
         withExtendedLifetime(daemon) {}
     }
@@ -63,13 +63,35 @@ import Testing
         #expect(try larderctl("set", "a", "1").exitCode == 0)
         let healthy = try larderctl("doctor")
         #expect(healthy.exitCode == 0 && healthy.text.hasPrefix("nothing is unusual: "), "\(healthy)")
-        #expect(try larderctl("--json", "doctor").text == #"{"findings":[]}"# + "\n")
+        #expect(try larderctl("--json", "doctor").text == #"{"findings":[],"unseen":[]}"# + "\n")
         #expect(try larderctl("CONFIG", "SET", "max-disk", "none").exitCode == 0)
         let found = try larderctl("doctor")
         #expect(found.exitCode == 8 && found.text.hasPrefix("no-disk-limit: the larder has "), "\(found)")
         #expect(try larderctl("--json", "doctor").text.contains(#""rule":"no-disk-limit","weight":"advice""#))
         daemon.kill()
         #expect(try larderctl("doctor").exitCode == 3)
+    }
+
+    /// An all-clear of what nobody has looked at would be none.
+    @Test func whatMayNotBeLookedAtIsNamed() throws {
+        let daemon = try DaemonProcess(["--max-disk", "1G", "--disable-commands", "SLOWLOG,CLIENT|LIST,LATENCY"])
+        let larderctl = Larderctl(socketPath: daemon.socketPath)
+        let looked = try larderctl("doctor")
+        #expect(looked.exitCode == 10, "\(looked)")
+        #expect(
+            looked.text.contains("nothing is unusual: ") && looked.text.contains(" rules looked, and 3 could not\n"))
+        for rule in ["slow-commands", "client-does-not-read", "monitor-on"] {
+            #expect(looked.text.contains("\n\(rule): not looked at: NOPERM"), "\(looked.text)")
+        }
+        let json = try larderctl("--json", "doctor").text
+        #expect(json.contains(#"{"findings":[],"unseen":[{"rule":"slow-commands","reason":"NOPERM"#), "\(json)")
+        #expect(try larderctl("CONFIG", "SET", "max-disk", "none").exitCode == 0)
+        #expect(try larderctl("doctor").exitCode == 8)
+        let shown = try larderctl("latency").text
+        #expect(shown.contains("slow commands: not shown: NOPERM"), "\(shown)")
+        #expect(shown.contains("events of LATENCY: not shown: NOPERM"), "\(shown)")
+        #expect(try !larderctl("latency", "--slow", "0").text.contains("slow commands:"))
+        #expect(try larderctl("--json", "latency").text.contains(#""unseen":[{"what":"slow","reason":"NOPERM"#))
     }
 
     @Test func topNeedsATerminal() throws {

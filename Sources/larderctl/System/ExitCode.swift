@@ -38,7 +38,7 @@ enum ExitCode: Int32 {
         8  verify, restore: the backup is damaged
            check, doctor: something is wrong
         9  check --repair: something was wrong, and is repaired
-        10 check: not everything could be looked at
+        10 check, doctor: not everything could be looked at
         """
 }
 

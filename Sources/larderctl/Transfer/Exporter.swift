@@ -27,6 +27,8 @@ struct Exporter {
     /// - Parameter names: of the databases; empty for all.
     init(_ client: BlockingLarderClient, databases names: [String], prefix: [UInt8]) throws {
         self.client = client
+        // Before the list, so that a database that is made meanwhile is not taken for one that is hidden.
+        let count = names.isEmpty ? try Self.databaseCount(client) : 0
         let known = try client.databases()
         for name in names where !known.contains(where: { $0.name == name }) {
             throw UsageError(
@@ -36,9 +38,20 @@ struct Exporter {
         let chosen = known.filter { names.isEmpty || names.contains($0.name) }
         header = ExportHeader(
             created: Self.now(), larder: Self.larder(client), databases: chosen.map(\.name),
-            isOfAll: names.isEmpty, prefix: prefix)
+            isOfAll: names.isEmpty && known.count >= count, prefix: prefix)
+        if names.isEmpty, !header.isOfAll {
+            Output.standardError(
+                "larderctl: this user may read \(known.count) of \(count) databases: the others are not exported\n")
+        }
         total = prefix.isEmpty ? chosen.reduce(0) { $0 + Int(($1.entries ?? 0) + ($1.staleEntries ?? 0)) } : 0
         report.databases = chosen.count
+    }
+
+    /// How many databases there are, also those that this user may not read; 0 if the daemon does not tell.
+    private static func databaseCount(_ client: BlockingLarderClient) throws -> Int {
+        let field = "databases:"
+        let lines = try client.serverInfo(section: "larder").split(whereSeparator: \.isNewline)
+        return lines.first { $0.hasPrefix(field) }.flatMap { Int($0.dropFirst(field.count)) } ?? 0
     }
 
     static func now() -> Int64 {

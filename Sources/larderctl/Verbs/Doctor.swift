@@ -7,31 +7,46 @@ extension Verb {
         summary: "tell what is unusual about a running daemon, and what to do about it",
         details: """
             One line for each finding: its name, the figures, and what to do. docs/Operating.md lists all rules with their
-            thresholds. Exits with 8 if there is a finding, else with 0. It does not read the files: larderctl check does.
-            With --json: {"findings":[{"rule":…,"weight":"problem" or "advice","figures":…,"remedy":…}]}.
+            thresholds. Behind them a line for each rule that could not look, because this user may not. Exits with 8 if there is a
+            finding, else with 10 if a rule could not look, else with 0. It does not read the files: larderctl check does. With
+            --json: {"findings":[{"rule":…,"weight":"problem" or "advice","figures":…,"remedy":…}],"unseen":[{"rule":…,"reason":…}]}.
             """,
         argumentCount: 0...0
     ) { _, context in
         let client = try context.connect()
-        let findings = DoctorRule.findings(try facts(client))
+        let facts = try facts(client)
+        let (findings, omissions) = (DoctorRule.findings(facts), DoctorRule.omissions(facts))
         if context.options.json {
-            context.output.json(.object([("findings", .array(findings.map(\.json)))]))
-        } else if findings.isEmpty {
-            context.output.line("nothing is unusual: \(DoctorRule.all.count) rules looked")
+            context.output.json(
+                .object([("findings", .array(findings.map(\.json))), ("unseen", .array(omissions.map(\.json)))]))
         } else {
             for finding in findings { context.output.oneLine(Array(finding.text.utf8)) }
+            if findings.isEmpty {
+                let rest = omissions.isEmpty ? "" : ", and \(omissions.count) could not"
+                context.output.line("nothing is unusual: \(DoctorRule.all.count - omissions.count) rules looked\(rest)")
+            }
+            for omission in omissions { context.output.oneLine(Array(omission.text.utf8)) }
         }
-        return findings.isEmpty ? .done : .damaged
+        return !findings.isEmpty ? .damaged : omissions.isEmpty ? .done : .unseen
     }
 
     private static func facts(_ client: BlockingLarderClient) throws -> DoctorFacts {
         var facts = DoctorFacts()
         facts.info = InfoFigures(try client.serverInfo(section: "everything"))
+        let count = facts.info.number("databases")
         facts.databases = try client.databases().map { DoctorFacts.Database(name: $0.name, state: $0.state) }
-        for pair in try client.command("CONFIG", "GET", "*").pairs ?? [] {
+        if facts.databases.count < count {
+            facts.unseen[.databases] = "this user may read \(facts.databases.count) of \(count) databases"
+        }
+        func ask(_ source: DoctorFacts.Source, _ words: String...) throws -> RESPValue {
+            let reply = try client.command(words)
+            if let error = reply.errorMessage { facts.unseen[source] = error }
+            return reply
+        }
+        for pair in try ask(.settings, "CONFIG", "GET", "*").pairs ?? [] {
             if let name = pair.key.string, let value = pair.value.string { facts.settings[name] = value }
         }
-        for line in (try client.command("CLIENT", "LIST").string ?? "").split(separator: "\n") {
+        for line in (try ask(.clients, "CLIENT", "LIST").string ?? "").split(separator: "\n") {
             var fields: [String: String] = [:]
             for field in line.split(separator: " ") {
                 let parts = field.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -39,14 +54,22 @@ extension Verb {
             }
             facts.clients.append(fields)
         }
-        facts.slowTimes = SlowCommand.read(try client.command("SLOWLOG", "GET", "-1")).filter(\.isOfProgram)
+        facts.slowTimes = SlowCommand.read(try ask(.slowLog, "SLOWLOG", "GET", "-1")).filter(\.isOfProgram)
             .map(\.seconds)
         if let directory = facts.info.text("directory"), let free = FileSystem.room(directory: directory),
             let total = FileSystem.totalBytes(of: directory)
         {
             facts.disk = (free, total)
+        } else {
+            facts.unseen[.disk] = "this user cannot look at the file system of the larder's directory"
         }
         facts.isSocketOpenToAll = isOpenToAll(client.socketPath)
+        switch facts.isSocketOpenToAll {
+        // Whatever the settings are then.
+        case false?: facts.unseen[.settings] = nil
+        case nil: facts.unseen[.settings] = "this user cannot look at the socket's rights"
+        case true?: break
+        }
         return facts
     }
 

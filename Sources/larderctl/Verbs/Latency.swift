@@ -8,7 +8,8 @@ extension Verb {
         details: """
             A table of the commands since the daemon's start (or CONFIG RESETSTAT): calls, average, the upper bounds of the fastest
             50, 99 and 99.9 percent, failed calls, and the time of all calls together. Below it the latest commands of the slow log,
-            and the events of LATENCY if that is on. With --json: {"commands":[…],"slow":[…],"events":[…]}, times in microseconds.
+            and the events of LATENCY if that is on; what this user may not see is named instead. With --json:
+            {"commands":[…],"slow":[…],"events":[…],"unseen":[{"what":"slow" or "events","reason":…}]}, times in microseconds.
             """,
         options: [
             OptionSpec(
@@ -27,16 +28,28 @@ extension Verb {
                 command.calls > 0
                     && (wanted.isEmpty || wanted.contains { command.name == $0 || command.name.hasPrefix($0 + "|") })
             }, arguments)
-        let slow = count == 0 ? [] : SlowCommand.read(try client.command("SLOWLOG", "GET", "\(count)"))
-        let events = LatencyEvent.read(try client.command("LATENCY", "LATEST"))
+        let slowReply = count == 0 ? .array([]) : try client.command("SLOWLOG", "GET", "\(count)")
+        let eventsReply = try client.command("LATENCY", "LATEST")
+        let (slow, events) = (SlowCommand.read(slowReply), LatencyEvent.read(eventsReply))
+        let unseen = [("slow", slowReply), ("events", eventsReply)].compactMap { what, reply in
+            reply.errorMessage.map { (what: what, reason: $0) }
+        }
         if context.options.json {
             context.output.json(
                 .object([
                     ("commands", .array(commands.map(json))), ("slow", .array(slow.map(\.json))),
                     ("events", .array(events.map(\.json))),
+                    (
+                        "unseen",
+                        .array(unseen.map { .object([("what", .text($0.what)), ("reason", .text($0.reason))]) })
+                    ),
                 ]))
         } else {
             show(commands, slow, events, context.output)
+            for (what, reason) in unseen {
+                let name = what == "slow" ? "slow commands" : "events of LATENCY"
+                context.output.oneLine(Array("\(name): not shown: \(reason)".utf8))
+            }
         }
         return .done
     }

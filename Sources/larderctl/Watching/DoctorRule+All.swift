@@ -14,7 +14,8 @@ extension DoctorRule {
             name: "database-unusable", weight: .problem,
             condition: "a database is damaged, or cannot be opened although the file system is not full",
             remedy:
-                "larderctl check tells what is wrong with it, and larderctl check --repair goes on with what can be read"
+                "larderctl check tells what is wrong with it, and larderctl check --repair goes on with what can be read",
+            needs: .databases
         ) { facts in
             // Without room a database takes no writes, and nothing is wrong with it.
             let bad = facts.databases.filter { $0.state == "damaged" || $0.state == "failed" && !facts.isDiskFull }
@@ -53,7 +54,7 @@ extension DoctorRule {
             remedy:
                 "make room: remove other files, or give the larder less, in its configuration too: "
                 + "larderctl CONFIG SET max-disk BYTES, which evicts also when nothing can be written any more; "
-                + "or purge what can be fetched again (larderctl purge --database NAME)"
+                + "or purge what can be fetched again (larderctl purge --database NAME)", needs: .disk
         ) { facts in
             guard let disk = facts.disk, facts.isDiskFull else { return nil }
             let failed = facts.databases.filter { $0.state == "failed" }.map { "'\($0.name)'" }
@@ -147,7 +148,8 @@ extension DoctorRule {
             name: "slow-commands", weight: .advice,
             condition:
                 "the slow log has 10 or more commands of the last hour, without those for looking after the daemon",
-            remedy: "larderctl latency shows which; KEYS, long MGETs and values of many megabytes are the usual ones"
+            remedy: "larderctl latency shows which; KEYS, long MGETs and values of many megabytes are the usual ones",
+            needs: .slowLog
         ) { facts in
             let recent = facts.slowTimes.count { $0 > facts.now - hour }
             return recent >= 10 ? "\(recent) commands in the last hour" : nil
@@ -185,7 +187,8 @@ extension DoctorRule {
         DoctorRule(
             name: "client-does-not-read", weight: .problem, condition: "more than 8 MiB of answers wait for one client",
             remedy:
-                "look at that program: its connection will be closed if it takes nothing for a while (--reply-timeout)"
+                "look at that program: its connection will be closed if it takes nothing for a while (--reply-timeout)",
+            needs: .clients
         ) { facts in
             let slow = facts.clients.filter { (Int64($0["obl"] ?? "") ?? 0) > 8 << 20 }
             guard let first = slow.max(by: { (Int64($0["obl"] ?? "") ?? 0) < (Int64($1["obl"] ?? "") ?? 0) }) else {
@@ -209,7 +212,8 @@ extension DoctorRule {
         },
         DoctorRule(
             name: "monitor-on", weight: .advice, condition: "somebody runs MONITOR",
-            remedy: "end it when it is not needed: every command is written out for it, with its values"
+            remedy: "end it when it is not needed: every command is written out for it, with its values",
+            needs: .clients
         ) { facts in
             let watching = facts.clients.filter { $0["flags"]?.contains("O") == true }
             return watching.isEmpty
@@ -219,7 +223,8 @@ extension DoctorRule {
             name: "open-to-all", weight: .advice,
             condition:
                 "every user of the machine may connect to the socket, and there is neither a password nor a rule of rights",
-            remedy: "keep others out with --socket-mode and --socket-group, with --password-file or with --allow-uid"
+            remedy: "keep others out with --socket-mode and --socket-group, with --password-file or with --allow-uid",
+            needs: .settings
         ) { facts in
             // Who may not ask for the settings does not know.
             let guards = ["password-file", "allow-uid", "allow-gid", "rights"]

@@ -17,6 +17,13 @@ struct DoctorFacts {
     var disk: (free: Int, total: Int)?
     /// Whether every user of the machine may connect to the socket; nil if that cannot be told.
     var isSocketOpenToAll: Bool?
+    /// What could not be looked at, and why.
+    var unseen: [Source: String] = [:]
+
+    /// What not everybody may look at.
+    enum Source {
+        case databases, settings, clients, slowLog, disk
+    }
 
     var reads: Int64 { info.number("keyspace_hits") + info.number("keyspace_misses") }
     /// Whether less than 5 % of the larder's file system are free.
@@ -44,6 +51,8 @@ struct DoctorRule: Sendable {
     let condition: String
     /// What to do.
     let remedy: String
+    /// What it looks at beside INFO.
+    var needs: DoctorFacts.Source?
     /// The figures; nil if there is nothing to say.
     let find: @Sendable (DoctorFacts) -> String?
 
@@ -61,10 +70,28 @@ struct DoctorRule: Sendable {
         }
     }
 
+    /// A rule that could not look, and why.
+    struct Omission {
+        let rule: DoctorRule
+        let reason: String
+
+        var text: String { "\(rule.name): not looked at: \(reason)" }
+
+        var json: JSONText { .object([("rule", .text(rule.name)), ("reason", .text(reason))]) }
+    }
+
     static let all: [DoctorRule] = damage + disk + work + people
 
     static func findings(_ facts: DoctorFacts) -> [Finding] {
         all.compactMap { rule in rule.find(facts).map { Finding(rule: rule, figures: $0) } }
+    }
+
+    /// The rules that have found nothing, and could not look at everything that they need.
+    static func omissions(_ facts: DoctorFacts) -> [Omission] {
+        all.compactMap { rule in
+            guard let reason = rule.needs.flatMap({ facts.unseen[$0] }), rule.find(facts) == nil else { return nil }
+            return Omission(rule: rule, reason: reason)
+        }
     }
 
     /// The rules as a table of Markdown, for the docs.
