@@ -29,12 +29,21 @@ final class HTTPServer: @unchecked Sendable {
     private var daemon: OpaquePointer?
     private var thread: WorkThread?
 
-    /// - Parameter respond: called on the connection's thread; may block.
-    init(limits: Limits = Limits(), respond: @escaping @Sendable (HTTPRequest) -> HTTPResponse) {
+    /// Connections that are accepted for the moment that it takes to end others for them.
+    static let spareConnections: UInt32 = 4
+
+    /// - Parameters:
+    ///   - tellFull: called once a minute at most when there are too many connections.
+    ///   - respond: called on the connection's thread; may block.
+    init(
+        limits: Limits = Limits(), tellFull: @escaping @Sendable () -> Void = {},
+        respond: @escaping @Sendable (HTTPRequest) -> HTTPResponse
+    ) {
         self.limits = limits
         self.respond = respond
         watch = ConnectionWatch(
-            requestMilliseconds: limits.requestMilliseconds, answerMilliseconds: limits.answerMilliseconds)
+            most: Int(limits.connections), requestMilliseconds: limits.requestMilliseconds,
+            answerMilliseconds: limits.answerMilliseconds, tellFull: tellFull)
     }
 
     /// Serves on a listening socket, of which it takes a copy.
@@ -43,7 +52,7 @@ final class HTTPServer: @unchecked Sendable {
         let copy = fcntl(listening, F_DUPFD_CLOEXEC, 0)
         guard copy >= 0 else { return false }
         var most = larder_http_limits(
-            connections: limits.connections, idle_seconds: limits.idleSeconds,
+            connections: limits.connections + Self.spareConnections, idle_seconds: limits.idleSeconds,
             memory_bytes: limits.headBytes * Self.memoryShare, stack_bytes: 1 << 20)
         daemon = larder_http_start(
             copy, &most, Self.handler, Self.begun, Self.completed, Self.connectionChanged,
@@ -108,7 +117,7 @@ final class HTTPServer: @unchecked Sendable {
         let descriptor = larder_http_descriptor(connection)
         guard descriptor >= 0, let server = server(context) else { return }
         if change == .CONNECTION_NOTIFY_STARTED {
-            server.watch.awaitRequest(descriptor)
+            server.watch.begin(descriptor)
         } else {
             server.watch.forget(descriptor)
         }

@@ -89,7 +89,15 @@ enum WebProgram {
         let router = Router(collector, access, history, allowsChanges: options.allowsChanges)
         var limits = options.limits
         limits.connections = descriptorsAllow(limits.connections, log)
-        let server = HTTPServer(limits: limits) { router.respond($0) }
+        let most = limits.connections
+        let server = HTTPServer(
+            limits: limits,
+            tellFull: {
+                log.warning(
+                    "more than \(most) connections at a time (--max-connections): those that have been without a complete "
+                        + "request for the longest time are ended")
+            },
+            respond: { router.respond($0) })
         guard server.start(socket.descriptor) else { return fail("no thread can be started to serve", ExitCode.failed) }
         if options.token == nil, case .network = options.listen {
             log.warning(
@@ -122,7 +130,7 @@ enum WebProgram {
     }
 
     /// What the program opens besides the connections of browsers: to the daemon, its larder's files.
-    private static let ownDescriptors: rlim_t = 48
+    private static let ownDescriptors: rlim_t = 48 + rlim_t(HTTPServer.spareConnections)
 
     /// Raises the limit of open files as far as connections need it: a listener without descriptors would accept in vain again
     /// and again.
