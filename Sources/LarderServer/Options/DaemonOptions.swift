@@ -100,8 +100,9 @@ extension DaemonOption {
             "--max-disk", "BYTES",
             [
                 "what all files of the larder may take on the disk, at least 16M, or what the file",
-                "system has, but for a reserve; what is worth the least is evicted; for moments files",
-                "take more by one checkpoint and one merge of LevelDB (docs/internals/Disk.md);",
+                "system has, but for a reserve; what is worth the least is evicted. For moments files",
+                "take more: up to twice as much was measured with 16M, a third more with 256M",
+                "(docs/internals/Disk.md);",
                 "0 or none for no limit",
                 "(default: a tenth of the file system, at most 8G)",
             ],

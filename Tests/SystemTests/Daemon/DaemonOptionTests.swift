@@ -34,8 +34,11 @@ import Testing
           --memory BYTES     memory for hot entries, such as 256M; 0 for none
                              not counting entries that are not in LevelDB yet: up to half of this, or 32M
                              (default: a 16th of the machine's, at least 16M, at most 512M)
-          --max-disk BYTES   the most that all files of the larder may take on the disk, at least 16M; what is
-                             worth the least is evicted; 0 or none for no limit
+          --max-disk BYTES   what all files of the larder may take on the disk, at least 16M, or what the file
+                             system has, but for a reserve; what is worth the least is evicted. For moments files
+                             take more: up to twice as much was measured with 16M, a third more with 256M
+                             (docs/internals/Disk.md);
+                             0 or none for no limit
                              (default: a tenth of the file system, at most 8G)
           --max-change-log BYTES
                              memory for the latest changes of databases that others follow (CHANGES); who was away for
