@@ -8,8 +8,27 @@ extension CommandMetadata {
     /// Which words of a call may be a name and its password. If CONFIG SET names a secret, all words behind it count as
     /// secrets.
     package func secretRange(_ count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> Range<Int> {
+        var (row, start) = (self, 0)
+        // A call in a call in a call: nobody means that, and so all of it is hidden.
+        for _ in 0..<Self.callsMax {
+            guard case .ofCall(let first) = row.secrets else {
+                let range = row.ownSecretRange(count - start) { word(start + $0) }
+                return range.isEmpty ? 0..<0 : range.lowerBound + start..<range.upperBound + start
+            }
+            start += first
+            guard start < count,
+                let inner = Self.row(of: (start..<min(count, start + 2)).map { [UInt8](word($0)) })
+            else { return 0..<0 }
+            row = inner
+        }
+        return min(start, count)..<count
+    }
+
+    private static let callsMax = 4
+
+    private func ownSecretRange(_ count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> Range<Int> {
         switch secrets {
-        case .none: return 0..<0
+        case .none, .ofCall: return 0..<0
         case .all: return 1..<max(1, count)
         case .ofSecretSettings:
             let first = stride(from: 2, to: count, by: 2).first { index in

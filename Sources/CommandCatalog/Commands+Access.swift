@@ -47,7 +47,7 @@ extension CommandMetadata {
         "acl|dryrun", arity: -4, administers, group: .server, since: "7.0.0",
         syntax: "user command [argument ...]",
         summary: "Tells whether a user may run a command in the current database, without running it.",
-        reply: "OK, or a text that says why not")
+        reply: "OK, or a text that says why not", secrets: .ofCall(from: 3))
 
     package static let aclGenpass = CommandMetadata(
         "acl|genpass", arity: -2, shown, group: .server, since: "6.0.0", syntax: "[bits]",

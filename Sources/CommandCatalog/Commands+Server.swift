@@ -43,13 +43,13 @@ extension CommandMetadata {
         "command|getkeys", arity: -4, [.loading, .stale], group: .server, since: "2.8.13",
         complexity: "O(N) with N the commands", syntax: "command [argument ...]",
         summary: "Returns the keys of a call.",
-        reply: "as in Redis", category: "connection")
+        reply: "as in Redis", category: "connection", secrets: .ofCall(from: 2))
 
     package static let commandGetkeysandflags = CommandMetadata(
         "command|getkeysandflags", arity: -4, [.loading, .stale], group: .server, since: "7.0.0",
         complexity: "O(N) with N the commands", syntax: "command [argument ...]",
         summary: "Returns the keys of a call, and what the call does with each.", reply: "as in Redis",
-        category: "connection")
+        category: "connection", secrets: .ofCall(from: 2))
 
     package static let info = CommandMetadata(
         "info", arity: -1, [.loading, .stale, .status, .dangerous], group: .server, since: "1.0.0",

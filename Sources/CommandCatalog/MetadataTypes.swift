@@ -90,6 +90,8 @@ package enum SecretWords: Sendable {
     case all
     /// The two behind AUTH.
     case afterAUTH
+    /// Those of the call that begins with this word.
+    case ofCall(from: Int)
     /// The words behind the name of a secret setting.
     case ofSecretSettings
 }

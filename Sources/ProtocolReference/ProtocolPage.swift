@@ -116,7 +116,7 @@ package enum ProtocolPage {
               script cannot read.
             - `math.random` gives other numbers in each run, until `math.randomseed`.
             - Scripts cannot change globals, nor the libraries, nor anything that another script sees.
-            - `redis.log` writes to the daemon's log, 100 lines of 1024 bytes for each run at most.
+            - `redis.log` writes to the daemon's log, 100 lines of 1024 bytes for each run at most; all scripts together 100, then one a second.
 
             A function is a script with a name, in a library that `FUNCTION LOAD` brings (Redis 7.0) and `FCALL` calls:
 
@@ -140,7 +140,7 @@ package enum ProtocolPage {
             |---|---|
             | time of a script | \(limits.scriptMilliseconds) ms (`--script-time-limit`); then it is ended, and nothing of it applied |
             | memory of a script | \(limits.scriptMemoryMax) bytes (`--max-script-memory`), then an error |
-            | scripts kept for EVALSHA | the \(Limits.evaluatedScriptsMax) of `EVAL` that were used last, and those of `SCRIPT LOAD`; \(limits.scriptsBytesMax) bytes together (`--max-scripts`), then an error for `SCRIPT LOAD` |
+            | scripts kept for EVALSHA | the \(Limits.evaluatedScriptsMax) of `EVAL` that were used last, and those of `SCRIPT LOAD` by who may `SCRIPT FLUSH`; \(limits.scriptsBytesMax) bytes together (`--max-scripts`), then an error for `SCRIPT LOAD` |
             | libraries of functions | \(limits.scriptsBytesMax) bytes together (`--max-scripts`), then an error; 500 ms to register the functions of one |
             | words of a call, commands of a script that takes long | \(limits.transactionBytesMax) bytes (`--max-transaction`) |
             | a reply | `--max-script-memory` and `--max-reply`, 1000 levels |

@@ -40,6 +40,10 @@ package struct CommandSet: Equatable, Sendable {
 extension CommandError {
     /// The code that Redis has for what a user may not do; here nobody may.
     static func switchedOff(_ row: CommandMetadata) -> CommandError {
-        CommandError("NOPERM the '\(row.name)' command is switched off (--disable-commands)")
+        CommandError("NOPERM \(switchedOffText(row))")
+    }
+
+    static func switchedOffText(_ row: CommandMetadata) -> String {
+        "the '\(row.name)' command is switched off (--disable-commands)"
     }
 }

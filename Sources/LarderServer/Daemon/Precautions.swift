@@ -4,6 +4,7 @@ import Platform
 enum Precautions {
     static func warnings(_ configuration: ServerConfiguration) -> [String] {
         passwordWarnings(configuration.passwordPath) + socketWarnings(configuration) + accessWarnings(configuration)
+            + idleRules(configuration.rules)
     }
 
     /// Rights for users who cannot connect.
@@ -18,6 +19,14 @@ enum Precautions {
             "other users have rights, but the socket's mode is \(configuration.socketAccess.modeText), so that they cannot "
                 + "connect (--socket-mode, --socket-group)"
         ]
+    }
+
+    /// Rules for those who may do everything in any case.
+    private static func idleRules(_ rules: AccessRules) -> [String] {
+        let own = [0, geteuid()]
+        return rules.all.filter { $0.kind == .user && own.contains($0.number) }.map {
+            "the rule \($0.text) has no effect: root and the daemon's own user may always do everything"
+        }
     }
 
     /// - Parameter path: empty for no file.

@@ -27,7 +27,7 @@ extension ScriptCall {
         }
         let count = try Self.keyCount(call, source)
         let script: Script
-        if let known { script = known } else { script = try cache.script(call.bytes(1), isLoaded: false) }
+        if let known { script = known } else { script = try cache.script(call.bytes(1), .ifThereIsRoom) }
         if isReadOnly, script.flags.isDeclared, !script.flags.noWrites {
             throw CommandError("ERR Can not execute a script with write flag using *_ro command.")
         }
@@ -71,7 +71,9 @@ extension Call {
         server.scripts.counts.runs.wrappingAdd(1, ordering: .relaxed)
         if case .replaying(let record)? = progress?.stage { return try replay(record, run) }
         var record: ScriptRecord?
-        if case .speculating? = progress?.stage { record = ScriptRecord(now: now) }
+        if case .speculating? = progress?.stage {
+            record = ScriptRecord(now: now, rightsGeneration: session.rightsGeneration)
+        }
         let host = ScriptHost(
             session, run, now: now, isReadOnly: script.isReadOnly, progress: progress, record: record)
         defer {

@@ -37,7 +37,7 @@ final class ScriptHost {
     ) {
         self.session = session
         server = session.server
-        log = ScriptLog(session.server.log)
+        log = ScriptLog(session.server.scriptLines, of: session.logName)
         self.run = run
         self.now = now
         self.isReadOnly = isReadOnly
@@ -147,7 +147,9 @@ final class ScriptHost {
             spec = found
         }
         let row = spec.metadata
-        guard !server.disabledCommands.contains(row) else { throw .switchedOff(row) }
+        if server.disabledCommands.contains(row) { throw session.refuseSwitchedOff(row, .lua) }
+        // Rules that changed while it runs hold from this call on.
+        session.renewRights()
         if session.rights != nil { try session.checkRights(row, count: count, in: .lua, word) }
         guard row.accepts(argumentCount: count) else {
             throw CommandError("ERR Wrong number of args calling Redis command from script")
@@ -240,6 +242,8 @@ final class ScriptHost {
     func replay(_ record: ScriptRecord) -> Bool {
         for (index, recorded) in record.commands.enumerated() {
             if call(count: recorded.count, record.versions[index], { recorded[$0] }) != nil { return false }
+            // A SELECT that is refused now would have what follows run in another database.
+            guard session.rightsGeneration == record.rightsGeneration else { return false }
             guard let expected = record.answers[index] else { continue }
             guard ScriptRecord.Answer(answer) == expected else { return false }
         }

@@ -185,7 +185,9 @@ extension Session {
         if !modes.isAuthenticated, !spec.flags.contains(.noAuth) {
             throw CommandError("NOAUTH Authentication required.")
         }
-        if !server.disabledCommands.isEmpty, server.disabledCommands.contains(spec) { throw .switchedOff(spec) }
+        if !server.disabledCommands.isEmpty, server.disabledCommands.contains(spec) {
+            throw refuseSwitchedOff(spec, transactions.queue == nil ? .toplevel : .multi)
+        }
         if rights != nil { try checkRights(spec, count: parser.argumentCount) { parser.argument($0) } }
     }
 

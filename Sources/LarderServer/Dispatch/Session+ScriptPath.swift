@@ -44,7 +44,7 @@ extension Session {
         let isDone = withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: Self.scriptWordsMax) {
             words in
             let quick = interpreter.quick
-            quick.begin(now: now)
+            quick.begin(now: now, server.access, generation: rightsGeneration)
             for index in 0..<count {
                 let word = arguments[ScriptCall.firstKey + index]
                 words[index] = larder_script_word(word)

@@ -11,15 +11,18 @@ final class AccessControl: @unchecked Sendable {
     /// What was refused: ACL LOG.
     struct Denial: Sendable {
         enum Reason: String, Sendable {
-            case command, database, channel
+            case command, database, channel, auth
         }
 
         let reason: Reason
         /// `toplevel`, `multi` or `lua`.
         let context: String
-        /// The command, the database or the channel.
+        /// The command, the database or the channel; for a wrong password the command that brought it.
         let object: String
+        /// With a wrong password, the name that was given with it.
         let user: String
+        /// Whether nobody may run the command.
+        var isSwitchedOff = false
         /// The line of CLIENT LIST.
         var client: String
         var count = 1
@@ -29,15 +32,17 @@ final class AccessControl: @unchecked Sendable {
 
     /// Changes with the rules; 0 if there have never been any.
     let generation: Atomic<Int>
-    /// Refused commands, and refused channels.
+    /// Refused commands, refused channels, and wrong passwords.
     let commandsDenied = Atomic<Int>(0)
     let channelsDenied = Atomic<Int>(0)
+    let passwordsDenied = Atomic<Int>(0)
     private let lock = Lock()
     private var rulesNow: AccessRules
     private var names: [uid_t: String] = [:]
     private var denials: [Denial] = []
-    private var loggedAt: Int64 = .min / 2
-    private var unlogged = 0
+    // Apart, so that neither hides the other.
+    private var refusalLines = LineRate(milliseconds: 1000)
+    private var passwordLines = LineRate(milliseconds: 1000)
     private let log: Log
 
     /// How many names of users are remembered.
@@ -46,7 +51,6 @@ final class AccessControl: @unchecked Sendable {
     private static let denialsMax = 128
     /// The same refusal within so many milliseconds is one, as in Redis.
     private static let sameMilliseconds: Int64 = 60_000
-    private static let logMilliseconds: Int64 = 1000
 
     init(_ rules: AccessRules, log: Log) {
         rulesNow = rules
@@ -97,21 +101,31 @@ final class AccessControl: @unchecked Sendable {
     /// - Parameter at: milliseconds of the engine's time.
     func note(_ denial: Denial, monotonic: Int64) {
         if denial.reason == .channel { channelsDenied.add(1) } else { commandsDenied.add(1) }
-        let skipped: Int? = lock.withLock {
+        let skipped = lock.withLock {
             remember(denial)
-            guard monotonic - loggedAt >= Self.logMilliseconds else {
-                unlogged += 1
-                return nil
-            }
-            loggedAt = monotonic
-            defer { unlogged = 0 }
-            return unlogged
+            return refusalLines.line(at: monotonic)
         }
         guard let skipped else { return }
-        log.warning(
-            "user \(denial.user) has no right to \(denial.reason == .command ? "run" : "use \(denial.reason.rawValue)") "
-                + "'\(printableKey(denial.object.utf8))' (--rights)"
-                + (skipped > 0 ? "; \(skipped) more refusals since the last line" : ""))
+        let object = "'\(printableKey(denial.object.utf8))'"
+        let what =
+            denial.isSwitchedOff
+            ? "user \(denial.user) asked for \(object), which is switched off (--disable-commands)"
+            : "user \(denial.user) has no right to \(denial.reason == .command ? "run" : "use \(denial.reason.rawValue)") "
+                + "\(object) (--rights)"
+        log.warning(what + LineRate.rest(skipped, "refusals"))
+    }
+
+    /// Counts a wrong password, and logs at most one a second. The name that was given is not logged: it may be a password,
+    /// in the wrong place.
+    /// - Parameter who: the connection and its user.
+    func notePassword(_ denial: Denial, of who: String, monotonic: Int64) {
+        passwordsDenied.add(1)
+        let skipped = lock.withLock {
+            remember(denial)
+            return passwordLines.line(at: monotonic)
+        }
+        guard let skipped else { return }
+        log.warning("\(who) gave a wrong password" + LineRate.rest(skipped, "wrong passwords"))
     }
 
     /// Called with the lock held.
@@ -134,5 +148,6 @@ final class AccessControl: @unchecked Sendable {
     func resetCounts() {
         commandsDenied.store(0, ordering: .relaxed)
         channelsDenied.store(0, ordering: .relaxed)
+        passwordsDenied.store(0, ordering: .relaxed)
     }
 }

@@ -41,26 +41,36 @@ struct Rights: Equatable, Sendable {
     /// Whether a call can be refused.
     var areLimited: Bool { everywhere != .administer }
 
-    /// Why a call is not allowed.
+    /// Why a call is not allowed: what, and what it would take.
     enum Refusal: Equatable {
-        case command
+        case command(Missing)
         /// The command would be allowed in another database than this.
-        case database(String)
-        case channel([UInt8])
+        case database(String, Missing)
+        case channel([UInt8], Missing)
 
-        /// Redis' text, and the database where another would do.
+        /// Redis' text, the database where another would do, and the level that is missing.
         func text(_ row: CommandMetadata, user: String) -> String {
             switch self {
-            case .command: "User \(user) has no permissions to run the '\(row.name)' command"
-            case .database(let name):
-                "User \(user) has no permissions to run the '\(row.name)' command in database '\(name.prefix(Self.shownMax))'"
-            case .channel(let name):
+            case .command(let missing):
+                "User \(user) has no permissions to run the '\(row.name)' command \(missing.text)"
+            case .database(let name, let missing):
+                "User \(user) has no permissions to run the '\(row.name)' command in database "
+                    + "'\(name.prefix(Self.shownMax))' \(missing.text)"
+            case .channel(let name, let missing):
                 "User \(user) has no permissions to access the "
-                    + "'\(String(decoding: name.prefix(Self.shownMax), as: UTF8.self))' channel"
+                    + "'\(String(decoding: name.prefix(Self.shownMax), as: UTF8.self))' channel \(missing.text)"
             }
         }
 
         static let shownMax = 128
+    }
+
+    /// The right that a call would take.
+    struct Missing: Equatable {
+        let level: AccessLevel
+        var isEverywhere = false
+
+        var text: String { "(needs \(level.name)\(isEverywhere ? " in all databases" : ""))" }
     }
 
     /// - Parameters:
@@ -72,13 +82,17 @@ struct Rights: Equatable, Sendable {
     ) -> Refusal? {
         // Enough for every word of every command.
         guard areLimited else { return nil }
-        guard let required = row.requiredRight(count: count) else { return namedRefusal(row, count, word) }
+        guard let required = row.requiredRight(count: count) else {
+            return namedRefusal(row, count, word) ?? broadcastRefusal(row, count, word)
+        }
         switch required.place {
-        case .everywhere: if !covers(required.level, in: nil) { return .command }
-        case .anywhere: if !coversSomewhere(required.level) { return .command }
+        case .everywhere:
+            if !covers(required.level, in: nil) { return .command(Missing(level: required.level, isEverywhere: true)) }
+        case .anywhere: if !coversSomewhere(required.level) { return .command(Missing(level: required.level)) }
         case .selected:
             if !covers(required.level, in: selected) {
-                return coversSomewhere(required.level) ? .database(selected) : .command
+                let missing = Missing(level: required.level)
+                return coversSomewhere(required.level) ? .database(selected, missing) : .command(missing)
             }
         }
         return namedRefusal(row, count, word) ?? channelRefusal(row, count, word)
@@ -90,7 +104,28 @@ struct Rights: Equatable, Sendable {
         for named in row.namedDatabases(count: count, isWord: { equalsIgnoringCase(word($0), $1) }) {
             // Longer words are no names of databases.
             let name = String(decoding: word(named.word).prefix(Refusal.shownMax), as: UTF8.self)
-            if !covers(named.level, in: name) { return coversSomewhere(named.level) ? .database(name) : .command }
+            if !covers(named.level, in: name) {
+                let missing = Missing(level: named.level)
+                return coversSomewhere(named.level) ? .database(name, missing) : .command(missing)
+            }
+        }
+        return nil
+    }
+
+    /// CLIENT TRACKING ON with BCAST tells of the keys of all databases.
+    private func broadcastRefusal(
+        _ row: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
+    ) -> Refusal? {
+        guard row == .clientTracking, !covers(.read, in: nil), count > 2, equalsIgnoringCase(word(2), "ON") else {
+            return nil
+        }
+        var index = 3
+        while index < count {
+            if equalsIgnoringCase(word(index), "BCAST") {
+                return .command(Missing(level: .read, isEverywhere: true))
+            }
+            let hasValue = equalsIgnoringCase(word(index), "PREFIX") || equalsIgnoringCase(word(index), "REDIRECT")
+            index += hasValue ? 2 : 1
         }
         return nil
     }
@@ -111,8 +146,12 @@ struct Rights: Equatable, Sendable {
                 row.isOfPatterns ? EventChannel.databases(ofPattern: name) : EventChannel.databases(of: name)
             switch concerned {
             case .none: break
-            case .one(let database): if !covers(level, in: database) { return .channel([UInt8](name)) }
-            case .all: if !covers(level, in: nil) { return .channel([UInt8](name)) }
+            case .one(let database):
+                if !covers(level, in: database) { return .channel([UInt8](name), Missing(level: level)) }
+            case .all:
+                if !covers(level, in: nil) {
+                    return .channel([UInt8](name), Missing(level: level, isEverywhere: true))
+                }
             }
         }
         return nil

@@ -59,6 +59,7 @@ package final class FunctionLibraries: @unchecked Sendable {
     private let bytesMax: Int
     private let scripts: ScriptCache
     private let log: Log
+    private let lines: ScriptLines
     /// Why the file cannot be used; then there are no functions, and it is left as it is.
     private let defect: CommandError?
 
@@ -66,13 +67,15 @@ package final class FunctionLibraries: @unchecked Sendable {
     /// - Parameters:
     ///   - bytesMax: the most bytes of all libraries' texts.
     ///   - now: names a damaged file, which is kept.
+    ///   - lines: what the libraries write.
     init(
-        directory: String, bytesMax: Int, scripts: ScriptCache, now: Int64, log: Log
+        directory: String, bytesMax: Int, scripts: ScriptCache, now: Int64, log: Log, lines: ScriptLines
     ) {
         path = directory + "/" + Self.fileName
         self.bytesMax = bytesMax
         self.scripts = scripts
         self.log = log
+        self.lines = lines
         var payload: [UInt8]?
         do throws(FileError) {
             payload = try FileSystem.read(path, bytesMax: Self.fileBytesMax)
@@ -104,7 +107,7 @@ package final class FunctionLibraries: @unchecked Sendable {
     /// A library that cannot be loaded is kept without functions: it must not be lost with the next change.
     private func loadAtStart(_ text: [UInt8]) {
         do throws(CommandError) {
-            try state.insert(try library(text))
+            try state.insert(try library(text, by: "a kept library"))
         } catch {
             guard let (name, code) = try? FunctionLibrary.parse(text) else {
                 return log.error("a library of functions is dropped: \(error.text)")
@@ -130,14 +133,15 @@ package final class FunctionLibraries: @unchecked Sendable {
     // MARK: Changes
 
     /// Loads a library.
+    /// - Parameter writer: who brings it, for the log.
     /// - Returns: its name.
-    func load(_ text: [UInt8], replaces: Bool) throws(CommandError) -> String {
+    func load(_ text: [UInt8], replaces: Bool, by writer: String) throws(CommandError) -> String {
         let name = try FunctionLibrary.parse(text).name
         try change { (next) throws(CommandError) in
             guard replaces || next.libraries[name] == nil else {
                 throw CommandError("ERR Library '\(name)' already exists")
             }
-            let library = try library(text)
+            let library = try library(text, by: writer)
             _ = next.remove(name)
             try next.insert(library)
         }
@@ -155,7 +159,8 @@ package final class FunctionLibraries: @unchecked Sendable {
     }
 
     /// Takes what ``dump()`` returned.
-    func restore(_ payload: [UInt8], _ policy: RestorePolicy) throws(CommandError) {
+    /// - Parameter writer: who brings it, for the log.
+    func restore(_ payload: [UInt8], _ policy: RestorePolicy, by writer: String) throws(CommandError) {
         let texts: [[UInt8]]
         do throws(DumpPayload.Defect) {
             texts = try Self.texts(of: payload, bytesMax: bytesMax)
@@ -167,7 +172,7 @@ package final class FunctionLibraries: @unchecked Sendable {
         try change { (next) throws(CommandError) in
             if policy == .flush { next = State() }
             for text in texts {
-                let library = try library(text)
+                let library = try library(text, by: writer)
                 if next.libraries[library.name] != nil {
                     guard policy == .replace else { throw CommandError("ERR Library \(library.name) already exists") }
                     _ = next.remove(library.name)
@@ -215,9 +220,9 @@ package final class FunctionLibraries: @unchecked Sendable {
     }
 
     /// Makes a library of a text: compiles it, and asks it for its functions.
-    private func library(_ text: [UInt8]) throws(CommandError) -> FunctionLibrary {
+    private func library(_ text: [UInt8], by writer: String) throws(CommandError) -> FunctionLibrary {
         let (name, code) = try FunctionLibrary.parse(text)
-        let registration = LibraryRegistration(log: ScriptLog(log))
+        let registration = LibraryRegistration(log: ScriptLog(lines, of: writer))
         let interpreter = try scripts.take()
         defer { scripts.give(interpreter) }
         try interpreter.register(code, registration)

@@ -13,13 +13,19 @@ final class QuickScriptHost {
     var entries: FewEntries { commands.entries }
     /// The commands that ran, for the count of commands; those beyond are not counted.
     private(set) var rows: [CommandMetadata] = []
+    /// The rules by which the script may do all of this, and their generation: with others the usual path judges each call.
+    private var access: AccessControl?
+    private var generation = 0
     /// When the script was asked first whether to go on, in nanoseconds of the monotonic clock; 0 before.
     private var begin: Int64 = 0
 
     private static let rowsMax = 64
 
     /// Prepares for a script.
-    func begin(now: Int64) {
+    /// - Parameter generation: the rules that allow everything here: ``AccessControl/generation``.
+    func begin(now: Int64, _ access: AccessControl, generation: Int) {
+        self.access = access
+        self.generation = generation
         rows.removeAll(keepingCapacity: true)
         begin = 0
         commands.begin(now: now)
@@ -57,6 +63,7 @@ final class QuickScriptHost {
     private func call(
         _ words: UnsafePointer<larder_script_word>, _ count: Int, _ answer: inout larder_script_answer
     ) -> Bool {
+        guard access?.generation.load(ordering: .acquiring) == generation else { return false }
         guard let row = commands.call(UnsafeBufferPointer(start: words, count: count), &answer) else { return false }
         if rows.count < Self.rowsMax { rows.append(row) }
         return true

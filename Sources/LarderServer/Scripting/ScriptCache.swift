@@ -4,7 +4,7 @@ import Synchronization
 /// The scripts that the server knows, and idle interpreters.
 ///
 /// Scripts that EVAL brought are kept as long as they are among the last ones used; scripts that SCRIPT LOAD brought
-/// until SCRIPT FLUSH.
+/// until SCRIPT FLUSH, if whoever loaded them may flush.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
 final class ScriptCache: @unchecked Sendable {
@@ -36,6 +36,15 @@ final class ScriptCache: @unchecked Sendable {
 
     // MARK: Scripts
 
+    /// How long a script is kept.
+    enum Keeping {
+        /// Not at all, or as long as it is among the last ones used.
+        case ifThereIsRoom
+        /// As long as it is among the last ones used.
+        case whileUsed
+        case untilFlushed
+    }
+
     /// The script with a digest; nil if the server does not know it.
     func find(_ digest: ScriptDigest) -> Script? {
         guard let script = lock.withLock({ scripts[digest] }) else { return nil }
@@ -44,10 +53,10 @@ final class ScriptCache: @unchecked Sendable {
     }
 
     /// The script with a text, new if necessary. It is compiled, so that a faulty one is not kept.
-    func script(_ text: UnsafeRawBufferPointer, isLoaded: Bool) throws(CommandError) -> Script {
+    func script(_ text: UnsafeRawBufferPointer, _ keeping: Keeping) throws(CommandError) -> Script {
         let digest = ScriptDigest(of: text)
         if let known = find(digest) {
-            if isLoaded { try keep(known, digest) }
+            if keeping == .untilFlushed { try keep(known, digest) }
             return known
         }
         let script = try Script(digest, text)
@@ -60,7 +69,11 @@ final class ScriptCache: @unchecked Sendable {
         }
         give(interpreter)
         let kept = insert(script, digest)
-        if isLoaded { try keep(kept, digest) }
+        switch keeping {
+        case .ifThereIsRoom: break
+        case .whileUsed: if find(digest) == nil { throw full }
+        case .untilFlushed: try keep(kept, digest)
+        }
         return kept
     }
 

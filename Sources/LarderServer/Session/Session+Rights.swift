@@ -62,11 +62,34 @@ extension Session {
         }
     }
 
-    /// Refuses a command that needs a right in all databases because of its words.
-    func checkRight(_ level: AccessLevel, everywhereFor row: CommandMetadata) throws(CommandError) {
-        guard let rights, !rights.covers(level, in: nil) else { return }
-        throw refuse(row, .command, .toplevel)
+    /// Notes that somebody wanted to run a command that is switched off.
+    func refuseSwitchedOff(_ row: CommandMetadata, _ context: CallContext) -> CommandError {
+        note(denial(.command, context, row.name, isSwitchedOff: true))
+        return .switchedOff(row)
     }
+
+    /// Who the client is, for the log.
+    var logName: String { "\(record.known.user) (client \(id))" }
+
+    /// Notes a wrong password.
+    /// - Parameter name: that was given with it.
+    func notePassword(_ command: String, name: String) {
+        let who = record.credentials.map { "client \(id) (uid \($0.user))" } ?? "client \(id)"
+        let context: CallContext = transactions.queue == nil && transactions.execution == nil ? .toplevel : .multi
+        server.access.notePassword(
+            denial(.auth, context, command, user: name), of: who, monotonic: clock.monotonic())
+    }
+
+    private func denial(
+        _ reason: AccessControl.Denial.Reason, _ context: CallContext, _ object: String, user: String? = nil,
+        isSwitchedOff: Bool = false
+    ) -> AccessControl.Denial {
+        AccessControl.Denial(
+            reason: reason, context: context.rawValue, object: object, user: user ?? record.known.user,
+            isSwitchedOff: isSwitchedOff, client: record.line(now: server.engine.now()), at: server.engine.now())
+    }
+
+    private func note(_ denial: AccessControl.Denial) { server.access.note(denial, monotonic: clock.monotonic()) }
 
     private func refuse(
         _ row: CommandMetadata, _ refusal: Rights.Refusal, _ context: CallContext
@@ -75,14 +98,11 @@ extension Session {
         let (reason, object): (AccessControl.Denial.Reason, String) =
             switch refusal {
             case .command: (.command, row.name)
-            case .database(let name): (.database, name)
-            case .channel(let name): (.channel, String(decoding: name.prefix(Rights.Refusal.shownMax), as: UTF8.self))
+            case .database(let name, _): (.database, name)
+            case .channel(let name, _):
+                (.channel, String(decoding: name.prefix(Rights.Refusal.shownMax), as: UTF8.self))
             }
-        server.access.note(
-            AccessControl.Denial(
-                reason: reason, context: context.rawValue, object: object, user: user,
-                client: record.line(now: server.engine.now()), at: server.engine.now()),
-            monotonic: clock.monotonic())
+        note(denial(reason, context, object))
         return CommandError("NOPERM \(refusal.text(row, user: user))")
     }
 }

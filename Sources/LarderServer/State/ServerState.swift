@@ -51,8 +51,8 @@ package final class ServerState: Sendable {
     let functions: FunctionLibraries
     let origins: OriginTable
     let quickCommands = QuickCommandsPool()
-    /// Takes what scripts write too.
     let log: Log
+    let scriptLines: ScriptLines
     let tracking: Tracking
     /// Sends keyspace notifications, and invalidations to clients that track keys.
     package let notifier: Notifier
@@ -85,12 +85,13 @@ package final class ServerState: Sendable {
         self.configurationPath = configurationPath
         self.clientsPossible = clientsPossible
         self.log = log
+        scriptLines = ScriptLines(log) { [clock = engine.clock] in clock.monotonic() }
         scripts = ScriptCache(
             evaluatedMax: Limits.evaluatedScriptsMax, bytesMax: limits.scriptsBytesMax,
             memoryMax: limits.scriptMemoryMax)
         functions = FunctionLibraries(
             directory: engine.directory, bytesMax: limits.scriptsBytesMax, scripts: scripts, now: engine.now(),
-            log: log)
+            log: log, lines: scriptLines)
         settings = Settings(limits: limits, password: password, passwordPath: passwordPath)
         slowLog.threshold.store(limits.slowMicroseconds, ordering: .relaxed)
         slowLog.changeLength(limits.slowCommandsMax)

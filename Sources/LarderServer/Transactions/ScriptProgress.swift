@@ -56,6 +56,8 @@ final class ScriptProgress {
 struct ScriptRecord {
     /// The time of the commands.
     let now: Int64
+    /// The rules by which its commands were allowed: ``Session/rightsGeneration`` when it began.
+    let rightsGeneration: Int
     /// From which jitters are drawn.
     let seed = UInt64.random(in: 0 ... .max)
     var commands: [QueuedCommand] = []
@@ -68,7 +70,10 @@ struct ScriptRecord {
     /// The encoded reply of the script.
     var reply: [UInt8] = []
 
-    init(now: Int64) { self.now = now }
+    init(now: Int64, rightsGeneration: Int) {
+        self.now = now
+        self.rightsGeneration = rightsGeneration
+    }
 
     struct Answer: Equatable {
         let count: Int

@@ -28,9 +28,11 @@ import Testing
                 "user:50001=read group:50002=write@shop user:50002=read@0 user:50003=write user:50005=administer@shop"))
     }
 
-    private func refusal(_ peer: PeerCredentials, _ name: String, in database: String? = nil) -> String {
+    private func refusal(
+        _ peer: PeerCredentials, _ name: String, in database: String? = nil, needs: String = "write"
+    ) -> String {
         "-NOPERM User \(peer.user) has no permissions to run the '\(name)' command"
-            + (database.map { " in database '\($0)'" } ?? "") + "\r\n"
+            + (database.map { " in database '\($0)'" } ?? "") + " (needs \(needs))\r\n"
     }
 
     @Test func levelsIncludeEachOther() throws {
@@ -41,10 +43,11 @@ import Testing
         #expect(reader("SET k v") == refusal(Self.reader, "set"))
         #expect(keeper("SET k v") == Wire.ok)
         #expect(reader("GET k") == Wire.bulk("v"))
-        for (name, line) in [
-            ("flushall", "FLUSHALL"), ("fetch", "FETCH k"), ("policy", "POLICY high"), ("publish", "PUBLISH a b"),
+        for (name, line, needs) in [
+            ("flushall", "FLUSHALL", "write in all databases"), ("fetch", "FETCH k", "write"),
+            ("policy", "POLICY high", "write"), ("publish", "PUBLISH a b", "write"),
         ] {
-            #expect(reader(line) == refusal(Self.reader, name))
+            #expect(reader(line) == refusal(Self.reader, name, needs: needs))
             #expect(!keeper(line).hasPrefix("-"))
             #expect(!owner(line).hasPrefix("-"))
         }
@@ -54,8 +57,9 @@ import Testing
             ("shutdown", "SHUTDOWN"), ("backup", "BACKUP /tmp/x"), ("check", "CHECK"), ("acl|list", "ACL LIST"),
             ("acl|log", "ACL LOG"), ("save", "SAVE"),
         ] {
-            #expect(reader(line) == refusal(Self.reader, name))
-            #expect(keeper(line) == refusal(Self.keeper, name))
+            let needs = name == "limit" ? "administer" : "administer in all databases"
+            #expect(reader(line) == refusal(Self.reader, name, needs: needs))
+            #expect(keeper(line) == refusal(Self.keeper, name, needs: needs))
         }
         #expect(owner("CONFIG GET threads").contains("threads"))
     }
@@ -85,7 +89,7 @@ import Testing
         #expect(keeper("SET k zero") == Wire.ok)
         #expect(call("GET k") == Wire.bulk("zero"))
         #expect(call("SET k v") == refusal(Self.writer, "set", in: "0"))
-        #expect(call("SELECT 1") == refusal(Self.writer, "select", in: "1"))
+        #expect(call("SELECT 1") == refusal(Self.writer, "select", in: "1", needs: "read"))
         #expect(call("MOVE k shop") == refusal(Self.writer, "move", in: "0"))
         #expect(call("SELECT shop") == Wire.ok)
         #expect(call("SET k v") == Wire.ok)
@@ -95,8 +99,8 @@ import Testing
         #expect(call("COPY k l REPLACE DB shop DB 1") == refusal(Self.writer, "copy", in: "1"))
         #expect(call("MOVE k 0") == refusal(Self.writer, "move", in: "0"))
         #expect(call("SWAPDB shop 0") == refusal(Self.writer, "swapdb", in: "0"))
-        #expect(call("FLUSHALL") == refusal(Self.writer, "flushall"))
-        #expect(call("FUNCTION FLUSH") == refusal(Self.writer, "function|flush"))
+        #expect(call("FLUSHALL") == refusal(Self.writer, "flushall", needs: "write in all databases"))
+        #expect(call("FUNCTION FLUSH") == refusal(Self.writer, "function|flush", needs: "write in all databases"))
         #expect(call("PURGE").hasPrefix("*6\r\n"))
         #expect(call("RESET") == "+RESET\r\n")
         #expect(call("SET k v") == refusal(Self.writer, "set", in: "0"))
@@ -120,6 +124,29 @@ import Testing
         let shown = call("INFO keyspace")
         #expect(shown.contains("db0:") && shown.contains("database_shop:"))
         #expect(!shown.contains("db3:") && !shown.contains("secret"))
+    }
+
+    @Test func infoTellsNoSizeOfWhatMayNotBeRead() throws {
+        let server = try server()
+        let keeper = server.connect(as: Self.keeper)
+        for database in ["0", "shop", "secret"] {
+            #expect(keeper("SELECT \(database)") == Wire.ok)
+            #expect(keeper(["SET", "k", String(repeating: "v", count: 100_000)]) == Wire.ok)
+            #expect(server.connect(as: Self.owner)("SAVE") == Wire.ok)
+        }
+        func bytes(_ peer: PeerCredentials) throws -> Int {
+            let line = server.connect(as: peer)("INFO larder").split(separator: "\r\n")
+                .first { $0.hasPrefix("disk_bytes:") }
+            return try #require(line.flatMap { Int($0.dropFirst("disk_bytes:".count)) })
+        }
+        let readable = server.engine.databases.filter { ["0", "shop"].contains($0.name) }.reduce(0) {
+            $0 + $1.diskBytes
+        }
+        #expect(try bytes(Self.writer) == readable)
+        #expect(
+            try bytes(PeerCredentials(user: 50_005, groups: []))
+                == server.engine.databases.filter { $0.name == "shop" }[0].diskBytes)
+        #expect(try bytes(Self.reader) > readable)
     }
 
     /// Each of the commands that have a fast path, alone and as a pipeline, and in a script that has one.
@@ -167,7 +194,7 @@ import Testing
         #expect(call.takeSendable() == String(repeating: expected, count: 6))
         server.state.change(try Self.rules("user:50001=read@shop"))
         call.feed(encodeRequest(["GET", "k"]) + encodeRequest(["GET", "k"]))
-        #expect(call.takeSendable() == String(repeating: refusal(Self.reader, "get", in: "0"), count: 2))
+        #expect(call.takeSendable() == String(repeating: refusal(Self.reader, "get", in: "0", needs: "read"), count: 2))
         #expect(!call.session.takesFastGets)
         #expect(call("SELECT shop") == Wire.ok)
         #expect(call.session.takesFastGets && !call.session.takesFastPath)
@@ -210,7 +237,7 @@ import Testing
             call("EXEC").hasPrefix(
                 "*3\r\n+OK\r\n-NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC "
                     + "call. This command is no longer allowed for the following reason: User 50002 has no permissions to "
-                    + "run the 'set' command\r\n$1\r\nv\r\n"))
+                    + "run the 'set' command (needs write)\r\n$1\r\nv\r\n"))
     }
 
     @Test func channelsOfOtherDatabasesAreNotHeard() throws {
@@ -230,8 +257,12 @@ import Testing
             "PUBLISH __change@shop__ purged", "PSUBSCRIBE news.*", "SSUBSCRIBE __change@1__",
         ] { #expect(!answer(line, Self.writer).hasPrefix("-"), "\(line)") }
         #expect(!answer("PSUBSCRIBE *", Self.reader).hasPrefix("-"))
-        #expect(answer("PUBSUB CHANNELS", Self.writer) == refusal(Self.writer, "pubsub|channels"))
-        #expect(answer("CLIENT TRACKING ON BCAST", Self.writer) == refusal(Self.writer, "client|tracking"))
+        #expect(
+            answer("PUBSUB CHANNELS", Self.writer)
+                == refusal(Self.writer, "pubsub|channels", needs: "read in all databases"))
+        #expect(
+            answer("CLIENT TRACKING ON BCAST", Self.writer)
+                == refusal(Self.writer, "client|tracking", needs: "read in all databases"))
         #expect(answer("CLIENT TRACKING ON", Self.writer) == Wire.ok)
         #expect(answer("CLIENT TRACKING ON BCAST", Self.reader) == Wire.ok)
         let stats = server.connect(as: Self.owner)("INFO stats")
@@ -267,7 +298,7 @@ import Testing
         #expect(other("GET k") == Wire.bulk("v"))
         server.state.change(try Self.rules("user:50002=write"))
         #expect(call("SET k w") == Wire.ok)
-        #expect(other("GET k") == refusal(Self.reader, "get"))
+        #expect(other("GET k") == refusal(Self.reader, "get", needs: "read"))
         server.state.change(AccessRules())
         #expect(other("GET k") == Wire.bulk("w"))
         #expect(other("ACL WHOAMI") == Wire.bulk("default"))
@@ -347,7 +378,8 @@ import Testing
         #expect(owner("ACL GETUSER nosuchuser") == Wire.null)
         #expect(owner("ACL DRYRUN 50003 SET k v") == Wire.ok)
         #expect(
-            owner("ACL DRYRUN 50001 SET k v") == Wire.bulk("User 50001 has no permissions to run the 'set' command"))
+            owner("ACL DRYRUN 50001 SET k v")
+                == Wire.bulk("User 50001 has no permissions to run the 'set' command (needs write)"))
         #expect(owner("ACL DRYRUN nosuchuser GET k") == Wire.error("ERR User 'nosuchuser' not found"))
         #expect(owner("ACL DRYRUN 50001 NOSUCH").hasPrefix("-ERR"))
         #expect(owner("ACL SETUSER bob on").contains("--allow-uid"))

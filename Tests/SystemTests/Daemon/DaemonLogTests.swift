@@ -52,7 +52,9 @@ import Testing
             try JSONDecoder().decode(Event.self, from: Data($0.utf8))
         }
         #expect(events.allSatisfy { $0.time.count == 24 && ["info", "warning"].contains($0.level) })
-        #expect(events.contains { $0.message == "script: " + text })
+        #expect(
+            events.contains { $0.message.hasPrefix("script of default (client ") && $0.message.hasSuffix("): " + text) }
+        )
         #expect(!daemon.process.errors.contains("\u{1b}") && !daemon.process.errors.contains("\u{9b}"))
     }
 

@@ -110,8 +110,8 @@ import Testing
             #expect(refused.end != .exited(0))
             #expect(
                 refused.errors
-                    == "larderctl: NOPERM User 4321 has no permissions to run the 'set' command (larderd's options "
-                    + "--allow-uid, --allow-gid and --rights say who may do what; larderctl acl whoami says who you are)\n"
+                    == "larderctl: NOPERM User 4321 has no permissions to run the 'set' command (needs write) (larderd's "
+                    + "options --allow-uid, --allow-gid and --rights say who may do what; larderctl acl whoami says who you are)\n"
             )
             #expect(try run(4322, "", "get k").errors.contains("NOPERM User 4322"))
             #expect(try run(4322, "", "acl whoami").output == "4322\n")
@@ -123,6 +123,15 @@ import Testing
             #expect(try run(4323, "4400", "get k").errors.contains("NOPERM"))
             #expect(try run(4400, "", "--database shop get k").output == "w", "its own group")
             #expect(try run(4324, "4401", "config get threads").end == .exited(0))
+            // What is not everything does not call itself so.
+            let (own, all) = (try run(4400, "", "export"), try run(4321, "", "export"))
+            #expect(own.output.contains(#""databases":["shop"],"all":false"#), "\(own)")
+            #expect(own.errors == "larderctl: this user may read 1 of 2 databases: the others are not exported\n")
+            #expect(all.output.contains(#""all":true"#) && all.errors.isEmpty, "\(all)")
+            // Whatever is found on this machine.
+            let looked = try run(4400, "", "doctor")
+            #expect(looked.end == .exited(8) || looked.end == .exited(10), "\(looked)")
+            #expect(looked.output.contains("\ndatabase-unusable: not looked at: this user may read 1 of 2 databases\n"))
             _ = try daemon.process.waitForErrorLine(
                 containing: "warning user 4321 has no right to run 'set' (--rights)")
             #expect(try daemon.connect().call("ACL LOG").contains("4321"))

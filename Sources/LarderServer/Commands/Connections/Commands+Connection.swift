@@ -74,6 +74,9 @@ enum ConnectionCommands {
     private static func authenticate(_ call: Call, user: Int?, password: Int) throws(CommandError) {
         let isUser = user.map { call.text($0) == "default" } ?? true
         guard isUser, isPassword(call.bytes(password), call.server.password) else {
+            // Longer names are cut, as they are in what is kept of other refusals.
+            let name = user.map { String(decoding: call.bytes($0).prefix(Rights.Refusal.shownMax), as: UTF8.self) }
+            call.session.notePassword(call.spec?.name.uppercased() ?? "AUTH", name: name ?? "default")
             throw CommandError("WRONGPASS invalid username-password pair or user is disabled.")
         }
         call.session.modes.isAuthenticated = true

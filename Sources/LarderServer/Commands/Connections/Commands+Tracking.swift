@@ -55,8 +55,7 @@ enum TrackingCommands {
             try check(options, session.modes.tracking)
             let mode: TrackingClient.Mode
             if options.isBroadcast {
-                // Keys of all databases.
-                try session.checkRight(.read, everywhereFor: .clientTracking)
+                // Keys of all databases: rights were looked at before.
                 var prefixes = session.modes.tracking?.prefixes ?? []
                 // All keys begin with the empty prefix.
                 prefixes += options.prefixes.isEmpty ? [[]] : options.prefixes

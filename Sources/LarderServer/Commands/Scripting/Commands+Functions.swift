@@ -10,8 +10,9 @@ enum FunctionCommands {
             throw CommandError("ERR Unknown option given: ", shown(call.bytes(index), 128), "")
         }
         let (text, replaces, functions) = (Array(call.bytes(last)), call.count > 3, call.server.functions)
+        let writer = call.session.logName
         return .deferred { (reply) throws(CommandError) in
-            reply.bulk(try functions.load(text, replaces: replaces))
+            reply.bulk(try functions.load(text, replaces: replaces, by: writer))
             return nil
         }
     }
@@ -146,8 +147,9 @@ enum FunctionCommands {
             policy = found.1
         }
         let (payload, functions) = (Array(call.bytes(2)), call.server.functions)
+        let writer = call.session.logName
         return .deferred { [policy] (reply) throws(CommandError) in
-            try functions.restore(payload, policy)
+            try functions.restore(payload, policy, by: writer)
             reply.simple("OK")
             return nil
         }

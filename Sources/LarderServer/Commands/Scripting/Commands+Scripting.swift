@@ -39,7 +39,9 @@ enum ScriptingCommands {
     }
 
     @Sendable static func load(_ call: inout Call) throws(CommandError) -> Outcome {
-        let script = try call.server.scripts.script(call.bytes(2), isLoaded: true)
+        // Who may not make room for others does not take it from them for good.
+        let mayFlush = call.session.rights?.covers(.write, in: nil) ?? true
+        let script = try call.server.scripts.script(call.bytes(2), mayFlush ? .untilFlushed : .whileUsed)
         call.session.replies.bulk(script.title)
         return .done
     }

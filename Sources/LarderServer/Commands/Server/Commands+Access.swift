@@ -208,6 +208,10 @@ enum AccessCommands {
             guard let rights = rights(of: name, server) else {
                 throw CommandError("ERR User '", Array(name.utf8.prefix(128)), "' not found")
             }
+            if server.disabledCommands.contains(row) {
+                reply.bulk(Array(CommandError.switchedOffText(row).utf8))
+                return nil
+            }
             guard let refusal = refusal(rights, row, words, selected) else {
                 reply.simple("OK")
                 return nil

@@ -243,7 +243,8 @@ struct ServerInfo {
             ("tracking_total_keys", "\(server.tracking.trackedKeys)"),
             ("tracking_total_items", "\(server.tracking.trackedItems)"),
             ("tracking_total_prefixes", "\(server.tracking.prefixCount)"),
-            ("acl_access_denied_auth", "0"), ("acl_access_denied_cmd", "\(server.access.commandsDenied.read())"),
+            ("acl_access_denied_auth", "\(server.access.passwordsDenied.read())"),
+            ("acl_access_denied_cmd", "\(server.access.commandsDenied.read())"),
             ("acl_access_denied_key", "0"), ("acl_access_denied_channel", "\(server.access.channelsDenied.read())"),
             ("unexpected_error_replies", "0"), ("total_error_replies", "\(server.errors.all.total)"),
         ]
@@ -313,6 +314,12 @@ struct ServerInfo {
         ]
     }
 
+    /// Of the whole larder, or of the databases that whoever asks may read: the difference would tell of the others.
+    private var diskBytes: Int {
+        guard let rights, !rights.covers(.read, in: nil) else { return server.engine.diskBytes }
+        return server.engine.databases.filter { rights.covers(.read, in: $0.name) }.reduce(0) { $0 + $1.diskBytes }
+    }
+
     private var larderFields: Fields {
         let (statistics, leases) = (server.engine.statistics, server.engine.leases)
         return [
@@ -321,7 +328,7 @@ struct ServerInfo {
             ("clock_offset_milliseconds", "\(server.engine.clockOffsetMilliseconds)"),
             ("open_snapshots", "\(server.openSnapshots.read())"), ("purges", "\(statistics.purges.read())"),
             ("dropped_commands", "\(server.commandsDropped.read())"),
-            ("disk_limit", "\(server.engine.diskLimitBytes ?? 0)"), ("disk_bytes", "\(server.engine.diskBytes)"),
+            ("disk_limit", "\(server.engine.diskLimitBytes ?? 0)"), ("disk_bytes", "\(diskBytes)"),
             ("evicted_entries", "\(statistics.evicted.read())"),
             ("evicted_bytes", "\(statistics.evictedBytes.read())"),
             ("databases_set_aside", "\(statistics.setAside.read())"),

@@ -1,0 +1,115 @@
+import LarderEngine
+import Platform
+import RESP
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+/// Rights that are taken while a script or a function runs.
+@Suite struct RightsInScriptsTests {
+    private static let user = PeerCredentials(user: 50_001, groups: [])
+
+    private static func rules(_ text: String) throws -> AccessRules {
+        var rules = AccessRules()
+        rules.others = try AccessRule.parse(text, nil)
+        return rules
+    }
+
+    /// A client that may do everything until it sends `CLIENT KILL ID` with the other number.
+    private func losing(_ server: SocketlessServer, _ after: String) throws -> (client: TestClient, victim: Int64) {
+        server.state.change(try Self.rules("user:50001=administer"))
+        let (state, left) = (server.state, try Self.rules(after))
+        let id = state.newClientID()
+        let victim = ClientRecord(id: id, address: "", descriptor: -1, now: 0) { _ in state.change(left) }
+        state.clientRegistry.add(victim)
+        return (server.connect(as: Self.user), id)
+    }
+
+    private static let library =
+        "#!lua name=l\nredis.register_function('f', function(k) return redis.call('set', k[1], 'AFTER') end)"
+
+    /// Behind a command of the same pipeline that has them taken: quick scripts, and those in place.
+    @Test(arguments: ["EVAL", "EVAL of other keys", "FCALL"]) func theNextScriptHasThoseOfNow(_ how: String) throws {
+        let server = try SocketlessServer()
+        let (client, victim) = try losing(server, "user:50001=read")
+        #expect(client("SET k v") == Wire.ok)
+        #expect(client(["FUNCTION", "LOAD", Self.library]) == Wire.bulk("l"))
+        let text = "return redis.call('set', 'k', 'AFTER')"
+        let call =
+            how == "FCALL" ? ["FCALL", "f", "1", "k"] : ["EVAL", text] + (how == "EVAL" ? ["1", "k"] : ["0"])
+        // Known, so that it may be quick.
+        for _ in 0..<3 { #expect(client(call) == Wire.ok) }
+        #expect(client("SET k v") == Wire.ok)
+        client.feed(encodeRequest(["CLIENT", "KILL", "ID", "\(victim)"]) + encodeRequest(call))
+        server.commit()
+        let answer = client.takeSendable()
+        #expect(answer.hasPrefix(":1\r\n-NOPERM User 50001 has no permissions to run the 'set'"), "\(answer)")
+        #expect(client("GET k") == Wire.bulk("v"))
+    }
+
+    @Test func inATransactionToo() throws {
+        let server = try SocketlessServer()
+        let (client, victim) = try losing(server, "user:50001=read")
+        #expect(client("SET k v") == Wire.ok)
+        #expect(client("MULTI") == Wire.ok)
+        #expect(client("CLIENT KILL ID \(victim)") == "+QUEUED\r\n")
+        #expect(client(["EVAL", "return redis.call('set', 'k', 'AFTER')", "1", "k"]) == "+QUEUED\r\n")
+        let answer = client("EXEC")
+        #expect(answer.contains("-NOPERM User 50001 has no permissions to run the 'set'"), "\(answer)")
+        #expect(client("GET k") == Wire.bulk("v"))
+    }
+
+    /// Without locks: each call from then on is refused, and nothing of what it did before is applied.
+    @Test(arguments: ["return 0", "redis.call('set', 'c', 'AFTER') return 0"])
+    func aScriptThatIsRunningLosesThem(_ end: String) throws {
+        let server = try SocketlessServer(time: SystemTimeSource())
+        server.state.change(try Self.rules("user:50001=write"))
+        let client = server.connect(as: Self.user)
+        #expect(client("SET c 1") == Wire.ok)
+        let (state, none) = (server.state, try Self.rules("user:50009=read"))
+        let thread = WorkThread(name: "rules") {
+            while state.scripts.runningCount == 0 { WorkThread.sleep(nanoseconds: 100_000) }
+            state.change(none)
+        }
+        let text = """
+            redis.call('set', 'c', 'STEP1')
+            for i = 1, 100000 do
+                local reply = redis.pcall('get', 'c')
+                if type(reply) == 'table' and reply.err then break end
+                for j = 1, 100000 do end
+            end
+            \(end)
+            """
+        let answer = client(["EVAL", text, "0"])
+        thread.join()
+        #expect(answer.hasPrefix("-NOPERM User 50001 has no permissions to run the 'set'"), "\(answer)")
+        let other = server.connect(as: PeerCredentials(user: 0, groups: []))
+        #expect(other("GET c") == Wire.bulk("1"))
+    }
+
+    /// A SELECT that is refused when its changes are applied would have put them into the first database.
+    @Test func nothingGoesToAnotherDatabaseInstead() throws {
+        let server = try SocketlessServer(time: SystemTimeSource())
+        server.state.change(try Self.rules("user:50001=write"))
+        let client = server.connect(as: Self.user)
+        #expect(client("SET c 1") == Wire.ok)
+        let (state, less) = (server.state, try Self.rules("user:50001=write@0"))
+        let thread = WorkThread(name: "rules") {
+            while state.scripts.runningCount == 0 { WorkThread.sleep(nanoseconds: 100_000) }
+            state.change(less)
+        }
+        // Ends without a call after the rules have changed.
+        let text = """
+            redis.call('select', 'shop')
+            redis.call('set', 'c', 'SHOP')
+            for i = 1, 30000000 do end
+            return 0
+            """
+        let answer = client(["EVAL", text, "0"])
+        thread.join()
+        let other = server.connect(as: PeerCredentials(user: 0, groups: []))
+        #expect(other("GET c") == Wire.bulk("1"))
+        #expect(answer == Wire.int(0) || answer.hasPrefix("-NOPERM User 50001"), "\(answer)")
+    }
+}
