@@ -47,14 +47,14 @@ struct FleetTests {
             let seed = seed &+ UInt64(number)
             var random = SeededGenerator(seed: seed)
             var plan = FleetRound.Plan(hasReplicas: hasReplicas)
-            let keys = (0..<plan.keys).map { "k\($0):\(number)" }
+            let keys = (0..<plan.keys).map { "k\($0):\(seed)" }
             plan.faults = (0..<(2 + random.below(3))).map { _ in
                 .random(keys, hasReplicas: hasReplicas, &random)
             }
             let options = [[], ["--threads", "2"], ["--memory", "0"]][random.below(3)]
             let writing = random.oneIn(2) ? "THROUGH" : "AROUND"
             let tiers = try (0..<2).map { _ in try LarderTier(origin: origin.url, [writing], options: options) }
-            let history = try FleetRound("\(number)", origin.cluster, origin.proxy, tiers, plan).run()
+            let history = try FleetRound("\(seed)", origin.cluster, origin.proxy, tiers, plan).run()
             let verdict = Self.judge(history)
             print(
                 "fleet round \(number), LARDER_SEED=\(seed): \(writing) \(options) \(plan.faults); \(verdict.reads) reads, "
