@@ -38,7 +38,7 @@ struct FleetTests {
     /// `LARDER_FLEET_ROUNDS`, 2 if it is not set: so many of each kind.
     private static var rounds: Int { TestSetting.fleetRounds.number() ?? 2 }
 
-    @Test(.enabled(if: LarderTier.isThere, "larderd has no ORIGIN"), arguments: RedisProcess.programs, [false, true])
+    @Test(arguments: RedisProcess.programs, [false, true])
     func lardersKeepWhatTheyPromise(program: String, hasReplicas: Bool) throws {
         let seed = testSeed("fleet \(program)\(hasReplicas ? " with replicas" : "")")
         let origin = try Origin(hasReplicas: hasReplicas, program: program)
@@ -75,7 +75,7 @@ struct FleetTests {
     private static let patient = ["--origin-heartbeat", "100", "--origin-heartbeat-limit", "60000"]
 
     /// What nobody says is found by the heartbeat alone: without it the read is stale, and the checker says so.
-    @Test(.enabled(if: LarderTier.isThere, "larderd has no ORIGIN"), arguments: [false, true])
+    @Test(arguments: [false, true])
     func heartbeatsFindWhatNobodySays(hasHeartbeat: Bool) throws {
         let origin = try Origin(hasReplicas: false)
         let tier = try LarderTier(origin: origin.url, options: hasHeartbeat ? [] : Self.patient)
@@ -109,7 +109,7 @@ struct FleetTests {
     }
 
     /// However many want a key that is not here, and however long the origin takes: one asks it for each machine.
-    @Test(.enabled(if: LarderTier.isThere, "larderd has no ORIGIN")) func oneLoadForEachMachine() throws {
+    @Test func oneLoadForEachMachine() throws {
         let origin = try Origin(hasReplicas: false)
         // A connection that is given up asks again on the next one, and may.
         let tiers = try (0..<2).map { _ in try LarderTier(origin: origin.url, options: Self.patient) }

@@ -21,13 +21,6 @@ final class LarderTier: FleetTier, @unchecked Sendable {
         }
     }
 
-    /// Whether larderd knows of origins.
-    static let isThere: Bool = {
-        guard let daemon = try? DaemonProcess() else { return false }
-        let reply = try? daemon.connect().call("ORIGIN")
-        return withExtendedLifetime(daemon) { reply?.contains("unknown command") == false }
-    }()
-
     func connect() throws -> SocketClient { try daemon.connect() }
     func stop() { daemon.kill() }
     func log() -> String { daemon.process.errors }
