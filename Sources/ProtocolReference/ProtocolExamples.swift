@@ -464,7 +464,7 @@ package enum ProtocolExamples {
         +removed
         > UNPLACE motto 1700000000000
         +absent
-        > PURGE UPTO 1700000000000
+        > PURGE UPTO 1600000000000
         :0
         """#,
     ]

@@ -19,5 +19,6 @@ struct OriginAccess {
     mutating func endCall() {
         call = nil
         servesStale = false
+        aheadCount -= 1
     }
 }

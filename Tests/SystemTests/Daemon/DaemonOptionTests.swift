@@ -84,6 +84,22 @@ import Testing
                              commands that nobody may run, with commas between them, such as FLUSHALL,CONFIG|SET;
                              they answer NOPERM, in scripts too (default: none)
           --enable-debug     allow the command DEBUG
+          --origin-limit TIME
+                             the most that a command waits for the origin of its database: milliseconds, or 2s
+                             (default: 2000)
+          --origin-heartbeat TIME
+                             how often each server of an origin is asked whether it is there: milliseconds, or 1s;
+                             nothing is read that is older than this and --origin-heartbeat-limit together after a
+                             change was acknowledged elsewhere (default: 250)
+          --origin-heartbeat-limit TIME
+                             how long its answer may take; then what the server has said is no longer believed:
+                             milliseconds, or 1s (default: 500)
+          --origin-patience TIME
+                             after which time FETCH, and with STALE also GET and the like, get what is stale while
+                             the origin is still asked: milliseconds, or 1s; 0: when it has failed (default: 0)
+          --max-origin-keys N
+                             how many entries of each database with an origin are known to be what it has;
+                             others are asked for again (default: 1000000)
           --allow-uid USER=LEVEL[@DATABASE]
                              what a user may do, by name or number: LEVEL is read, write (and read) or administer (all),
                              in one database or in all; several with commas or blanks between them, or repeated.
