@@ -191,6 +191,10 @@ deb-test: deb
 	@$(INSTALL) mmdebstrap python3
 	Sources/packaging/test-package.sh .build/deb
 
+service-test: deb
+	@$(INSTALL) mmdebstrap python3 prometheus chromium
+	Sources/packaging/test-service.sh .build/deb
+
 format:
 	$(SWIFT) format --recursive --in-place --parallel Package.swift Sources Tests Examples
 	$(MAKE) --no-print-directory lint

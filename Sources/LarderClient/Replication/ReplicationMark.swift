@@ -54,15 +54,13 @@ struct ReplicationMark: Codable, Equatable {
         _ client: BlockingLarderClient, _ commands: [[[UInt8]]]
     ) throws(LarderClientError) -> [RESPValue] {
         let name = client.name
-        let replies = try client.pipeline(
-            [wordList("SELECT", Self.database)] + commands + [wordList("SELECT", name)])
-        guard replies.count == commands.count + 2 else {
+        try client.select(Self.database)
+        let replies = Result { () throws(LarderClientError) in try client.pipeline(commands) }
+        // Whoever uses the client behind an error here uses another database: a follower ends with it.
+        try client.select(name)
+        guard try replies.get().count == commands.count else {
             throw LarderClientError.unexpectedReply(to: "SELECT", "one answer for each command")
         }
-        // Or the commands ran in another database, which they do not harm.
-        if let text = replies[0].errorMessage ?? replies.last?.errorMessage {
-            throw LarderClientError.server(text, operation: "SELECT")
-        }
-        return Array(replies[1..<(replies.count - 1)])
+        return try replies.get()
     }
 }
