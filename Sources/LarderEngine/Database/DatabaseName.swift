@@ -10,6 +10,12 @@ package enum DatabaseName {
         "a name has 1 to 64 characters of a-z, 0-9, '.', '_' and '-', begins with a letter, a digit or '_', "
         + "and a number is one of 0 to 15"
 
+    /// The end of the names of databases whose entries are brought elsewhere, such as `0.outbox`.
+    package static let outboxEnding = ".outbox"
+
+    /// Whether nothing of a database is evicted, whatever the budgets say: its entries are nowhere else yet.
+    package static func isKept(_ name: String) -> Bool { name.hasSuffix(outboxEnding) }
+
     package static func isValid(_ name: String) -> Bool {
         let bytes = Array(name.utf8)
         guard let first = bytes.first, bytes.count <= 64, isLetterDigitUnderscore(first) else { return false }

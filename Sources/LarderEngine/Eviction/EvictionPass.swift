@@ -63,6 +63,7 @@ struct EvictionPass {
     private func select(_ found: EvictionRange, leastShare: Double) -> [EvictionRange.Victim] {
         let removalRules = database.removalRules
         let rules = database.rules
+        let isKept = DatabaseName.isKept(database.name)
         var victims: [EvictionRange.Victim] = []
         var others: [(victim: EvictionRange.Victim, worth: Double, bytes: Int)] = []
         var bytes = 0
@@ -79,6 +80,7 @@ struct EvictionPass {
                     bytes += entry.byteCount
                     continue
                 }
+                if isKept { continue }
                 let worth = estimate.worth(
                     reads: reads, storedAt: header.storedAt, end: rules.end(header), bytes: entry.byteCount)
                 others.append((EvictionRange.Victim(index: index, hash: hash, isGone: false), worth, entry.byteCount))

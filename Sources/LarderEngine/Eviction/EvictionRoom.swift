@@ -5,7 +5,10 @@ struct EvictionRoom {
     private var databases: [ObjectIdentifier: Int] = [:]
 
     /// The bytes that are left for a database.
-    func left(_ database: Database) -> Int { min(larder, databases[ObjectIdentifier(database)] ?? .max) }
+    func left(_ database: Database) -> Int {
+        if DatabaseName.isKept(database.name) { return .max }
+        return min(larder, databases[ObjectIdentifier(database)] ?? .max)
+    }
 
     mutating func limit(_ scope: Database?, to bytes: Int) {
         if let scope { databases[ObjectIdentifier(scope)] = bytes } else { larder = bytes }

@@ -87,7 +87,7 @@ struct EvictionRounds {
     /// On a file system without room: takes tables away, which needs none. Also from stores that take no writes.
     mutating func removeTables(_ databases: [Database], over bytes: Int) throws(LarderError) -> Bool {
         var stores: [Candidate] = databases.compactMap { database in
-            guard let store = database.durableState.store else { return nil }
+            guard !DatabaseName.isKept(database.name), let store = database.durableState.store else { return nil }
             return (database, store, max(1, FileSystem.space(store.path)))
         }
         while let chosen = choose(stores) {

@@ -82,6 +82,36 @@ import Testing
         #expect(found.count > kept.count / 2 && found.isSubset(of: kept))
     }
 
+    @Test func whatWaitsForAnOriginStaysAndEverythingElseGoes() throws {
+        let larder = try larder()
+        let outbox = try larder.database("a.outbox")
+        let database = try larder.database(policy: .never)
+        try fill(outbox, 0..<1_000, prefix: "waits", rule: .ownNever)
+        try fill(database, 0..<6_000)
+        let engine = try larder.engine()
+        #expect(engine.statistics.evicted.read() > 2_500)
+        #expect(try count(outbox) == 1_000)
+        #expect(outbox.counts.evicted == 0)
+        // Over a year, and a restart.
+        larder.time.advance(milliseconds: 366 * 86_400_000)
+        _ = try outbox.purgeExpired()
+        larder.close()
+        #expect(try count(try larder.database("a.outbox")) == 1_000)
+    }
+
+    /// Then writes are refused, and nothing is lost.
+    @Test func whatWaitsForAnOriginStaysEvenIfItIsAllThereIs() throws {
+        let larder = try larder()
+        let outbox = try larder.database("a.outbox")
+        var stored = 0
+        #expect(throws: LarderError.self) {
+            try fill(outbox, 0..<20_000, prefix: "waits", rule: .ownNever) { _ in stored += 1 }
+        }
+        #expect(stored > 1_500)
+        #expect(try count(outbox) >= stored)
+        #expect(outbox.counts.evicted == 0)
+    }
+
     @Test func whatIsReadStays() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)
