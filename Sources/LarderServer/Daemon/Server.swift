@@ -158,6 +158,7 @@ package enum Server {
         for thread in threads { thread.join() }
         _ = state.scripts.kill()
         pools.stop()
+        state.origins.close()
         state.counts.stop()
         withExtendedLifetime((listener, signals, loops)) {}
     }

@@ -35,6 +35,25 @@ enum OriginCommand {
         self = .other(words: (0..<call.count).map { call.array($0) }, keys: names)
     }
 
+    /// Whether it can wait for the origin: its result does not depend on what the origin has, and the outbox has room for
+    /// values of that length.
+    var canWait: Bool {
+        switch self {
+        case .write(let writes):
+            writes.allSatisfy { $0.lifetime != .kept && $0.value.count <= Outbox.valueBytesMax }
+        case .remove: true
+        case .other: false
+        }
+    }
+
+    /// The keys that it concerns, as far as it names them.
+    var keys: [[UInt8]] {
+        switch self {
+        case .write(let writes): writes.map(\.key)
+        case .remove(let keys), .other(_, let keys): keys
+        }
+    }
+
     /// The lifetime of a plain SET; nil for one that only the origin can decide.
     private static func lifetime(_ call: Call) throws(CommandError) -> OriginWrite.Lifetime? {
         let options = try SetOptions(call)

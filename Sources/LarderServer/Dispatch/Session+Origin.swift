@@ -123,9 +123,26 @@ extension Session {
             return .waits(until: waitEnd)
         }
         let write = try OriginCommand(spec, keys, call)
+        if let outbox = tier.outbox, write.canWait {
+            replies.write(try call.writeBehind(write, tier, outbox))
+            return .done
+        }
         let asked = beginCall()
         asked.expect(1)
-        write.send(to: tier) { asked.take(reply: $0) }
+        guard let outbox = tier.outbox else {
+            write.send(to: tier) { asked.take(reply: $0) }
+            return .waits(until: waitEnd)
+        }
+        // What was written before must be there before.
+        let limit = tier.limits.call
+        outbox.index.whenClear(write.keys, until: server.engine.monotonic() + Int64(limit)) { isClear in
+            if isClear { return write.send(to: tier) { asked.take(reply: $0) } }
+            asked.take(
+                reply: .failure(
+                    .unavailable(
+                        "earlier writes of its keys wait for the origin, and were not there within \(limit) ms: "
+                            + "nothing was done")))
+        }
         return .waits(until: waitEnd)
     }
 }

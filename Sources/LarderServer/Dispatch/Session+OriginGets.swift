@@ -44,7 +44,7 @@ extension Session {
         var index = 0
         while index < keys.count, replyMemory.pointee.count <= outputBytesMax {
             switch tier.knowledge(keys[index], now: now, instant: instant) {
-            case .nothing: return index
+            case .nothing, .pending: return index
             case .absent:
                 replyMemory.pointee.null()
                 index += 1

@@ -17,6 +17,8 @@ struct OriginSettings: Hashable, Sendable {
         case through = "THROUGH"
         /// The origin acknowledges before the daemon does, and what is here is forgotten.
         case around = "AROUND"
+        /// The daemon acknowledges, and brings it to the origin later.
+        case behind = "BEHIND"
     }
 
     let source: OriginSource
@@ -30,7 +32,7 @@ struct OriginSettings: Hashable, Sendable {
             + (source.passwordPath.map { ["PASSWORDFILE", $0] } ?? [])
     }
 
-    static let syntax = "ORIGIN url [THROUGH|AROUND] [STALE] [USER name] [PASSWORDFILE path]"
+    static let syntax = "ORIGIN url [THROUGH|AROUND|BEHIND] [STALE] [USER name] [PASSWORDFILE path] [DISCARD]"
 
     /// - Parameter words: of a client or of the file; the first is the URL.
     init(words: [String]) throws(CommandError) {

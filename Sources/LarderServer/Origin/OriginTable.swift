@@ -20,6 +20,8 @@ package final class OriginTable: @unchecked Sendable {
     /// Held while a change is made and written: one at a time.
     private let changing = Lock()
     private var tiers: [String: OriginTier] = [:]
+    /// What waits for origins, and who brings it.
+    private var deliveries: [String: OutboxDelivery] = [:]
     /// Origins that could not be set up at the start: they stay in the file.
     private var failed: [String: (OriginSettings, CommandError)] = [:]
     private let path: String
@@ -58,7 +60,9 @@ package final class OriginTable: @unchecked Sendable {
         if let defect { surroundings.log.error(defect.text) }
         for (name, settings) in file.settings {
             do throws(CommandError) {
-                tiers[name] = try tier(settings, name)
+                let tier = try tier(settings, name)
+                tiers[name] = tier
+                beginDelivery(tier)
             } catch {
                 failed[name] = (settings, error)
                 surroundings.log.error("the origin of the database '\(name)' cannot be asked: \(error.text)")
@@ -84,7 +88,10 @@ package final class OriginTable: @unchecked Sendable {
     /// All that work, by the names of their databases.
     var all: [OriginTier] { lock.withLock { Array(tiers.values) }.sorted { $0.database.name < $1.database.name } }
 
-    private func tier(_ settings: OriginSettings, _ name: String) throws(CommandError) -> OriginTier {
+    /// - Parameter outbox: what waits already; nil: it is read.
+    private func tier(
+        _ settings: OriginSettings, _ name: String, outbox: Outbox? = nil
+    ) throws(CommandError) -> OriginTier {
         let database: Database
         do throws(LarderError) {
             database = try surroundings.engine.database(name)
@@ -93,7 +100,12 @@ package final class OriginTable: @unchecked Sendable {
         }
         // What is kept needs files; without them nothing is kept yet.
         try? database.prepare(forWriting: true)
-        let tier = OriginTier(settings, database, limits: limits, keysMax: keysMax, surroundings)
+        var used: Outbox?
+        if settings.writing == .behind {
+            used = outbox
+            if used == nil { used = try self.outbox(of: name) }
+        }
+        let tier = OriginTier(settings, database, limits: limits, keysMax: keysMax, outbox: used, surroundings)
         do throws(OriginError) {
             tier.begin(try make(settings.source, limits, tier))
         } catch {
@@ -103,27 +115,102 @@ package final class OriginTable: @unchecked Sendable {
     }
 
     /// Gives a database an origin, another one, or none. May block.
-    func set(_ settings: OriginSettings?, for name: String) throws(CommandError) {
+    /// - Parameter discards: whether what waits for the former origin may be forgotten.
+    func set(_ settings: OriginSettings?, for name: String, discards: Bool = false) throws(CommandError) {
         if let defect { throw defect }
         try changing.withLock { () throws(CommandError) in
-            let former = lock.withLock { tiers[name] }
-            let tier = try settings.map { (settings) throws(CommandError) in try self.tier(settings, name) }
+            let (former, before) = lock.withLock { (tiers[name], tiers[name]?.settings ?? failed[name]?.0) }
+            // What waits for an origin that could not be set up waits for it alone.
+            var found = former?.outbox
+            if former == nil, before?.writing == .behind { found = try self.outbox(of: name) }
+            let outbox = found
+            let goesOn =
+                outbox != nil && !discards && settings?.writing == .behind && settings?.source == before?.source
+            if !goesOn { outbox?.index.seal(true) }
             do throws(CommandError) {
-                if let tier { try checkIsNoCircle(tier) }
-                try write(settings, name)
+                if !goesOn { try checkNothingWaits(name, outbox, discards) }
+                let tier = try settings.map { (settings) throws(CommandError) in
+                    try self.tier(settings, name, outbox: goesOn ? outbox : nil)
+                }
+                try change(name, to: tier, settings, goesOn ? nil : outbox)
             } catch {
-                tier?.close()
+                outbox?.index.seal(false)
+                if let former { beginDelivery(former) }
                 throw error
             }
-            lock.withLock {
-                tiers[name] = tier
-                failed[name] = nil
-            }
-            noteUse()
-            generation.wrappingAdd(1, ordering: .acquiringAndReleasing)
+            // Sessions that have not heard of it yet must write nothing that nobody would bring.
             former?.close()
         }
     }
+
+    private func change(
+        _ name: String, to tier: OriginTier?, _ settings: OriginSettings?, _ discarded: Outbox?
+    ) throws(CommandError) {
+        do throws(CommandError) {
+            if let tier { try checkIsNoCircle(tier) }
+            // What is under way ends before it is forgotten, or brought by another.
+            lock.withLock { deliveries.removeValue(forKey: name) }?.stop()
+            do throws(LarderError) {
+                try discarded?.discard()
+                if discarded != nil { try tier?.outbox?.load() }
+            } catch {
+                throw CommandError(error)
+            }
+            try write(settings, name)
+        } catch {
+            tier?.close()
+            throw error
+        }
+        lock.withLock {
+            tiers[name] = tier
+            failed[name] = nil
+        }
+        noteUse()
+        generation.wrappingAdd(1, ordering: .acquiringAndReleasing)
+        if let tier { beginDelivery(tier) }
+    }
+
+    // MARK: What waits
+
+    private func outbox(of name: String) throws(CommandError) -> Outbox {
+        let companion = try Outbox.name(for: name)
+        do throws(LarderError) {
+            return try Outbox(try surroundings.engine.database(companion), most: keysMax)
+        } catch {
+            throw CommandError(error)
+        }
+    }
+
+    private func checkNothingWaits(_ name: String, _ outbox: Outbox?, _ discards: Bool) throws(CommandError) {
+        guard let waiting = outbox?.index.waiting, waiting > 0, !discards else { return }
+        throw CommandError(
+            "ERR \(waiting) writes wait for the origin of the database '\(name)', and would be lost: wait until ORIGIN says "
+                + "that outbox is 0, or add DISCARD. Nothing was changed")
+    }
+
+    /// Begins to bring what waits, unless that goes on. A larder without threads of its own leaves it to ``deliver(_:)``.
+    private func beginDelivery(_ tier: OriginTier) {
+        guard let outbox = tier.outbox else { return }
+        let delivery = lock.withLock { () -> OutboxDelivery? in
+            guard deliveries[tier.database.name] == nil else { return nil }
+            let delivery = OutboxDelivery(tier, outbox, surroundings.engine, surroundings.log)
+            deliveries[tier.database.name] = delivery
+            return delivery
+        }
+        if surroundings.engine.options.backgroundMaintenance { delivery?.start() }
+    }
+
+    /// A companion database was emptied, or some of it was. May block.
+    func outboxPurged(_ companion: String) throws(LarderError) {
+        guard DatabaseName.isKept(companion) else { return }
+        let name = String(companion.dropLast(DatabaseName.outboxEnding.count))
+        try lock.withLock { tiers[name]?.outbox }?.load()
+    }
+
+    /// Brings some of what waits for a database's origin, and waits for that. For larders without threads of their own.
+    /// - Returns: in how many milliseconds there is more to do.
+    @discardableResult
+    func deliver(_ name: String) -> Int64? { lock.withLock { deliveries[name] }?.round() }
 
     // MARK: Circles
 
@@ -162,7 +249,9 @@ package final class OriginTable: @unchecked Sendable {
             defect != nil || lock.withLock { !tiers.isEmpty || !failed.isEmpty }, ordering: .releasing)
     }
 
+    /// Ends all connections; what waits stays. May block, for as long as a call of an origin. Idempotent.
     func close() {
+        for delivery in lock.withLock({ Array(deliveries.values) }) { delivery.stop() }
         for tier in all { tier.close() }
     }
 }

@@ -20,6 +20,17 @@ extension OriginTier {
             ("invalidated", "\(counts.invalidated.read())"), ("lost", "\(counts.lost.read())"),
             ("timeouts", "\(status.timeouts)"), ("redirections", "\(status.redirections)"),
             ("heartbeat-microseconds", "\(status.servers.map(\.heartbeatMicroseconds).max() ?? 0)"),
+        ] + outboxFields
+    }
+
+    /// What waits for the origin, and what became of it.
+    private var outboxFields: [(String, String)] {
+        guard let outbox else { return [] }
+        let age = outbox.index.oldest.map { max(0, surroundings.engine.now() - $0) } ?? 0
+        return [
+            ("outbox", "\(outbox.index.waiting)"), ("outbox-oldest-milliseconds", "\(age)"),
+            ("delivered", "\(outbox.counts.delivered.read())"), ("retried", "\(outbox.counts.retried.read())"),
+            ("refused", "\(outbox.counts.refused.read())"), ("superseded", "\(outbox.counts.superseded.read())"),
         ]
     }
 

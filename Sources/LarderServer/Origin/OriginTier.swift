@@ -44,7 +44,9 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     let database: Database
     let limits: OriginLimits
     let counts = OriginCounts()
-    private let surroundings: Surroundings
+    /// What waits for the origin, if writes do.
+    let outbox: Outbox?
+    let surroundings: Surroundings
     private let marks: MarkTable
     private let parts: [Part]
     private(set) var origin: any Origin = NoOrigin()
@@ -55,8 +57,9 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     init(
         _ settings: OriginSettings, _ database: Database, limits: OriginLimits, keysMax: Int,
-        _ surroundings: Surroundings
+        outbox: Outbox?, _ surroundings: Surroundings
     ) {
+        self.outbox = outbox
         self.settings = settings
         self.database = database
         self.limits = limits
@@ -82,6 +85,8 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         case kept
         /// The origin has nothing.
         case absent
+        /// What was written here waits for the origin: the outbox has it.
+        case pending
         case nothing
     }
 
@@ -91,6 +96,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     func knowledge(
         _ key: UnsafeRawBufferPointer, now: Int64, instant: Int64 = MonotonicClock.nanoseconds()
     ) -> Knowledge {
+        if let outbox, outbox.index.isWaiting(key) { return .pending }
         guard let mark = marks.find(Key.hash(key)),
             mark.rollbacks == surroundings.engine.rollbackCount,
             origin.isCurrent(mark.stamp, now: instant)
@@ -225,16 +231,22 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         origin.write(write) { [self] result in
             drop(write.key)
             surroundings.tell(database, [write.key])
-            if case .success(let answer) = result, settings.writing == .through {
-                let reading = OriginReading(
-                    value: write.value, lifetimeMilliseconds: answer.lifetimeMilliseconds, sentAt: answer.sentAt,
-                    stamp: answer.stamp)
-                let hash = Key.hash(of: write.key)
-                let part = part(hash)
-                keep(reading, write.key, hash, part, rollbacks) { part.flights[write.key] == nil }
+            if case .success(let answer) = result, settings.writing != .around {
+                keep(write, answer, rollbacks) { true }
             }
             then(result.map { _ in .simpleString("OK") })
         }
+    }
+
+    private func keep(
+        _ write: OriginWrite, _ answer: OriginAcknowledgement, _ rollbacks: UInt64, _ isLast: () -> Bool
+    ) {
+        let reading = OriginReading(
+            value: write.value, lifetimeMilliseconds: answer.lifetimeMilliseconds, sentAt: answer.sentAt,
+            stamp: answer.stamp)
+        let hash = Key.hash(of: write.key)
+        let part = part(hash)
+        keep(reading, write.key, hash, part, rollbacks) { part.flights[write.key] == nil && isLast() }
     }
 
     /// Removes entries at the origin and here.
@@ -259,6 +271,47 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         origin.perform(words, key: keys.first) { [self] result in
             drop(keys)
             if !keys.isEmpty { surroundings.tell(database, keys) }
+            then(result)
+        }
+    }
+
+    // MARK: Bringing what waits
+
+    /// Entries have been written here, and wait for the origin.
+    func hasWrittenHere(_ keys: [[UInt8]]) {
+        drop(keys)
+        counts.written.add()
+        surroundings.tell(database, keys)
+    }
+
+    /// Stores a value at the origin that was written here before.
+    /// - Parameter isLast: whether the key was not written again.
+    func deliver(
+        _ write: OriginWrite, isLast: @escaping @Sendable () -> Bool,
+        then: @escaping @Sendable (Result<OriginAcknowledgement, OriginError>) -> Void
+    ) {
+        let rollbacks = surroundings.engine.rollbackCount
+        origin.write(write) { [self] result in
+            drop(write.key)
+            if case .success(let answer) = result { keep(write, answer, rollbacks, isLast) }
+            then(result)
+        }
+    }
+
+    /// Removes an entry at the origin that was removed here before.
+    func deliver(removalOf key: [UInt8], then: @escaping @Sendable (Result<Int, OriginError>) -> Void) {
+        origin.remove([key]) { [self] result in
+            drop(key)
+            then(result)
+        }
+    }
+
+    /// Runs a command at the origin that repeats a write of a key.
+    func repeatWrite(
+        _ words: [[UInt8]], _ key: [UInt8], then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
+    ) {
+        origin.perform(words, key: key) { [self] result in
+            drop(key)
             then(result)
         }
     }
@@ -295,6 +348,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     func originRecovered(_ server: String) {
         surroundings.log.info("database '\(database.name)': its origin answers again: \(server)")
+        outbox?.index.originRecovered()
     }
 }
 

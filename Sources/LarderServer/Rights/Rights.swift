@@ -22,6 +22,8 @@ struct Rights: Equatable, Sendable {
 
     /// - Parameter database: nil for all.
     func covers(_ level: AccessLevel, in database: String?) -> Bool {
+        // What waits for an origin is the daemon's own.
+        let level = level == .write && database.map(DatabaseName.isKept) ?? false ? .administer : level
         if let everywhere, everywhere >= level { return true }
         guard let database, let own = databases[database] else { return false }
         return own >= level

@@ -25,6 +25,11 @@ extension Call {
     ) throws(CommandError) -> Bool {
         guard let tier = session.origin.tier else { throw session.origin.failure ?? .syntax }
         let bytes = Array(key.bytes)
+        if let outbox = tier.outbox, bytes.withUnsafeBytes({ outbox.index.isWaiting($0) }),
+            let isThere = try readWaiting(outbox, key, body)
+        {
+            return isThere
+        }
         let asked = session.origin.call
         switch asked?.reading(bytes) {
         case .success(let reading)? where tier.isGood(reading, since: asked?.startedAt ?? .max):
@@ -40,7 +45,8 @@ extension Call {
         switch bytes.withUnsafeBytes({ tier.knowledge($0, now: now) }) {
         case .absent: return false
         case .kept: if try readKept(key, below: bytesMax, body) { return true }
-        case .nothing: break
+        // It was brought meanwhile.
+        case .pending, .nothing: break
         }
         if session.origin.servesStale, tier.settings.servesStale, try readStale(key, body) { return true }
         missing = bytes
@@ -63,12 +69,27 @@ extension Call {
         return records
     }
 
+    /// Reads a write that waits for the origin: whatever else is known, nothing is newer here.
+    /// - Returns: whether there is an entry; nil if no write waits any more.
+    private mutating func readWaiting(
+        _ outbox: Outbox, _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(CommandError) -> Bool? {
+        var found: OutboxEntry?
+        _ = try readKept(key, of: outbox.database, below: .max) { found = OutboxEntry(parsing: $1) }
+        guard let found else { return nil }
+        guard let value = found.value, !found.isOver(now: now) else { return false }
+        let rule = found.until.map { DeadlineRule.own($0) } ?? .governed
+        value.withUnsafeBytes { body(RecordHeader(storedAt: found.acceptedAt, rule: rule), $0) }
+        return true
+    }
+
     private mutating func readKept(
-        _ key: Key, below bytesMax: Int, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+        _ key: Key, of other: Database? = nil, below bytesMax: Int,
+        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool {
         var found = MemoryRead.cold
         var waits = CommitTicket.none
-        let (database, now, mayBlock) = (database, now, mayBlock)
+        let (database, now, mayBlock) = (other ?? database, now, mayBlock)
         let result = key.withBytes { bytes in
             Result { () throws(LarderError) in
                 if mayBlock {

@@ -536,8 +536,9 @@ struct Call {
 
     /// Runs one change of entries of two databases, the connection's and another one, as one commit unit. If the other
     /// one has no files and something is written to it, it gets them first.
+    /// - Parameter loading: whether the entries of each are read; in a transaction they are.
     mutating func update<Result>(
-        _ keys: [Key], and other: Database, _ otherKeys: [Key],
+        _ keys: [Key], and other: Database, _ otherKeys: [Key], loading: (Bool, Bool) = (true, true),
         _ body: (inout Update, inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
         if let run {
@@ -556,13 +557,15 @@ struct Call {
             let end: TransactionEnd
             do throws(LarderError) {
                 end = try server.engine.transact(
-                    TransactionPart(database: database, keys: keys, loadedCount: keys.count, watches: []),
-                    and: TransactionPart(database: other, keys: otherKeys, loadedCount: otherKeys.count, watches: []),
+                    TransactionPart(
+                        database: database, keys: keys, loadedCount: loading.0 ? keys.count : 0, watches: []),
+                    and: TransactionPart(
+                        database: other, keys: otherKeys, loadedCount: loading.1 ? otherKeys.count : 0, watches: []),
                     now: now, access
                 ) {
                     (update, otherUpdate) throws(LarderError) in
-                    prepare(&update, hasLoaded: true)
-                    prepare(&otherUpdate, hasLoaded: true)
+                    prepare(&update, hasLoaded: loading.0)
+                    prepare(&otherUpdate, hasLoaded: loading.1)
                     result = try body(&update, &otherUpdate)
                 }
             } catch {
@@ -578,7 +581,7 @@ struct Call {
     }
 
     /// Opens the files of another database, and makes them if there are none.
-    private mutating func prepare(_ other: Database) throws(CommandError) {
+    mutating func prepare(_ other: Database) throws(CommandError) {
         guard mayBlock else { throw cold() }
         do throws(LarderError) { try other.prepare(forWriting: true) } catch { throw CommandError(error) }
     }

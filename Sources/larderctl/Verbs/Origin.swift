@@ -2,18 +2,21 @@ import LarderClient
 
 extension Verb {
     static let origin = Verb(
-        name: "origin", synopsis: "[NAME [URL [THROUGH|AROUND] [STALE] [USER name] [PASSWORDFILE path] | none]]",
+        name: "origin",
+        synopsis:
+            "[NAME [URL [THROUGH|AROUND|BEHIND] [STALE] [USER name] [PASSWORDFILE path] [DISCARD] | none [DISCARD]]]",
         summary: "show or change the server behind a database",
         details: """
             NAME is the database; without it the one of --database. URL is redis://host:port[/db],
             redis+cluster://host:port,host:port or unix:///path[?db=n], rediss:// and rediss+cluster:// with TLS.
             From then on what is not known here is asked there, once for all clients, and kept for as long as it says that
             nothing has changed; what is written goes there. THROUGH (the default) keeps what was written, AROUND forgets
-            it. With STALE, GET and the like are answered within an entry's grace while the origin cannot be asked.
+            it, BEHIND acknowledges it here and brings it there later: outbox is how many keys wait. While some do, another
+            origin or none is refused unless DISCARD forgets what waits. With STALE, GET and the like are answered within an entry's grace while the origin cannot be asked.
             The password stands in a file, which the daemon reads. none takes the origin away; what is here stays.
             Prints what ORIGIN replies, or OK after a change. With --json an object.
             """,
-        argumentCount: 0...9
+        argumentCount: 0...10
     ) { arguments, context in
         let client = try context.connect()
         if let name = arguments.words.first { try client.select(String(decoding: name, as: UTF8.self)) }

@@ -113,6 +113,19 @@ import Testing
         #expect(listed.hasPrefix("*1\r\n") && listed.contains("\r\nshop\r\n"))
     }
 
+    @Test func whatWaitsForAnOriginIsTheDaemonsOwn() throws {
+        let server = try server()
+        let (keeper, owner) = (server.connect(as: Self.keeper), server.connect(as: Self.owner))
+        for client in [keeper, owner] { #expect(client("SELECT shop.outbox") == Wire.ok) }
+        #expect(owner("SET k v") == Wire.ok)
+        #expect(keeper("GET k") == Wire.bulk("v"))
+        for (line, name) in [("SET k w", "set"), ("DEL k", "del"), ("PURGE", "purge"), ("FLUSHDB", "flushdb")] {
+            #expect(keeper(line).hasPrefix("-NOPERM User 50003 has no permissions to run the '\(name)'"), "\(line)")
+        }
+        #expect(keeper("FLUSHALL") == Wire.ok)
+        #expect(owner("GET k") == Wire.bulk("v"))
+    }
+
     @Test func infoCountsOnlyWhatMayBeRead() throws {
         let server = try server()
         let keeper = server.connect(as: Self.keeper)

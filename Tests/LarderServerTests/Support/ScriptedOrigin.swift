@@ -19,6 +19,10 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     private var waiting: [@Sendable () -> Void] = []
     private var holdsAnswers = false
     private var failure: OriginError?
+    private var keyFailures: [[UInt8]: OriginError] = [:]
+    /// Calls that are done, and whose answers are lost.
+    private var losesAnswers = false
+    private var beforeWrite: (@Sendable () -> Void)?
     private var epoch: UInt32 = 1
     private var isTracking = true
     private var readKeys: [String] = []
@@ -68,6 +72,17 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
 
     /// From now on all calls fail so; nil: they work.
     func fail(_ error: OriginError?) { lock.withLock { failure = error } }
+
+    /// From now on writes of a key fail so; nil: they work.
+    func fail(_ key: String, _ error: OriginError?) { lock.withLock { keyFailures[Array(key.utf8)] = error } }
+
+    /// From now on writes are done, and nobody hears of it.
+    func loseAnswers(_ isOn: Bool) { lock.withLock { losesAnswers = isOn } }
+
+    /// Runs something once, while the next write is under way.
+    func duringNextWrite(_ body: @escaping @Sendable () -> Void) { lock.withLock { beforeWrite = body } }
+
+    private static let lost = OriginError.timedOut(milliseconds: 2000)
 
     /// From now on nothing is said of changes.
     func stopTracking() { lock.withLock { isTracking = false } }
@@ -123,13 +138,19 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     func write(
         _ write: OriginWrite, completion: @escaping @Sendable (Result<OriginAcknowledgement, OriginError>) -> Void
     ) {
+        let body = lock.withLock {
+            defer { beforeWrite = nil }
+            return beforeWrite
+        }
+        body?()
         let now = MonotonicClock.nanoseconds()
         let answer = lock.withLock { () -> Result<OriginAcknowledgement, OriginError> in
             performed.append("write \(String(decoding: write.key, as: UTF8.self)) \(write.lifetime)")
-            if let failure { return .failure(failure) }
+            if let failure = failure ?? keyFailures[write.key] { return .failure(failure) }
             var lifetime: Int64?
             if case .milliseconds(let count) = write.lifetime { lifetime = count }
             entries[write.key] = Entry(value: write.value, lifetime: lifetime)
+            if losesAnswers { return .failure(Self.lost) }
             return .success(OriginAcknowledgement(lifetimeMilliseconds: lifetime, sentAt: now, stamp: stampLocked))
         }
         end { completion(answer) }
@@ -137,7 +158,8 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
 
     func remove(_ keys: [[UInt8]], completion: @escaping @Sendable (Result<Int, OriginError>) -> Void) {
         let answer = lock.withLock { () -> Result<Int, OriginError> in
-            if let failure { return .failure(failure) }
+            performed.append("remove \(keys.map { String(decoding: $0, as: UTF8.self) }.joined(separator: " "))")
+            if let failure = failure ?? keys.compactMap({ keyFailures[$0] }).first { return .failure(failure) }
             return .success(keys.count { entries.removeValue(forKey: $0) != nil })
         }
         end { completion(answer) }
@@ -146,6 +168,10 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     func perform(
         _ words: [[UInt8]], key: [UInt8]?, completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
     ) {
+        if words.first == Array("EVAL".utf8) {
+            let answer = lock.withLock { runScript(words) }
+            return end { completion(answer) }
+        }
         let text = words.map { String(decoding: $0, as: UTF8.self) }.joined(separator: " ")
         let answer = lock.withLock { () -> Result<RESPValue, OriginError> in
             performed.append(text)
@@ -157,6 +183,23 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
             return .success(.integer(Int64(number + 1)))
         }
         end { completion(answer) }
+    }
+
+    /// What the scripts of an outbox do.
+    private func runScript(_ words: [[UInt8]]) -> Result<RESPValue, OriginError> {
+        if let failure { return .failure(failure) }
+        let key = words[3]
+        // Any digest will do: it is only compared with another one from here.
+        let digest = entries[key].map { "digest of \(String(decoding: $0.value, as: UTF8.self))" } ?? ""
+        guard words.count > 4 else { return .success(.bulk(Array(digest.utf8))) }
+        performed.append("repeat \(String(decoding: key, as: UTF8.self))")
+        if let failure = keyFailures[key] { return .failure(failure) }
+        let value = words[5].isEmpty ? nil : words[7]
+        if words[4] == Array(digest.utf8) {
+            entries[key] = value.map { Entry(value: $0) }
+            return losesAnswers ? .failure(Self.lost) : .success(.integer(1))
+        }
+        return .success(.integer(entries[key]?.value == value ? 1 : 0))
     }
 
     private func end(_ call: @escaping @Sendable () -> Void) {

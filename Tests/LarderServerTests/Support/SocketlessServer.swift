@@ -69,6 +69,7 @@ final class SocketlessServer {
     }
 
     deinit {
+        state.origins.close()
         state.counts.stop()
         engine.shutdown()
     }

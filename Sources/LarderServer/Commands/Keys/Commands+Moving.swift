@@ -100,6 +100,9 @@ enum MovingCommands {
                 throw CommandError("ERR invalid \(which) DB index")
             }
         }
+        if let name = names.first(where: DatabaseName.isKept) {
+            throw CommandError("ERR '\(name)' has what waits for an origin, and is not exchanged")
+        }
         let databases = [try database(call, 1), try database(call, 2)]
         let engine = call.server.engine
         return .deferred { (reply) throws(CommandError) in

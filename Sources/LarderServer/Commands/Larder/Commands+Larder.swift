@@ -213,10 +213,15 @@ enum LarderCommands {
         } else {
             throw .syntax
         }
-        let database = call.database
+        let (database, origins) = (call.database, call.server.origins)
         return .deferred { (reply) throws(CommandError) in
             let report: PurgeReport
-            do throws(LarderError) { report = try work(database) } catch { throw CommandError(error) }
+            do throws(LarderError) {
+                report = try work(database)
+                try origins.outboxPurged(database.name)
+            } catch {
+                throw CommandError(error)
+            }
             reply.map(count: 3)
             reply.bulk("entries")
             reply.integer(report.entries ?? 0)

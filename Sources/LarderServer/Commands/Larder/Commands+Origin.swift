@@ -20,12 +20,14 @@ enum OriginCommands {
             }
         }
         var settings: OriginSettings?
-        if !(call.count == 2 && call.isWord(1, "NONE")) {
-            settings = try OriginSettings(words: (1..<call.count).map { call.text($0) })
+        let discards = call.count > 2 && call.isWord(call.count - 1, "DISCARD")
+        let count = discards ? call.count - 1 : call.count
+        if !(count == 2 && call.isWord(1, "NONE")) {
+            settings = try OriginSettings(words: (1..<count).map { call.text($0) })
             try settings?.checkHasNoSecret()
         }
         return .deferred { [settings] (reply) throws(CommandError) in
-            try server.origins.set(settings, for: name)
+            try server.origins.set(settings, for: name, discards: discards)
             reply.simple("OK")
             return nil
         }

@@ -16,11 +16,12 @@ enum ServerCommands {
     static func flush(_ call: inout Call, all: Bool) throws(CommandError) -> Outcome {
         guard call.count <= 2 else { throw .syntax }
         if call.count == 2, !call.isWord(1, "ASYNC"), !call.isWord(1, "SYNC") { throw .syntax }
-        let (engine, notifier) = (call.server.engine, call.server.notifier)
+        let (engine, notifier, origins) = (call.server.engine, call.server.notifier, call.server.origins)
         let current = call.database
         return .deferred { (reply) throws(CommandError) in
             var failure: LarderError?
-            let databases = all ? engine.databases : [current]
+            // What waits for an origin is nowhere else: who wants it to be lost names it.
+            let databases = all ? engine.databases.filter { !DatabaseName.isKept($0.name) } : [current]
             notifier.tellOnce(of: databases) {
                 for database in databases {
                     // A database that cannot be emptied must not keep the others from being emptied.
@@ -31,6 +32,9 @@ enum ServerCommands {
             }
             // Of databases without files too.
             if all { engine.endAllLeases() }
+            do throws(LarderError) { if !all { try origins.outboxPurged(current.name) } } catch {
+                failure = failure ?? error
+            }
             if let failure { throw CommandError(failure) }
             reply.simple("OK")
             return nil

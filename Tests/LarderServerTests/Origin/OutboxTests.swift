@@ -1,0 +1,415 @@
+import LarderEngine
+import Origins
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+/// Writes that are acknowledged here, and brought to the origin later.
+@Suite struct OutboxTests {
+    /// A server whose standard database has an origin that writes wait for. They are brought when the test says so.
+    private struct Fixture {
+        let origin: ScriptedOrigin
+        let server: SocketlessServer
+        let client: TestClient
+
+        init(limits: Limits = Limits(), policy: UpdatePolicy = .low) throws {
+            origin = ScriptedOrigin()
+            server = try SocketlessServer(policy: policy, limits: limits, origin: origin)
+            client = server.connect()
+            #expect(client("ORIGIN redis://there BEHIND") == Wire.ok)
+            _ = origin.takeCommands()
+        }
+
+        init(after other: Fixture) throws {
+            origin = other.origin
+            other.server.state.origins.close()
+            other.server.engine.shutdown()
+            server = try SocketlessServer(reopening: other.server, origin: origin)
+            client = server.connect()
+            _ = origin.takeCommands()
+        }
+
+        /// One attempt.
+        @discardableResult
+        func deliver() -> Int64? {
+            let pause = server.state.origins.deliver("0")
+            server.commit()
+            return pause
+        }
+
+        /// One attempt after the rest of the former ones.
+        func deliverLater() {
+            server.time.advance(milliseconds: 60_000)
+            deliver()
+        }
+
+        /// A field of ORIGIN.
+        func field(_ name: String) -> Int {
+            let lines = client("ORIGIN").split(separator: "\r\n").map(String.init)
+            return lines.firstIndex(of: name).flatMap { Int(lines[$0 + 1].dropFirst()) } ?? -1
+        }
+    }
+
+    // MARK: Writing and reading
+
+    @Test func aWriteIsAcknowledgedHereAndBroughtLater() throws {
+        let fixture = try Fixture()
+        #expect(fixture.client("SET a one") == Wire.ok)
+        #expect(fixture.origin.value("a") == nil)
+        #expect(fixture.client("GET a") == Wire.bulk("one"))
+        #expect(fixture.field("outbox") == 1)
+        fixture.server.time.advance(milliseconds: 5)
+        #expect(fixture.field("outbox-oldest-milliseconds") == 5)
+        fixture.deliver()
+        #expect(fixture.origin.value("a") == "one")
+        #expect(fixture.field("outbox") == 0 && fixture.field("delivered") == 1)
+        #expect(fixture.client("GET a") == Wire.bulk("one"))
+        #expect(fixture.origin.takeReads() == [], "it is known")
+        fixture.origin.change("a", to: "two")
+        #expect(fixture.client("GET a") == Wire.bulk("two"))
+    }
+
+    @Test func writesAreBroughtInTheirOrderAndOnceForEachKey() throws {
+        let fixture = try Fixture()
+        for line in ["SET a 1", "SET b 1", "MSET c 1 c 2 a 2", "DEL d", "SET e 1", "DEL e"] {
+            #expect(!fixture.client(line).hasPrefix("-"), "\(line)")
+        }
+        fixture.deliver()
+        #expect(
+            fixture.origin.takeCommands() == [
+                "write b unlimited", "write c unlimited", "write a unlimited", "remove d", "remove e",
+            ])
+        #expect(fixture.origin.value("c") == "2" && fixture.origin.value("a") == "2")
+        fixture.deliver()
+        #expect(fixture.origin.takeCommands() == [])
+    }
+
+    @Test func whatWaitsIsReadWhateverElseIsKnown() throws {
+        let fixture = try Fixture()
+        fixture.origin.change("a", to: "old")
+        fixture.origin.change("b", to: "old")
+        #expect(fixture.client("MGET a b") == Wire.bulks("old", "old"))
+        #expect(fixture.client("SET a new") == Wire.ok)
+        #expect(fixture.client("DEL b") == Wire.int(1))
+        // Evicted here, changed there, and no longer believed.
+        #expect(fixture.client("PURGE").hasPrefix("*6"))
+        fixture.origin.change("a", to: "foreign")
+        fixture.origin.change("b", to: "foreign")
+        fixture.origin.lose()
+        _ = fixture.origin.takeReads()
+        #expect(fixture.client("GET a") == Wire.bulk("new"))
+        #expect(fixture.client("GET b") == Wire.null)
+        #expect(fixture.client("MGET b a") == "*2\r\n" + Wire.null + Wire.bulk("new"))
+        #expect(fixture.client("EXISTS a b") == Wire.int(1))
+        #expect(fixture.client("STRLEN a") == Wire.int(3))
+        #expect(fixture.client.fetch("a")?.value == "new")
+        fixture.client.feed(["a", "b", "a"].flatMap { encodeRequest(["GET", $0]) })
+        fixture.server.commit()
+        #expect(fixture.client.takeSendable() == Wire.bulk("new") + Wire.null + Wire.bulk("new"))
+        #expect(fixture.origin.takeReads() == [])
+        fixture.deliver()
+        #expect(fixture.origin.value("a") == "new" && fixture.origin.value("b") == nil)
+        #expect(fixture.client("MGET a b") == "*2\r\n" + Wire.bulk("new") + Wire.null)
+    }
+
+    @Test func aReadThatIsUnderWayDoesNotPutSomethingOlderOverAWrite() throws {
+        let fixture = try Fixture()
+        fixture.origin.change("a", to: "old")
+        fixture.origin.hold()
+        let reader = fixture.server.connect()
+        #expect(reader("GET a") == "")
+        #expect(fixture.client("SET a new") == Wire.ok)
+        fixture.origin.answer()
+        fixture.server.commit()
+        #expect(reader.takeSendable() == Wire.bulk("new"))
+        #expect(fixture.client("GET a") == Wire.bulk("new"))
+    }
+
+    @Test func removalsCountWhatIsHere() throws {
+        let fixture = try Fixture()
+        _ = fixture.client("MSET a 1 b 2 c 3")
+        #expect(fixture.client("DEL a b x a") == Wire.int(2))
+        #expect(fixture.client("UNLINK a c") == Wire.int(1))
+        fixture.deliver()
+        #expect(fixture.client("DEL a") == Wire.int(0))
+    }
+
+    @Test func lifetimesAreInstants() throws {
+        let fixture = try Fixture()
+        _ = fixture.client("SET a v PX 5000")
+        _ = fixture.client("SET b v POLICY high")
+        _ = fixture.client("SET c v PX 100")
+        fixture.server.time.advance(milliseconds: 200)
+        #expect(fixture.client("GET c") == Wire.null)
+        let left = Int(fixture.client("PTTL a").dropFirst().dropLast()) ?? 0
+        #expect(left == 4_800)
+        fixture.deliver()
+        let commands = fixture.origin.takeCommands()
+        #expect(commands.count == 3 && commands[0].hasPrefix("write a until("))
+        #expect(commands[1].hasPrefix("write b until(") && commands[2] == "remove c")
+    }
+
+    @Test func whatTheOriginMustDecideGoesThereAfterWhatWaits() throws {
+        let fixture = try Fixture()
+        _ = fixture.client("SET n 5")
+        let other = fixture.server.connect()
+        #expect(other("INCR n") == "", "it waits")
+        #expect(other.takeSendable() == "")
+        #expect(fixture.client("INCR m") == Wire.int(1), "others do not")
+        fixture.deliver()
+        #expect(other.takeSendable() == Wire.int(6))
+        #expect(fixture.client("GET n") == Wire.bulk("6"))
+        #expect(fixture.client("SET n 7 KEEPTTL") == Wire.ok)
+        #expect(fixture.origin.value("n") == "7")
+        let long = String(repeating: "x", count: Outbox.valueBytesMax + 1)
+        #expect(fixture.client(["SET", "n", long]) == Wire.ok)
+        #expect(fixture.origin.value("n")?.count == long.count)
+    }
+
+    @Test func aCommandThatWaitsTooLongIsNeverDone() throws {
+        let fixture = try Fixture()
+        _ = fixture.client("SET n 5")
+        fixture.origin.fail(.unreachable("gone"))
+        let other = fixture.server.connect()
+        #expect(other("INCR n") == "")
+        fixture.deliver()
+        #expect(other.takeSendable() == "")
+        fixture.server.time.advance(milliseconds: 2_000)
+        fixture.deliver()
+        #expect(other.takeSendable().contains("earlier writes of its keys wait for the origin"))
+        fixture.origin.fail(nil)
+        fixture.deliverLater()
+        #expect(fixture.origin.value("n") == "5")
+    }
+
+    @Test func transactionsAreRefused() throws {
+        let fixture = try Fixture()
+        _ = fixture.client("MULTI")
+        _ = fixture.client("SET a 1")
+        #expect(fixture.client("EXEC").contains("ORIGIN a transaction"))
+        #expect(fixture.field("outbox") == 0)
+    }
+
+    @Test func thereIsRoomForSoManyKeys() throws {
+        var limits = Limits()
+        limits.originKeysMax = 16
+        let fixture = try Fixture(limits: limits)
+        for number in 0..<16 { #expect(fixture.client("SET \(number) v") == Wire.ok) }
+        #expect(fixture.client("SET more v").contains("the writes of 16 keys wait"))
+        #expect(fixture.client("SET 3 w") == Wire.ok, "it waits already")
+        fixture.deliver()
+        #expect(fixture.client("SET more v") == Wire.ok)
+    }
+
+    // MARK: Failures
+
+    @Test func nothingIsLostWhileTheOriginIsAway() throws {
+        let fixture = try Fixture()
+        fixture.origin.fail(.unreachable("gone"))
+        for number in 0..<600 { #expect(fixture.client("SET \(number) v\(number)") == Wire.ok) }
+        let rest = try #require(fixture.deliver())
+        #expect((1...100).contains(rest))
+        for _ in 0..<10 { fixture.deliverLater() }
+        #expect((1...30_000).contains(try #require(fixture.deliver())))
+        #expect(fixture.field("outbox") == 600 && fixture.field("delivered") == 0)
+        fixture.origin.fail(nil)
+        _ = fixture.origin.takeCommands()
+        for _ in 0..<3 { fixture.deliverLater() }
+        #expect(fixture.origin.takeCommands() == (0..<600).map { "write \($0) unlimited" })
+        #expect(fixture.field("retried") == 256)
+        #expect(fixture.field("outbox") == 0)
+    }
+
+    @Test func aRefusalConcernsItsKeyAlone() throws {
+        let fixture = try Fixture()
+        fixture.origin.fail("b", .refused("ERR not this one"))
+        _ = fixture.client("MSET a 1 b 1 c 1")
+        fixture.deliver()
+        #expect(fixture.origin.value("a") == "1" && fixture.origin.value("c") == "1")
+        #expect(fixture.field("outbox") == 1 && fixture.field("refused") == 1)
+        #expect(fixture.client("GET b") == Wire.bulk("1"))
+        _ = fixture.client("SET d 1")
+        fixture.deliver()
+        #expect(fixture.origin.value("d") == "1")
+        fixture.origin.fail("b", nil)
+        fixture.deliverLater()
+        #expect(fixture.origin.value("b") == "1" && fixture.field("outbox") == 0)
+    }
+
+    @Test func aServerThatStartsIsNoRefusal() throws {
+        let fixture = try Fixture()
+        _ = fixture.client("SET a 1")
+        fixture.origin.fail(.refused("LOADING Redis is loading the dataset in memory"))
+        fixture.deliver()
+        #expect(fixture.field("refused") == 0)
+        fixture.origin.fail(nil)
+        fixture.deliverLater()
+        #expect(fixture.origin.value("a") == "1")
+    }
+
+    @Test func aWriteWhoseAnswerWasLostIsRepeated() throws {
+        let fixture = try Fixture()
+        fixture.origin.fail("a", .timedOut(milliseconds: 2000))
+        _ = fixture.client("SET a 1")
+        fixture.deliver()
+        #expect(fixture.origin.value("a") == nil)
+        fixture.origin.fail("a", nil)
+        fixture.deliverLater()
+        #expect(fixture.origin.takeCommands() == ["write a unlimited", "repeat a"])
+        #expect(fixture.origin.value("a") == "1")
+        #expect(fixture.field("outbox") == 0)
+    }
+
+    @Test func itIsNotRepeatedOverSomethingNewer() throws {
+        let fixture = try Fixture()
+        fixture.origin.change("a", to: "old")
+        fixture.origin.loseAnswers(true)
+        _ = fixture.client("SET a mine")
+        fixture.deliver()
+        #expect(fixture.origin.value("a") == "mine" && fixture.field("outbox") == 1)
+        fixture.origin.loseAnswers(false)
+        fixture.origin.change("a", to: "newer")
+        fixture.deliverLater()
+        #expect(fixture.origin.value("a") == "newer")
+        #expect(fixture.field("outbox") == 0 && fixture.field("superseded") == 1)
+        #expect(fixture.client("GET a") == Wire.bulk("newer"))
+    }
+
+    @Test func whatIsWrittenWhileTheFormerWriteIsUnderWayIsBroughtToo() throws {
+        let fixture = try Fixture()
+        _ = fixture.client("SET a 1")
+        let done = Guarded(false)
+        let (server, other) = (fixture.server, fixture.server.connect())
+        let run = UncheckedCall { _ = other("SET a 2") }
+        fixture.origin.duringNextWrite {
+            run.body()
+            done.with { $0 = true }
+        }
+        fixture.deliver()
+        #expect(done.with { $0 })
+        #expect(fixture.origin.value("a") == "1" && fixture.field("outbox") == 1)
+        #expect(fixture.client("GET a") == Wire.bulk("2"))
+        server.state.origins.deliver("0")
+        #expect(fixture.origin.value("a") == "2" && fixture.field("outbox") == 0)
+        #expect(fixture.client("GET a") == Wire.bulk("2"))
+    }
+
+    /// A session's work on the test's own thread.
+    private struct UncheckedCall: @unchecked Sendable {
+        let body: () -> Void
+    }
+
+    // MARK: Restarts
+
+    @Test func whatWaitsSurvivesARestartInItsOrder() throws {
+        let first = try Fixture()
+        first.origin.fail(.unreachable("gone"))
+        _ = first.client("MSET a 1 b 1 c 1")
+        _ = first.client("SET a 2")
+        _ = first.client("DEL b")
+        first.deliver()
+        let fixture = try Fixture(after: first)
+        #expect(fixture.field("outbox") == 3)
+        #expect(fixture.client("MGET a b c") == "*3\r\n" + Wire.bulk("2") + Wire.null + Wire.bulk("1"))
+        #expect(fixture.origin.takeReads() == [])
+        fixture.origin.fail(nil)
+        _ = fixture.client("SET d 1")
+        fixture.deliver()
+        #expect(
+            fixture.origin.takeCommands() == [
+                "write c unlimited", "write a unlimited", "remove b", "write d unlimited",
+            ])
+        let again = try Fixture(after: fixture)
+        #expect(again.field("outbox") == 0)
+    }
+
+    // MARK: The setting
+
+    @Test func anotherOriginGetsNothingOfIt() throws {
+        let fixture = try Fixture()
+        fixture.origin.fail(.unreachable("gone"))
+        _ = fixture.client("SET a 1")
+        for line in ["ORIGIN NONE", "ORIGIN redis://elsewhere BEHIND", "ORIGIN redis://there THROUGH"] {
+            #expect(fixture.client(line).contains("1 writes wait for the origin"), "\(line)")
+        }
+        #expect(fixture.client("SET b 1") == Wire.ok, "it goes on")
+        #expect(fixture.client("ORIGIN redis://there BEHIND STALE") == Wire.ok)
+        #expect(fixture.field("outbox") == 2)
+        #expect(fixture.client("ORIGIN NONE DISCARD") == Wire.ok)
+        #expect(fixture.client("GET a") == Wire.bulk("1"), "what is here stays")
+        fixture.origin.fail(nil)
+        #expect(fixture.client("ORIGIN redis://there BEHIND") == Wire.ok)
+        #expect(fixture.field("outbox") == 0)
+        fixture.deliver()
+        #expect(fixture.origin.value("a") == nil)
+        #expect(fixture.client("SET a 2") == Wire.ok)
+        fixture.deliver()
+        #expect(fixture.origin.value("a") == "2")
+    }
+
+    @Test func discardForgetsWhatWaitsOnly() throws {
+        let fixture = try Fixture()
+        _ = fixture.client("SET a 1")
+        #expect(fixture.client("ORIGIN redis://elsewhere BEHIND DISCARD") == Wire.ok)
+        #expect(fixture.field("outbox") == 0)
+        #expect(fixture.client("SET b 1") == Wire.ok)
+        #expect(fixture.client("ORIGIN redis://elsewhere BEHIND DISCARD") == Wire.ok)
+        #expect(fixture.client("SET c 1") == Wire.ok)
+        fixture.deliver()
+        #expect(fixture.origin.takeCommands().filter { $0.hasPrefix("write") } == ["write c unlimited"])
+        #expect(fixture.client("ORIGIN bad:x BEHIND").contains("is no address"))
+        #expect(fixture.client("SET d 1") == Wire.ok, "it goes on")
+        fixture.deliver()
+        #expect(fixture.origin.value("d") == "1")
+    }
+
+    @Test func anEmptyOutboxIsNoObstacle() throws {
+        let fixture = try Fixture()
+        _ = fixture.client("SET a 1")
+        fixture.deliver()
+        #expect(fixture.client("ORIGIN redis://elsewhere") == Wire.ok)
+        #expect(fixture.client("SET a 2") == Wire.ok)
+        #expect(fixture.origin.value("a") == "2")
+    }
+
+    @Test func onlyItsOwnPurgeForgetsIt() throws {
+        let fixture = try Fixture()
+        fixture.origin.change("a", to: "there")
+        _ = fixture.client("MSET a 1 b 1")
+        #expect(fixture.client("FLUSHALL") == Wire.ok)
+        #expect(fixture.field("outbox") == 2)
+        #expect(fixture.client("SWAPDB 1 0.outbox").hasPrefix("-ERR "))
+        _ = fixture.client("SELECT 0.outbox")
+        #expect(fixture.client("PURGE PREFIX b").hasPrefix("*6"))
+        _ = fixture.client("SELECT 0")
+        #expect(fixture.field("outbox") == 1)
+        _ = fixture.client("SELECT 0.outbox")
+        #expect(fixture.client("FLUSHDB") == Wire.ok)
+        _ = fixture.client("SELECT 0")
+        #expect(fixture.field("outbox") == 0)
+        #expect(fixture.client("GET a") == Wire.bulk("there"))
+    }
+
+    @Test func whatIsNoneOfItsWritesHarmsNothing() throws {
+        let fixture = try Fixture()
+        _ = fixture.client("SELECT 0.outbox")
+        #expect(fixture.client("SET strange 1") == Wire.ok)
+        _ = fixture.client("SELECT 0")
+        let again = try Fixture(after: fixture)
+        #expect(again.client("SET a 1") == Wire.ok)
+        again.deliver()
+        #expect(again.origin.value("a") == "1" && again.origin.value("strange") == nil)
+        #expect(again.field("outbox") == 1)
+        #expect(again.client("GET strange") == Wire.null)
+    }
+
+    @Test func aNameMustHaveRoomForTheOtherOne() throws {
+        let server = try SocketlessServer(origin: ScriptedOrigin())
+        let client = server.connect()
+        for name in [String(repeating: "n", count: 60), "a.outbox"] {
+            _ = client("SELECT \(name)")
+            #expect(client("ORIGIN redis://there BEHIND").hasPrefix("-ERR BEHIND needs a database"))
+        }
+    }
+}
