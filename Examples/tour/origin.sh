@@ -33,7 +33,7 @@ start_cluster() {
         servers+=($!)
     done
     for port in "${ports[@]}"; do wait_until "redis-cli -p $port PING"; done
-    must "redis-cli --cluster create 127.0.0.1:${ports[0]} 127.0.0.1:${ports[1]} 127.0.0.1:${ports[2]} --cluster-yes | tail -n 1"
+    must "redis-cli --cluster create 127.0.0.1:${ports[0]} 127.0.0.1:${ports[1]} 127.0.0.1:${ports[2]} --cluster-yes | grep -o 'All 16384 slots covered'"
     for port in "${ports[@]}"; do wait_until "redis-cli -p $port CLUSTER INFO | grep -q cluster_state:ok"; done
 }
 

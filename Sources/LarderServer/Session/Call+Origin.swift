@@ -18,10 +18,11 @@ extension Call {
     }
 
     /// Reads the fresh entry of a key.
-    /// - Parameter isStaleAllowed: whether the caller says what is stale.
+    /// - Parameter servesStale: whether what is stale does too, where the origin was set so.
     /// - Returns: whether there is one.
     mutating func readBehindOrigin(
-        _ key: Key, below bytesMax: Int = .max, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+        _ key: Key, below bytesMax: Int = .max, servesStale: Bool = true,
+        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool {
         guard let tier = session.origin.tier else { throw session.origin.failure ?? .syntax }
         let bytes = Array(key.bytes)
@@ -38,7 +39,7 @@ extension Call {
             value.withUnsafeBytes { body(RecordHeader(storedAt: now, rule: rule), $0) }
             return true
         case .failure(let error)?:
-            if tier.settings.servesStale, try readStale(key, body) { return true }
+            if servesStale, tier.settings.servesStale, try readStale(key, body) { return true }
             throw CommandError(error)
         default: break
         }
@@ -48,7 +49,7 @@ extension Call {
         // It was brought meanwhile.
         case .pending, .nothing: break
         }
-        if session.origin.servesStale, tier.settings.servesStale, try readStale(key, body) { return true }
+        if servesStale, session.origin.servesStale, tier.settings.servesStale, try readStale(key, body) { return true }
         missing = bytes
         throw CommandError("ORIGIN the origin must be asked")
     }

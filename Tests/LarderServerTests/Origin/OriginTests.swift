@@ -199,6 +199,8 @@ import Testing
         fixture.origin.lose()
         fixture.origin.fail(.timedOut(milliseconds: 2000))
         #expect(fixture.client("GET a") == Wire.bulk("one"))
+        let stale = try #require(fixture.client.fetch("a"))
+        #expect(stale.state == "stale" && stale.value == "one", "FETCH says so, even here")
         #expect(fixture.client("GET b").hasPrefix("-ORIGIN "))
         fixture.origin.fail(nil)
         fixture.origin.change("a", to: "two")

@@ -190,7 +190,7 @@ import Testing
         let result = try await tour(try await programs(in: place.path), place.path)
         #expect(result.exitCode == 0, "\(result.output)\(result.errors)")
         #expect(result.output.contains("everything acknowledged is there, and no half batch"))
-        #expect(result.output.contains("The tour showed 14 claims"))
+        #expect(result.output.contains("The tour showed 17 claims"))
         #expect(try FileManager.default.contentsOfDirectory(atPath: place.path) == ["bin"])
     }
 

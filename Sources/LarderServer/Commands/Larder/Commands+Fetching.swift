@@ -92,7 +92,7 @@ enum FetchingCommands {
                 deadline: rules.deadline(header), now: now)
         }
         do throws(CommandError) {
-            if try !call.readBehindOrigin(key, { reply(.fresh, $0, $1) }) {
+            if try !call.readBehindOrigin(key, servesStale: false, { reply(.fresh, $0, $1) }) {
                 Self.reply(session, "absent", left: 0)
             }
         } catch {
