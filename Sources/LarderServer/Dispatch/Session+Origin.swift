@@ -22,7 +22,7 @@ extension Session {
             return try send(spec, tier, keys, &call)
         }
         let start = replies.count
-        if call.readsOrigin, let until = try askOrigin(tier, keys.map { call.array($0) }, call.now) {
+        if call.readsOrigin, let until = try askOrigin(tier, keys, call) {
             return .waits(until: until)
         }
         do throws(CommandError) {
@@ -44,13 +44,13 @@ extension Session {
 
     /// Asks for what is not known of the keys of a command.
     /// - Returns: until when the command must wait; nil if it can run.
-    private func askOrigin(_ tier: OriginTier, _ keys: [[UInt8]], _ now: Int64) throws(CommandError) -> Int64? {
+    private func askOrigin(_ tier: OriginTier, _ keys: [Int], _ call: Call) throws(CommandError) -> Int64? {
         if let asked = origin.call {
             guard asked.isComplete else {
-                let waited = (MonotonicClock.nanoseconds() - asked.startedAt) / 1_000_000
                 if isStopping { throw CommandError("ORIGIN the daemon stops, and the origin has not answered yet") }
                 try checkOriginLimit(tier)
-                guard server.limits.originPatience > 0, waited >= server.limits.originPatience, !origin.servesStale
+                guard server.limits.originPatience > 0, !origin.servesStale,
+                    asked.waitedMilliseconds >= server.limits.originPatience
                 else { return waitEnd }
                 // From here on what is stale will do, if there is any.
                 origin.servesStale = true
@@ -58,11 +58,9 @@ extension Session {
             }
             return nil
         }
-        let missing = keys.filter { key in
-            if case .nothing = key.withUnsafeBytes({ tier.knowledge($0, now: now) }) { true } else { false }
-        }
+        let missing = keys.filter { tier.knowledge(call.bytes($0), now: call.now) == .nothing }
         if missing.isEmpty { return nil }
-        ask(tier, missing)
+        ask(tier, missing.map { call.array($0) })
         return waitEnd
     }
 
@@ -71,16 +69,14 @@ extension Session {
 
     /// A command waits no longer than the limit, however often it has asked.
     private func checkOriginLimit(_ tier: OriginTier) throws(CommandError) {
-        guard let start = origin.call?.startedAt else { return }
-        let waited = (MonotonicClock.nanoseconds() - start) / 1_000_000
-        guard waited >= Int64(tier.limits.call) + Self.slackMilliseconds else { return }
+        guard let waited = origin.call?.waitedMilliseconds, waited >= Int64(tier.limits.call) + Self.slackMilliseconds
+        else { return }
         throw CommandError(.timedOut(milliseconds: tier.limits.call))
     }
 
     /// When a command that waits for the origin is looked at again, if nothing comes.
     private var waitEnd: Int64 {
-        let start = origin.call?.startedAt ?? MonotonicClock.nanoseconds()
-        let waited = (MonotonicClock.nanoseconds() - start) / 1_000_000
+        let waited = origin.call?.waitedMilliseconds ?? 0
         let patience = server.limits.originPatience
         var wait = Int64(server.limits.origin.call) + Self.slackMilliseconds + 1
         if patience > 0, !origin.servesStale, waited < patience { wait = min(wait, patience) }

@@ -22,6 +22,9 @@ final class OriginCall: @unchecked Sendable {
         self.wakeUp = wakeUp
     }
 
+    /// How long the command has waited.
+    var waitedMilliseconds: Int64 { (MonotonicClock.nanoseconds() - startedAt) / 1_000_000 }
+
     /// Whether nothing is waited for.
     var isComplete: Bool { lock.withLock { pending == 0 } }
 

@@ -81,8 +81,9 @@ final class RedisReadCall: RedisCall {
     }
 }
 
-final class RedisWriteCall: RedisCall {
-    typealias Completion = (Result<OriginAcknowledgement, OriginError>) -> Void
+/// A call with one answer.
+final class RedisAnswerCall<Answer>: RedisCall {
+    typealias Completion = (Result<Answer, OriginError>) -> Void
     private let completion: Completion
 
     init(deadline: Int64, _ completion: @escaping Completion) {
@@ -90,9 +91,12 @@ final class RedisWriteCall: RedisCall {
         super.init(deadline: deadline)
     }
 
-    func answer(_ result: Result<OriginAcknowledgement, OriginError>) { if finish() { completion(result) } }
+    func answer(_ result: Result<Answer, OriginError>) { if finish() { completion(result) } }
     override func fail(_ error: OriginError) { answer(.failure(error)) }
 }
+
+typealias RedisWriteCall = RedisAnswerCall<OriginAcknowledgement>
+typealias RedisCommandCall = RedisAnswerCall<RESPValue>
 
 /// Removes keys, each at its own server.
 final class RedisRemoveCall: RedisCall {
@@ -119,17 +123,4 @@ final class RedisRemoveCall: RedisCall {
     }
 
     override func fail(_ error: OriginError) { if finish() { completion(.failure(error)) } }
-}
-
-final class RedisCommandCall: RedisCall {
-    typealias Completion = (Result<RESPValue, OriginError>) -> Void
-    private let completion: Completion
-
-    init(deadline: Int64, _ completion: @escaping Completion) {
-        self.completion = completion
-        super.init(deadline: deadline)
-    }
-
-    func answer(_ result: Result<RESPValue, OriginError>) { if finish() { completion(result) } }
-    override func fail(_ error: OriginError) { answer(.failure(error)) }
 }
