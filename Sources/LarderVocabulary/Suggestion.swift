@@ -11,17 +11,26 @@ package enum Suggestion {
     }
 
     /// The nearest of `names`, ignoring case; nil when none is near.
+    ///
+    /// A typing error is at most a third of the letters, and at most three of them; one letter in words of up to five. Where
+    /// it is more than one letter, or most of the word, the first letter is right: `nosuch` is not `touch`, and `x` is
+    /// nothing at all. No name has a blank in it, so what has one is more than a name.
     package static func nearest(to word: String, among names: [String]) -> String? {
-        guard word.utf8.count <= lengthMax else { return nil }
-        let typed = Array(word.lowercased().utf8)
+        let typed = letters(word)
+        guard typed.count > 1, typed.count <= lengthMax, !typed.contains(UInt8(ascii: " ")) else { return nil }
         var best: (name: String, distance: Int)?
         for name in names {
-            let distance = Self.distance(typed, Array(name.lowercased().utf8))
-            if distance < best?.distance ?? Int.max { best = (name, distance) }
+            let other = letters(name)
+            let distance = Self.distance(typed, other)
+            let limit = typed.first == other.first ? max(1, min(3, typed.count / 3)) : typed.count < 3 ? 0 : 1
+            if distance <= limit, distance < best?.distance ?? Int.max { best = (name, distance) }
         }
-        // Up to a third of wrong letters is a typing error; more make another word.
-        guard let best, best.distance <= max(1, typed.count / 3) else { return nil }
-        return best.name
+        return best?.name
+    }
+
+    /// What can be mistyped: small letters, and not the dashes before an option.
+    private static func letters(_ word: String) -> [UInt8] {
+        Array(word.lowercased().utf8.drop { $0 == UInt8(ascii: "-") })
     }
 
     /// The number of letters to insert, delete, replace or swap with the next to turn one word into the other.

@@ -15,9 +15,10 @@ package enum TimeSpan {
         }
     }
 
-    /// The text for errors about a malformed length of time.
-    package static func rule(_ unit: Unit) -> String {
-        "a number of \(unit.name), or one with us, ms, s, m, h or d behind it, such as 250ms, 90s or 5m"
+    /// The text for errors about a malformed length of time: all that is accepted.
+    /// - Parameter takesFractions: whether a number without a unit may have a fraction.
+    package static func rule(_ unit: Unit, takesFractions: Bool = false) -> String {
+        "a number of \(unit.name)\(takesFractions ? ", also with a fraction" : ""), or one with us, ms, s, sec, m, min, h or d behind it, such as 250ms, 90s, 15m or 1h"
     }
 
     private static let units: [String: Int64] = [

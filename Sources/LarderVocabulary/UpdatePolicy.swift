@@ -61,6 +61,10 @@ public struct UpdatePolicy: Hashable, Sendable {
         self = policy
     }
 
+    /// The values that ``typed(_:)`` accepts, for messages.
+    package static let typedSyntax =
+        "highest, high, middle, low, lowest, never, or \(TimeSpan.rule(.seconds, takesFractions: true))"
+
     /// Parses what people type: what ``init(_:)`` accepts, or a length of time with a unit: `90s`, `5m`.
     package static func typed(_ text: String) -> UpdatePolicy? {
         if let policy = UpdatePolicy(text) { return policy }

@@ -50,6 +50,16 @@ import Testing
         #expect(try offered("lock", "name", "--", "l") == [":files"])
     }
 
+    @Test func settingsOfTheDaemonAreOffered() throws {
+        #expect(try Set(offered("CONFIG", "GET", "max-cl")) == ["max-clients"])
+        #expect(try Set(offered("config", "get", "timeout", "slowlog-m")) == ["slowlog-max-len"])
+        #expect(try Set(offered("CONFIG", "SET", "timeout", "5", "slowlog-m")) == ["slowlog-max-len"])
+        #expect(try offered("CONFIG", "SET", "timeout", "t").isEmpty, "it is the value")
+        #expect(try offered("CONFIG", "RESETSTAT", "t").isEmpty)
+        let lines = try larderctl("completion", "--", "CONFIG", "GET", "timeou").text
+        #expect(lines == "timeout\t0\n", "with its value")
+    }
+
     @Test func withoutADaemonNothingIsSaid() throws {
         let lonely = Larderctl(socketPath: directory.path + "/nobody")
         let result = try lonely("completion", "--", "get", "p")

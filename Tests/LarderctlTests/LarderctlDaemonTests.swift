@@ -126,10 +126,19 @@ import Testing
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         let seventeen = (1...17).flatMap { ["--tag", "\($0)"] }
         for (words, text) in [
-            (["set", "k", "v", "--grace", "-1"], "--grace takes seconds"),
-            (["set", "k", "v", "--grace", "low"], "--grace takes seconds"),
+            (
+                ["set", "k", "v", "--grace", "-1"],
+                "--grace is a number of seconds, also with a fraction, or one with us, ms, s, "
+            ),
+            (
+                ["set", "k", "v", "--grace", "low"],
+                "--grace is a number of seconds, also with a fraction, or one with us, ms, s, "
+            ),
             (["set", "k", "v", "--jitter", "101"], "--jitter takes a percentage, 0 to 100"),
-            (["policy", "low", "--grace", "x"], "--grace takes seconds"),
+            (
+                ["policy", "low", "--grace", "x"],
+                "--grace is a number of seconds, also with a fraction, or one with us, ms, s, "
+            ),
             (["policy", "--grace", "5"], "--grace and --jitter need the policy too"),
             (["set", "k", "v", "--tag", ""], "a tag has 1 to 128 bytes, this one has 0"),
             (["set", "k", "v", "--tag", String(repeating: "x", count: 129)], "this one has 129"),

@@ -190,17 +190,17 @@ import Testing
         let place = try Place()
         for (words, text) in [
             (["k"], "too few arguments: larderctl fetch KEY [OPTION…] -- COMMAND [ARGUMENT…]"),
-            (["k", "--lease", "0", "--", "echo"], "--lease takes milliseconds, 1 to 86400000, not '0'"),
-            (["k", "--wait", "x", "--", "echo"], "--wait takes milliseconds, 0 to 86400000, not 'x'"),
+            (["k", "--lease", "0", "--", "echo"], "250ms, 90s, 15m or 1h, from 1 to 86400000, not '0'"),
+            (["k", "--wait", "x", "--", "echo"], "--wait is a number of milliseconds, or one with us, ms, s, "),
             (
                 ["k", "--grace", "-1", "--", "echo"],
-                "--grace takes seconds, 0 to 9000000000, or a time such as 90s, 5m or 2h, not '-1'"
+                "250ms, 90s, 15m or 1h, from 0 to 9000000000, not '-1'"
             ),
             (["k", "--jitter", "101", "--", "echo"], "--jitter takes a percentage, 0 to 100, not '101'"),
             (["k", "--absent", "0", "--", "echo"], "--absent takes an exit code, 1 to 255, not '0'"),
             (
                 ["k", "--ttl", "0", "--", "echo"],
-                "--ttl takes seconds, 0.001 to 9000000000, or a time such as 90s, 5m or 2h, not '0'"
+                "250ms, 90s, 15m or 1h, from 0.001 to 9000000000, not '0'"
             ),
             (["k", "--absent", "4", "--same", "4", "--", "echo"], "--absent and --same cannot be the same exit code"),
         ] {

@@ -182,15 +182,15 @@ import Testing
         for (words, text) in [
             (
                 ["l", "--for", "0", "--", "echo"],
-                "--for takes seconds, 0.001 to 86400, or a time such as 90s, 5m or 2h, not '0'"
+                "250ms, 90s, 15m or 1h, from 0.001 to 86400, not '0'"
             ),
             (
                 ["l", "--for", "high", "--", "echo"],
-                "--for takes seconds, 0.001 to 86400, or a time such as 90s, 5m or 2h, not 'high'"
+                "250ms, 90s, 15m or 1h, from 0.001 to 86400, not 'high'"
             ),
             (
                 ["l", "--wait", "86401", "--", "echo"],
-                "--wait takes seconds, 0 to 86400, or a time such as 90s, 5m or 2h, not '86401'"
+                "250ms, 90s, 15m or 1h, from 0 to 86400, not '86401'"
             ),
             (["l"], "too few arguments"),
         ] {

@@ -311,6 +311,14 @@ import Testing
             try type("POL\thigh\r", "\r\nOK\r\n", "larder:shop> ")
             try type("PTTL k\r", "(integer) ")
             #expect(try larderctl("--database", "shop", "ttl", "k").text != "-1\n")
+            try type("CONFIG GET slowlog-m\t\r", "slowlog-max-len\"", "larder:shop> ")
+            // What is not offered is said, with and without others.
+            try type("SET \"b:\\xff\" 1\r", "OK\r\n", "larder:shop> ")
+            try type("GET b\t\t", "b:1", "(not offered: 1 key with control characters or not of UTF-8", "GET b")
+            try type("\u{3}", "larder:shop> ")
+            try type("SET \"odd\\x1b\" 1\r", "OK\r\n", "larder:shop> ")
+            try type("GET od\t", "GET key\r\n", "(not offered: 1 key with ", "GET od")
+            try type("\u{3}", "larder:shop> ")
             // Of so many nobody knows what all have in common.
             let lines = (100..<300).map { "SET many:\($0) 1\n" }.joined()
             #expect(try larderctl.run(["--database", "shop", "shell"], input: Array(lines.utf8)).exitCode == 0)

@@ -3,6 +3,10 @@ import Testing
 
 /// What larderctl says to a wrong command line, to a missing daemon, and about itself.
 @Suite struct LarderctlUsageTests {
+    private static let seconds =
+        "a number of seconds, also with a fraction, or one with us, ms, s, sec, m, min, h or d behind it, such as 250ms, "
+        + "90s, 15m or 1h"
+
     @Test(arguments: [
         (["gte", "k"], "'gte' is neither a verb nor a command; did you mean get?\n(see: larderctl help)"),
         (["STLREN", "k"], "'STLREN' is neither a verb nor a command; did you mean STRLEN?\n(see: larderctl help)"),
@@ -17,6 +21,28 @@ import Testing
             "none is a limit, and the database's name stands before it: larderctl limit NAME none (a database of that "
                 + "name: --database)\n(see: larderctl help limit)"
         ),
+        (
+            ["get x"],
+            "'get x' is neither a verb nor a command; did you mean get and its arguments, each a word of its own?\n"
+                + "(see: larderctl help)"
+        ),
+        (["NOSUCH"], "'NOSUCH' is neither a verb nor a command\n(see: larderctl help)"),
+        (
+            ["stats", "--watch=0.05"],
+            "--watch is \(Self.seconds), from 0.1 to 3600, not '0.05'\n(see: larderctl help stats)"
+        ),
+        (
+            ["top", "--interval", "2h"],
+            "--interval is \(Self.seconds), from 0.1 to 3600, not '2h'\n(see: larderctl help top)"
+        ),
+        (
+            ["verify", "/nonexistent"],
+            "/nonexistent is no backup, and no directory of backups\n(see: larderctl help verify)"
+        ),
+        (
+            ["restore", "/nonexistent", "/nonexistent/r"],
+            "/nonexistent is no backup, and no directory of backups\n(see: larderctl help restore)"
+        ),
         (["zzzzzz"], "'zzzzzz' is neither a verb nor a command\n(see: larderctl help)"),
         (["get"], "too few arguments: larderctl get KEY\n(see: larderctl help get)"),
         (["get", "a", "b"], "too many arguments: larderctl get KEY\n(see: larderctl help get)"),
@@ -30,22 +56,22 @@ import Testing
         (["--json=yes", "ping"], "--json takes no value\n(see: larderctl help)"),
         (
             ["--timeout", "soon", "ping"],
-            "--timeout takes milliseconds, 1 to 86400000, or 0 for no limit, not 'soon'\n(see: larderctl help)"
+            "--timeout is a number of milliseconds, or one with us, ms, s, sec, m, min, h or d behind it, such as 250ms, 90s, "
+                + "15m or 1h, from 1 to 86400000, or 0 for no limit, not 'soon'\n(see: larderctl help)"
         ),
         (
             ["set", "k", "v", "--policy", "often"],
-            "'often' is not a policy: it is highest, high, middle, low, lowest, never, or a number of seconds, "
-                + "or a time such as 90s, 5m or 2h\n(see: larderctl help set)"
+            "'often' is not a policy: it is highest, high, middle, low, lowest, never, "
+                + "or \(Self.seconds)\n(see: larderctl help set)"
         ),
         (
             ["policy", "often"],
-            "'often' is not a policy: it is highest, high, middle, low, lowest, never, or a number of seconds, "
-                + "or a time such as 90s, 5m or 2h\n(see: larderctl help policy)"
+            "'often' is not a policy: it is highest, high, middle, low, lowest, never, "
+                + "or \(Self.seconds)\n(see: larderctl help policy)"
         ),
         (
             ["set", "k", "v", "--ttl", "low"],
-            "--ttl takes seconds, 0.001 to 9000000000, or a time such as 90s, 5m or 2h, not 'low'\n"
-                + "(see: larderctl help set)"
+            "--ttl is \(Self.seconds), from 0.001 to 9000000000, not 'low'\n(see: larderctl help set)"
         ),
         (
             ["set", "k", "v", "--ttl", "5", "--policy", "low"],

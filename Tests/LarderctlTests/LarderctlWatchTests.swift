@@ -50,6 +50,7 @@ import Testing
         let shown = try larderctl("latency").text
         #expect(shown.hasPrefix("COMMAND") && shown.contains("\nset ") && shown.contains("\nslow commands"), "\(shown)")
         #expect(shown.contains(" SET a … ("), "\(shown)")
+        #expect(shown.contains(" UTC  ") && !shown.contains(".000 UTC"), "\(shown)")
         let one = try larderctl("latency", "--slow=0", "config").text.split(separator: "\n")
         #expect(one.count == 2 && one[1].hasPrefix("config|set "), "\(one)")
         let json = try larderctl("--json", "latency", "--sort", "name").text

@@ -108,7 +108,7 @@ extension DaemonOption {
             ],
             settings: [.own { String($0.engine.diskLimitBytes ?? 0) }],
             live: Live { $0.engine.changeDiskLimit(to: $1.configuration.diskBytesMax) }
-        ) { $0.configuration.diskBytes = try $1.oneOf(DiskLimit.rule) { DiskLimit($0) } },
+        ) { $0.configuration.diskBytes = try $1.parsed(DiskLimit.rule) { DiskLimit($0) } },
         DaemonOption(
             "--max-change-log", "BYTES",
             [

@@ -10,11 +10,15 @@ struct OptionValue {
 
     typealias Failure = OptionFailure
 
-    func oneOf<Value>(_ rule: String, _ parse: (String) -> Value?) throws(Failure) -> Value {
-        guard let parsed = parse(text) else {
-            throw Failure("\(option) \(text): it is one of \(rule)")
-        }
+    /// - Parameter rule: what it is, behind "it is".
+    func parsed<Value>(_ rule: String, _ parse: (String) -> Value?) throws(Failure) -> Value {
+        guard let parsed = parse(text) else { throw Failure("\(option) \(text): it is \(rule)") }
         return parsed
+    }
+
+    /// - Parameter words: those of which it is one.
+    func oneOf<Value>(_ words: String, _ parse: (String) -> Value?) throws(Failure) -> Value {
+        try parsed("one of \(words)", parse)
     }
 
     func byteCount(least: Int = 0) throws(Failure) -> Int {
@@ -44,7 +48,7 @@ struct OptionValue {
     }
 
     func policy() throws(Failure) -> UpdatePolicy {
-        try oneOf(UpdatePolicy.syntax) { UpdatePolicy.typed($0) }
+        try parsed(UpdatePolicy.typedSyntax) { UpdatePolicy.typed($0) }
     }
 
     func path() throws(Failure) -> String {

@@ -124,14 +124,15 @@ struct Options {
     mutating func apply(_ option: ParsedOption) throws { try option.spec?.take?(&self, option) }
 
     private static func milliseconds(_ option: ParsedOption) throws -> Int {
-        guard let text = try? option.text(), let number = Int(text),
-            (0...ClientOptions.timeoutMillisecondsMax).contains(number)
+        let text = (try? option.text()) ?? ""
+        guard let number = TimeSpan.parse(text, unit: .milliseconds),
+            (0...Int64(ClientOptions.timeoutMillisecondsMax)).contains(number)
         else {
             throw UsageError(
-                "--timeout takes milliseconds, 1 to \(ClientOptions.timeoutMillisecondsMax), or 0 for no limit, not "
-                    + "'\((try? option.text()) ?? "")'")
+                "--timeout is \(TimeSpan.rule(.milliseconds)), from 1 to \(ClientOptions.timeoutMillisecondsMax), or 0 for no "
+                    + "limit, not '\(printableKey(text.utf8))'")
         }
-        return number
+        return Int(number)
     }
 
     /// A user ID.

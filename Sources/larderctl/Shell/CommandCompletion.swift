@@ -20,49 +20,70 @@ struct CommandCompletion {
         self.options.timeoutMilliseconds = Int(Self.milliseconds)
     }
 
-    /// The words that may stand behind a command and some of its words.
+    /// What may stand in a place.
+    struct Offer {
+        var words: [Word] = []
+        /// Keys that would fit, and that no terminal can show and nobody type: of control characters, or not UTF-8.
+        var skippedKeys = 0
+    }
+
+    /// What may stand behind a command and some of its words.
     /// - Parameter current: what was typed of the word. Keys begin with it; others may not.
-    func arguments(of command: CommandMetadata, _ behind: [String], current: String) -> [Word] {
+    func arguments(of command: CommandMetadata, _ behind: [String], current: String) -> Offer {
         if behind.isEmpty, !command.subcommands.isEmpty {
-            return command.subcommands.map { ($0.ownName.uppercased(), $0.summary) }
+            return Offer(words: command.subcommands.map { ($0.ownName.uppercased(), $0.summary) })
         }
+        let row =
+            behind.first.flatMap { word in command.subcommands.first { $0.ownName == word.lowercased() } } ?? command
         let place = behind.count + 1
-        switch command.database {
-        case .selected: if place == 1 { return databases }
-        case .target(let name, _): if place == name { return databases }
-        case .targetOption: if behind.last?.uppercased() == "DB" { return databases }
-        case .both: if place <= 2 { return databases }
+        if row.name == "config|get" || row.name == "config|set" && place % 2 == 0 { return Offer(words: settings) }
+        switch row.database {
+        case .selected: if place == 1 { return Offer(words: databases) }
+        case .target(let name, _): if place == name { return Offer(words: databases) }
+        case .targetOption: if behind.last?.uppercased() == "DB" { return Offer(words: databases) }
+        case .both: if place <= 2 { return Offer(words: databases) }
         case .all, .none: break
         }
-        return command.keys.mayContain(place) ? keys(beginningWith: current) : []
+        return row.keys.mayContain(place) ? keys(beginningWith: current) : Offer()
     }
 
     var databases: [Word] {
-        connected { try $0.databases().map { ($0.name, "policy \($0.policy)") } }
+        connected { try $0.databases().map { ($0.name, "policy \($0.policy)") } } ?? []
+    }
+
+    /// The names of CONFIG, with their values.
+    private var settings: [Word] {
+        connected { client in
+            (try client.command("CONFIG", "GET", "*").pairs ?? []).map {
+                ($0.key.string ?? "", printableKey($0.value.bytes ?? []))
+            }
+        } ?? []
     }
 
     /// Keys that can be typed.
-    func keys(beginningWith start: String) -> [Word] {
+    func keys(beginningWith start: String) -> Offer {
         let pattern = start.reduce(into: "") { pattern, letter in
             if "*?[]\\".contains(letter) { pattern.append("\\") }
             pattern.append(letter)
         }
         let end = MonotonicClock.milliseconds() + Self.milliseconds
         return connected { client in
-            var found: [Word] = []
+            var found = Offer()
             try client.forEachKey(matching: Array("\(pattern)*".utf8)) { key in
                 if let text = String(validating: key, as: UTF8.self), !text.isEmpty,
                     !text.unicodeScalars.contains(where: \.steersTerminal)
                 {
-                    found.append((text, ""))
+                    found.words.append((text, ""))
+                } else {
+                    found.skippedKeys += 1
                 }
-                return found.count < Self.keysMax && MonotonicClock.milliseconds() < end
+                return found.words.count < Self.keysMax && MonotonicClock.milliseconds() < end
             }
             return found
-        }
+        } ?? Offer()
     }
 
-    private func connected(_ body: (BlockingLarderClient) throws -> [Word]) -> [Word] {
-        (try? body(Context(options: options, output: Output()).connect())) ?? []
+    private func connected<Result>(_ body: (BlockingLarderClient) throws -> Result) -> Result? {
+        try? body(Context(options: options, output: Output()).connect())
     }
 }

@@ -10,11 +10,13 @@ struct ShellCompletion {
     func complete(_ text: String, width: Int) -> LineEditor.Completion {
         let line = TypedLine(text)
         guard let current = line.current.flatMap({ String(validating: $0, as: UTF8.self) }) else { return .nothing }
-        let candidates = candidates(line, current)
+        var skippedKeys = 0
+        let candidates = candidates(line, current, &skippedKeys)
+        let note = Self.note(skippedKeys)
         guard !candidates.isEmpty else {
             // Nothing can be offered: say what may stand there.
             guard line.words.count > 0, let row = CommandMetadata.row(of: line.words) else { return .nothing }
-            return .show([CommandHelp.call(row)])
+            return .show([CommandHelp.call(row)] + note)
         }
         let isCut = candidates.count >= CommandCompletion.keysMax && !line.words.isEmpty
         let common = isCut ? current : candidates.dropFirst().reduce(candidates[0]) { $0.commonStart($1) }
@@ -22,10 +24,19 @@ struct ShellCompletion {
             let typed = TypedLine.typed(common, isWhole: candidates.count == 1)
             return .replace(characters: line.currentLength, with: typed)
         }
-        return .show(Self.columns(candidates.sorted(), width: width) + (isCut ? ["…"] : []))
+        return .show(Self.columns(candidates.sorted(), width: width) + (isCut ? ["…"] : []) + note)
     }
 
-    private func candidates(_ line: TypedLine, _ current: String) -> [String] {
+    /// What is to be said of keys that are not offered.
+    private static func note(_ skippedKeys: Int) -> [String] {
+        guard skippedKeys > 0 else { return [] }
+        return [
+            "(not offered: \(skippedKeys) \(skippedKeys == 1 ? "key" : "keys") with control characters or not of UTF-8; "
+                + "such are typed as \"\\xHH\")"
+        ]
+    }
+
+    private func candidates(_ line: TypedLine, _ current: String, _ skippedKeys: inout Int) -> [String] {
         let isSmall = current.contains(where: \.isLowercase)
         func inCase(_ words: [String]) -> [String] {
             words.map { isSmall ? $0.lowercased() : $0.uppercased() }.filter {
@@ -45,8 +56,9 @@ struct ShellCompletion {
         if behind.isEmpty, !command.subcommands.isEmpty {
             return inCase(command.subcommands.map { String($0.ownName) })
         }
-        let words = CommandCompletion(options).arguments(of: row, behind, current: current).map(\.word)
-            .filter { $0.hasPrefix(current) }
+        let offer = CommandCompletion(options).arguments(of: row, behind, current: current)
+        skippedKeys = offer.skippedKeys
+        let words = offer.words.map(\.word).filter { $0.hasPrefix(current) }
         // The options in the syntax, once one has begun.
         return words.isEmpty && !current.isEmpty ? inCase(Self.keywords(row.syntax)) : words
     }

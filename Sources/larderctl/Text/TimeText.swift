@@ -32,6 +32,14 @@ enum TimeText {
         return two(seconds / 86_400, "d", seconds / 3600 % 24, "h")
     }
 
+    /// Seconds since 1970 as a date and time of day: `2026-01-31 23:59:59 UTC`. Seconds of which no Int64 has the
+    /// milliseconds are shown as the nearest that it has.
+    static func instant(seconds: Int64) -> String {
+        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
+        let text = instant(overflow ? (seconds < 0 ? .min : .max) : product)
+        return text.prefix { $0 != "." } + " UTC"
+    }
+
     /// Milliseconds since 1970 as a date and time of day: `2026-01-31 23:59:59.999 UTC`.
     static func instant(_ milliseconds: Int64) -> String {
         let dayLength: Int64 = 86_400_000

@@ -79,7 +79,7 @@ extension Verb {
     ) { arguments, context in
         let progress = ProgressLine()
         defer { progress.end() }
-        let (reader, problems) = try reporting {
+        let (reader, problems) = try reporting("verify") {
             let reader = try BackupReader(try path(arguments.words[0], "verify"))
             return (reader, try reader.verify { progress.show(done: $0.doneBytes, total: $0.totalBytes) })
         }
@@ -112,7 +112,7 @@ extension Verb {
         let place = FileSystem.absolute(try path(arguments.words[1], "restore"))
         let progress = ProgressLine()
         defer { progress.end() }
-        let reader = try reporting {
+        let reader = try reporting("restore") {
             let reader = try BackupReader(try path(arguments.words[0], "restore"))
             try reader.restore(to: place) { progress.show(done: $0.doneBytes, total: $0.totalBytes) }
             return reader
@@ -141,13 +141,13 @@ extension Verb {
         return path
     }
 
-    private static func reporting<Result>(_ body: () throws -> Result) throws -> Result {
+    private static func reporting<Result>(_ verb: String, _ body: () throws -> Result) throws -> Result {
         do {
             return try body()
         } catch let error as BackupError {
             switch error {
             case .damaged: throw DamagedBackup(message: error.description)
-            case .place, .noBackup: throw UsageError(error.description)
+            case .place, .noBackup: throw UsageError(error.description, verb: verb)
             case .io, .newerFormat: throw InputOutputError(message: error.description)
             }
         }

@@ -115,7 +115,7 @@ extension Verb {
             [["EVENT", "LAST", "LATEST", "LONGEST"]]
             + events.map {
                 [
-                    $0.name, TimeText.instant($0.seconds.clampedMilliseconds),
+                    $0.name, TimeText.instant(seconds: $0.seconds),
                     NumberText.microseconds(Double($0.latest) * 1000),
                     NumberText.microseconds(Double($0.longest) * 1000),
                 ]

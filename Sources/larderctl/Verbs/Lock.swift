@@ -38,6 +38,8 @@ private struct LockVerbCall: Sendable {
     /// The variable in which a command finds the locks that are held for it.
     private static let marker = "LARDER_LOCKS"
     private static let tokenName = "LARDER_LOCK_TOKEN"
+    /// A day, in milliseconds.
+    private static let longest: Int64 = 86_400_000
 
     private let socketPath: String?
     private let clientOptions: ClientOptions
@@ -51,8 +53,8 @@ private struct LockVerbCall: Sendable {
         // A slip, such as an unset variable: all who make it would wait for each other.
         guard !name.isEmpty else { throw UsageError("the lock's name is empty", verb: "lock") }
         words = Array(arguments.words.dropFirst())
-        time = .milliseconds(try arguments.seconds("--for", from: 1, "lock") ?? 30_000)
-        limit = try arguments.seconds("--wait", from: 0, "lock").map { .milliseconds($0) }
+        time = .milliseconds(try arguments.time("--for", 1...Self.longest, "lock") ?? 30_000)
+        limit = try arguments.time("--wait", 0...Self.longest, "lock").map { .milliseconds($0) }
         let options = context.options
         socketPath = options.socketPath
         clientOptions = ClientOptions(
@@ -110,19 +112,5 @@ private struct LockVerbCall: Sendable {
                 verb: "lock")
         }
         setenv(Self.marker, (outer.isEmpty ? "" : outer + ":") + "\(mark)@\(getpid())", 1)
-    }
-}
-
-extension VerbArguments {
-    /// The seconds that an option names, in milliseconds, up to a day; nil where it is not given.
-    fileprivate func seconds(_ name: String, from least: Int64, _ verb: String) throws(UsageError) -> Int64? {
-        guard let option = options[name] else { return nil }
-        let text = (try? option.text()) ?? ""
-        guard let milliseconds = Self.span(text), (least...86_400_000).contains(milliseconds) else {
-            throw UsageError(
-                "\(name) takes seconds, \(least == 0 ? "0" : "0.001") to 86400, \(Self.timeForm), not '\(text)'",
-                verb: verb)
-        }
-        return milliseconds
     }
 }

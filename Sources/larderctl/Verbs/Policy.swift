@@ -6,7 +6,7 @@ extension Verb {
         summary: "show or change the database's policy: how long entries stay fresh",
         details: """
             A policy is highest (10 seconds), high (1 minute), middle (1 hour), low (24 hours), lowest (7 days), never,
-            or a number of seconds, or a time such as 90s, 5m or 2h.
+            or a number of seconds, also with a fraction, or a time such as 250ms, 90s, 15m or 1h.
             A change also applies to present entries; expired ones stay expired. Without --grace and --jitter the present
             grace and jitter stay.
             Prints the policy, its interval, and the grace and the jitter if there are any; or OK after a change.
@@ -46,8 +46,7 @@ extension Verb {
         let text = String(decoding: word, as: UTF8.self)
         guard let policy = UpdatePolicy.typed(text) else {
             throw UsageError(
-                "'\(printableKey(word))' is not a policy: it is \(UpdatePolicy.syntax), \(VerbArguments.timeForm)",
-                verb: "policy")
+                "'\(printableKey(word))' is not a policy: it is \(UpdatePolicy.typedSyntax)", verb: "policy")
         }
         try context.connect().setPolicy(policy, grace: grace.map { .milliseconds($0) }, jitter: jitter)
         if context.options.json {

@@ -21,7 +21,7 @@ extension Verb {
     ) { arguments, context in
         if arguments.options["--watch"] != nil {
             guard arguments.words.isEmpty else { throw UsageError("--watch takes no section", verb: "stats") }
-            return try watch(context, milliseconds: try interval(arguments, "--watch"))
+            return try watch(context, milliseconds: try interval(arguments, "--watch", "stats"))
         }
         let section = arguments.words.first.map { String(decoding: $0, as: UTF8.self) }
         let client = try context.connect()

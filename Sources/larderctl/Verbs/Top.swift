@@ -15,7 +15,7 @@ extension Verb {
         options: [intervalOption],
         argumentCount: 0...0
     ) { arguments, context in
-        let milliseconds = try interval(arguments)
+        let milliseconds = try interval(arguments, intervalOption.name, "top")
         // Before the screen is taken: who cannot connect at all wants to read why.
         let client = try context.connect()
         let options = context.options
@@ -86,15 +86,12 @@ extension Verb {
     }
 
     static let intervalOption = OptionSpec(
-        name: "--interval", value: "SECONDS", summary: "how long to wait between two looks (default: 1)")
+        name: "--interval", value: "SECONDS", summary: "how long to wait between two looks, from 0.1 (default: 1)")
 
     /// An interval in milliseconds.
-    static func interval(_ arguments: VerbArguments, _ option: String = "--interval") throws -> Int64 {
-        guard let given = arguments.options[option], given.value != nil else { return 1000 }
-        guard let seconds = Double(try given.text()), seconds >= 0.1, seconds <= 3600 else {
-            throw UsageError("\(option) takes seconds, from 0.1 to 3600")
-        }
-        return Int64((seconds * 1000).rounded())
+    static func interval(_ arguments: VerbArguments, _ option: String, _ verb: String) throws -> Int64 {
+        guard arguments.options[option]?.value != nil else { return 1000 }
+        return try arguments.time(option, 100...3_600_000, verb) ?? 1000
     }
 
     /// - Returns: false for the end.

@@ -27,6 +27,10 @@ struct Verb: Sendable {
     /// A question to end the message about an unknown word with, or nothing.
     static func suggestion(for word: String) -> String {
         let verbs = all.map(\.name) + ["help"]
+        let start = String(word.prefix { $0 != " " })
+        if start != word, verbs.contains(start) || CommandMetadata.named(start) != nil {
+            return "; did you mean \(start) and its arguments, each a word of its own?"
+        }
         if let verb = Suggestion.nearest(to: word, among: verbs) { return "; did you mean \(verb)?" }
         let commands = CommandMetadata.all.map { $0.name.uppercased() }
         return Suggestion.text(for: word, among: commands)

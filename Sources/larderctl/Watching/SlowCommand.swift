@@ -11,7 +11,7 @@ extension SlowCommand {
     /// For people: the command and its first argument, which mostly is a key.
     var line: [UInt8] {
         var line = Array(
-            "\(TimeText.instant(seconds.clampedMilliseconds))  \(NumberText.microseconds(Double(microseconds)))".utf8)
+            "\(TimeText.instant(seconds: seconds))  \(NumberText.microseconds(Double(microseconds)))".utf8)
         for word in words.prefix(2) { line += [0x20] + Array(printableKey(word).utf8) }
         if words.count > 2 { line += Array(" … (\(words.count) words)".utf8) }
         return line
@@ -46,13 +46,5 @@ struct LatencyEvent {
             ("event", .text(name)), ("time", .integer(seconds)), ("latestMilliseconds", .integer(latest)),
             ("longestMilliseconds", .integer(longest)),
         ])
-    }
-}
-
-extension Int64 {
-    /// Seconds as milliseconds, whatever a server says.
-    var clampedMilliseconds: Int64 {
-        let (product, overflow) = multipliedReportingOverflow(by: 1000)
-        return overflow ? (self < 0 ? .min : .max) : product
     }
 }

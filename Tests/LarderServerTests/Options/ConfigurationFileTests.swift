@@ -45,7 +45,7 @@ import Testing
         ("\n\nMEMORY = 1", "f:3: there is no option 'MEMORY': it is called memory"),
         ("maxmemory 64mb", "f:1: there is no option 'maxmemory': it is called memory"),
         ("unixsocket /x", "f:1: there is no option 'unixsocket': it is called socket"),
-        ("--memory 1", "f:1: there is no option '--memory'"),
+        ("--memory 1", "f:1: there is no option '--memory'; did you mean memory?"),
         ("purge", "f:1: purge can stand on the command line only"),
         ("config = /x", "f:1: config can stand on the command line only"),
         ("help", "f:1: help can stand on the command line only"),
@@ -56,7 +56,12 @@ import Testing
         ("memory = 1 2", "f:1: memory 1 2: it is a number of bytes"),
         ("memory = -1", "f:1: memory -1: it is a number of bytes"),
         ("threads = 65", "f:1: threads 65: it is a number from 1 to 64"),
-        ("reply-timeout = 1500ms", "f:1: reply-timeout 1500ms: it is a number of seconds, or one with us, ms, s, m, h"),
+        ("reply-timeout = 1500ms", "f:1: reply-timeout 1500ms: it is a number of seconds, or one with us, ms, s, sec,"),
+        ("max-disk = 8M", "f:1: max-disk 8M: it is a number of bytes, or one with K"),
+        (
+            "policy = often",
+            "f:1: policy often: it is highest, high, middle, low, lowest, never, or a number of seconds"
+        ),
         ("enable-debug = perhaps", "f:1: enable-debug perhaps: it is yes or no"),
         ("dir = \"/x", "f:1: the closing quote is missing"),
         ("dir = \"/x\" y", "f:1: there is something behind the closing quote"),

@@ -177,6 +177,10 @@ import Testing
         }
     }
 
+    private static let policies =
+        "highest, high, middle, low, lowest, never, or a number of seconds, also with a fraction, or one with us, ms, s, sec, "
+        + "m, min, h or d behind it, such as 250ms, 90s, 15m or 1h"
+
     @Test(arguments: [
         (["--bad"], "unknown option --bad"),
         (["--bad=1"], "unknown option --bad"),
@@ -187,11 +191,18 @@ import Testing
         (["--dir"], "--dir needs a value"),
         (["--dir", ""], "--dir needs a path"),
         (["--socket="], "--socket needs a path"),
+        (["--policy", "often"], "--policy often: it is \(Self.policies)"),
+        (["--policy=0"], "--policy 0: it is \(Self.policies)"),
         (
-            ["--policy", "often"],
-            "--policy often: it is one of highest, high, middle, low, lowest, never, or a number of seconds"
+            ["--max-disk", "8M"],
+            "--max-disk 8M: it is a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB, "
+                + "at least 16M; or 0 or none for no limit"
         ),
-        (["--policy=0"], "--policy 0: it is one of highest, high, middle, low, lowest, never, or a number of seconds"),
+        (
+            ["--reply-timeout", "5x"],
+            "--reply-timeout 5x: it is a number of seconds, or one with us, ms, s, sec, m, min, h or d behind it, such as "
+                + "250ms, 90s, 15m or 1h, from 1 to 86400"
+        ),
         (["--durability", "maybe"], "--durability maybe: it is one of os, everysecond, always"),
         (["--threads", "0"], "--threads 0: it is a number from 1 to 64"),
         (["--threads", "65"], "--threads 65: it is a number from 1 to 64"),

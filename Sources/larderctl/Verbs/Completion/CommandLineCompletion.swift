@@ -34,7 +34,7 @@ struct CommandLineCompletion {
         if let verb = Verb.all.first(where: { $0.name == name }) { return arguments(of: verb, behind) }
         if name == "help" { return behind.isEmpty ? .words(Self.verbs + Self.commands(like: current)) : .words([]) }
         guard let command = CommandMetadata.named(name) else { return .words([]) }
-        return .words(daemon.arguments(of: command, behind, current: current))
+        return .words(daemon.arguments(of: command, behind, current: current).words)
     }
 
     // MARK: The first word
@@ -95,7 +95,7 @@ struct CommandLineCompletion {
         switch Value(rawValue: value) {
         case .path, .file, .directory, .backup: .files
         case .policy: .words(Self.policies)
-        case .key, .prefix: .words(daemon.keys(beginningWith: current))
+        case .key, .prefix: .words(daemon.keys(beginningWith: current).words)
         case .shell: .words(CompletionScript.allCases.map { ($0.rawValue, "") })
         case nil: .words([])
         }

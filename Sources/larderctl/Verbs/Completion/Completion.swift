@@ -6,8 +6,9 @@ extension Verb {
             For this session: source <(larderctl completion bash), larderctl completion fish | source. For all: bash,
             into /etc/bash_completion.d/larderctl; fish, into ~/.config/fish/completions/larderctl.fish; zsh, into the
             file _larderctl in a directory of $fpath. Packages have it done.
-            It offers verbs, options, commands (in capitals), and the databases and keys of a daemon that runs; it waits
-            half a second for that one.
+            It offers verbs, options, commands (in capitals), and the databases, keys and settings (CONFIG) of a daemon that
+            runs; it waits half a second for that one. Keys with control characters, and those that are not UTF-8, are
+            skipped.
             """,
         argumentCount: 1...Int.max
     ) { arguments, context in

@@ -78,19 +78,20 @@ private struct FetchCall {
     }
 
     init(_ arguments: VerbArguments, _ context: Context) throws {
-        func number(_ name: String, _ range: ClosedRange<Int64>, _ unit: String = "milliseconds") throws -> Int64? {
-            try arguments.number(name, range, unit, "fetch")
+        func time(_ name: String, from least: Int64) throws -> Int64? {
+            try arguments.time(name, least...Self.longest, in: .milliseconds, "fetch")
         }
+        func code(_ name: String) throws -> Int64? { try arguments.number(name, 1...255, "an exit code", "fetch") }
         self.context = context
         key = arguments.words[0]
         command = Array(arguments.words.dropFirst())
-        wait = try number("--wait", 0...Self.longest) ?? 30_000
-        maxAge = try number("--max-age", 0...Self.longest)
-        lease = try number("--lease", 1...Self.longest)
-        backOff = try number("--back-off", 0...Self.longest) ?? 5000
-        absentCode = try number("--absent", 1...255, "an exit code")
-        absentFor = try number("--absent-for", 1...Self.longest) ?? 60_000
-        sameCode = try number("--same", 1...255, "an exit code")
+        wait = try time("--wait", from: 0) ?? 30_000
+        maxAge = try time("--max-age", from: 0)
+        lease = try time("--lease", from: 1)
+        backOff = try time("--back-off", from: 0) ?? 5000
+        absentCode = try code("--absent")
+        absentFor = try time("--absent-for", from: 1) ?? 60_000
+        sameCode = try code("--same")
         if let absentCode, absentCode == sameCode {
             throw UsageError("--absent and --same cannot be the same exit code", verb: "fetch")
         }

@@ -4,7 +4,9 @@ import LarderClient
 
 extension OptionSpec {
     static let lifetime = [
-        OptionSpec(name: "--policy", value: "POLICY", summary: "how long it stays fresh: \(UpdatePolicy.syntax)"),
+        OptionSpec(
+            name: "--policy", value: "POLICY",
+            summary: "how long it stays fresh: \(UpdatePolicy.syntax), or 90s, 15m, 2h"),
         OptionSpec(
             name: "--ttl", value: "SECONDS",
             summary: "the same in seconds, or 90s, 5m, 2h; fractions of seconds are allowed"),
@@ -16,9 +18,6 @@ extension OptionSpec {
 }
 
 extension VerbArguments {
-    /// How a time may be written besides.
-    static let timeForm = "or a time such as 90s, 5m or 2h"
-
     /// The policy that ``OptionSpec/lifetime`` names; nil for the database's.
     func policy(_ verb: String) throws(UsageError) -> UpdatePolicy? {
         let word = try options["--policy"]?.text()
@@ -29,14 +28,13 @@ extension VerbArguments {
         case (let word?, nil):
             guard let policy = UpdatePolicy.typed(word) else {
                 throw UsageError(
-                    "'\(word)' is not a policy: it is \(UpdatePolicy.syntax), \(Self.timeForm)", verb: verb)
+                    "'\(printableKey(word.utf8))' is not a policy: it is \(UpdatePolicy.typedSyntax)", verb: verb)
             }
             return policy
         case (nil, let seconds?):
             // Only a number is meant here, and a number is also a policy.
             guard seconds.utf8.first.map({ $0 < 0x3A }) ?? false, let policy = UpdatePolicy.typed(seconds) else {
-                throw UsageError(
-                    "--ttl takes seconds, 0.001 to 9000000000, \(Self.timeForm), not '\(seconds)'", verb: verb)
+                throw Self.noTime("--ttl", 1...UpdatePolicy.longestMilliseconds, seconds, verb)
             }
             return policy
         }
@@ -52,12 +50,35 @@ extension VerbArguments {
 
     /// The grace that is given, in milliseconds.
     func grace(_ verb: String) throws(UsageError) -> Int64? {
-        guard let option = options["--grace"] else { return nil }
+        try time("--grace", 0...UpdatePolicy.longestMilliseconds, verb)
+    }
+
+    /// The length of time that an option names, in milliseconds; nil where it is not given.
+    /// - Parameter unit: that of a number alone. Seconds may have a fraction.
+    func time(
+        _ name: String, _ range: ClosedRange<Int64>, in unit: TimeSpan.Unit = .seconds, _ verb: String
+    ) throws(UsageError) -> Int64? {
+        guard let option = options[name] else { return nil }
         let text = (try? option.text()) ?? ""
-        guard let milliseconds = Self.span(text) else {
-            throw UsageError("--grace takes seconds, 0 to 9000000000, \(Self.timeForm), not '\(text)'", verb: verb)
+        let time = unit == .seconds ? Self.span(text) : TimeSpan.parse(text, unit: .milliseconds)
+        guard let time, range.contains(time) else { throw Self.noTime(name, range, in: unit, text, verb) }
+        return time
+    }
+
+    private static func noTime(
+        _ name: String, _ range: ClosedRange<Int64>, in unit: TimeSpan.Unit = .seconds, _ text: String, _ verb: String
+    ) -> UsageError {
+        func shown(_ milliseconds: Int64) -> String {
+            guard unit == .seconds, milliseconds % 1000 != 0 else {
+                return "\(milliseconds / (unit.rawValue / TimeSpan.Unit.milliseconds.rawValue))"
+            }
+            var text = TimeText.seconds(milliseconds)
+            while text.hasSuffix("0") { text.removeLast() }
+            return text
         }
-        return milliseconds
+        return UsageError(
+            "\(name) is \(TimeSpan.rule(unit, takesFractions: unit == .seconds)), from \(shown(range.lowerBound)) to \(shown(range.upperBound)), not "
+                + "'\(printableKey(text.utf8))'", verb: verb)
     }
 
     /// A length of time as people write it, in milliseconds: seconds, also with a fraction, or `90s`, `5m`.
