@@ -14,16 +14,20 @@ package struct CommandSet: Equatable, Sendable {
     }
 
     /// - Parameter text: names in any case, with commas or blanks between them.
+    /// - Throws: all that is wrong with them.
     init(_ text: String) throws(Failure) {
+        var problems: [String] = []
         for word in text.split(whereSeparator: { $0 == "," || $0 == " " }) {
             let name = word.lowercased()
             guard let row = CommandMetadata.withSubcommands.first(where: { $0.name == name }) else {
                 let near = Suggestion.text(for: name, among: CommandMetadata.withSubcommands.map(\.name))
-                throw Failure(description: "there is no command '\(printableKey(name.utf8))'\(near)")
+                problems.append("there is no command '\(printableKey(name.utf8))'\(near)")
+                continue
             }
             numbers.formUnion(([row] + row.subcommands).map(\.number))
             if !names.contains(name) { names.append(name) }
         }
+        guard problems.isEmpty else { throw Failure(description: problems.joined(separator: "; ")) }
         mayHaveFastPath = CommandMetadata.all.contains { row in
             contains(row) && (row.keys.first > 0 || row.flags.contains(.runsScript) || row == .ping)
         }

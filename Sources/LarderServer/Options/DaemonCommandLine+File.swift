@@ -3,29 +3,19 @@ import LarderEngine
 /// The configuration file: its lines are options, and what stands on the command line wins.
 extension DaemonCommandLine {
     /// Reads the file of `--config`, if there is one.
-    mutating func readFile() throws(Failure) {
+    mutating func readFile(_ mistakes: inout Mistakes) {
         guard let (path, isOptional) = file else { return }
         let content: ConfigurationFile?
         do throws(Failure) { content = try ConfigurationFile(path: path) } catch {
-            throw Failure(error.description, isOfFile: true)
+            return mistakes.note(unreadable: error.description)
         }
         guard var content else {
-            if isOptional { return }
-            throw Failure("\(path): there is no such file (--config)", isOfFile: true)
+            if !isOptional { mistakes.note(unreadable: "\(path): there is no such file (--config)") }
+            return
         }
-        take(&content)
-        guard content.problems.isEmpty else {
-            throw Failure(Self.listed(content.problems), isOfFile: true)
-        }
+        let wrong = take(&content)
+        mistakes.note(inFile: content.problems, about: wrong)
         hasReadFile = true
-    }
-
-    /// A file that is no configuration at all has something wrong in every line.
-    private static let problemsShown = 20
-
-    private static func listed(_ problems: [String]) -> String {
-        let more = problems.count - problemsShown
-        return (problems.prefix(problemsShown) + (more > 0 ? ["and \(more) more"] : [])).joined(separator: "\n")
     }
 
     private mutating func take(_ option: DaemonOption, inFile line: ConfigurationFile.Line) throws(Failure) {
@@ -41,8 +31,11 @@ extension DaemonCommandLine {
     }
 
     /// Takes what the lines of a file say; what is wrong is noted with the file.
-    mutating func take(_ file: inout ConfigurationFile) {
+    /// - Returns: the options of the lines with something wrong.
+    @discardableResult
+    mutating func take(_ file: inout ConfigurationFile) -> Set<String> {
         var first: [String: Int] = [:]
+        var wrong: Set<String> = []
         for entry in file.lines {
             guard let option = DaemonOption.serving.first(where: { $0.key == entry.name }) else {
                 file.note(entry.number, Self.unknown(entry.name))
@@ -56,8 +49,10 @@ extension DaemonCommandLine {
                 try take(option, inFile: entry)
             } catch {
                 file.note(entry.number, error.description)
+                wrong.insert(option.name)
             }
         }
+        return wrong
     }
 
     private static func unknown(_ name: String) -> String {

@@ -51,30 +51,43 @@ package struct DaemonCommandLine: Sendable {
 
     /// Parses the words behind the program's name, and reads the configuration file that they name: what stands on the
     /// command line wins.
+    /// - Throws: all that is wrong with both: first the command line in its order, then the file in that of its lines.
     package init(_ words: [String]) throws(Failure) {
         self.init()
         self.words = words
-        let given = try Self.options(words)
-        for (option, text) in given where !option.isForFile { try take(option, text) }
-        if action != .help, action != .version { try readFile() }
+        var mistakes = Mistakes()
+        let given = Self.options(words, &mistakes)
+        for (place, option, text) in given where !option.isForFile { take(option, text, place, &mistakes) }
+        if action != .help, action != .version { readFile(&mistakes) }
         // What the command line says of an option stands instead of what the file says.
-        for (option, _) in given where option.isRepeatable { texts[option.name] = nil }
-        for (option, text) in given where option.isForFile { try take(option, joined(option, text)) }
+        for (_, option, _) in given where option.isRepeatable { texts[option.name] = nil }
+        for (place, option, text) in given where option.isForFile {
+            take(option, joined(option, text), place, &mistakes)
+        }
         configuration.filePath = hasReadFile ? file?.path : nil
+        lookAtAll(&mistakes)
+        if let failure = mistakes.failure { throw failure }
+    }
+
+    /// Notes what is wrong with the options together. Says nothing of those that a mistake has left out.
+    private func lookAtAll(_ mistakes: inout Mistakes) {
         // In a directory where everybody may create files, somebody else may have created it first.
-        if !hasDirectory, action != .help, action != .version, !DefaultPaths.isDaemonLarderSafe {
-            throw Failure(
+        if !hasDirectory, action != .help, action != .version, !DefaultPaths.isDaemonLarderSafe,
+            mistakes.leaves("--dir")
+        {
+            mistakes.note(
                 "neither XDG_CACHE_HOME nor HOME is set, so there is no default directory: say with --dir where the larder "
                     + "is to be")
         }
-        if repairs, action == .serve { throw Failure("--repair goes with --check") }
-        if action == .checkConfiguration, file == nil {
-            throw Failure("there is no configuration file to check: name it with --config")
+        if repairs, action == .serve, mistakes.leaves("--check") { mistakes.note("--repair goes with --check") }
+        guard action == .checkConfiguration else { return }
+        if file == nil, mistakes.leaves("--config") {
+            mistakes.note("there is no configuration file to check: name it with --config")
         }
-        if action == .checkConfiguration,
+        if mistakes.leaves("--socket"),
             let problem = SocketFile.problem(with: configuration.socketPath, for: ServerConfiguration.socketProgram)
         {
-            throw Failure(problem)
+            mistakes.note(problem)
         }
     }
 
@@ -103,38 +116,53 @@ package struct DaemonCommandLine: Sendable {
 
     // MARK: Words
 
-    /// The options of a command line with their texts, in its order.
-    private static func options(_ words: [String]) throws(Failure) -> [(DaemonOption, String)] {
-        var options: [(DaemonOption, String)] = []
+    /// The options of a command line with their texts, and their places, in its order.
+    private static func options(
+        _ words: [String], _ mistakes: inout Mistakes
+    ) -> [(place: Int, option: DaemonOption, text: String)] {
+        var options: [(place: Int, option: DaemonOption, text: String)] = []
         var rest = words[...]
         while let word = rest.popFirst() {
+            let place = rest.startIndex
             let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             let name = parts[0] == "-h" ? "--help" : parts[0] == "-V" ? "--version" : parts[0]
             let attached = parts.count == 2 ? parts[1] : nil
             let named = DaemonOption.all.filter { $0.name == name }
             guard let option = named.first(where: { ($0.form == .attached) == (attached != nil) }) ?? named.first else {
-                throw unknown(name)
-            }
-            guard option.form != .flag else {
-                guard attached == nil else { throw Failure("\(name) takes no value") }
-                options.append((option, ""))
+                mistakes.note(unknown(name), at: place)
+                // It may be the value of what is unknown.
+                if name.hasPrefix("-"), attached == nil, rest.first?.hasPrefix("-") == false { rest.removeFirst() }
                 continue
             }
-            guard let text = attached ?? rest.popFirst() else { throw Failure("\(name) needs a value") }
-            options.append((option, text))
+            if option.form == .flag {
+                if attached == nil {
+                    options.append((place, option, ""))
+                } else {
+                    mistakes.note("\(name) takes no value", at: place, about: name)
+                }
+            } else if let text = attached ?? rest.popFirst() {
+                options.append((place, option, text))
+            } else {
+                mistakes.note("\(name) needs a value", at: place, about: name)
+            }
         }
         return options
     }
 
-    private static func unknown(_ name: String) -> Failure {
+    private static func unknown(_ name: String) -> String {
         guard name.hasPrefix("-") else {
-            return Failure("unexpected word '\(name)': larderd takes only options")
+            return "unexpected word '\(printableKey(name.utf8))': larderd takes only options"
         }
-        return Failure("unknown option \(name)" + Suggestion.text(for: name, among: DaemonOption.all.map(\.name)))
+        return "unknown option \(printableKey(name.utf8))"
+            + Suggestion.text(for: name, among: DaemonOption.all.map(\.name))
     }
 
-    private mutating func take(_ option: DaemonOption, _ text: String) throws(Failure) {
-        try apply(option, OptionValue(option: option.name, text: text))
+    private mutating func take(_ option: DaemonOption, _ text: String, _ place: Int, _ mistakes: inout Mistakes) {
+        do throws(Failure) {
+            try apply(option, OptionValue(option: option.name, text: text))
+        } catch {
+            mistakes.note(error.description, at: place, about: option.name)
+        }
     }
 
     /// The text of an option with those that were given for it before, if they all count.

@@ -39,12 +39,19 @@ extension AccessRule {
 
     /// Reads the rules in a text, with commas or blanks between them: `alice=write@shop`, and `user:alice=write@shop` where
     /// the kind is not known.
+    /// - Throws: all that is wrong with them.
     static func parse(_ text: String, _ kind: Kind?) throws(Failure) -> [AccessRule] {
         var rules: [AccessRule] = []
+        var problems: [String] = []
         for word in text.split(whereSeparator: { $0 == "," || $0 == " " || $0 == "\t" }) {
-            let rule = try AccessRule(String(word), kind)
-            if !rules.contains(rule) { rules.append(rule) }
+            do throws(Failure) {
+                let rule = try AccessRule(String(word), kind)
+                if !rules.contains(rule) { rules.append(rule) }
+            } catch {
+                problems.append(error.description)
+            }
         }
+        guard problems.isEmpty else { throw Failure(description: problems.joined(separator: "; ")) }
         guard !rules.isEmpty else {
             throw Failure(description: "there is no rule: it is, for example, \(example(kind))")
         }

@@ -57,6 +57,31 @@ import Testing
         #expect(try !check().errors.contains("\u{1b}"))
     }
 
+    /// First the command line, then the file, whatever kinds of mistakes there are.
+    @Test func bothAreToldTogether() throws {
+        try write("memori 1\nthreads = 99\ndir = \"/x\npolicy = often")
+        for action in [[], ["--check-config"]] {
+            let (end, output, errors) = try DaemonProcess.run(
+                ["--config", file, "--threads", "98", "--bad", "--max-disk", "8M", "--dir", place.path] + action)
+            #expect(end == .exited(2) && output == "")
+            let beginnings = [
+                "--threads 98: it is a number", "unknown option --bad", "--max-disk 8M: it is a number of bytes",
+                "\(file):1: there is no option 'memori'", "\(file):2: threads 99: it is a number",
+                "\(file):3: the closing quote is missing", "\(file):4: policy often: it is highest",
+            ]
+            let lines = errors.split(separator: "\n")
+            #expect(lines.count == beginnings.count + 1 && lines.last == "Try: larderd --help", "\(errors)")
+            for (line, beginning) in zip(lines, beginnings) {
+                #expect(line.hasPrefix("larderd: " + beginning), "\(line)")
+            }
+        }
+        // A file that cannot be read hides nothing of the command line.
+        let (_, _, errors) = try DaemonProcess.run(["--config", place.path + "/none", "--threads", "98"])
+        #expect(
+            errors == "larderd: --threads 98: it is a number from 1 to 64\n"
+                + "larderd: \(place.path)/none: there is no such file (--config)\nTry: larderd --help\n")
+    }
+
     @Test func checking() throws {
         try write("memory = 64M\n# nothing else\n")
         let (end, output, errors) = try check()

@@ -241,6 +241,15 @@ import Testing
             "--disable-commands: there is no command 'flushal'; did you mean flushall?"
         ),
         (["--log-level", "loud"], "--log-level loud: it is one of debug, info, warning, error"),
+        (
+            ["--disable-commands", "flushal,get,nothing"],
+            "--disable-commands: there is no command 'flushal'; did you mean flushall?; there is no command 'nothing'"
+        ),
+        (
+            ["--rights", "user:root=rite,root=read,user:root=read"],
+            "--rights: user:root=rite: LEVEL is read, write or administer, not 'rite'; did you mean write?; "
+                + "root=read: it begins with user: or group:"
+        ),
         (["--help=yes"], "--help takes no value"),
         (["--purge-expired=a"], "--purge-expired takes no value"),
         (["--purge", "--purge-expired"], oneAction),
@@ -256,6 +265,28 @@ import Testing
         #expect(end == .exited(2))
         #expect(output == "")
         #expect(errors == "larderd: \(message)\nTry: larderd --help\n")
+    }
+
+    /// One run says all that is wrong, each where it stands, and nothing that only follows from it.
+    @Test func allMistakesAreToldTogether() throws {
+        let words = [
+            "--threads", "99", "--memroy", "5M", "serve", "--bad=1", "--help=no", "--check=A/B", "--repair", "--policy",
+            "often",
+            "--dir=", "--config",
+        ]
+        // Without HOME there is no default directory: --dir says one, wrongly.
+        let (end, output, errors) = try DaemonProcess.run(words)
+        #expect(end == .exited(2) && output == "")
+        let beginnings = [
+            "larderd: --threads 99: it is a number", "larderd: unknown option --memroy; did you mean --memory?",
+            "larderd: unexpected word 'serve'", "larderd: unknown option --bad", "larderd: --help takes no value",
+            "larderd: --check=A/B: not a database name", "larderd: --policy often: it is",
+            "larderd: --dir needs a path",
+            "larderd: --config needs a value", "Try: larderd --help",
+        ]
+        let lines = errors.split(separator: "\n")
+        #expect(lines.count == beginnings.count, "\(errors)")
+        for (line, beginning) in zip(lines, beginnings) { #expect(line.hasPrefix(beginning), "\(line)") }
     }
 
     @Test func commandsCanBeSwitchedOff() throws {
