@@ -103,6 +103,24 @@ import Testing
         #expect(!DoctorRule.findings(facts).contains { $0.rule.name == example.rule })
     }
 
+    /// What is said to type must work when it is typed.
+    @Test(arguments: ["evicting", "no-disk-limit", "memory-too-large", "file-system-full"])
+    func theCommandsOfARemedyWork(_ name: String) throws {
+        let daemon = try DaemonProcess()
+        let larderctl = Larderctl(socketPath: daemon.socketPath)
+        #expect(try larderctl("--database", "books", "set", "k", "v").exitCode == 0)
+        let remedy = try #require(DoctorRule.all.first { $0.name == name }).remedy
+        let calls = remedy.replacing("larderctl ", with: "\n").split(separator: "\n").dropFirst()
+        #expect(!calls.isEmpty)
+        for call in calls {
+            let words = call.prefix { !",;)".contains($0) }.split(separator: " ").map { word in
+                word == "BYTES" ? "64M" : word == "NAME" ? "books" : String(word)
+            }
+            let result = try larderctl.run(words)
+            #expect(result.exitCode == 0 && result.errors.isEmpty, "\(words): \(result.errors)")
+        }
+    }
+
     /// Nothing is wrong with a database that only lacks room, and a check would find nothing.
     @Test func aFullFileSystemIsNotDamage() throws {
         var facts = DoctorFacts()

@@ -27,9 +27,8 @@ struct EvictionRounds {
     private var rounds: [ObjectIdentifier: Round] = [:]
     private var sample: EvictionSampler.Result?
     private var sampledSteps = 0
-    /// When it was last told of a database that its snapshots were ended, in monotonic milliseconds.
-    private var endedAt: [String: Int64] = [:]
-    /// For so long that is not told again.
+    /// How often it is told of a database that its snapshots were ended: once a minute.
+    private var endedLines: [String: LineRate] = [:]
     private static let quietMilliseconds: Int64 = 60_000
     private var random = SplitMix(state: 0x4C61_7264_6572)
 
@@ -67,11 +66,12 @@ struct EvictionRounds {
             open = stores.filter { $0.store.isPinned }
             for (database, store, _) in open {
                 let now = context.time.monotonic()
-                let isNews = now - (endedAt[database.name] ?? .min / 2) >= Self.quietMilliseconds
-                if isNews { endedAt[database.name] = now }
+                let skipped = endedLines[database.name, default: LineRate(milliseconds: Self.quietMilliseconds)]
+                    .line(at: now)
                 context.report(
-                    isNews ? .warning : .debug,
-                    "snapshots of database '\(database.name)' were ended: they keep what is evicted on the disk")
+                    skipped == nil ? .debug : .warning,
+                    "snapshots of database '\(database.name)' were ended: they keep what is evicted on the disk"
+                        + LineRate.rest(skipped ?? 0, "times"))
                 store.endViews()
             }
         }

@@ -119,7 +119,7 @@ package enum Server {
         let workers = pools.slow
         state.runInBackground { workers.submit($0) }
         let loops = (0..<max(1, min(64, configuration.threads))).map { _ in
-            EventLoop(server: state, pools: pools, log: log)
+            EventLoop(server: state, pools: pools)
         }
         let listener = Listener(surroundings.socket.descriptor, loops: loops, server: state, log: log)
         let reload = surroundings.commandLine.flatMap {

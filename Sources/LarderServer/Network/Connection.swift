@@ -124,7 +124,7 @@ final class Connection {
         guard !isClosed else { return }
         isClosed = true
         session.record.isClosed.store(true, ordering: .releasing)
-        if let reason { eventLoop.log.info("client \(session.id) disconnected: \(reason)") }
+        if let reason { eventLoop.server.closedLines.add(.info, "client \(session.id) disconnected: \(reason)") }
         if !isAway { session.end() }
         uv_close(asHandle(pipe)) { handle in
             guard let data = handle?.pointee.data else { return }

@@ -28,7 +28,6 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     let server: ServerState
     let pools: WorkerPools
-    let log: Log
     let loop: UnsafeMutablePointer<uv_loop_t>
     private let wakeUp: UnsafeMutablePointer<uv_async_t>
     private let afterPolling: UnsafeMutablePointer<uv_check_t>
@@ -79,10 +78,9 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     private static let tickMilliseconds: UInt64 = 100
 
-    init(server: ServerState, pools: WorkerPools, log: Log) {
+    init(server: ServerState, pools: WorkerPools) {
         self.server = server
         self.pools = pools
-        self.log = log
         commandCounter = server.statistics.newCounter()
         pushes = PushQueue(server.pubsub.pending)
         loop = .allocate(capacity: 1)

@@ -17,7 +17,7 @@ final class Listener {
     /// When accepting continues after the process ran out of descriptors; 0 if it was not stopped.
     private var resumeAt: Int64 = 0
 
-    private var lastLog = Int64.min / 2
+    private var lines = LineRate(milliseconds: 1000)
 
     private static let pauseMilliseconds: Int64 = 200
     /// How many connections are accepted per turn of the loop, so that a flood of them does not stop the others.
@@ -102,10 +102,8 @@ final class Listener {
 
     /// Logs at most one line a second, whatever clients do.
     private func logSeldom(_ message: String) {
-        let now = server.engine.monotonic()
-        guard now - lastLog >= 1000 else { return }
-        lastLog = now
-        log.warning(message)
+        guard let skipped = lines.line(at: server.engine.monotonic()) else { return }
+        log.warning(message + LineRate.rest(skipped, "lines like this"))
     }
 
     func tick() {

@@ -59,7 +59,7 @@ package final class FunctionLibraries: @unchecked Sendable {
     private let bytesMax: Int
     private let scripts: ScriptCache
     private let log: Log
-    private let lines: ScriptLines
+    private let lines: LimitedLines
     /// Why the file cannot be used; then there are no functions, and it is left as it is.
     private let defect: CommandError?
 
@@ -69,7 +69,7 @@ package final class FunctionLibraries: @unchecked Sendable {
     ///   - now: names a damaged file, which is kept.
     ///   - lines: what the libraries write.
     init(
-        directory: String, bytesMax: Int, scripts: ScriptCache, now: Int64, log: Log, lines: ScriptLines
+        directory: String, bytesMax: Int, scripts: ScriptCache, now: Int64, log: Log, lines: LimitedLines
     ) {
         path = directory + "/" + Self.fileName
         self.bytesMax = bytesMax

@@ -52,7 +52,9 @@ package final class ServerState: Sendable {
     let origins: OriginTable
     let quickCommands = QuickCommandsPool()
     let log: Log
-    let scriptLines: ScriptLines
+    let scriptLines: LimitedLines
+    /// Of connections that the daemon has closed: a client may come again at once, and so on for ever.
+    let closedLines: LimitedLines
     let tracking: Tracking
     /// Sends keyspace notifications, and invalidations to clients that track keys.
     package let notifier: Notifier
@@ -85,7 +87,10 @@ package final class ServerState: Sendable {
         self.configurationPath = configurationPath
         self.clientsPossible = clientsPossible
         self.log = log
-        scriptLines = ScriptLines(log) { [clock = engine.clock] in clock.monotonic() }
+        scriptLines = .ofScripts(log) { [clock = engine.clock] in clock.monotonic() }
+        closedLines = LimitedLines(
+            log, clock: { [clock = engine.clock] in clock.monotonic() },
+            rest: { LineRate.rest($0, "clients disconnected") })
         scripts = ScriptCache(
             evaluatedMax: Limits.evaluatedScriptsMax, bytesMax: limits.scriptsBytesMax,
             memoryMax: limits.scriptMemoryMax)

@@ -115,7 +115,7 @@ import Testing
     @Test func linesOfScriptsAreFew() throws {
         let time = ManualTimeSource()
         let written = try Self.logged { log in
-            let all = ScriptLines(log) { time.monotonicMilliseconds() }
+            let all = LimitedLines.ofScripts(log) { time.monotonicMilliseconds() }
             func run(_ count: Int, _ level: Int = 3) {
                 var script = ScriptLog(all, of: "alice (client 7)")
                 for _ in 0..<count { Array("line".utf8).withUnsafeBytes { script.add(level, $0) } }

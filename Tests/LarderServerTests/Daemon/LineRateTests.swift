@@ -1,0 +1,46 @@
+import Platform
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+/// How often a line comes that clients or a full disk could make come for ever.
+@Suite struct LineRateTests {
+    @Test func oneLineInAWhile() {
+        var rate = LineRate(milliseconds: 60_000)
+        #expect([0, 1, 59_999].map { rate.line(at: $0) } == [0, nil, nil])
+        #expect([60_000, 119_999, 125_000, 184_999, 185_000].map { rate.line(at: $0) } == [2, nil, 1, nil, 1])
+        #expect(LineRate.rest(2, "times") == "; 2 more times since the last line" && LineRate.rest(0, "times").isEmpty)
+    }
+
+    @Test func aBurstIsOneOnlyAfterAPause() {
+        var rate = LineRate(milliseconds: 1000, burst: 3)
+        func lines(_ times: [Int64]) -> [Int?] { times.map { rate.line(at: $0) } }
+        #expect(lines([0, 0, 0, 0, 999]) == [0, 0, 0, nil, nil])
+        #expect(lines([1000, 1000, 2500, 2999, 3000]) == [2, nil, 1, nil, 1])
+        #expect(lines([10_000, 10_000, 10_000, 10_000]) == [0, 0, 0, nil])
+    }
+
+    /// A subscriber that does not read, and connects again for ever, cannot fill the disk with lines about it.
+    @Test func subscribersThatComeAgainAndAgainAreLoggedSeldom() throws {
+        var limits = Limits()
+        limits.subscriberBytesMax = 1000
+        let server = try InProcessServer(limits: limits)
+        let publisher = try server.connect()
+        let message = String(repeating: "m", count: 2000)
+        let rounds = 200
+        let begun = MonotonicClock.milliseconds()
+        for _ in 0..<rounds {
+            let deaf = try server.connect()
+            _ = try deaf.call("SUBSCRIBE news")
+            #expect(try publisher.call("PUBLISH news \(message)") == ":1\r\n")
+            // It ends with the connection; the message need not be there whole.
+            _ = try deaf.receiveToEnd()
+        }
+        let seconds = Int((MonotonicClock.milliseconds() - begun) / 1000)
+        server.stop()
+        var lines = 0
+        while server.logLines.line(containing: "bytes of messages unread") != nil { lines += 1 }
+        #expect(lines >= 100 && lines <= 101 + seconds, "\(lines) lines in \(seconds) s")
+    }
+}
