@@ -179,7 +179,8 @@ import Testing
         #expect(try right("import", "--from-redis", url).text == "imported 1 entry\n")
         for wrong in [
             "redis://:hunter2@", "redis://:hunter2@host:x", "redis://:hunter2@host/zero", "rediss://:hunter2@host",
-            "http://:hunter2@host", "unix:hunter2", "redis://:hunter2%@host",
+            "http://:hunter2@host", "unix:hunter2", "redis://:hunter2%@host", "redis://:hunter2%+5@host",
+            "redis://:hunter2%ff@host",
         ] {
             let result = try larderctl("import", "--from-redis", wrong)
             #expect(result.exitCode == 2 && !result.errors.contains("hunter2"), "\(result)")

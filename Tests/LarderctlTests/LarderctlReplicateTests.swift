@@ -63,8 +63,14 @@ import Testing
             ["replicate", "--continuous", "--json", "--database", "0", source.socketPath, target.socketPath])
     }
 
-    private func wait(for key: String, _ client: SocketClient) throws {
-        while try client.call("EXISTS \(key)") == ":0\r\n" {}
+    /// Waits until a key has come over.
+    /// - Throws: when the follower has ended, or nothing comes for a minute.
+    private func wait(for key: String, _ client: SocketClient, _ follower: ChildProcess) throws {
+        let deadline = MonotonicClock.milliseconds() + 60_000
+        while try client.call("EXISTS \(key)") == ":0\r\n" {
+            try #require(!follower.hasEnded(), "the follower has ended: \(follower.errors)")
+            try #require(MonotonicClock.milliseconds() < deadline, "\(key) does not come: \(follower.errors)")
+        }
     }
 
     @Test func itGoesOnWhoeverIsKilled() throws {
@@ -79,7 +85,7 @@ import Testing
             }
             _ = try client.call(["DEL", "r\(round)k7"])
             try set(client, ["last\(round)"])
-            try wait(for: "last\(round)", other)
+            try wait(for: "last\(round)", other, follower)
         }
         #expect(try other.call("DBSIZE") == client.call("DBSIZE"))
         follower.send(signal: SIGINT)
@@ -97,12 +103,12 @@ import Testing
         defer { follower.killNow() }
         let other = try target.connect()
         try set(try daemon.connect(), ["a"])
-        try wait(for: "a", other)
+        try wait(for: "a", other, follower)
         daemon.kill()
         _ = try follower.waitForErrorLine(containing: "trying again")
         daemon = try DaemonProcess(in: place)
         try set(try daemon.connect(), ["b"])
-        try wait(for: "b", other)
+        try wait(for: "b", other, follower)
         #expect(follower.output.isEmpty, "silence in a pipe")
     }
 }

@@ -161,37 +161,33 @@ import Testing
             let (daemon, larderctl) = try daemon()
             let home = try TemporaryDirectory()
             let shell = try session(larderctl, home: home.path)
-            func type(_ text: String, _ answers: String...) throws {
-                try shell.type(Array(text.utf8))
-                for answer in answers { try shell.wait(for: answer) }
-            }
             try shell.wait(for: "larder:0> ")
             // Behind the prompt, before the first key.
             while !shell.isRaw {}
-            try type("SET ä \"\\x1b[31m本\"\r", "\r\nOK\r\n", "larder:0> ")
-            try type("get ä\r", "\r\n\"\\x1b[31m本\"\r\n")
-            try type("MGET ä none\r", "\r\n1) \"", "\r\n2) (nil)\r\n", "larder:0> ")
-            try type("SELECT shop\r", "larder:shop> ")
-            try type("MULTI\r", "larder:shop(multi)> ")
-            try type("INCR n\r", "QUEUED\r\n")
-            try type("SELECT 3\r", "QUEUED\r\n", "larder:shop(multi)> ")
-            try type("EXEC\r", "1) (integer) 1\r\n2) OK\r\n", "larder:3> ")
-            try type("FROB\r", "(error) ERR unknown command 'FROB'")
+            try shell.type("SET ä \"\\x1b[31m本\"\r", "\r\nOK\r\n", "larder:0> ")
+            try shell.type("get ä\r", "\r\n\"\\x1b[31m本\"\r\n")
+            try shell.type("MGET ä none\r", "\r\n1) \"", "\r\n2) (nil)\r\n", "larder:0> ")
+            try shell.type("SELECT shop\r", "larder:shop> ")
+            try shell.type("MULTI\r", "larder:shop(multi)> ")
+            try shell.type("INCR n\r", "QUEUED\r\n")
+            try shell.type("SELECT 3\r", "QUEUED\r\n", "larder:shop(multi)> ")
+            try shell.type("EXEC\r", "1) (integer) 1\r\n2) OK\r\n", "larder:3> ")
+            try shell.type("FROB\r", "(error) ERR unknown command 'FROB'")
             while !shell.isRaw {}
-            try type("half a line", "half a line")
-            try type("\u{3}", "^C", "larder:3> ")
-            try type("help get\r", "usage: GET key\r\n")
-            try type("CLIENT TRACKING ON\r", "OK\r\n")
-            try type("GET a\r", "(nil)\r\n")
-            try type("SET a 1\r", "OK\r\n")
-            try type("PING\r", "-> 1) \"invalidate\"\r\n", "PONG\r\n")
-            try type("SUBSCRIBE news\r", "3) (integer) 1\r\n")
+            try shell.type("half a line", "half a line")
+            try shell.type("\u{3}", "^C", "larder:3> ")
+            try shell.type("help get\r", "usage: GET key\r\n")
+            try shell.type("CLIENT TRACKING ON\r", "OK\r\n")
+            try shell.type("GET a\r", "(nil)\r\n")
+            try shell.type("SET a 1\r", "OK\r\n")
+            try shell.type("PING\r", "-> 1) \"invalidate\"\r\n", "PONG\r\n")
+            try shell.type("SUBSCRIBE news\r", "3) (integer) 1\r\n")
             #expect(try larderctl("PUBLISH", "news", "hello").text == "1\n")
             try shell.wait(for: "3) \"hello\"\r\n")
-            try type("\u{3}", "larder:3> ")
-            try type("AUTH secret\r", "(error) ERR ")
+            try shell.type("\u{3}", "larder:3> ")
+            try shell.type("AUTH secret\r", "(error) ERR ")
             while !shell.isRaw {}
-            try type("\u{4}")
+            try shell.type("\u{4}")
             #expect(try shell.waitForEnd() == .exited(0))
             #expect(!shell.isRaw)
             let history = home.path + "/.local/state/larder/history"
@@ -215,20 +211,16 @@ import Testing
             let daemon = try DaemonProcess(["--password-file", path])
             let larderctl = Larderctl(socketPath: daemon.socketPath)
             let shell = try session(larderctl, ["--database", "shop"], home: directory.path)
-            func type(_ text: String, _ answers: String...) throws {
-                try shell.type(Array(text.utf8))
-                for answer in answers { try shell.wait(for: answer) }
-            }
             try shell.wait(for: "AUTH PASSWORD says it.\r\n")
             try shell.wait(for: "larder> ")
-            try type("GET k\r", "(error) NOAUTH ", "larder> ")
-            try type("AUTH\r", "(error) it is AUTH PASSWORD", "larder> ")
-            try type("AUTH other\r", "(error) WRONGPASS ", "larder> ")
-            try type("AUTH secret\r", "\r\nOK\r\n", "larder:shop> ")
-            try type("SET k v\r", "OK\r\n", "larder:shop> ")
+            try shell.type("GET k\r", "(error) NOAUTH ", "larder> ")
+            try shell.type("AUTH\r", "(error) it is AUTH PASSWORD", "larder> ")
+            try shell.type("AUTH other\r", "(error) WRONGPASS ", "larder> ")
+            try shell.type("AUTH secret\r", "\r\nOK\r\n", "larder:shop> ")
+            try shell.type("SET k v\r", "OK\r\n", "larder:shop> ")
             // Tab asks with it, too.
-            try type("GET \t\r", "\"v\"\r\n", "larder:shop> ")
-            try type("quit\r")
+            try shell.type("GET \t\r", "\"v\"\r\n", "larder:shop> ")
+            try shell.type("quit\r")
             #expect(try shell.waitForEnd() == .exited(0))
             let history = try Files.read(directory.path + "/.local/state/larder/history")
             #expect(String(decoding: history, as: UTF8.self) == "GET k\nAUTH\nSET k v\nGET k \nquit\n")
@@ -238,21 +230,17 @@ import Testing
             let (daemon, larderctl) = try daemon()
             let home = try TemporaryDirectory()
             let shell = try session(larderctl, home: home.path)
-            func type(_ text: String, _ answers: String...) throws {
-                try shell.type(Array(text.utf8))
-                for answer in answers { try shell.wait(for: answer) }
-            }
             try shell.wait(for: "larder:0> ")
-            try type("SUBSCRIBE news\r", "(goes on until Ctrl-C)\r\n", "3) (integer) 1\r\n")
+            try shell.type("SUBSCRIBE news\r", "(goes on until Ctrl-C)\r\n", "3) (integer) 1\r\n")
             // The terminal shows it, and has it.
-            try type("set typed 1\r", "set typed 1\r\n")
+            try shell.type("set typed 1\r", "set typed 1\r\n")
             #expect(try larderctl("CLIENT", "KILL", "TYPE", "pubsub").text == "1\n")
             try shell.wait(for: " has ended the connection: no more comes\r\n")
             try shell.wait(for: "larder:0> ")
-            try type("# a note\r", "larder:0> ")
-            try type("EXISTS typed\r", "(integer) 0\r\n")
+            try shell.type("# a note\r", "larder:0> ")
+            try shell.type("EXISTS typed\r", "(integer) 0\r\n")
             while !shell.isRaw {}
-            try type("\u{4}")
+            try shell.type("\u{4}")
             #expect(try shell.waitForEnd() == .exited(0))
             withExtendedLifetime(daemon) {}
         }
@@ -297,34 +285,30 @@ import Testing
             #expect(try larderctl("--database", "shop", "set", "b:2", "2").exitCode == 0)
             let home = try TemporaryDirectory()
             let shell = try session(larderctl, home: home.path)
-            func type(_ text: String, _ answers: String...) throws {
-                try shell.type(Array(text.utf8))
-                for answer in answers { try shell.wait(for: answer) }
-            }
             try shell.wait(for: "larder:0> ")
-            try type("get k\t\r", "\r\n\"1\"\r\n", "larder:0> ")
-            try type("client in\t\r", "\r\nid=", "larder:0> ")
-            try type("SELECT sh\t\r", "larder:shop> ")
-            try type("GET b\t\t", "b:1", "b:2")
-            try type("2\r", "\r\n\"2\"\r\n", "larder:shop> ")
-            try type("SET k v \t", "SET key value [NX | XX")
-            try type("POL\thigh\r", "\r\nOK\r\n", "larder:shop> ")
-            try type("PTTL k\r", "(integer) ")
+            try shell.type("get k\t\r", "\r\n\"1\"\r\n", "larder:0> ")
+            try shell.type("client in\t\r", "\r\nid=", "larder:0> ")
+            try shell.type("SELECT sh\t\r", "larder:shop> ")
+            try shell.type("GET b\t\t", "b:1", "b:2")
+            try shell.type("2\r", "\r\n\"2\"\r\n", "larder:shop> ")
+            try shell.type("SET k v \t", "SET key value [NX | XX")
+            try shell.type("POL\thigh\r", "\r\nOK\r\n", "larder:shop> ")
+            try shell.type("PTTL k\r", "(integer) ")
             #expect(try larderctl("--database", "shop", "ttl", "k").text != "-1\n")
-            try type("CONFIG GET slowlog-m\t\r", "slowlog-max-len\"", "larder:shop> ")
+            try shell.type("CONFIG GET slowlog-m\t\r", "slowlog-max-len\"", "larder:shop> ")
             // What is not offered is said, with and without others.
-            try type("SET \"b:\\xff\" 1\r", "OK\r\n", "larder:shop> ")
-            try type("GET b\t\t", "b:1", "(not offered: 1 key with control characters or not of UTF-8", "GET b")
-            try type("\u{3}", "larder:shop> ")
-            try type("SET \"odd\\x1b\" 1\r", "OK\r\n", "larder:shop> ")
-            try type("GET od\t", "GET key\r\n", "(not offered: 1 key with ", "GET od")
-            try type("\u{3}", "larder:shop> ")
+            try shell.type("SET \"b:\\xff\" 1\r", "OK\r\n", "larder:shop> ")
+            try shell.type("GET b\t\t", "b:1", "(not offered: 1 key with control characters or not of UTF-8", "GET b")
+            try shell.type("\u{3}", "larder:shop> ")
+            try shell.type("SET \"odd\\x1b\" 1\r", "OK\r\n", "larder:shop> ")
+            try shell.type("GET od\t", "GET key\r\n", "(not offered: 1 key with ", "GET od")
+            try shell.type("\u{3}", "larder:shop> ")
             // Of so many nobody knows what all have in common.
             let lines = (100..<300).map { "SET many:\($0) 1\n" }.joined()
             #expect(try larderctl.run(["--database", "shop", "shell"], input: Array(lines.utf8)).exitCode == 0)
-            try type("GET m\t", "many:", "…\r\n", "GET m")
-            try type("\u{3}", "larder:shop> ")
-            try type("quit\r")
+            try shell.type("GET m\t", "many:", "…\r\n", "GET m")
+            try shell.type("\u{3}", "larder:shop> ")
+            try shell.type("quit\r")
             #expect(try shell.waitForEnd() == .exited(0))
             withExtendedLifetime(daemon) {}
         }
@@ -341,42 +325,38 @@ import Testing
             }
             let first = try start()
             let shell = try session(larderctl, home: directory.path, term: "dumb")
-            func type(_ text: String, _ answers: String...) throws {
-                try shell.type(Array(text.utf8))
-                for answer in answers { try shell.wait(for: answer) }
-            }
             try shell.wait(for: "larder:0> ")
-            try type("SELECT shop\r", "larder:shop> ")
-            try type("SET k v\r", "OK\r\n")
-            try type("MULTI\r", "larder:shop(multi)> ")
+            try shell.type("SELECT shop\r", "larder:shop> ")
+            try shell.type("SET k v\r", "OK\r\n")
+            try shell.type("MULTI\r", "larder:shop(multi)> ")
             first.killNow()
             _ = try first.waitForExit()
-            try type(
+            try shell.type(
                 "GET k\r", "(no reply) the daemon at ", "; the transaction is gone; ", "in the database shop",
                 "larder:shop> ")
-            try type("GET k\r", "(no reply) no daemon answers at ", "larder:shop> ")
+            try shell.type("GET k\r", "(no reply) no daemon answers at ", "larder:shop> ")
             let second = try start()
-            try type("GET k\r", "\"v\"\r\n", "larder:shop> ")
+            try shell.type("GET k\r", "\"v\"\r\n", "larder:shop> ")
             // It does not answer, and Ctrl-C ends the waiting.
             second.send(signal: SIGSTOP)
             while !shell.isRaw {}
-            try type("GET k\r")
+            try shell.type("GET k\r")
             while shell.isRaw {}
-            try type("\u{3}", "(no reply) interrupted: ", "larder:shop> ")
+            try shell.type("\u{3}", "(no reply) interrupted: ", "larder:shop> ")
             second.send(signal: SIGCONT)
-            try type("GET k\r", "\"v\"\r\n", "larder:shop> ")
+            try shell.type("GET k\r", "\"v\"\r\n", "larder:shop> ")
             // Ctrl-Z, and back.
             while !shell.isRaw {}
-            try type("GET")
+            try shell.type("GET")
             try shell.wait(for: "GET")
-            try type("\u{1A}")
+            try shell.type("\u{1A}")
             while !shell.isStopped {}
             #expect(!shell.isRaw)
             shell.send(SIGCONT)
-            try type(" k\r", "\"v\"\r\n")
+            try shell.type(" k\r", "\"v\"\r\n")
             second.killNow()
             while !shell.isRaw {}
-            try type("\u{4}")
+            try shell.type("\u{4}")
             #expect(try shell.waitForEnd() == .exited(0))
         }
     #endif

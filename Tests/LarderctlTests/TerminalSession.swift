@@ -60,6 +60,12 @@
 
         func type(_ keys: [UInt8]) throws { try FileSystem.writeAll(keys, descriptor: terminal, path: "terminal") }
 
+        /// Types a text, and waits until the terminal got these one after the other.
+        func type(_ text: String, _ answers: String...) throws {
+            try type(Array(text.utf8))
+            for answer in answers { try wait(for: answer) }
+        }
+
         func send(_ signal: CInt) { kill(pid, signal) }
 
         /// Waits until the terminal got a text behind what was waited for before.

@@ -3,32 +3,17 @@ import Platform
 /// The counters of an origin, and its servers as they were last. Thread-safe.
 ///
 /// The proof for `@unchecked Sendable`: everything is read and written with the lock held.
+@dynamicMemberLookup
 final class RedisReport: @unchecked Sendable {
     private let lock = Lock()
     private var status = OriginStatus()
 
     var all: OriginStatus { lock.withLock { status } }
 
-    // One thread writes, so reading and writing need not be one step.
-    var servers: [OriginStatus.Server] {
-        get { lock.withLock { status.servers } }
-        set { lock.withLock { status.servers = newValue } }
-    }
-    var commands: Int {
-        get { lock.withLock { status.commands } }
-        set { lock.withLock { status.commands = newValue } }
-    }
-    var timeouts: Int {
-        get { lock.withLock { status.timeouts } }
-        set { lock.withLock { status.timeouts = newValue } }
-    }
-    var epochsEnded: Int {
-        get { lock.withLock { status.epochsEnded } }
-        set { lock.withLock { status.epochsEnded = newValue } }
-    }
-    var redirections: Int {
-        get { lock.withLock { status.redirections } }
-        set { lock.withLock { status.redirections = newValue } }
+    /// One of the figures. One thread writes, so reading and writing need not be one step.
+    subscript<Value>(dynamicMember path: WritableKeyPath<OriginStatus, Value>) -> Value {
+        get { lock.withLock { status[keyPath: path] } }
+        set { lock.withLock { status[keyPath: path] = newValue } }
     }
 
     func countInvalidations(_ count: Int) { lock.withLock { status.invalidations += count } }

@@ -193,18 +193,8 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
 
     /// Replaces `%HH` by the byte.
     private static func decode(_ text: Substring, _ what: String) throws(Failure) -> [UInt8] {
-        var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16), rest.count >= 2 else {
-                throw Failure(description: "the origin's \(what) has a % without two hexadecimal digits: write %25")
-            }
-            bytes.append(value)
-            rest = rest.dropFirst(2)
+        guard let bytes = PercentEncoding.decoded(text.utf8) else {
+            throw Failure(description: "the origin's \(what) has a % without two hexadecimal digits: write %25")
         }
         guard bytes.count <= secretBytesMax else { throw Failure(description: "the origin's \(what) is too long") }
         return bytes

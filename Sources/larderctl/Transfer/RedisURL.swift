@@ -1,3 +1,5 @@
+import Platform
+
 /// Where a Redis is: `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]` or `unix:PATH[?db=DATABASE]`.
 struct RedisURL {
     enum Place {
@@ -73,20 +75,13 @@ struct RedisURL {
 
     /// Without its percent escapes.
     private static func plain(_ text: Substring, _ verb: String) throws(UsageError) -> String {
-        var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard rest.count >= 2, let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) else {
-                throw UsageError("a % in the password of a URL is written %25", verb: verb)
-            }
-            bytes.append(value)
-            rest = rest.dropFirst(2)
+        guard let bytes = PercentEncoding.decoded(text.utf8) else {
+            throw UsageError("a % in the user or the password of a URL is written %25", verb: verb)
         }
-        return String(decoding: bytes, as: UTF8.self)
+        guard let plain = String(validating: bytes, as: UTF8.self) else {
+            throw UsageError("the user and the password of a URL are UTF-8, and this one has other bytes", verb: verb)
+        }
+        return plain
     }
 
     /// Without the password.

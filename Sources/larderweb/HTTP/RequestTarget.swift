@@ -1,3 +1,5 @@
+import Platform
+
 /// The path and the query of a request. Values are bytes, because keys are.
 struct RequestTarget: Sendable {
     let path: String
@@ -7,7 +9,8 @@ struct RequestTarget: Sendable {
     /// - Returns: nil if it is not a path, or wrongly encoded.
     init?(_ text: [UInt8]) {
         let parts = text.split(separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)
-        guard let first = parts.first, first.first == UInt8(ascii: "/"), let bytes = Self.decoded(first),
+        guard let first = parts.first, first.first == UInt8(ascii: "/"),
+            let bytes = PercentEncoding.decoded(first),
             let path = String(validating: bytes, as: UTF8.self), !path.utf8.contains(0)
         else { return nil }
         self.path = path
@@ -36,28 +39,14 @@ struct RequestTarget: Sendable {
         for part in text.split(separator: UInt8(ascii: "&")) {
             guard form.count < parametersMax else { return nil }
             let pair = part.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-            guard let name = decoded(pair[0]).flatMap({ String(validating: $0, as: UTF8.self) }) else { return nil }
+            guard let name = PercentEncoding.decoded(pair[0]).flatMap({ String(validating: $0, as: UTF8.self) }) else {
+                return nil
+            }
             let value = pair.count > 1 ? pair[1] : []
             let spaced = hasPlus ? ArraySlice(value.map { $0 == UInt8(ascii: "+") ? 0x20 : $0 }) : value
-            guard let bytes = decoded(spaced) else { return nil }
+            guard let bytes = PercentEncoding.decoded(spaced) else { return nil }
             form.append((name, bytes))
         }
         return form
-    }
-
-    private static func decoded(_ text: ArraySlice<UInt8>) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(text.count)
-        var rest = text
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard let high = rest.popFirst().flatMap(HexText.digit), let low = rest.popFirst().flatMap(HexText.digit)
-            else { return nil }
-            bytes.append(high << 4 | low)
-        }
-        return bytes
     }
 }
