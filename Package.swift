@@ -210,7 +210,7 @@ let package = Package(
         .testTarget(
             name: "LarderctlTests", dependencies: ["larderctl", "larderd", "TestSupport"], swiftSettings: settings),
         .testTarget(
-            name: "LarderwebTests", dependencies: ["larderd", "larderweb", "Platform", "TestSupport"],
+            name: "LarderwebTests", dependencies: ["larderd", "larderweb", "Platform", "Services", "TestSupport"],
             exclude: ["Programs"], swiftSettings: settings),
         .testTarget(
             name: "LarderBenchTests", dependencies: ["larderbench", "larderd", "TestSupport", "Platform"],

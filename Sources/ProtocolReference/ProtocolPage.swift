@@ -439,7 +439,7 @@ package enum ProtocolPage {
             "A read leaves an expired entry to the checkpoint or the sweep: under a longer policy it may be fresh again."
         ),
         (
-            "Entries are counted for `INFO keyspace` in the background. If that takes more than 20 ms, the numbers are up to a minute old, or as old as fifty times the duration of the count. A database that is not counted yet is left out.",
+            "Entries are counted for `INFO keyspace` in the background. If that takes more than 20 ms, the numbers are up to a minute old, or as old as fifty times the duration of the count. A database that is not counted yet is left out, and `uncounted_databases` says how many are.",
             "`INFO` does not wait."
         ),
         (

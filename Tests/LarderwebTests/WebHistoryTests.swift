@@ -1,5 +1,6 @@
 import Foundation
 import Platform
+import Services
 import TestSupport
 import Testing
 
@@ -42,6 +43,70 @@ import Testing
         #expect(series.add(sample(106))?.isBehindGap == nil)
         let points = HistoryPoint.points(of: series.samples, gapSeconds: 30)
         #expect(points.map { $0.commands == nil } == [true, false, true, false])
+    }
+
+    /// Who has just been started does not know how many entries there are, and says too few.
+    @Test func entriesAreUnknownUntilAllAreCounted() throws {
+        let counts = "db0:keys=7,expires=0,avg_ttl=0\r\n"
+        let some = Sample(DaemonFigures("run_id:a\r\nuncounted_databases:1\r\n" + counts), time: 100)
+        let all = Sample(DaemonFigures("run_id:a\r\n" + counts), time: 102)
+        #expect(HistoryPoint.points(of: [some, all], gapSeconds: 30).map(\.entries) == [nil, 7])
+        // As it is kept, and as an older larderweb has kept it.
+        let kept = try JSONDecoder().decode(Sample.self, from: JSONEncoder().encode(some))
+        #expect(kept == some)
+    }
+
+    // MARK: The larder
+
+    private func history(_ directory: String, _ daemon: DaemonProcess, _ log: LogReader) -> History {
+        History(
+            Collector(DaemonLink(socketPath: daemon.socketPath, password: nil, trustedUsers: [])),
+            HistoryStore.Place(directory: directory, daemon: daemon.socketPath),
+            Log(least: .info, descriptor: log.writeEnd),
+            rhythm: History.Rhythm(sampleMilliseconds: 100, keptSeconds: 1, pauseMilliseconds: 5_000))
+    }
+
+    @Test(.enabled(if: SmallDisk.isPossible, "mounting a small file system needs root"))
+    func afterAFullDiskTheHistoryIsKeptAgain() throws {
+        let daemon = try DaemonProcess()
+        let disk = try SmallDisk(bytes: 32 << 20)
+        let log = try LogReader()
+        let history = history(disk.path + "/history", daemon, log)
+        history.start()
+        defer { history.stop() }
+        #expect(log.line(containing: "the last day's figures are kept in \(disk.path)/history") != nil)
+        // In steps: one that meets a write of the larder takes nothing at all.
+        for left in [1 << 20, 1 << 16, 4096, 0] { disk.fill(leaving: left) }
+        #expect(log.line(containing: "error the larder of the last day's figures: ") != nil)
+        #expect(history.note?.contains("the larder of the last day's figures") == true)
+        try Files.remove(disk.filler)
+        #expect(log.line(containing: "info the last day's figures are kept again") != nil)
+        #expect(history.note == nil)
+    }
+
+    @Test func damageInTheLarderIsSaidWithItsCure() async throws {
+        let daemon = try DaemonProcess()
+        let place = try TemporaryDirectory()
+        let directory = place.path + "/history"
+        let log = try LogReader()
+        let first = history(directory, daemon, log)
+        first.start()
+        #expect(log.line(containing: "figures are kept in") != nil)
+        await eventually { first.points(.day, since: 0).count > 2 }
+        first.stop()
+        let samples = directory + "/samples"
+        let epoch = try #require(FileSystem.list(samples).first { FileSystem.isDirectory(samples + "/" + $0) })
+        let tables = try FileSystem.list(samples + "/" + epoch).filter { $0.hasSuffix(".ldb") }
+        #expect(!tables.isEmpty)
+        for table in tables { try Files.flip("\(samples)/\(epoch)/\(table)", at: 20) }
+        let second = history(directory, daemon, log)
+        second.start()
+        defer { second.stop() }
+        let line = try #require(log.line(containing: " and salvaged: "))
+        #expect(
+            line.contains("error the larder of the last day's figures: ") && line.contains("may be removed"), "\(line)")
+        #expect(FileSystem.exists(directory + "/DAMAGED"))
+        #expect(log.line(containing: "figures are kept in") != nil)
     }
 
     /// Also one that only hangs, for less than the distance at which points are taken apart anyway.

@@ -40,6 +40,30 @@ import Testing
         #expect(errors.hasPrefix("larderweb: ") && errors.contains(hint), "\(errors)")
     }
 
+    /// As larderd says it.
+    @Test func aPasswordFileThatOthersMayReadOrChangeIsSaid() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let path = place.path + "/secret"
+        try Files.write(path, Array("melon-1\n".utf8))
+        var cases: [(mode: mode_t, owner: uid_t, text: String?)] = [
+            (0o600, geteuid(), nil), (0o640, geteuid(), nil),
+            (0o644, geteuid(), "warning everybody may read the password file \(path): chmod o-r"),
+            (0o666, geteuid(), "warning everybody may write the password file \(path): chmod o-rw"),
+            (0o660, geteuid(), "may write the password file \(path): chmod g-w"),
+        ]
+        if geteuid() == 0 {
+            cases.append(
+                (0o600, 65_534, "the password file \(path) belongs to another user (uid 65534), who may change it"))
+        }
+        for (mode, owner, text) in cases {
+            #expect(chown(path, owner, gid_t.max) == 0 && chmod(path, mode) == 0)
+            let web = try WebProcess("/nonexistent/socket", ["--password-file", path])
+            let errors = web.process.errors
+            #expect(errors.contains("password file") == (text != nil), "\(errors)")
+            if let text { #expect(errors.contains(text), "\(errors)") }
+        }
+    }
+
     /// A daemon with a password, and one with another.
     @Test func thePasswordIsTheDaemons() throws {
         let place = try TemporaryDirectory(inMemory: true)

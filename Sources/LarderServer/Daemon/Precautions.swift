@@ -30,11 +30,7 @@ enum Precautions {
     }
 
     /// - Parameter path: empty for no file.
-    static func passwordWarnings(_ path: String) -> [String] {
-        guard !path.isEmpty, let mode = mode(path) else { return [] }
-        if mode & 0o002 != 0 { return ["everybody may write the password file \(path): chmod o-rw"] }
-        return mode & 0o004 != 0 ? ["everybody may read the password file \(path): chmod o-r"] : []
-    }
+    static func passwordWarnings(_ path: String) -> [String] { PasswordFile.warnings(path, program: "larderd") }
 
     private static func socketWarnings(_ configuration: ServerConfiguration) -> [String] {
         // The directory of a passed socket is the service manager's matter.

@@ -19,10 +19,13 @@ struct DaemonFigures: Sendable {
     let entries: [String: Double]
     /// Of these, those with a deadline.
     let expiring: [String: Double]
+    /// Whether the daemon has counted all databases; it has not when it has just been started.
+    let isCounted: Bool
 
     init(_ text: String) {
         let info = InfoText(text)
         self.info = info
+        isCounted = info.number("uncounted_databases") ?? 0 == 0
         let percentiles = Dictionary(
             info.lists("latency_percentiles_usec_").map { ($0.name, $0.parts) }, uniquingKeysWith: { first, _ in first }
         )

@@ -19,7 +19,7 @@ final class History: @unchecked Sendable {
     private var thread: WorkThread?
     private var isOver = false
     private var recent = SampleSeries(countMax: 300, unitSeconds: 1)
-    private var day = SampleSeries(countMax: 1_440, unitSeconds: 60)
+    private var day: SampleSeries
     /// Nil to keep everything in memory.
     private let place: HistoryStore.Place?
     /// Of the thread of the samples, as the next two. Nil while it could not be opened.
@@ -29,17 +29,30 @@ final class History: @unchecked Sendable {
     private var said = ""
     /// What is wrong with the larder; nil for nothing.
     private var trouble: String?
+    /// What the larder itself said last of an error, and when; nil for nothing, or what is over.
+    private var complaint: (text: String, at: Int64)?
+    /// Its errors and warnings: while a disk is full there may be one each second.
+    private var complaintLines = LineRate(milliseconds: 60_000)
 
-    private static let recentSeconds: Int64 = 2
-    /// How long to wait with another try to open the larder.
-    private static let pauseMilliseconds: Int64 = 60_000
+    /// How often what is done; tests are in a hurry.
+    struct Rhythm {
+        var sampleMilliseconds: Int64 = 2_000
+        /// One sample in so many seconds is kept for the day.
+        var keptSeconds: Int64 = 60
+        /// How long to wait with another try to open the larder.
+        var pauseMilliseconds: Int64 = 60_000
+    }
+
+    private let rhythm: Rhythm
     /// The clock may be corrected by so much without a word.
     private static let correctionSeconds: Int64 = 5
     private static let daySeconds: Int64 = 86_400
 
     /// - Parameter place: nil to keep everything in memory.
-    init(_ collector: Collector, _ place: HistoryStore.Place?, _ log: Log) {
+    init(_ collector: Collector, _ place: HistoryStore.Place?, _ log: Log, rhythm: Rhythm = Rhythm()) {
         self.collector = collector
+        self.rhythm = rhythm
+        day = SampleSeries(countMax: 1_440, unitSeconds: rhythm.keptSeconds)
         self.place = place
         self.log = log
     }
@@ -49,7 +62,7 @@ final class History: @unchecked Sendable {
             var next = MonotonicClock.milliseconds()
             while true {
                 take()
-                next = max(next + Self.recentSeconds * 1000, MonotonicClock.milliseconds())
+                next = max(next + rhythm.sampleMilliseconds, MonotonicClock.milliseconds())
                 let isOver = lock.withLock {
                     while !self.isOver, case let left = next - MonotonicClock.milliseconds(), left > 0 {
                         changed.wait(lock, milliseconds: left)
@@ -83,7 +96,9 @@ final class History: @unchecked Sendable {
 
     /// Why the last day is kept in memory only; nil if it is not.
     var note: String? {
-        lock.withLock { place == nil ? "the last day is kept in memory only (--history)" : trouble }
+        lock.withLock { () -> String? in
+            place == nil ? "the last day is kept in memory only (--history)" : trouble ?? complaint?.text
+        }
     }
 
     // MARK: On the thread of the samples
@@ -114,6 +129,7 @@ final class History: @unchecked Sendable {
         }
         guard let newMinute, let store else { return }
         attempt { () throws(LarderError) in try store.keep(newMinute) }
+        endComplaint()
     }
 
     /// Says something once.
@@ -127,16 +143,50 @@ final class History: @unchecked Sendable {
     /// that fails, as while another larderweb holds it.
     private func openStore() {
         let now = MonotonicClock.milliseconds()
-        guard let place, store == nil, triedAt == .min || now >= triedAt + Self.pauseMilliseconds else { return }
+        guard let place, store == nil, triedAt == .min || now >= triedAt + rhythm.pauseMilliseconds else { return }
         triedAt = now
         attempt { () throws(LarderError) in
-            let opened = try HistoryStore(place)
+            let opened = try HistoryStore(place) { [weak self] in self?.take($0) }
             let now = Int64(time(nil))
             let kept = try opened.kept(since: now - Self.daySeconds)
             store = opened
             lock.withLock { day.prepend(kept, now: now) }
             log.info("the last day's figures are kept in \(opened.directory)")
         }
+    }
+
+    /// Says what an operator should know of the larder: of damage all, of the rest one line a minute. Called from any thread.
+    private func take(_ event: CacheEvent) {
+        guard event.level == .error || event.level == .warning else { return }
+        let text = "the larder of the last day's figures: \(event.message)"
+        let isDamage = event.message.contains("damaged")
+        let now = MonotonicClock.milliseconds()
+        let skipped = lock.withLock { () -> Int? in
+            // Damage is dealt with at once.
+            if event.level == .error, !isDamage { complaint = (text, now) }
+            return isDamage ? 0 : complaintLines.line(at: now)
+        }
+        guard let skipped else { return }
+        log.write(
+            event.level == .error ? .error : .warning,
+            text + (isDamage ? Self.remedy : "") + LineRate.rest(skipped, "lines of it"))
+    }
+
+    /// What to do about damage: a day's figures are not worth more.
+    private static let remedy =
+        ". What is lost is a gap in the charts of the last day; the damaged files are below DAMAGED there, and may be removed. "
+        + "Test the disk (smartctl) and the memory"
+
+    /// An error of the larder that has not come again for a while is over: it tries again all the time.
+    private func endComplaint() {
+        let now = MonotonicClock.milliseconds()
+        let isOver = lock.withLock { () -> Bool in
+            guard let at = complaint?.at, now - at >= rhythm.pauseMilliseconds else { return false }
+            complaint = nil
+            complaintLines = LineRate(milliseconds: 60_000)
+            return true
+        }
+        if isOver { log.info("the last day's figures are kept again") }
     }
 
     private func attempt(_ work: () throws(LarderError) -> Void) {

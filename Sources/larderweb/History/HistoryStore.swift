@@ -21,7 +21,8 @@ struct HistoryStore: Sendable {
 
     /// Opens the larder, and creates it if it is missing. What is damaged in it is salvaged. A larder that holds something else
     /// is refused: its limit would cost that its entries.
-    init(_ place: Place) throws(LarderError) {
+    /// - Parameter onEvent: as ``CacheOptions/onEvent``.
+    init(_ place: Place, onEvent: @escaping @Sendable (CacheEvent) -> Void) throws(LarderError) {
         if let other = try Cache.databases(in: place.directory).first(where: { $0 != Self.database }) {
             throw LarderError(
                 .invalidArgument, "the larder of --history is for larderweb alone, and this one has other databases",
@@ -36,6 +37,7 @@ struct HistoryStore: Sendable {
         options.diskBytesMax = 16 << 20
         options.openFilesMax = 74
         options.onDamage = .salvage
+        options.onEvent = onEvent
         options.onDecodingFailure = .treatAsMiss
         cache = try Cache(
             named: Self.database, interval: Self.secondsKept, directory: place.directory,

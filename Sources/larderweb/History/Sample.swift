@@ -17,7 +17,8 @@ struct Sample: Codable, Sendable, Equatable {
     let netOut: Double
     let busySeconds: Double
     let clients: Double
-    let entries: Double
+    /// Nil until the daemon has counted them in all of its databases.
+    let entries: Double?
     let disk: Double
     let journal: Double
     let memory: Double
@@ -51,7 +52,7 @@ struct Sample: Codable, Sendable, Equatable {
         netOut = number("total_net_output_bytes")
         busySeconds = figures.commands.reduce(0) { $0 + $1.seconds }
         clients = number("connected_clients")
-        entries = figures.entries.values.reduce(0, +)
+        entries = figures.isCounted ? figures.entries.values.reduce(0, +) : nil
         disk = number("disk_bytes")
         journal = number("journal_bytes")
         memory = number("used_memory_rss")
@@ -77,7 +78,8 @@ struct HistoryPoint: Encodable, Sendable {
     let stale: Double?
     let refreshed: Double?
     let clients: Double
-    let entries: Double
+    /// Nil while nobody knows.
+    let entries: Double?
     let disk: Double
     let journal: Double
     let memory: Double

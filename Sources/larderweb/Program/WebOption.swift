@@ -92,6 +92,7 @@ struct WebOption: Sendable {
             name: "--password-file", value: "PATH", help: ["a file with the daemon's password in its first line"]
         ) { options, text in
             options.password = try SecretFile.password(text, "--password-file")
+            options.passwordPath = text
         },
         WebOption(
             name: "--trust-user", value: "NAME",

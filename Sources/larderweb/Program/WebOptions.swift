@@ -22,6 +22,8 @@ struct WebOptions {
     var limits = HTTPServer.Limits()
     var socketPath: String?
     var password: String?
+    /// Its file; empty for none.
+    var passwordPath = ""
     var trustedUsers: Set<UInt32> = []
     var logLevel = Log.Level.info
     var logFormat = LogFormat.automatic

@@ -72,6 +72,7 @@ enum WebProgram {
             service?.fail(text)
             return code
         }
+        for warning in PasswordFile.warnings(options.passwordPath, program: "larderweb") { log.warning(warning) }
         let socket: WebSocket
         do throws(SocketFile.Failure) {
             socket = try WebSocket(options)

@@ -72,6 +72,20 @@ import Testing
                 "=\(4 + "# Keyspace\r\ndb0:keys=2,expires=2,avg_ttl=604800000\r\n".utf8.count)\r\ntxt:# Key"))
     }
 
+    /// A count takes a while, and may not come at all: then this is said, and not that there is nothing.
+    @Test func databasesThatAreNotCountedAreSaid() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        #expect(call("SET k v") == Wire.ok)
+        #expect(call("INFO keyspace") == Wire.bulk("# Keyspace\r\ndb0:keys=1,expires=1,avg_ttl=604800000\r\n"))
+        server.state.counts.stop()
+        #expect(call("SELECT 1") + call("SET k v") == Wire.ok + Wire.ok)
+        #expect(
+            call("INFO keyspace")
+                == Wire.bulk(
+                    "# Keyspace\r\nuncounted_databases:1\r\ndb0:keys=1,expires=1,avg_ttl=604800000\r\n"))
+    }
+
     @Test func flushing() throws {
         let call = try SocketlessServer().connect()
         for (database, key) in [("0", "a"), ("books", "b"), ("1", "c")] {

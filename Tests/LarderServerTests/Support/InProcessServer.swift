@@ -81,38 +81,3 @@ final class InProcessServer: @unchecked Sendable {
         return line.flatMap { Int($0.dropFirst("connected_clients:".count)) } ?? -1
     }
 }
-
-/// The log of a server, line by line. Single owner for reading.
-///
-/// The proof for `@unchecked Sendable`: the writing end is handed to the server's thread, which closes it last.
-final class LogReader: @unchecked Sendable {
-    let writeEnd: Int32
-    private let readEnd: Int32
-    private var received: [UInt8] = []
-
-    init() throws {
-        var ends: [Int32] = [0, 0]
-        guard pipe(&ends) == 0 else { throw SocketClient.Failure(description: "pipe failed") }
-        readEnd = ends[0]
-        writeEnd = ends[1]
-    }
-
-    deinit { close(readEnd) }
-
-    func closeWriteEnd() { close(writeEnd) }
-
-    /// The next line that contains `text`, waiting for it; nil when the log ends without one.
-    func line(containing text: String) -> String? {
-        while true {
-            while let end = received.firstIndex(of: 0x0A) {
-                let line = String(decoding: received[..<end], as: UTF8.self)
-                received.removeFirst(end + 1)
-                if line.contains(text) { return line }
-            }
-            var chunk = [UInt8](repeating: 0, count: 4096)
-            let count = read(readEnd, &chunk, chunk.count)
-            guard count > 0 else { return nil }
-            received += chunk.prefix(count)
-        }
-    }
-}

@@ -119,6 +119,15 @@ import Testing
             if let text { #expect(child.errors.contains(text)) }
             try end(child)
         }
+        if geteuid() == 0 {
+            chmod(secret, 0o600)
+            chown(secret, 65_534, gid_t.max)
+            let child = try start(place.path + "/own/socket", ["--password-file", secret])
+            #expect(
+                child.errors.contains(
+                    "the password file \(secret) belongs to another user (uid 65534), who may change it"))
+            try end(child)
+        }
         let child = try start(place.path + "/shared/socket")
         #expect(child.errors.contains("everybody may write the socket's directory \(place.path)/shared, and so put"))
         try end(child)

@@ -282,15 +282,19 @@ struct ServerInfo {
         }
     }
 
-    /// `db0:keys=…` for the numbered databases, as Redis' tools expect, and `database_<name>` for the others.
+    /// `db0:keys=…` for the numbered databases, as Redis' tools expect, and `database_<name>` for the others; and how many
+    /// are not counted yet, if there are such.
     private var keyspaceFields: Fields {
         let databases = server.engine.databases.filter { rights?.covers(.read, in: $0.name) ?? true }
-        return zip(databases, server.counts.counts(of: databases, asked: asked)).compactMap { database, count in
-            guard let count, count.entries + count.stale > 0 else { return nil }
-            let name = Int(database.name) == nil ? "database_\(database.name)" : "db\(database.name)"
-            let text = "keys=\(count.entries),expires=\(count.expiring),avg_ttl=\(count.averageLife)"
-            return (name, count.stale > 0 ? "\(text),stale=\(count.stale)" : text)
-        }
+        let counts = server.counts.counts(of: databases, asked: asked)
+        let uncounted = counts.count { $0 == nil }
+        return (uncounted > 0 ? [("uncounted_databases", "\(uncounted)")] : [])
+            + zip(databases, counts).compactMap { database, count in
+                guard let count, count.entries + count.stale > 0 else { return nil }
+                let name = Int(database.name) == nil ? "database_\(database.name)" : "db\(database.name)"
+                let text = "keys=\(count.entries),expires=\(count.expiring),avg_ttl=\(count.averageLife)"
+                return (name, count.stale > 0 ? "\(text),stale=\(count.stale)" : text)
+            }
     }
 
     /// One line for each database with an origin that the user may read.
