@@ -73,6 +73,8 @@ enum OriginCommand {
         switch options.lifetime {
         case .governed: return .unlimited
         case .keep: return .kept
+        // The clocks need not agree.
+        case .until(let deadline) where options.isSpan: return .milliseconds(deadline - call.now)
         case .until(let deadline): return .until(deadline - call.timeAhead)
         case .policy(let policy): return policy.intervalMilliseconds.map { .milliseconds($0) } ?? .unlimited
         }

@@ -208,7 +208,9 @@ final class OutboxDelivery: @unchecked Sendable {
                 if case .success(.integer(0)) = result { then(.superseded) } else { then(end(result)) }
             }
         } else if let value = entry.value, !entry.isOver(now: now) {
-            let write = OriginWrite(key: key, value: value, lifetime: entry.until.map { .until($0) } ?? .unlimited)
+            // The clocks need not agree.
+            let lifetime = entry.until.map { OriginWrite.Lifetime.milliseconds($0 - now) } ?? .unlimited
+            let write = OriginWrite(key: key, value: value, lifetime: lifetime)
             let (index, number) = (outbox.index, parcel.turn.number)
             tier.deliver(write, isLast: { index.number(key) == number }, then: { then(end($0)) })
         } else {

@@ -14,7 +14,7 @@ enum OutboxScripts {
         if d == ARGV[1] then
           if ARGV[2] == '' then redis.call('DEL', KEYS[1])
           elseif ARGV[3] == '0' then redis.call('SET', KEYS[1], ARGV[4])
-          else redis.call('SET', KEYS[1], ARGV[4], 'PXAT', ARGV[3]) end
+          else redis.call('SET', KEYS[1], ARGV[4], 'PX', ARGV[3]) end
           return 1
         end
         if ARGV[2] == '' then return v and 0 or 1 end
@@ -33,7 +33,8 @@ enum OutboxScripts {
         let value = entry.isOver(now: now) ? nil : entry.value
         return [
             Array("EVAL".utf8), Array((look + apply).utf8), [0x31], key, Array(before.utf8),
-            Array((value == nil ? "" : "set").utf8), Array(String(entry.until ?? 0).utf8), value ?? [],
+            Array((value == nil ? "" : "set").utf8), Array(String(entry.until.map { max(1, $0 - now) } ?? 0).utf8),
+            value ?? [],
         ]
     }
 }

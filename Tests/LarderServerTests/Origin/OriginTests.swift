@@ -273,7 +273,9 @@ import Testing
         _ = fixture.client("SET c v POLICY high")
         _ = fixture.client("SET d v")
         let commands = fixture.origin.takeCommands()
-        #expect(commands[0].hasPrefix("write a until("))
+        _ = fixture.client("SET e v PXAT 4000000000000")
+        #expect(fixture.origin.takeCommands()[0].hasPrefix("write e until("))
+        #expect(commands[0] == "write a milliseconds(5000)")
         #expect(Array(commands[1...]) == ["write b kept", "write c milliseconds(60000)", "write d unlimited"])
     }
 

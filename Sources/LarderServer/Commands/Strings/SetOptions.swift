@@ -28,6 +28,8 @@ struct SetOptions {
     private(set) var condition = Condition.none
     private(set) var returnsFormer = false
     private(set) var lifetime = Lifetime.governed
+    /// Whether the lifetime was given as a span, so that it is the same by every clock.
+    private(set) var isSpan = false
     private(set) var codec = Codec.raw
     /// In milliseconds; nil for the database's.
     private(set) var grace: Int64?
@@ -131,6 +133,7 @@ struct SetOptions {
         case .expiry(let form, let index):
             let value = try call.integer(index)
             lifetime = .until(try form.deadline(value, call, positive: true))
+            isSpan = !form.isAbsolute
         }
     }
 
