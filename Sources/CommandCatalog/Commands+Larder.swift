@@ -30,16 +30,20 @@ extension CommandMetadata {
     package static let origin = CommandMetadata(
         "origin", arity: -1, [.admin, .ofSelectedDatabase], group: .larder, since: "0.1.0",
         syntax:
-            "[url [THROUGH|AROUND|BEHIND] [STALE] [USER name] [PASSWORDFILE path] [DISCARD] | NONE [DISCARD] | PATH]",
+            "[url [THROUGH|AROUND|BEHIND] [STALE] [BCAST [PREFIX prefix [PREFIX prefix ...]] | LIFETIMES] "
+            + "[REPLICAS milliseconds] [USER name] [PASSWORDFILE path] [DISCARD] | NONE [DISCARD] | PATH]",
         summary:
             "Returns or sets the origin of the current database: what is not known here is asked there, and what is "
             + "written goes there. THROUGH keeps what was written, AROUND forgets it, BEHIND acknowledges it here and "
             + "brings it there later; with STALE, GET and the like are answered within the grace while the origin cannot be "
-            + "asked. While writes wait, they are brought to no other origin, unless DISCARD forgets them. PATH lists the "
-            + "larders on the way.",
+            + "asked. The origin notes what was read here and says what changes; with BCAST it says what changes of all keys "
+            + "or of those with a PREFIX, with LIFETIMES nothing: what was read is believed until its time is over. REPLICAS "
+            + "asks a replica of a cluster too when there is no answer for so long; what that says is stale. While writes "
+            + "wait, they are brought to no other origin, unless DISCARD forgets them. PATH lists the larders on the way.",
         reply:
-            "map of url (empty: none), writing, stale, state, known (entries), outbox (keys that wait), and counters; OK "
-            + "when it was set; array of names with PATH")
+            "map of url (empty: none), writing, stale, hears (tracking, broadcast, lifetimes), bound (how old what is fresh "
+            + "may be, in milliseconds; -1: without end), replicas (milliseconds; 0: never), prefixes, state, known "
+            + "(entries), outbox (keys that wait), and counters; OK when it was set; array of names with PATH")
 
     package static let fetch = CommandMetadata(
         "fetch", arity: -2, [.readonly, .noMulti, .noScript], keys: .one, group: .larder, since: "0.1.0",

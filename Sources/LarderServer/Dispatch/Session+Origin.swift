@@ -49,6 +49,11 @@ extension Session {
             guard asked.isComplete else {
                 if isStopping { throw CommandError("ORIGIN the daemon stops, and the origin has not answered yet") }
                 try checkOriginLimit(tier)
+                if asked.takeNews() {
+                    // What a replica says is stale at best.
+                    origin.servesStale = true
+                    return nil
+                }
                 guard server.limits.originPatience > 0, !origin.servesStale,
                     asked.waitedMilliseconds >= server.limits.originPatience
                 else { return waitEnd }
@@ -87,7 +92,7 @@ extension Session {
         let call = beginCall()
         let keys = Array(Set(keys))
         call.expect(keys.count)
-        tier.ask(keys) { key, reading in call.take(key, reading) }
+        tier.ask(keys, early: { call.take($0, early: $1) }, then: { call.take($0, $1) })
     }
 
     private func beginCall() -> OriginCall {

@@ -19,9 +19,12 @@ final class MarkTable: @unchecked Sendable {
         let absentUntil: Int64?
         /// The engine's count of rollbacks before the value was stored: after another one it may be gone again.
         let rollbacks: UInt64
+        /// When the origin was asked, in nanoseconds of the monotonic clock.
+        let sentAt: Int64
         fileprivate var place = 0
 
-        init(stamp: OriginStamp, absentUntil: Int64?, rollbacks: UInt64) {
+        init(stamp: OriginStamp, absentUntil: Int64?, rollbacks: UInt64, sentAt: Int64) {
+            self.sentAt = sentAt
             self.stamp = stamp
             self.absentUntil = absentUntil
             self.rollbacks = rollbacks

@@ -15,6 +15,9 @@ final class OriginCall: @unchecked Sendable {
     // Guarded:
     private var pending = 0
     private var readings: [[UInt8]: Result<OriginReading, OriginError>] = [:]
+    /// What replicas have said meanwhile: it may be older than any bound.
+    private var early: [[UInt8]: OriginReading] = [:]
+    private var hasNews = false
     private var reply: Result<RESPValue, OriginError>?
 
     init(startedAt: Int64, wakeUp: (@Sendable () -> Void)?) {
@@ -51,6 +54,29 @@ final class OriginCall: @unchecked Sendable {
 
     func take(_ key: [UInt8], _ reading: Result<OriginReading, OriginError>) {
         end { readings[key] = reading }
+    }
+
+    /// What a replica has said of a key.
+    func early(_ key: [UInt8]) -> OriginReading? { lock.withLock { early[key] } }
+
+    /// Whether a replica has said something since the last call. The command goes on to wait unless that is enough for it.
+    func takeNews() -> Bool {
+        lock.withLock {
+            defer { hasNews = false }
+            if pending > 0 { isWoken.store(false, ordering: .releasing) }
+            return hasNews
+        }
+    }
+
+    func take(_ key: [UInt8], early reading: OriginReading) {
+        let isNew = lock.withLock {
+            // Who joins a question again hears it again.
+            guard early.updateValue(reading, forKey: key) == nil else { return false }
+            hasNews = true
+            isWoken.store(true, ordering: .releasing)
+            return true
+        }
+        if isNew { wakeUp?() }
     }
 
     func take(reply: Result<RESPValue, OriginError>) { end { self.reply = reply } }

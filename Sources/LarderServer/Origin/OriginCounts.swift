@@ -10,6 +10,9 @@ final class OriginCounts: Sendable {
     let failed = Atomic<Int>(0)
     /// Stale entries that were served because the origin could not be asked.
     let stale = Atomic<Int>(0)
+    /// What replicas said while the origin did not answer, and how often that was served.
+    let replicas = Atomic<Int>(0)
+    let replicasServed = Atomic<Int>(0)
     /// Writes that were sent.
     let written = Atomic<Int>(0)
     /// Keys that the origin said had changed, and how often nothing that was known could be believed any more.

@@ -5,7 +5,7 @@ import Synchronization
 
 /// Makes the connections to an origin; throws if there can be none. May block.
 package typealias OriginFactory =
-    @Sendable (OriginSource, OriginLimits, any OriginListener) throws(OriginError) -> any Origin
+    @Sendable (OriginSource, OriginReads, OriginLimits, any OriginListener) throws(OriginError) -> any Origin
 
 /// The origins of all databases, in memory and in the larder's file `ORIGINS`. They belong to the names of their databases.
 ///
@@ -107,7 +107,7 @@ package final class OriginTable: @unchecked Sendable {
         }
         let tier = OriginTier(settings, database, limits: limits, keysMax: keysMax, outbox: used, surroundings)
         do throws(OriginError) {
-            tier.begin(try make(settings.source, limits, tier))
+            tier.begin(try make(settings.source, settings.reads, limits, tier))
         } catch {
             throw CommandError(error)
         }

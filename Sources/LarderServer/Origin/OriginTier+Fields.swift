@@ -12,15 +12,31 @@ extension OriginTier {
             down.count == status.servers.count ? "down" : down.isEmpty ? "up" : "partly"
         return [
             ("url", origin.name), ("writing", settings.writing.rawValue.lowercased()),
-            ("stale", settings.servesStale ? "yes" : "no"), ("state", state),
+            ("stale", settings.servesStale ? "yes" : "no"), ("hears", hears.name), ("bound", "\(bound)"),
+            ("replicas", "\(settings.reads.secondReadAfter ?? 0)"), ("prefixes", hears.prefixes), ("state", state),
             ("error", down.lazy.compactMap(\.lastError).first ?? ""), ("servers", "\(status.servers.count)"),
             ("servers-down", "\(down.count)"), ("known", "\(keyCount)"), ("asked", "\(counts.asked.read())"),
             ("joined", "\(counts.joined.read())"), ("failed", "\(counts.failed.read())"),
-            ("stale-served", "\(counts.stale.read())"), ("written", "\(counts.written.read())"),
+            ("stale-served", "\(counts.stale.read())"), ("replica-answers", "\(counts.replicas.read())"),
+            ("replica-served", "\(counts.replicasServed.read())"), ("written", "\(counts.written.read())"),
             ("invalidated", "\(counts.invalidated.read())"), ("lost", "\(counts.lost.read())"),
             ("timeouts", "\(status.timeouts)"), ("redirections", "\(status.redirections)"),
             ("heartbeat-microseconds", "\(status.servers.map(\.heartbeatMicroseconds).max() ?? 0)"),
         ] + outboxFields
+    }
+
+    private var hears: (name: String, prefixes: String) {
+        switch settings.reads.hearing {
+        case .tracking: ("tracking", "")
+        case .broadcast(let prefixes): ("broadcast", prefixes.joined(separator: " "))
+        case .lifetimes: ("lifetimes", "")
+        }
+    }
+
+    /// How old what is served as fresh may be, in milliseconds after a change was acknowledged; -1: it does not end.
+    private var bound: Int64 {
+        guard settings.reads.hearing == .lifetimes else { return Int64(limits.staleness) }
+        return database.rules.policy.intervalMilliseconds ?? -1
     }
 
     /// What waits for the origin, and what became of it.

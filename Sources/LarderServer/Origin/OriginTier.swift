@@ -28,9 +28,16 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         let key: [UInt8]
         /// Whether the answer must not be kept: the key has changed meanwhile.
         var isDetached = false
-        var waiters: [@Sendable (Result<OriginReading, OriginError>) -> Void] = []
+        /// What a replica has said meanwhile.
+        var early: OriginReading?
+        var waiters: [Waiter] = []
 
         init(_ key: [UInt8]) { self.key = key }
+    }
+
+    private struct Waiter: Sendable {
+        let early: @Sendable (OriginReading) -> Void
+        let then: @Sendable (Result<OriginReading, OriginError>) -> Void
     }
 
     private final class Part {
@@ -98,49 +105,83 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     ) -> Knowledge {
         if let outbox, outbox.index.isWaiting(key) { return .pending }
         guard let mark = marks.find(Key.hash(key)),
-            mark.rollbacks == surroundings.engine.rollbackCount,
-            origin.isCurrent(mark.stamp, now: instant)
+            mark.rollbacks == surroundings.engine.rollbackCount, isBelieved(mark, instant)
         else { return .nothing }
         guard let absentUntil = mark.absentUntil else { return .kept }
         return now < absentUntil ? .absent : .nothing
     }
 
+    private func isBelieved(_ mark: MarkTable.Mark, _ instant: Int64) -> Bool {
+        hasLifetimes ? isYoung(mark.sentAt, instant) : origin.isCurrent(mark.stamp, now: instant)
+    }
+
+    /// Whether it is believed what the origin said, until its time is over, whatever happens there.
+    private var hasLifetimes: Bool { settings.reads.hearing == .lifetimes }
+
+    /// Whether the policy's interval has not passed since the origin was asked.
+    private func isYoung(_ sentAt: Int64, _ instant: Int64) -> Bool {
+        database.rules.policy.intervalMilliseconds.map { (instant - sentAt) / 1_000_000 < $0 } ?? true
+    }
+
+    /// Whether the entry was known since the daemon was started, and nothing was heard of a change since.
+    func wasKnown(_ key: UnsafeRawBufferPointer) -> Bool { marks.find(Key.hash(key)) != nil }
+
     /// Whether a reading may answer a command that began at an instant: it is younger, or still known to be right.
     func isGood(_ reading: OriginReading, since start: Int64) -> Bool {
         if reading.sentAt >= start { return true }
+        if hasLifetimes { return isYoung(reading.sentAt, MonotonicClock.nanoseconds()) }
         return reading.stamp.map { origin.isCurrent($0, now: MonotonicClock.nanoseconds()) } ?? false
     }
 
     // MARK: Asking
 
     /// Asks for keys, unless somebody else has.
-    /// - Parameter then: called once for each key, on any thread.
+    /// - Parameters:
+    ///   - early: gets what a replica says of a key meanwhile, perhaps more than once, on any thread.
+    ///   - then: called once for each key, on any thread.
     func ask(
         _ keys: [[UInt8]],
+        early: @escaping @Sendable (_ key: [UInt8], OriginReading) -> Void = { _, _ in },
         then: @escaping @Sendable (_ key: [UInt8], Result<OriginReading, OriginError>) -> Void
     ) {
         var flights: [Flight] = []
         for key in keys {
             let part = part(Key.hash(of: key))
-            part.lock.withLock {
+            let waiter = Waiter(early: { early(key, $0) }, then: { then(key, $0) })
+            let heard = part.lock.withLock { () -> OriginReading? in
                 if let flight = part.flights[key] {
                     counts.joined.add(1)
-                    flight.waiters.append { then(key, $0) }
-                } else {
-                    let flight = Flight(key)
-                    flight.waiters.append { then(key, $0) }
-                    part.flights[key] = flight
-                    flights.append(flight)
+                    flight.waiters.append(waiter)
+                    return flight.early
                 }
+                let flight = Flight(key)
+                flight.waiters.append(waiter)
+                part.flights[key] = flight
+                flights.append(flight)
+                return nil
             }
+            if let heard { early(key, heard) }
         }
         guard !flights.isEmpty else { return }
         counts.asked.add(flights.count)
         let rollbacks = surroundings.engine.rollbackCount
         let asked = UncheckedFlights(flights: flights)
-        origin.read(flights.map(\.key)) { [self] results in
-            for (flight, result) in zip(asked.flights, results) { finish(flight, result, rollbacks) }
+        origin.read(
+            flights.map(\.key), meanwhile: { [self] index, reading in hear(asked.flights[index], reading) },
+            completion: { [self] results in
+                for (flight, result) in zip(asked.flights, results) { finish(flight, result, rollbacks) }
+            })
+    }
+
+    /// A replica has answered, and the origin has not: nothing of that is kept.
+    private func hear(_ flight: Flight, _ reading: OriginReading) {
+        counts.replicas.add()
+        let part = part(Key.hash(of: flight.key))
+        let waiters = part.lock.withLock {
+            flight.early = reading
+            return flight.waiters
         }
+        for waiter in waiters { waiter.early(reading) }
     }
 
     /// Flights belong to their parts: only their keys, which do not change, are used without a lock.
@@ -161,7 +202,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
             if part.flights[flight.key] === flight { part.flights[flight.key] = nil }
             return flight.waiters
         }
-        for waiter in waiters { waiter(result) }
+        for waiter in waiters { waiter.then(result) }
     }
 
     // MARK: Keeping
@@ -172,7 +213,9 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         _ reading: OriginReading, _ key: [UInt8], _ hash: Int, _ part: Part, _ rollbacks: UInt64,
         _ isValid: () -> Bool
     ) {
-        guard let stamp = reading.stamp, part.lock.withLock(isValid) else { return }
+        // Where nothing is heard, no part can cease to be believed.
+        let believed = hasLifetimes ? OriginStamp(part: 0, epoch: 1) : reading.stamp
+        guard let stamp = believed, part.lock.withLock(isValid) else { return }
         let now = surroundings.engine.now()
         let elapsed = (MonotonicClock.nanoseconds() - reading.sentAt) / 1_000_000
         let left = reading.lifetimeMilliseconds.map { $0 - elapsed }
@@ -188,14 +231,17 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
         part.lock.withLock {
             guard isValid() else { return }
-            marks.set(hash, MarkTable.Mark(stamp: stamp, absentUntil: absentUntil, rollbacks: rollbacks))
+            marks.set(
+                hash,
+                MarkTable.Mark(
+                    stamp: stamp, absentUntil: absentUntil, rollbacks: rollbacks, sentAt: reading.sentAt))
         }
     }
 
     /// - Returns: whether the larder has it now. A long value, or one for which files must be opened, is not stored: this
     ///   thread must not block.
     private func store(_ value: [UInt8], _ key: [UInt8], _ left: Int64?, _ now: Int64) -> Bool {
-        guard value.count < Self.storedBytesMax else { return false }
+        guard value.count <= Self.storedBytesMax else { return false }
         guard database.isReady(forWriting: true) else {
             surroundings.background { [database] in try? database.prepare(forWriting: true) }
             return false
@@ -341,6 +387,9 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     func originLost(_ reason: String) {
         counts.lost.add(1)
+        if hasLifetimes {
+            return surroundings.log.warning("database '\(database.name)': its origin does not answer: \(reason)")
+        }
         surroundings.log.warning("database '\(database.name)': its origin is no longer believed: \(reason)")
         // Clients that keep copies were promised to hear of changes.
         surroundings.tell(database, nil)

@@ -39,7 +39,7 @@ extension Call {
             value.withUnsafeBytes { body(RecordHeader(storedAt: now, rule: rule), $0) }
             return true
         case .failure(let error)?:
-            if servesStale, tier.settings.servesStale, try readStale(key, body) { return true }
+            if servesStale, tier.settings.servesStale, try readUnverified(key, body) { return true }
             throw CommandError(error)
         default: break
         }
@@ -49,7 +49,9 @@ extension Call {
         // It was brought meanwhile.
         case .pending, .nothing: break
         }
-        if servesStale, session.origin.servesStale, tier.settings.servesStale, try readStale(key, body) { return true }
+        if servesStale, session.origin.servesStale, tier.settings.servesStale, try readUnverified(key, body) {
+            return true
+        }
         missing = bytes
         throw CommandError("ORIGIN the origin must be asked")
     }
@@ -106,8 +108,24 @@ extension Call {
         throw cold()
     }
 
+    /// Reads what may be stale, where the database has a grace: what the larder has, or what a replica of the origin says.
+    mutating func readUnverified(
+        _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(CommandError) -> Bool {
+        guard let tier = session.origin.tier, let reading = session.origin.call?.early(Array(key.bytes)),
+            let value = reading.value, rules.grace > 0
+        else { return try readStale(key, body) }
+        // A replica may lag behind what was known here lately, and what was written here.
+        if key.withBytes({ tier.wasKnown($0) }), try readStale(key, body) { return true }
+        let rule = reading.lifetimeMilliseconds.map { DeadlineRule.own(now + max(0, $0)) } ?? .governed
+        value.withUnsafeBytes { body(RecordHeader(storedAt: now, rule: rule), $0) }
+        tier.counts.stale.add()
+        tier.counts.replicasServed.add()
+        return true
+    }
+
     /// Reads what the larder has within its grace, fresh or not.
-    mutating func readStale(
+    private mutating func readStale(
         _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool {
         var isFound = false

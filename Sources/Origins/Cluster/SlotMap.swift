@@ -81,6 +81,38 @@ enum ClusterSelf {
         return nil
     }
 
+    /// The slots by which two descriptions differ: those that came, went, or began or ceased to move.
+    /// - Returns: nil if they differ by more than slots.
+    static func slots(between old: String, and new: String) -> Set<Int>? {
+        guard let old = claims(old), let new = claims(new) else { return nil }
+        return old.owned.symmetricDifference(new.owned).union(
+            old.moving.symmetricDifference(new.moving).compactMap { Int($0.dropFirst().prefix { $0 != "-" }) })
+    }
+
+    /// What a primary's description says: its slots, and the marks of those that move, such as `[93->-id]`. Nil for that of a
+    /// replica, and for one that cannot be read.
+    private static func claims(_ description: String) -> (owned: Set<Int>, moving: Set<Substring>)? {
+        let words = description.split(separator: " ")
+        guard words.first == "primary" else { return nil }
+        var owned: Set<Int> = []
+        var moving: Set<Substring> = []
+        for word in words.dropFirst() {
+            if word.hasPrefix("[") {
+                guard let slot = Int(word.dropFirst().prefix { $0 != "-" }), (0..<HashSlot.count).contains(slot) else {
+                    return nil
+                }
+                moving.insert(word)
+                continue
+            }
+            let ends = word.split(separator: "-", omittingEmptySubsequences: false).map { Int($0) }
+            guard let first = ends.first ?? nil, let last = ends.last ?? nil, ends.count <= 2, first <= last,
+                first >= 0, last < HashSlot.count
+            else { return nil }
+            owned.formUnion(first...last)
+        }
+        return (owned, moving)
+    }
+
     /// How many servers the reply has.
     static func servers(_ reply: RESPValue) -> Int { reply.bytes?.count { $0 == 10 } ?? 0 }
 }

@@ -40,6 +40,21 @@ final class RedisReadCall: RedisCall {
     private let completion: Completion
     /// Bytes of the values that it has.
     private(set) var bytes = 0
+    /// Gets what replicas say, once for each key; nil: the first answer counts, whoever gives it.
+    var meanwhile: ((_ key: Int, OriginReading) -> Void)?
+    private var heardMeanwhile: Set<Int> = []
+    /// Bytes of the values that replicas have given.
+    private(set) var bytesMeanwhile = 0
+
+    /// A replica has answered.
+    func hear(_ index: Int, fromReplica reading: HeardReading) {
+        guard isMissing(index) else { return }
+        guard let meanwhile else { return answer(index, .success(reading)) }
+        guard heardMeanwhile.insert(index).inserted else { return }
+        bytesMeanwhile += reading.reading.value?.count ?? 0
+        meanwhile(index, reading.reading)
+    }
+
     /// Has the last word on a stamp when the call completes.
     var check: (_ key: Int, HeardReading) -> OriginStamp? = { $1.reading.stamp }
 
@@ -77,6 +92,7 @@ final class RedisReadCall: RedisCall {
         }
         results = []
         check = { _, _ in nil }
+        meanwhile = nil
         completion(all)
     }
 }

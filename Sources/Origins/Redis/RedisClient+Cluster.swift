@@ -151,14 +151,15 @@ extension RedisClient {
             let server = server(at: range.primary)
             for slot in range.slots { owners[slot] = server }
         }
-        var changed: [ObjectIdentifier: RedisServer] = [:]
+        var changed: [ObjectIdentifier: (server: RedisServer, slots: [Int])] = [:]
         for slot in 0..<HashSlot.count {
-            if let old = cluster.owners[slot], old !== owners[slot] { changed[ObjectIdentifier(old)] = old }
+            guard let old = cluster.owners[slot], old !== owners[slot] else { continue }
+            changed[ObjectIdentifier(old), default: (old, [])].slots.append(slot)
         }
         cluster.owners = owners
         cluster.isKnown = true
-        for server in changed.values {
-            server.endEpochKeepingBelief("\(server.endpoint): its slots have another owner")
+        for (server, slots) in changed.values {
+            server.endEpochs(ofSlots: slots, "\(server.endpoint): slots have another owner (\(slots.count))")
         }
         setHeartbeatKeys()
         retireUnused()
@@ -236,7 +237,8 @@ extension RedisClient {
         task.reset()
         task.isAsking = redirection.isAsk
         if !redirection.isAsk, cluster.owners[redirection.slot] !== target {
-            cluster.owners[redirection.slot]?.endEpochKeepingBelief("\(server.endpoint): \(message)")
+            cluster.owners[redirection.slot]?.endEpochs(
+                ofSlots: [redirection.slot], "\(server.endpoint): \(message)")
             cluster.owners[redirection.slot] = target
         }
         target.submit(task)

@@ -69,6 +69,13 @@ extension RedisClient: RedisServerOwner {
         finishRead(task, call, index, nil, nil)
     }
 
+    /// A read that its server does not answer fails once a replica was asked, if one can be.
+    private func giveUp(_ task: RedisTask, _ error: OriginError) {
+        guard task.isRead, !isClosed, cluster?.replicas?.ask(task, insteadOf: error) == true else {
+            return task.answer(error)
+        }
+    }
+
     private func finishRead(
         _ task: RedisTask, _ call: RedisReadCall, _ index: Int, _ endpoint: OriginEndpoint?, _ stamp: OriginStamp?
     ) {
@@ -85,19 +92,21 @@ extension RedisClient: RedisServerOwner {
             return task.answer(.malformed("\(name): the reply to PTTL is no number"))
         }
         // Together they would fill the memory.
-        guard call.bytes + (value?.count ?? 0) <= most * Self.valuesOfACall else {
-            return task.answer(.tooLarge(bytes: call.bytes + (value?.count ?? 0), most: most * Self.valuesOfACall))
+        let bytes = (task.isSecond ? call.bytesMeanwhile : call.bytes) + (value?.count ?? 0)
+        guard bytes <= most * Self.valuesOfACall else {
+            return task.answer(.tooLarge(bytes: bytes, most: most * Self.valuesOfACall))
         }
         // It has ended between the two commands.
         let isGone = value != nil && left == -2
-        call.answer(
-            index,
-            .success(
-                HeardReading(
-                    reading: OriginReading(
-                        value: isGone ? nil : value,
-                        lifetimeMilliseconds: value == nil || left < 0 ? nil : left, sentAt: task.sentAt,
-                        stamp: stamp), heard: task.heard)))
+        let reading = HeardReading(
+            reading: OriginReading(
+                value: isGone ? nil : value, lifetimeMilliseconds: value == nil || left < 0 ? nil : left,
+                sentAt: task.sentAt, stamp: stamp), heard: task.heard)
+        if task.isSecond {
+            call.hear(index, fromReplica: reading)
+        } else {
+            call.answer(index, .success(reading))
+        }
     }
 
     /// The values of one call together have at most so many times the bytes of one value.
@@ -153,6 +162,7 @@ extension RedisClient: RedisServerOwner {
 
     func server(_ server: RedisServer, failed task: RedisTask, _ error: OriginError) {
         guard !task.call.isDone, !isClosed else { return task.answer(error) }
+        if case .unsuitable = error { return task.answer(error) }
         let mayBeSent = !task.isSent || task.isRead
         let isPassing =
             switch error {
@@ -165,6 +175,6 @@ extension RedisClient: RedisServerOwner {
             requestMap()
             if rest(task, because: error) { return }
         }
-        task.answer(error)
+        giveUp(task, error)
     }
 }

@@ -125,7 +125,10 @@ final class RedisClient: @unchecked Sendable {
         for task in tasks { route(task) }
     }
 
-    func read(_ keys: [[UInt8]], from start: Int64, _ completion: @escaping RedisReadCall.Completion) {
+    func read(
+        _ keys: [[UInt8]], from start: Int64, meanwhile: ((Int, OriginReading) -> Void)?,
+        _ completion: @escaping RedisReadCall.Completion
+    ) {
         guard !keys.isEmpty else { return completion([]) }
         readsOpen += 1
         let call = RedisReadCall(count: keys.count, deadline: deadline(start)) { [unowned self] results in
@@ -134,8 +137,10 @@ final class RedisClient: @unchecked Sendable {
             report.count(results)
             completion(results)
         }
+        call.meanwhile = meanwhile
         call.check = { [unowned self] index, heard in
             guard let stamp = heard.reading.stamp, parts.epoch(stamp.part) == stamp.epoch,
+                parts.slotEpoch(Int(stamp.slot)) == stamp.slotEpoch,
                 !memory.hasChanged(keys[index], since: heard.heard)
             else { return nil }
             return stamp

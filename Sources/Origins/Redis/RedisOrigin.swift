@@ -9,9 +9,12 @@ public final class RedisOrigin: Origin {
     public enum Tracking: Hashable, Sendable {
         /// The servers note which keys were read here, and say when one of them changes.
         case read
-        /// The servers say when any key with one of these prefixes changes: what is read of others is not known to be
-        /// current. For databases of which this machine has most entries.
+        /// The servers say when any key with one of these prefixes changes, or any key at all if there are none: what is
+        /// read of others is not known to be current. For databases of which this machine has most entries.
         case broadcast(prefixes: [[UInt8]])
+        /// Nobody says anything, and no reading has a stamp. Servers are asked whether they are there only when calls take
+        /// too long.
+        case none
     }
 
     public let name: String
@@ -22,9 +25,9 @@ public final class RedisOrigin: Origin {
     /// Begins to connect, and returns at once.
     /// - Parameters:
     ///   - address: where it is.
-    ///   - secondReadAfter: after so many milliseconds without an answer a read is asked of a replica too, and the first
-    ///     answer counts. What a replica says may be older than the bound, and has no stamp. Nil for never; only for
-    ///     clusters.
+    ///   - secondReadAfter: after so many milliseconds without an answer, or when its server fails, a read is asked of a
+    ///     replica too. What a replica says may be older than the bound, and has no stamp. ``read(_:completion:)`` takes the
+    ///     first answer, ``read(_:meanwhile:completion:)`` tells them apart. Nil for never; only for clusters.
     ///   - listener: hears what the origin says; not kept alive by it.
     public init(
         _ address: OriginAddress, limits: OriginLimits = OriginLimits(), tracking: Tracking = .read,
@@ -40,6 +43,7 @@ public final class RedisOrigin: Origin {
             switch tracking {
             case .read: .read
             case .broadcast(let prefixes): .broadcast(prefixes)
+            case .none: .none
             }
         loop = OriginLoop()
         client = RedisClient(
@@ -59,7 +63,15 @@ public final class RedisOrigin: Origin {
         _ keys: [[UInt8]], completion: @escaping @Sendable ([Result<OriginReading, OriginError>]) -> Void
     ) {
         let now = MonotonicClock.nanoseconds()
-        loop.send { [client] in client.read(keys, from: now, completion) }
+        loop.send { [client] in client.read(keys, from: now, meanwhile: nil, completion) }
+    }
+
+    public func read(
+        _ keys: [[UInt8]], meanwhile: @escaping @Sendable (_ index: Int, OriginReading) -> Void,
+        completion: @escaping @Sendable ([Result<OriginReading, OriginError>]) -> Void
+    ) {
+        let now = MonotonicClock.nanoseconds()
+        loop.send { [client] in client.read(keys, from: now, meanwhile: meanwhile, completion) }
     }
 
     public func write(

@@ -83,7 +83,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         usedAt = MonotonicClock.nanoseconds()
         breaker = Breaker(settings.limits)
         reading = RedisLink(loop, endpoint, settings.setup, settings.limits, tls: settings.tls, user: self)
-        beatTimer = LoopTimer(loop) { [weak self] in self?.sendBeat() }
+        beatTimer = LoopTimer(loop) { [weak self] in self?.sendNextBeat() }
         limitTimer = LoopTimer(loop) { [weak self] in self?.beatIsMissed() }
     }
 
@@ -121,6 +121,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         guard let reading else { return task.fail(.closed) }
         if let error = refusal(reading) { return task.fail(error) }
         task.sentEpoch = epoch
+        task.sentSlotEpoch = parts.slotEpoch(task.slot ?? 0)
         guard case .command = task.work else { return reading.send(task) }
         commandLink().send(task)
     }
@@ -167,6 +168,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     /// A task was not answered in time.
     func noteTimeout(_ task: RedisTask) {
         breaker.noteFailure("calls take too long", MonotonicClock.nanoseconds())
+        if !isAskedAlways { sendBeat() }
         // Nobody watches over the other connection's heart.
         guard case .command = task.work else { return }
         commands?.end(.interrupted("\(endpoint): no answer within \(settings.limits.call) ms"))
@@ -174,10 +176,12 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
 
     /// Whether what the task has read, or written, will be told when it changes.
     func stamp(for task: RedisTask) -> OriginStamp? {
-        guard isBelieved, !task.isAsking, task.sentEpoch == epoch, settings.setup.tracking.covers(task.key ?? []) else {
-            return nil
-        }
-        return OriginStamp(part: part, epoch: task.sentEpoch)
+        let slot = task.slot ?? 0
+        guard isBelieved, !task.isAsking, task.sentEpoch == epoch, task.sentSlotEpoch == parts.slotEpoch(slot),
+            settings.setup.tracking.covers(task.key ?? [])
+        else { return nil }
+        return OriginStamp(
+            part: part, epoch: task.sentEpoch, slot: UInt16(truncatingIfNeeded: slot), slotEpoch: task.sentSlotEpoch)
     }
 
     // MARK: The link
@@ -235,7 +239,20 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         owner?.serverLost(self, reason)
     }
 
+    /// Some of its slots may have another owner: only what it said of these is no longer believed.
+    func endEpochs(ofSlots slots: some Sequence<Int>, _ reason: String) {
+        for slot in slots { parts.endEpoch(ofSlot: slot) }
+        if isBelieved { owner?.serverLost(self, reason) }
+    }
+
     // MARK: Heartbeat
+
+    /// Where nothing is promised, a server is asked whether it is there only while that is in doubt.
+    private var isAskedAlways: Bool { settings.setup.tracking != .none }
+
+    private func sendNextBeat() {
+        if isAskedAlways || !isBelieved { sendBeat() }
+    }
 
     private func sendBeat() {
         guard isUp else { return }
@@ -286,7 +303,11 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     private func compare(_ report: Heartbeat.ClusterReport) {
         defer { self.report = report }
         guard let last = self.report, last.description != report.description else { return }
-        endEpochKeepingBelief("\(endpoint): its slots move")
+        if let slots = ClusterSelf.slots(between: last.description, and: report.description) {
+            endEpochs(ofSlots: slots, "\(endpoint): slots move (\(slots.count))")
+        } else {
+            endEpochKeepingBelief("\(endpoint): it has another role")
+        }
         owner?.serverOwnsOther(self)
     }
 
@@ -318,7 +339,7 @@ extension RedisSetup.Tracking {
         switch self {
         case .none: false
         case .read: true
-        case .broadcast(let prefixes): prefixes.contains { key.starts(with: $0) }
+        case .broadcast(let prefixes): prefixes.isEmpty || prefixes.contains { key.starts(with: $0) }
         }
     }
 }

@@ -29,6 +29,8 @@ final class RedisTask: RedisExchange {
     var redirections = 0
     /// Whether it is a second question, whose failure says nothing.
     var isSecond = false
+    /// For a second question: why the first one failed, which its call hears when the second one ends; nil if it goes on.
+    var firstError: OriginError?
     /// Whether its next server gets it while a slot moves there.
     var isAsking = false
     /// Whether it may have been done: set when it is sent.
@@ -41,6 +43,8 @@ final class RedisTask: RedisExchange {
     /// The server that has it, and that server's epoch when it was sent.
     weak var owner: (any RedisTaskOwner)?
     var sentEpoch: UInt32 = 0
+    /// The epoch of its slot then.
+    var sentSlotEpoch: UInt32 = 0
     private var valueReply = 0
 
     init(_ work: Work, slot: Int?) {

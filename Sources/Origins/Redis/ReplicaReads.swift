@@ -78,16 +78,22 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
         timer?.start(milliseconds: Int((first.due - now) / 1_000_000) + 1)
     }
 
-    private func ask(_ task: RedisTask) {
+    /// Asks a replica for what a task reads.
+    /// - Parameter error: why its server does not answer, which its call hears behind the replica's answer; nil while it may.
+    /// - Returns: whether one is asked.
+    @discardableResult
+    func ask(_ task: RedisTask, insteadOf error: OriginError? = nil) -> Bool {
         guard case .read(let call, let index) = task.work, call.isMissing(index), let slot = task.slot,
             tasksUnderWay < limits.callsWaiting, let link = link(for: slot)
-        else { return }
+        else { return false }
         let second = RedisTask(task.work, slot: slot)
         second.key = task.key
         second.isSecond = true
+        second.firstError = error
         second.owner = self
         tasksUnderWay += 1
         link.send(second)
+        return true
     }
 
     private func link(for slot: Int) -> RedisLink? {
@@ -108,9 +114,19 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
     func taskAnswered(_ task: RedisTask) {
         tasksUnderWay -= 1
         owner?.replicaAnswered(task)
+        endFirst(task)
     }
 
-    func taskFailed(_ task: RedisTask, _ error: OriginError) { tasksUnderWay -= 1 }
+    func taskFailed(_ task: RedisTask, _ error: OriginError) {
+        tasksUnderWay -= 1
+        endFirst(task)
+    }
+
+    /// The first question has failed already.
+    private func endFirst(_ task: RedisTask) {
+        guard let error = task.firstError, case .read(let call, let index) = task.work else { return }
+        call.answer(index, .failure(error))
+    }
 
     func linkIsUp(_ link: RedisLink) {}
     func link(_ link: RedisLink, invalidated keys: [[UInt8]]?) {}

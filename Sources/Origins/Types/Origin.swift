@@ -13,6 +13,14 @@ public protocol Origin: AnyObject, Sendable {
     /// - Parameter completion: gets an answer for each key, in the order of `keys`. An absent key is an answer too.
     func read(_ keys: [[UInt8]], completion: @escaping @Sendable ([Result<OriginReading, OriginError>]) -> Void)
 
+    /// As ``read(_:completion:)``, and hears what copies of the origin say while the origin has not answered, if they are
+    /// asked. What they say may be older than any bound; the completion waits for the origin itself.
+    /// - Parameter meanwhile: gets such an answer and the place of its key in `keys`, at most once for each key, before
+    ///   the completion.
+    func read(
+        _ keys: [[UInt8]], meanwhile: @escaping @Sendable (_ index: Int, OriginReading) -> Void,
+        completion: @escaping @Sendable ([Result<OriginReading, OriginError>]) -> Void)
+
     /// Stores a value.
     /// - Parameter completion: is called when the origin has acknowledged.
     func write(
@@ -42,12 +50,22 @@ public protocol Origin: AnyObject, Sendable {
     func close()
 }
 
+extension Origin {
+    /// Of an origin without copies: the same without them.
+    public func read(
+        _ keys: [[UInt8]], meanwhile: @escaping @Sendable (_ index: Int, OriginReading) -> Void,
+        completion: @escaping @Sendable ([Result<OriginReading, OriginError>]) -> Void
+    ) {
+        read(keys, completion: completion)
+    }
+}
+
 /// Hears what an origin says unasked. Called on a thread of the origin; must not block.
 public protocol OriginListener: AnyObject, Sendable {
     /// These entries are no longer what they were.
     func originInvalidated(_ keys: [[UInt8]])
-    /// All entries of all keys may have changed, or what is known of them is no longer kept current: stamps of the past
-    /// are no longer good. Said at once for many keys; costs nothing for each.
+    /// Entries of many keys may have changed, or what is known of them is no longer kept current: stamps of the past
+    /// are no longer good, as far as ``Origin/isCurrent(_:now:)`` says so. Said at once for many keys; costs nothing for each.
     /// - Parameter reason: for the log, without secrets.
     func originLost(_ reason: String)
     /// The origin, or a part of it, can be asked again.
@@ -61,10 +79,16 @@ public struct OriginStamp: Hashable, Sendable {
     /// Goes up whenever the part can no longer say what changed: a lost connection, a missed heartbeat, a flush, another
     /// owner of its keys. Never 0.
     public let epoch: UInt32
+    /// Which of its keys, where some can go to another part without the others: the slot of a cluster. 0 elsewhere.
+    public let slot: UInt16
+    /// Goes up whenever the slot may have another owner. 0 elsewhere.
+    public let slotEpoch: UInt32
 
-    public init(part: UInt32, epoch: UInt32) {
+    public init(part: UInt32, epoch: UInt32, slot: UInt16 = 0, slotEpoch: UInt32 = 0) {
         self.part = part
         self.epoch = epoch
+        self.slot = slot
+        self.slotEpoch = slotEpoch
     }
 }
 

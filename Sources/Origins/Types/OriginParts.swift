@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The parts of an origin and until when each is believed. Any thread reads it without a lock; the origin's thread
+/// The parts of an origin and until when each is believed, and the epochs of a cluster's slots. Any thread reads it without a lock; the origin's thread
 /// writes it.
 ///
 /// The proof for `@unchecked Sendable`: the memory is fixed, and its fields are atomic.
@@ -13,10 +13,16 @@ final class OriginParts: @unchecked Sendable {
 
     /// A cluster has at most about a thousand servers.
     static let most = 2048
+    /// As many as a cluster has.
+    static let slotCount = 16_384
 
     private let parts: UnsafeMutablePointer<Part>
+    /// For each slot of a cluster how often it may have got another owner.
+    private let slots: UnsafeMutablePointer<Atomic<UInt32>>
 
     init() {
+        slots = .allocate(capacity: Self.slotCount)
+        for slot in 0..<Self.slotCount { (slots + slot).initialize(to: Atomic(0)) }
         parts = .allocate(capacity: Self.most)
         for index in 0..<Self.most { (parts + index).initialize(to: Part()) }
     }
@@ -24,14 +30,17 @@ final class OriginParts: @unchecked Sendable {
     deinit {
         parts.deinitialize(count: Self.most)
         parts.deallocate()
+        slots.deinitialize(count: Self.slotCount)
+        slots.deallocate()
     }
 
     func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool {
-        guard stamp.part < UInt32(Self.most) else { return false }
+        guard stamp.part < UInt32(Self.most), Int(stamp.slot) < Self.slotCount else { return false }
         let part = parts + Int(stamp.part)
-        // In this order: the instant of a later epoch is written behind that epoch, so whoever sees it sees the epoch.
+        // In this order: the instant is written behind what ends with it, so whoever sees it sees the epochs.
         guard now < part.pointee.believedUntil.load(ordering: .acquiring) else { return false }
         return part.pointee.epoch.load(ordering: .acquiring) == stamp.epoch
+            && slots[Int(stamp.slot)].load(ordering: .acquiring) == stamp.slotEpoch
     }
 
     func epoch(_ part: UInt32) -> UInt32 { parts[Int(part)].epoch.load(ordering: .relaxed) }
@@ -45,6 +54,11 @@ final class OriginParts: @unchecked Sendable {
         let next = entry.pointee.epoch.load(ordering: .relaxed) &+ 1
         entry.pointee.epoch.store(next == 0 ? 1 : next, ordering: .releasing)
     }
+
+    func slotEpoch(_ slot: Int) -> UInt32 { slots[slot].load(ordering: .relaxed) }
+
+    /// Ends the epoch of a slot, whoever owns it.
+    func endEpoch(ofSlot slot: Int) { slots[slot].wrappingAdd(1, ordering: .releasing) }
 
     func believe(_ part: UInt32, until: Int64) {
         parts[Int(part)].believedUntil.store(until, ordering: .releasing)

@@ -142,6 +142,19 @@ import Testing
         #expect(fixture.client("GET a") == Wire.bulk("one"))
     }
 
+    @Test func aLongValueIsGivenAndNotKept() throws {
+        let fixture = try Fixture()
+        let most = String(repeating: "v", count: 1 << 20)
+        fixture.origin.change("fits", to: most)
+        fixture.origin.change("long", to: most + "v")
+        for _ in 0..<2 {
+            #expect(fixture.client("GET fits") == Wire.bulk(most))
+            #expect(fixture.client("GET long") == Wire.bulk(most + "v"))
+            #expect(fixture.client("STRLEN long") == Wire.int((1 << 20) + 1))
+        }
+        #expect(fixture.origin.takeReads() == ["fits", "long", "long", "long", "long"])
+    }
+
     @Test func anOriginThatTellsNoChangesIsAskedEachTime() throws {
         let fixture = try Fixture()
         fixture.origin.stopTracking()

@@ -25,6 +25,9 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     private var beforeWrite: (@Sendable () -> Void)?
     private var epoch: UInt32 = 1
     private var isTracking = true
+    private var replica: [[UInt8]: String?] = [:]
+    private var answersAge: Int64 = 0
+    private var reading = OriginReads()
     private var readKeys: [String] = []
     private var performed: [String] = []
     private weak var listener: (any OriginListener)?
@@ -33,9 +36,9 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
 
     /// Makes it the origin of whatever database asks.
     var factory: OriginFactory {
-        { [self] (source, _, listener) throws(OriginError) in
+        { [self] (source, reads, _, listener) throws(OriginError) in
             if source.url.hasPrefix("bad:") { throw .unsuitable("'\(source.url)' is no address") }
-            lock.withLock { self.listener = listener }
+            lock.withLock { (self.listener, reading) = (listener, reads) }
             return self
         }
     }
@@ -84,6 +87,15 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
 
     private static let lost = OriginError.timedOut(milliseconds: 2000)
 
+    /// What a replica says of a key before the origin answers; nil in it: nothing is there.
+    func setReplica(_ key: String, _ value: String?) { lock.withLock { replica[Array(key.utf8)] = .some(value) } }
+
+    /// From now on answers are of questions that were sent so long ago.
+    func answerLate(milliseconds: Int64) { lock.withLock { answersAge = milliseconds } }
+
+    /// How it was made.
+    var reads: OriginReads { lock.withLock { reading } }
+
     /// From now on nothing is said of changes.
     func stopTracking() { lock.withLock { isTracking = false } }
 
@@ -118,8 +130,24 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
 
     // MARK: What the tier does
 
+    func read(
+        _ keys: [[UInt8]], meanwhile: @escaping @Sendable (Int, OriginReading) -> Void,
+        completion: @escaping @Sendable ([Result<OriginReading, OriginError>]) -> Void
+    ) {
+        let said = lock.withLock { replica }
+        for (index, key) in keys.enumerated() {
+            guard let value = said[key] else { continue }
+            meanwhile(
+                index,
+                OriginReading(
+                    value: value.map { Array($0.utf8) }, lifetimeMilliseconds: nil,
+                    sentAt: MonotonicClock.nanoseconds(), stamp: nil))
+        }
+        read(keys, completion: completion)
+    }
+
     func read(_ keys: [[UInt8]], completion: @escaping @Sendable ([Result<OriginReading, OriginError>]) -> Void) {
-        let now = MonotonicClock.nanoseconds()
+        let now = MonotonicClock.nanoseconds() - lock.withLock { answersAge } * 1_000_000
         let answers = lock.withLock { () -> [Result<OriginReading, OriginError>] in
             readKeys += keys.map { String(decoding: $0, as: UTF8.self) }
             return keys.map { key in

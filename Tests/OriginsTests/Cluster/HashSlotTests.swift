@@ -67,4 +67,19 @@ import Testing
         #expect(ClusterSelf.servers(.bulk(Array(text.utf8))) == 2)
         #expect(ClusterSelf.description(.null) == nil)
     }
+
+    @Test func onlySlotsThatMoveDiffer() {
+        func between(_ old: String, _ new: String) -> [Int]? { ClusterSelf.slots(between: old, and: new)?.sorted() }
+        #expect(between("primary 0-99 200", "primary 0-98 200") == [99])
+        #expect(between("primary 0-99", "primary 1-99 300-301") == [0, 300, 301])
+        #expect(between("primary 0-99", "primary 0-99 [7->-aa]") == [7])
+        #expect(between("primary 0-99 [7->-aa]", "primary 0-6 8-99") == [7])
+        #expect(between("primary 0-99 [7->-aa]", "primary 0-99 [7->-bb] [500-<-cc]") == [7, 500])
+        #expect(between("primary 0-99", "primary ") == Array(0...99))
+        #expect(between("primary 0-99", "replica ") == nil, "its role")
+        #expect(between("replica ", "primary 0-99") == nil)
+        for bad in ["primary x", "primary 5-1", "primary 0-16384", "primary 1-2-3", "primary -1", "primary [x->-a]"] {
+            #expect(between("primary 0-99", bad) == nil, "\(bad)")
+        }
+    }
 }

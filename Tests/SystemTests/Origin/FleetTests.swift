@@ -52,12 +52,14 @@ struct FleetTests {
                 .random(keys, hasReplicas: hasReplicas, &random)
             }
             let options = [[], ["--threads", "2"], ["--memory", "0"]][random.below(3)]
-            let writing = random.oneIn(2) ? "THROUGH" : "AROUND"
-            let tiers = try (0..<2).map { _ in try LarderTier(origin: origin.url, [writing], options: options) }
+            let words =
+                [random.oneIn(2) ? "THROUGH" : "AROUND"]
+                + [[], ["BCAST"], ["REPLICAS", "30"], ["BCAST", "PREFIX", "k", "REPLICAS", "100"]][random.below(4)]
+            let tiers = try (0..<2).map { _ in try LarderTier(origin: origin.url, words, options: options) }
             let history = try FleetRound("\(seed)", origin.cluster, origin.proxy, tiers, plan).run()
             let verdict = Self.judge(history)
             print(
-                "fleet round \(number), LARDER_SEED=\(seed): \(writing) \(options) \(plan.faults); \(verdict.reads) reads, "
+                "fleet round \(number), LARDER_SEED=\(seed): \(words) \(options) \(plan.faults); \(verdict.reads) reads, "
                     + "\(verdict.refused) refused, the stalest \(verdict.worstStaleness) ms, the longest call "
                     + "\(verdict.longestCall) ms, the longest wait for a turn \(history.machineDelay) ms")
             #expect(verdict.reads > verdict.refused, "all reads were refused")

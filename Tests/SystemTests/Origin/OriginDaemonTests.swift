@@ -3,35 +3,27 @@ import Testing
 
 /// The daemon in front of real servers.
 @Suite struct OriginDaemonTests {
-    /// Calls until the reply is as expected, often enough for some seconds. The bound of what is promised is the checker's.
-    private func eventually(_ client: SocketClient, _ line: String, _ expected: String) throws {
-        for _ in 0..<200_000 where try client.call(line) == expected { return }
-        Issue.record("\(line) never gave \(expected): \(try client.call(line))")
-    }
-
-    private func bulk(_ text: String) -> String { "$\(text.utf8.count)\r\n\(text)\r\n" }
-
     @Test func aRedisBehindIsAskedOnceAndTellsOfChanges() throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess()
         let (behind, client) = (try redis.connect(), try daemon.connect())
         #expect(try client.call("ORIGIN unix://\(redis.socketPath)") == "+OK\r\n")
         #expect(try behind.call("SET a one") == "+OK\r\n")
-        #expect(try client.call("GET a") == bulk("one"))
+        #expect(try client.call("GET a") == bulkReply("one"))
         #expect(try behind.call("SET a two") == "+OK\r\n")
-        try eventually(client, "GET a", bulk("two"))
+        try client.eventually("GET a", bulkReply("two"))
         // The daemon's own write must not make it deaf to those of others.
         #expect(try client.call("SET a three") == "+OK\r\n")
-        #expect(try client.call("GET a") == bulk("three"))
+        #expect(try client.call("GET a") == bulkReply("three"))
         #expect(try behind.call("SET a four") == "+OK\r\n")
-        try eventually(client, "GET a", bulk("four"))
+        try client.eventually("GET a", bulkReply("four"))
         #expect(try behind.call("DEL a") == ":1\r\n")
-        try eventually(client, "GET a", "$-1\r\n")
+        try client.eventually("GET a", "$-1\r\n")
         #expect(try client.call("INCR n") == ":1\r\n")
         #expect(try behind.call("INCR n") == ":2\r\n")
-        try eventually(client, "GET n", bulk("2"))
+        try client.eventually("GET n", bulkReply("2"))
         #expect(try behind.call("FLUSHALL") == "+OK\r\n")
-        try eventually(client, "GET n", "$-1\r\n")
+        try client.eventually("GET n", "$-1\r\n")
     }
 
     @Test func anEntryWithALifetimeEndsHereToo() throws {
@@ -40,8 +32,8 @@ import Testing
         let (behind, client) = (try redis.connect(), try daemon.connect())
         _ = try client.call("ORIGIN unix://\(redis.socketPath)")
         _ = try behind.call("SET a one PX 300")
-        #expect(try client.call("GET a") == bulk("one"))
-        try eventually(client, "GET a", "$-1\r\n")
+        #expect(try client.call("GET a") == bulkReply("one"))
+        try client.eventually("GET a", "$-1\r\n")
     }
 
     @Test func aFrozenOriginIsNotBelievedForLong() throws {
@@ -53,15 +45,15 @@ import Testing
         _ = try client.call("POLICY low GRACE 3600")
         _ = try client.call("ORIGIN unix://\(redis.socketPath)")
         _ = try behind.call("SET a one")
-        #expect(try client.call("GET a") == bulk("one"))
+        #expect(try client.call("GET a") == bulkReply("one"))
         redis.freeze()
         defer { redis.thaw() }
-        var reply = bulk("one")
-        for _ in 0..<200_000 where reply == bulk("one") { reply = try client.call("GET a") }
+        var reply = bulkReply("one")
+        for _ in 0..<200_000 where reply == bulkReply("one") { reply = try client.call("GET a") }
         #expect(reply.hasPrefix("-ORIGIN "))
         #expect(try client.call("FETCH a").contains("stale"))
         redis.thaw()
-        try eventually(client, "GET a", bulk("one"))
+        try client.eventually("GET a", bulkReply("one"))
     }
 
     @Test func aLarderStandsInFrontOfALarder() throws {
@@ -69,12 +61,12 @@ import Testing
         let (behind, client) = (try back.connect(), try front.connect())
         #expect(try client.call("ORIGIN unix://\(back.socketPath)") == "+OK\r\n")
         #expect(try behind.call("SET a one") == "+OK\r\n")
-        #expect(try client.call("GET a") == bulk("one"))
+        #expect(try client.call("GET a") == bulkReply("one"))
         #expect(try behind.call("SET a two") == "+OK\r\n")
-        try eventually(client, "GET a", bulk("two"))
+        try client.eventually("GET a", bulkReply("two"))
         let refused = try behind.call("ORIGIN unix://\(front.socketPath)")
         #expect(refused.contains("both would ask each other"), "\(refused)")
-        #expect(try behind.call("GET a") == bulk("two"))
+        #expect(try behind.call("GET a") == bulkReply("two"))
     }
 
     @Test func anOriginThatIsNoneSaysSo() throws {
@@ -104,7 +96,7 @@ import Testing
         #expect(refusal.hasPrefix("-ORIGIN ") && refusal.contains("password"), "\(refusal)")
         let path = try directory.makeFile("password", Array("sesame\n".utf8))
         #expect(try client.call("ORIGIN unix://\(redis.socketPath) PASSWORDFILE \(path)") == "+OK\r\n")
-        try eventually(client, "GET a", "$-1\r\n")
+        try client.eventually("GET a", "$-1\r\n")
         #expect(try !client.call("ORIGIN").contains("sesame"))
     }
 
@@ -116,7 +108,7 @@ import Testing
             let daemon = try DaemonProcess(in: directory)
             let client = try daemon.connect()
             if round == 0 { _ = try client.call("ORIGIN unix://\(redis.socketPath) AROUND") }
-            #expect(try client.call("GET a") == bulk("one"))
+            #expect(try client.call("GET a") == bulkReply("one"))
             #expect(try client.call("ORIGIN").contains("around"))
             _ = try daemon.stop()
         }

@@ -97,7 +97,8 @@ enum FetchingCommands {
             }
         } catch {
             let isLate = session.origin.servesStale
-            guard call.missing == nil || isLate, !call.isCold, try call.readStale(key, { reply(.stale, $0, $1) }) else {
+            guard call.missing == nil || isLate, !call.isCold, try call.readUnverified(key, { reply(.stale, $0, $1) })
+            else {
                 throw error
             }
             call.missing = nil

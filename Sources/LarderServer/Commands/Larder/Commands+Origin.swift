@@ -26,6 +26,11 @@ enum OriginCommands {
             settings = try OriginSettings(words: (1..<count).map { call.text($0) })
             try settings?.checkHasNoSecret()
         }
+        if settings?.reads.hearing == .lifetimes, call.rules.policy.intervalMilliseconds == nil {
+            throw CommandError(
+                "ERR with LIFETIMES an entry is believed until its time is over, and the policy of this database is "
+                    + "never: set another one first, such as POLICY high")
+        }
         return .deferred { [settings] (reply) throws(CommandError) in
             try server.origins.set(settings, for: name, discards: discards)
             reply.simple("OK")

@@ -1,0 +1,259 @@
+import LarderEngine
+import Origins
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+/// The ways of hearing of changes, and replicas that are asked when the origin is slow.
+@Suite struct OriginReadsTests {
+    private struct Fixture {
+        let origin = ScriptedOrigin()
+        let server: SocketlessServer
+        let client: TestClient
+
+        init(_ words: String, policy: UpdatePolicy = .high, grace: Bool = true) throws {
+            server = try SocketlessServer(policy: policy, origin: origin)
+            client = server.connect()
+            if grace { #expect(client("POLICY high GRACE 600") == Wire.ok) }
+            #expect(client("ORIGIN redis://there \(words)") == Wire.ok)
+        }
+    }
+
+    // MARK: The words
+
+    @Test(arguments: [
+        "redis://h THROUGH", "redis://h BEHIND STALE USER u PASSWORDFILE /f", "redis://h AROUND BCAST",
+        "redis://h THROUGH STALE BCAST PREFIX a: PREFIX STALE REPLICAS 20 USER u", "redis://h THROUGH LIFETIMES",
+    ]) func wordsAreKeptAsTheyAre(line: String) throws {
+        let words = line.split(separator: " ").map(String.init)
+        #expect(try OriginSettings(words: words).words == words)
+    }
+
+    @Test(arguments: [
+        ("PREFIX a", "'PREFIX' is not possible here"), ("BCAST PREFIX", "'PREFIX' is not possible here"),
+        ("BCAST LIFETIMES", "'LIFETIMES' is not possible"), ("LIFETIMES BCAST", "'BCAST' is not possible"),
+        ("LIFETIMES PREFIX a", "'PREFIX' is not possible"), ("BCAST BCAST", "'BCAST' is not possible"),
+        ("BCAST PREFIX ab PREFIX a", "'ab' and 'a' overlap"), ("BCAST PREFIX a PREFIX a", "overlap"),
+        ("REPLICAS", "REPLICAS takes milliseconds"), ("REPLICAS 0", "1 to 60000"), ("REPLICAS x", "1 to 60000"),
+        ("REPLICAS 60001", "1 to 60000"), ("REPLICAS 1 REPLICAS 1", "'REPLICAS' is not possible"),
+    ]) func badWordsChangeNothing(words: String, reason: String) throws {
+        let fixture = try Fixture("STALE")
+        let reply = fixture.client("ORIGIN redis://there \(words)")
+        #expect(reply.hasPrefix("-ERR ") && reply.contains(reason), "\(reply)")
+        #expect(fixture.origin.reads == OriginReads())
+    }
+
+    @Test func tooManyPrefixesAreRefused() throws {
+        let fixture = try Fixture("STALE")
+        let many = (100..<165).map { "PREFIX \($0)" }.joined(separator: " ")
+        #expect(fixture.client("ORIGIN redis://there BCAST \(many)").contains("at most 64 prefixes"))
+    }
+
+    @Test func theWayIsShownAndSurvivesARestart() throws {
+        let fixture = try Fixture("BCAST PREFIX a: PREFIX b: REPLICAS 30")
+        let expected = OriginReads(hearing: .broadcast(prefixes: ["a:", "b:"]), secondReadAfter: 30)
+        #expect(fixture.origin.reads == expected)
+        let shown = fixture.client("ORIGIN")
+        for (name, value) in [
+            ("hears", Wire.bulk("broadcast")), ("prefixes", Wire.bulk("a: b:")), ("replicas", Wire.int(30)),
+            ("bound", Wire.int(750)),
+        ] { #expect(shown.contains(Wire.bulk(name) + value), "\(name) in \(shown)") }
+        let line = fixture.client("INFO larder").split(separator: "\r\n").first { $0.hasPrefix("origin_0:") } ?? ""
+        #expect(line.contains("hears=broadcast,bound=750,replicas=30,") && !line.contains("a:"), "\(line)")
+        fixture.server.engine.shutdown()
+        let other = ScriptedOrigin()
+        let again = try SocketlessServer(reopening: fixture.server, origin: other)
+        #expect(again.connect()("PING") == "+PONG\r\n")
+        #expect(other.reads == expected)
+    }
+
+    /// As they were written before there were other ways of hearing.
+    @Test func oldFilesAreRead() throws {
+        let text = "larder-origins 1\n0 unix:///r THROUGH\nx redis://h BEHIND STALE USER u PASSWORDFILE /p\n"
+        var file = OriginFile()
+        for line in text.split(separator: "\n").dropFirst() {
+            let words = line.split(separator: " ").map(String.init)
+            file.settings[words[0]] = try OriginSettings(words: Array(words.dropFirst()))
+        }
+        #expect(String(decoding: file.bytes, as: UTF8.self).hasPrefix(text))
+        let read = try OriginFile(parsing: file.bytes)
+        #expect(read.settings == file.settings)
+        #expect(read.settings.values.allSatisfy { $0.reads == OriginReads() })
+    }
+
+    // MARK: Replicas
+
+    @Test func whatAReplicaSaysIsStale() throws {
+        let fixture = try Fixture("STALE REPLICAS 20")
+        fixture.origin.change("a", to: "new")
+        fixture.origin.setReplica("a", "old")
+        fixture.origin.hold()
+        #expect(fixture.client("GET a") == Wire.bulk("old"))
+        let fetched = try #require(fixture.client.fetch("a"))
+        #expect(fetched.state == "stale" && fetched.value == "old" && fetched.token == nil)
+        #expect(fixture.client("STRLEN a") == Wire.int(3))
+        #expect(fixture.origin.takeReads() == ["a"], "the question goes on")
+        let shown = fixture.client("ORIGIN")
+        #expect(shown.contains(Wire.bulk("replica-answers") + Wire.int(1)))
+        #expect(shown.contains(Wire.bulk("replica-served") + Wire.int(3)))
+        #expect(shown.contains(Wire.bulk("stale-served") + Wire.int(3)))
+        fixture.origin.answer()
+        #expect(fixture.client("GET a") == Wire.bulk("new"), "nothing of the replica's was kept")
+        #expect(try #require(fixture.client.fetch("a")).state == "fresh")
+        #expect(fixture.origin.takeReads() == [])
+    }
+
+    @Test func withoutStaleOnlyFetchGetsIt() throws {
+        let fixture = try Fixture("REPLICAS 20")
+        fixture.origin.change("a", to: "new")
+        fixture.origin.setReplica("a", "old")
+        fixture.origin.hold()
+        #expect(fixture.client("GET a") == "", "it waits for the origin itself")
+        let other = fixture.server.connect()
+        #expect(try #require(other.fetch("a")).state == "stale")
+        #expect(fixture.client.takeSendable() == "")
+        fixture.origin.answer()
+        fixture.server.commit()
+        #expect(fixture.client.takeSendable() == Wire.bulk("new"))
+    }
+
+    @Test func withoutGraceNobodyGetsIt() throws {
+        let fixture = try Fixture("STALE REPLICAS 20", grace: false)
+        fixture.origin.change("a", to: "new")
+        fixture.origin.setReplica("a", "old")
+        fixture.origin.hold()
+        let other = fixture.server.connect()
+        #expect(fixture.client("GET a") == "")
+        #expect(other("FETCH a") == "")
+        fixture.origin.answer()
+        fixture.server.commit()
+        #expect(fixture.client.takeSendable() == Wire.bulk("new"))
+        #expect(other.takeSendable().contains("fresh"))
+    }
+
+    @Test func thatAReplicaHasNothingSaysNothing() throws {
+        let fixture = try Fixture("STALE REPLICAS 20")
+        fixture.origin.change("a", to: "new")
+        fixture.origin.setReplica("a", nil)
+        fixture.origin.hold()
+        #expect(fixture.client("GET a") == "")
+        fixture.origin.answer()
+        fixture.server.commit()
+        #expect(fixture.client.takeSendable() == Wire.bulk("new"))
+    }
+
+    @Test func allKeysOfACommandNeedAnAnswer() throws {
+        let fixture = try Fixture("STALE REPLICAS 20")
+        fixture.origin.change("a", to: "new")
+        fixture.origin.change("b", to: "new")
+        fixture.origin.setReplica("a", "old")
+        fixture.origin.hold()
+        #expect(fixture.client("MGET a b") == "")
+        fixture.origin.answer()
+        fixture.server.commit()
+        #expect(fixture.client.takeSendable() == Wire.bulks("new", "new"))
+    }
+
+    /// Somebody has written here, and the primary froze before its replica heard of it.
+    @Test func whatWasKnownHereComesBeforeAReplica() throws {
+        let fixture = try Fixture("STALE REPLICAS 20")
+        #expect(fixture.client("SET a two") == Wire.ok)
+        fixture.origin.setReplica("a", "one")
+        fixture.origin.lose()
+        fixture.origin.hold()
+        #expect(fixture.client("GET a") == Wire.bulk("two"))
+        // Said to have changed: the replica may know more.
+        fixture.origin.change("a", to: "three")
+        #expect(fixture.client("GET a") == Wire.bulk("one"))
+    }
+
+    @Test func anErrorBehindTheReplicasAnswerIsNoObstacle() throws {
+        let fixture = try Fixture("STALE REPLICAS 20")
+        fixture.origin.setReplica("a", "old")
+        fixture.origin.fail(.resting("there"))
+        #expect(fixture.client("GET a") == Wire.bulk("old"))
+        #expect(fixture.client("GET b").hasPrefix("-ORIGIN "))
+    }
+
+    // MARK: Lifetimes
+
+    @Test func withLifetimesNothingIsHeardUntilTheTimeIsOver() throws {
+        let fixture = try Fixture("LIFETIMES", grace: false)
+        fixture.origin.stopTracking()
+        fixture.origin.change("a", to: "one", tells: false)
+        fixture.origin.change("short", to: "s", lifetime: 5_000, tells: false)
+        #expect(fixture.client("MGET a b short") == "*3\r\n" + Wire.bulk("one") + Wire.null + Wire.bulk("s"))
+        fixture.origin.change("a", to: "two", tells: false)
+        fixture.origin.change("b", to: "new", tells: false)
+        fixture.origin.change("short", to: "t", tells: false)
+        _ = fixture.origin.takeReads()
+        fixture.server.time.advance(milliseconds: 5_001)
+        #expect(fixture.client("MGET a b short") == "*3\r\n" + Wire.bulk("one") + Wire.null + Wire.bulk("t"))
+        #expect(fixture.origin.takeReads() == ["short"])
+        // What is lost says nothing of what is believed.
+        fixture.origin.lose()
+        fixture.origin.fail(.unreachable("there"))
+        #expect(fixture.client("GET a") == Wire.bulk("one"))
+        #expect(try #require(fixture.client.fetch("a")).state == "fresh")
+        fixture.server.time.advance(milliseconds: 55_000)
+        #expect(fixture.client("GET a").hasPrefix("-ORIGIN "))
+        fixture.origin.fail(nil)
+        #expect(fixture.client("GET a") == Wire.bulk("two"))
+        #expect(fixture.client("GET b") == Wire.bulk("new"))
+    }
+
+    @Test func theTimeRunsFromTheSendingOfTheQuestion() throws {
+        let fixture = try Fixture("LIFETIMES")
+        fixture.origin.stopTracking()
+        fixture.origin.change("a", to: "one", tells: false)
+        fixture.origin.answerLate(milliseconds: 30_000)
+        #expect(fixture.client("GET a") == Wire.bulk("one"))
+        #expect(fixture.client("GET a") == Wire.bulk("one"))
+        #expect(fixture.origin.takeReads() == ["a"], "it has half a minute left")
+        fixture.origin.answerLate(milliseconds: 0)
+        // The policy of now counts, and by the larder's own time the entry is new.
+        _ = fixture.client("POLICY highest")
+        #expect(fixture.client("GET a") == Wire.bulk("one"))
+        #expect(fixture.origin.takeReads() == ["a"])
+        #expect(fixture.client("GET a") == Wire.bulk("one"))
+        #expect(fixture.origin.takeReads() == [])
+    }
+
+    @Test func ownWritesAreKnownAndReadBack() throws {
+        let fixture = try Fixture("LIFETIMES")
+        fixture.origin.stopTracking()
+        #expect(fixture.client("GET a") == Wire.null)
+        #expect(fixture.client("SET a one") == Wire.ok)
+        _ = fixture.origin.takeReads()
+        #expect(fixture.client("GET a") == Wire.bulk("one"))
+        #expect(fixture.origin.takeReads() == [])
+        #expect(fixture.client("INCR n") == Wire.int(1))
+        #expect(fixture.client("GET n") == Wire.bulk("1"))
+        #expect(fixture.client("DEL a n") == Wire.int(2))
+        #expect(fixture.client("MGET a n") == "*2\r\n" + Wire.null + Wire.null)
+    }
+
+    @Test func oneQuestionServesAllWhoWaitHereToo() throws {
+        let fixture = try Fixture("LIFETIMES")
+        fixture.origin.stopTracking()
+        fixture.origin.change("a", to: "one", tells: false)
+        let others = (0..<5).map { _ in fixture.server.connect() }
+        fixture.origin.hold()
+        for client in others { #expect(client("GET a") == "") }
+        fixture.origin.answer()
+        fixture.server.commit()
+        for client in others { #expect(client.takeSendable() == Wire.bulk("one")) }
+        #expect(fixture.origin.takeReads() == ["a"])
+    }
+
+    @Test func lifetimesNeedAPolicyThatEnds() throws {
+        let fixture = try Fixture("THROUGH", grace: false)
+        _ = fixture.client("POLICY never")
+        #expect(fixture.client("ORIGIN redis://there LIFETIMES").contains("the policy of this database is never"))
+        #expect(fixture.origin.reads == OriginReads())
+        _ = fixture.client("POLICY low")
+        #expect(fixture.client("ORIGIN redis://there LIFETIMES") == Wire.ok)
+        #expect(fixture.client("ORIGIN").contains(Wire.bulk("bound") + Wire.int(86_400_000)))
+    }
+}
