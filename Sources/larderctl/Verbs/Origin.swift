@@ -1,33 +1,76 @@
 import LarderClient
+import Platform
 
 extension Verb {
     static let origin = Verb(
         name: "origin",
-        synopsis:
-            "[NAME [URL [THROUGH|AROUND|BEHIND] [STALE] [USER name] [PASSWORDFILE path] [DISCARD] | none [DISCARD]]]",
+        synopsis: "[NAME [URL [WORD…] | none [DISCARD]]]",
         summary: "show or change the server behind a database",
         details: """
             NAME is the database; without it the one of --database. URL is redis://host:port[/db],
             redis+cluster://host:port,host:port or unix:///path[?db=n], rediss:// and rediss+cluster:// with TLS.
             From then on what is not known here is asked there, once for all clients, and kept for as long as it says that
-            nothing has changed; what is written goes there. THROUGH (the default) keeps what was written, AROUND forgets
-            it, BEHIND acknowledges it here and brings it there later: outbox is how many keys wait. While some do, another
-            origin or none is refused unless DISCARD forgets what waits. With STALE, GET and the like are answered within an entry's grace while the origin cannot be asked.
-            The password stands in a file, which the daemon reads. none takes the origin away; what is here stays.
+            nothing has changed; what is written goes there. The words behind the URL:
+            THROUGH (the default) keeps what was written, AROUND forgets it, BEHIND acknowledges it here and brings it there
+            later: outbox is how many keys wait. While some do, another origin or none is refused unless DISCARD forgets what
+            waits. With STALE, GET and the like are answered within an entry's grace while the origin cannot be asked.
+            BCAST [PREFIX P]… has the origin say every change of keys with these prefixes, or of all, instead of noting what was
+            read here; LIFETIMES has it say nothing: what was read is believed for as long as the policy says. REPLICAS MS asks
+            a replica of a cluster too when there is no answer for so long; what it says is stale. docs/Fleet.md says when which.
+            The password stands in a file, which the daemon reads. Of a daemon with a password of its own, that one's file
+            stands before the verb: larderctl --password-file PATH origin …. none takes the origin away; what is here stays.
             Prints what ORIGIN replies, or OK after a change. With --json an object.
             """,
-        argumentCount: 0...10
+        options: [
+            OptionSpec(name: "--user", value: "NAME", summary: "with a URL: the user at the origin"),
+            OptionSpec(
+                name: "--password-file", value: "PATH",
+                summary: "with a URL: a file that the daemon reads, with the origin's password in its first line"),
+            OptionSpec(name: "--tls", value: nil, summary: "with a URL: as if it began with rediss"),
+            OptionSpec(
+                name: "--ca", value: "PATH",
+                summary: "with TLS: a file with the certificates that are trusted, instead of the system's"),
+        ],
+        argumentCount: 0...160
     ) { arguments, context in
+        let words = Array(arguments.words.dropFirst())
+        guard let url = words.first, !isNone(url) else {
+            return try showOrRemove(arguments, words, context)
+        }
+        var change = [Array(try OriginURL(url, arguments).text.utf8)] + words.dropFirst()
+        // Behind them DISCARD is no longer the last word.
+        let isDiscarding = change.count > 1 && change.last.map { $0.lowercasedText == "discard" } == true
+        let last = isDiscarding ? change.removeLast() : nil
+        if let option = arguments.options["--user"] { change += [Array("USER".utf8), Array(try option.text().utf8)] }
+        if let option = arguments.options["--password-file"] {
+            change += [Array("PASSWORDFILE".utf8), Array(try OriginURL.wholePath(option).utf8)]
+        }
+        if let last { change.append(last) }
         let client = try context.connect()
+        try client.select(String(decoding: arguments.words[0], as: UTF8.self))
+        try client.setOrigin(change)
+        say(context)
+        return .done
+    }
+
+    private static func isNone(_ word: [UInt8]) -> Bool { word.lowercasedText == "none" }
+
+    private static func showOrRemove(
+        _ arguments: VerbArguments, _ words: [[UInt8]], _ context: Context
+    ) throws -> ExitCode {
+        for name in ["--user", "--tls", "--ca"] where arguments.options[name] != nil {
+            throw UsageError("\(name) goes with the URL of an origin", verb: "origin")
+        }
+        var options = context.options
+        // Nothing of an origin is said, so it is the daemon's.
+        if let option = arguments.options["--password-file"] {
+            options.password = try Options.password(try option.text())
+        }
+        let client = try Context(options: options, output: context.output).connect()
         if let name = arguments.words.first { try client.select(String(decoding: name, as: UTF8.self)) }
-        let change = arguments.words.dropFirst()
-        guard change.isEmpty else {
-            try client.setOrigin(Array(change))
-            if context.options.json {
-                context.output.json(.object([("ok", .bool(true))]))
-            } else {
-                context.output.line("OK")
-            }
+        guard words.isEmpty else {
+            try client.setOrigin(words)
+            say(context)
             return .done
         }
         let fields = try client.originInfo()
@@ -41,4 +84,46 @@ extension Verb {
         }
         return .done
     }
+
+    private static func say(_ context: Context) {
+        if context.options.json {
+            context.output.json(.object([("ok", .bool(true))]))
+        } else {
+            context.output.line("OK")
+        }
+    }
+}
+
+/// The URL of an origin, with what options say of it.
+private struct OriginURL {
+    var text: String
+
+    init(_ word: [UInt8], _ arguments: VerbArguments) throws {
+        guard let text = String(validating: word, as: UTF8.self) else {
+            throw UsageError("the URL of an origin is text", verb: "origin")
+        }
+        self.text = text
+        if arguments.options["--tls"] != nil { try encrypt() }
+        guard let option = arguments.options["--ca"] else { return }
+        guard self.text.hasPrefix("rediss") else {
+            throw UsageError("--ca goes with --tls or a URL that begins with rediss", verb: "origin")
+        }
+        self.text += (self.text.contains("?") ? "&" : "?") + "ca=" + (try Self.wholePath(option))
+    }
+
+    private mutating func encrypt() throws(UsageError) {
+        guard !text.hasPrefix("rediss") else { return }
+        guard text.hasPrefix("redis") else {
+            throw UsageError(
+                "--tls is for redis:// and redis+cluster://: a socket of this machine needs none", verb: "origin")
+        }
+        text = "rediss" + text.dropFirst("redis".count)
+    }
+
+    /// The daemon may stand in another directory.
+    static func wholePath(_ option: ParsedOption) throws -> String { FileSystem.absolute(try option.text()) }
+}
+
+extension [UInt8] {
+    fileprivate var lowercasedText: String { String(decoding: self, as: UTF8.self).lowercased() }
 }

@@ -1,0 +1,106 @@
+import Platform
+import TestSupport
+import Testing
+
+/// `larderctl origin` with a redis-server at the other end.
+@Suite struct LarderctlOriginTests {
+    private let daemon: DaemonProcess
+    private let larderctl: Larderctl
+
+    init() throws {
+        daemon = try DaemonProcess()
+        larderctl = Larderctl(socketPath: daemon.socketPath)
+    }
+
+    /// A server that wants TLS, a user and a password.
+    private struct CautiousRedis {
+        let directory: TemporaryDirectory
+        let redis: RedisProcess
+        let port: Int
+
+        init() throws {
+            directory = try TemporaryDirectory()
+            let request =
+                "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem -days 2 "
+                + "-subj /CN=server -addext subjectAltName=IP:127.0.0.1"
+            let made = try ChildProcess.run(
+                "openssl", request.split(separator: " ").map(String.init), directory: directory.path)
+            guard made.end == .exited(0) else { throw ChildProcess.Failure(description: made.errors) }
+            port = LoopbackPort.freeWithClusterBus()
+            redis = try RedisProcess([
+                "--tls-port", "\(port)", "--tls-cert-file", directory.path + "/cert.pem", "--tls-key-file",
+                directory.path + "/key.pem", "--tls-ca-cert-file", directory.path + "/cert.pem", "--tls-auth-clients",
+                "no", "--user", "alice", "on", ">sesame", "~*", "&*", "+@all", "--user", "default", "on", ">other",
+                "~*",
+                "&*", "+@all",
+            ])
+            _ = try directory.makeFile("password", Array("sesame\n".utf8))
+        }
+    }
+
+    private func eventually(_ words: [String], _ expected: String) throws {
+        for _ in 0..<1000 where try larderctl.run(words).text == expected { return }
+        Issue.record("\(words) never gave \(expected): \(try larderctl.run(words))")
+    }
+
+    @Test func theOptionsSayWhoAsksAndHow() throws {
+        let server = try CautiousRedis()
+        let (path, url) = (server.directory.path, "redis://127.0.0.1:\(server.port)")
+        let set = try larderctl(
+            "origin", "0", url, "BEHIND", "--user", "alice", "--password-file", path + "/password", "--tls", "--ca",
+            path + "/cert.pem", "STALE", "DISCARD")
+        #expect(set.exitCode == 0 && set.text == "OK\n", "\(set)")
+        #expect(try larderctl("set", "a", "one").exitCode == 0)
+        try eventually(["get", "a"], "one")
+        let shown = try larderctl("origin", "0").text
+        for line in ["writing: behind", "stale: yes", "hears: tracking", "bound: 750", "replicas: 0"] {
+            #expect(shown.contains(line + "\n"), "\(line) in \(shown)")
+        }
+        #expect(!shown.contains("sesame"))
+        let kept = String(decoding: try Files.read(daemon.larder + "/ORIGINS"), as: UTF8.self)
+        #expect(
+            kept.contains(
+                "0 rediss://127.0.0.1:\(server.port)?ca=\(path)/cert.pem BEHIND STALE USER alice PASSWORDFILE \(path)/password\n"
+            ),
+            "\(kept)")
+        // Without the certificate nothing is said to that server.
+        let untrusting = try larderctl(
+            "origin", "1", url, "--tls", "--user", "alice", "--password-file", path + "/password")
+        #expect(untrusting.text == "OK\n")
+        let refused = try larderctl("--database", "1", "get", "a")
+        #expect(refused.exitCode != 0 && refused.errors.contains("ORIGIN"), "\(refused)")
+    }
+
+    @Test func optionsThatCannotBeSaySo() throws {
+        for (words, reason) in [
+            (["0", "unix:///r", "--tls"], "a socket of this machine needs none"),
+            (["0", "redis://h", "--ca", "/c"], "--ca goes with --tls"), (["0", "--tls"], "--tls goes with the URL"),
+            (["0", "none", "--user", "u"], "--user goes with the URL"), (["--ca", "/c"], "--ca goes with the URL"),
+        ] {
+            let result = try larderctl.run(["origin"] + words)
+            #expect(result.exitCode == 2 && result.errors.contains(reason), "\(words): \(result)")
+        }
+        let refused = try larderctl("origin", "0", "redis://h", "REPLICAS", "50")
+        #expect(refused.exitCode != 0 && refused.errors.contains("goes with redis+cluster://"), "\(refused)")
+        #expect(try larderctl("origin", "0").text == "none\n")
+    }
+
+    @Test func showingTakesTheDaemonsPassword() throws {
+        let directory = try TemporaryDirectory()
+        let path = try directory.makeFile("own", Array("open\n".utf8))
+        let locked = try DaemonProcess(["--password-file", path])
+        let tool = Larderctl(socketPath: locked.socketPath)
+        #expect(try tool("origin", "0", "--password-file", path).text == "none\n")
+        let set = try tool("--password-file", path, "origin", "0", "unix:///nowhere", "--password-file", path)
+        #expect(set.text == "OK\n", "\(set)")
+        #expect(try tool("--password-file", path, "origin", "0", "none").text == "OK\n")
+    }
+
+    @Test func aRelativePathIsThatOfTheCaller() throws {
+        let set = try larderctl("origin", "0", "unix:///nowhere", "--password-file", "Package.swift")
+        // It is there, and the daemon reads it when it asks.
+        #expect(set.text == "OK\n", "\(set)")
+        let kept = String(decoding: try Files.read(daemon.larder + "/ORIGINS"), as: UTF8.self)
+        #expect(kept.contains(" PASSWORDFILE /") && kept.contains("/Package.swift\n"), "\(kept)")
+    }
+}
