@@ -10,17 +10,22 @@ extension Session {
     func runBeforeOrigin(_ command: CommandSpec, _ call: inout Call) throws(CommandError) -> Outcome {
         let spec = command.metadata
         if transactions.execution != nil { return try command.run(&call) }
+        if spec == .exec, let outcome = try executeAtOrigin() { return outcome }
         let (count, words) = (call.count, call)
         let keys = spec.keyIndices(count: count) { words.bytes($0) }
         let isScript = spec.flags.contains(.runsScript)
         guard !keys.isEmpty || isScript, !spec.flags.contains(.admin), spec != .watch else {
             return try command.run(&call)
         }
+        let isSent = spec.flags.contains(.write) || isScript
+        // What was sent is answered, even if the origin was taken away meanwhile.
+        if isSent, origin.call != nil { return try replyWithOrigins() }
         if let failure = origin.failure { throw failure }
-        guard let tier = origin.tier else { return try command.run(&call) }
-        if spec.flags.contains(.write) || isScript {
-            return try send(spec, tier, keys, &call)
+        guard let tier = origin.tier else {
+            if origin.call != nil { endOriginCall() }
+            return try command.run(&call)
         }
+        if isSent { return try send(spec, tier, keys, &call) }
         let start = replies.count
         if call.readsOrigin, let until = try askOrigin(tier, keys, call) {
             return .waits(until: until)
@@ -28,12 +33,12 @@ extension Session {
         do throws(CommandError) {
             let outcome = try command.run(&call)
             if case .waits = outcome { return outcome }
-            origin.endCall()
+            endOriginCall()
             return outcome
         } catch {
             guard let key = call.missing else { throw error }
             call.missing = nil
-            try checkOriginLimit(tier)
+            try checkOriginLimit()
             replies.removeLast(replies.count - start)
             ask(tier, [key])
             return .waits(until: waitEnd)
@@ -48,7 +53,7 @@ extension Session {
         if let asked = origin.call {
             guard asked.isComplete else {
                 if isStopping { throw CommandError("ORIGIN the daemon stops, and the origin has not answered yet") }
-                try checkOriginLimit(tier)
+                try checkOriginLimit()
                 if asked.takeNews() {
                     // What a replica says is stale at best.
                     origin.servesStale = true
@@ -73,10 +78,12 @@ extension Session {
     private static let slackMilliseconds: Int64 = 20
 
     /// A command waits no longer than the limit, however often it has asked.
-    private func checkOriginLimit(_ tier: OriginTier) throws(CommandError) {
-        guard let waited = origin.call?.waitedMilliseconds, waited >= Int64(tier.limits.call) + Self.slackMilliseconds
-        else { return }
-        throw CommandError(.timedOut(milliseconds: tier.limits.call))
+    private func checkOriginLimit() throws(CommandError) {
+        let limit = server.limits.origin.call
+        guard let waited = origin.call?.waitedMilliseconds, waited >= Int64(limit) + Self.slackMilliseconds else {
+            return
+        }
+        throw CommandError(.timedOut(milliseconds: limit))
     }
 
     /// When a command that waits for the origin is looked at again, if nothing comes.
@@ -108,42 +115,89 @@ extension Session {
     private func send(
         _ spec: CommandMetadata, _ tier: OriginTier, _ keys: [Int], _ call: inout Call
     ) throws(CommandError) -> Outcome {
-        if let asked = origin.call {
-            if let reply = asked.takeReply() {
-                origin.endCall()
-                switch reply {
-                case .success(let value): replies.write(value)
-                case .failure(let error): throw CommandError(error)
-                }
-                return .done
-            }
-            if isStopping {
-                throw CommandError("ORIGIN the daemon stops; the origin may have done what it was asked for")
-            }
-            try checkOriginLimit(tier)
-            return .waits(until: waitEnd)
-        }
         let write = try OriginCommand(spec, keys, call)
         if let outbox = tier.outbox, write.canWait {
             replies.write(try call.writeBehind(write, tier, outbox))
             return .done
         }
+        send(write.keys, tier) { then in write.send(to: tier, then: then) }
+        return .waits(until: waitEnd)
+    }
+
+    /// Sends something to the origin once nothing waits that was written before it.
+    private func send(
+        _ keys: [[UInt8]], _ tier: OriginTier,
+        _ body: @escaping @Sendable (@escaping @Sendable (Result<RESPValue, OriginError>) -> Void) -> Void
+    ) {
         let asked = beginCall()
         asked.expect(1)
-        guard let outbox = tier.outbox else {
-            write.send(to: tier) { asked.take(reply: $0) }
-            return .waits(until: waitEnd)
-        }
-        // What was written before must be there before.
+        guard let outbox = tier.outbox else { return body { asked.take(reply: $0) } }
         let limit = tier.limits.call
-        outbox.index.whenClear(write.keys, until: server.engine.monotonic() + Int64(limit)) { isClear in
-            if isClear { return write.send(to: tier) { asked.take(reply: $0) } }
+        outbox.index.whenClear(keys, until: server.engine.monotonic() + Int64(limit)) { isClear in
+            if isClear { return body { asked.take(reply: $0) } }
             asked.take(
                 reply: .failure(
                     .unavailable(
                         "earlier writes of its keys wait for the origin, and were not there within \(limit) ms: "
                             + "nothing was done")))
         }
+    }
+
+    /// Replies with what the origin has said to what was sent, or waits for it.
+    private func replyWithOrigins() throws(CommandError) -> Outcome {
+        if let reply = origin.call?.takeReply() {
+            endOriginCall()
+            switch reply {
+            case .success(let value): replies.write(value)
+            case .failure(let error): throw CommandError(error)
+            }
+            return .done
+        }
+        if isStopping {
+            throw CommandError("ORIGIN the daemon stops; the origin may have done what it was asked for")
+        }
+        try checkOriginLimit()
         return .waits(until: waitEnd)
+    }
+
+    // MARK: Transactions
+
+    /// Handles EXEC of commands that the origin runs as a transaction of its own: each has keys, of the selected database.
+    /// - Returns: nil for others: they run here, where those that concern the origin are refused.
+    private func executeAtOrigin() throws(CommandError) -> Outcome? {
+        do throws(CommandError) {
+            if origin.call != nil {
+                let outcome = try replyWithOrigins()
+                if case .done = outcome { transactions.discard() }
+                return outcome
+            }
+            guard let queue = transactions.queue, !queue.isAborted, let tier = origin.tier, case .current = view else {
+                return nil
+            }
+            let commands = queue.commands
+            guard !commands.isEmpty, commands.allSatisfy(Self.canRunAtOrigin) else { return nil }
+            guard transactions.watches.isEmpty else {
+                throw CommandError(
+                    "ORIGIN WATCH knows what is changed here, not what is changed at the origin: nothing was done")
+            }
+            for command in commands { try checkQueued(command) }
+            let keys = Set(commands.flatMap(Self.keys))
+            let words = commands.map { command in (0..<command.count).map { Array(command[$0]) } }
+            send(Array(keys), tier) { then in tier.perform(transaction: words, changing: Array(keys), then: then) }
+            return .waits(until: waitEnd)
+        } catch {
+            transactions.discard()
+            throw error
+        }
+    }
+
+    private static func keys(_ command: QueuedCommand) -> [[UInt8]] {
+        command.row.keyIndices(count: command.count) { command[$0] }.map { Array(command[$0]) }
+    }
+
+    private static func canRunAtOrigin(_ command: QueuedCommand) -> Bool {
+        let row = command.row
+        return row.group != .larder && !row.flags.contains(.runsScript) && !row.flags.contains(.admin)
+            && !keys(command).isEmpty
     }
 }

@@ -294,7 +294,7 @@ extension Session {
     }
 
     /// Refuses a command that was allowed when it was queued, and is not any more.
-    private func checkQueued(_ command: QueuedCommand) throws(CommandError) {
+    func checkQueued(_ command: QueuedCommand) throws(CommandError) {
         guard rights != nil, transactions.execution?.script == nil else { return }
         do throws(CommandError) {
             try checkRights(command.row, count: command.count, in: .multi) { command[$0] }

@@ -321,6 +321,20 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
     }
 
+    /// Runs commands at the origin as a transaction.
+    func perform(
+        transaction commands: [[[UInt8]]], changing keys: [[UInt8]],
+        then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
+    ) {
+        drop(keys)
+        counts.written.add(1)
+        origin.perform(transaction: commands, keys: keys) { [self] result in
+            drop(keys)
+            surroundings.tell(database, keys)
+            then(result)
+        }
+    }
+
     // MARK: Bringing what waits
 
     /// Entries have been written here, and wait for the origin.

@@ -150,8 +150,8 @@ extension Call {
 
 extension CommandError {
     static let originInTransaction = CommandError(
-        "ORIGIN a transaction or a script cannot use a database with an origin: it would see what is here, not what the "
-            + "origin has")
+        "ORIGIN a transaction with other commands than those with keys of one database, or a script, cannot use a "
+            + "database with an origin: it would see what is here, not what the origin has")
 
     /// The origin's error as it is, or the reason why there is no answer.
     init(_ error: OriginError) {

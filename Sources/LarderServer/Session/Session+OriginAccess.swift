@@ -5,6 +5,14 @@ extension Session {
         if server.origins.generation.load(ordering: .acquiring) != origin.generation { findOrigin() }
     }
 
+    /// The current command has ended, or what it has got from an origin is of no use any more.
+    func endOriginCall() {
+        let hadCall = origin.call != nil
+        origin.endCall()
+        // Without an origin the next commands have the fast path again.
+        if hadCall, !origin.isUsed { noteMode() }
+    }
+
     /// Looks up the origin of the selected database.
     func findOrigin() {
         origin.generation = server.origins.generation.load(ordering: .acquiring)

@@ -43,9 +43,13 @@ extension RedisClient: RedisServerOwner {
             }
             tellWritten(task)
             call.answer(.success(Int(task.replies.last?.int ?? 0)))
-        case .command(let call, _):
+        // Of a transaction the first error says why there is none.
+        case .command(let call, _), .transaction(let call, _, _):
             guard let reply = task.replies.last else { return }
-            if let message = reply.errorMessage { return answered(task, withError: message, server) }
+            let replies = task.isAsking ? task.replies.dropFirst() : task.replies[...]
+            if let message = replies.lazy.compactMap(\.errorMessage).first {
+                return answered(task, withError: message, server)
+            }
             tellWritten(task)
             call.answer(
                 task.skippedBytes > 0

@@ -26,6 +26,8 @@ final class RedisClient: @unchecked Sendable {
     private var resting: [(due: Int64, task: RedisTask)] = []
     private var restTimer: LoopTimer?
     private var readsOpen = 0
+    /// Whether a transaction was run.
+    private var mayHaveTransactions = false
     /// The cluster; nil for a single server.
     var cluster: ClusterState?
 
@@ -198,6 +200,33 @@ final class RedisClient: @unchecked Sendable {
         let task = RedisTask(.command(call, words), slot: key.flatMap(slot(of:)))
         task.key = key
         begin(call, [task])
+    }
+
+    func perform(
+        transaction commands: [[[UInt8]]], keys: [[UInt8]], from start: Int64,
+        _ completion: @escaping RedisCommandCall.Completion
+    ) {
+        report.commands += 1
+        let call = RedisCommandCall(deadline: deadline(start)) { [report] result in
+            report.count(result)
+            completion(result)
+        }
+        let slots = Set(keys.compactMap(slot(of:)))
+        guard slots.count < 2 else {
+            return call.fail(.refused("CROSSSLOT Keys in request don't hash to the same slot"))
+        }
+        let task = RedisTask(.transaction(call, commands, keys: keys), slot: slots.first)
+        guard !mayHaveTransactions else { return begin(call, [task]) }
+        // Commands behind a MULTI that is refused would be run one by one.
+        let trial = RedisCommandCall(deadline: call.deadline) { [unowned self] result in
+            switch result {
+            case .success:
+                mayHaveTransactions = true
+                begin(call, [task])
+            case .failure(let error): call.fail(error)
+            }
+        }
+        begin(trial, [RedisTask(.transaction(trial, [], keys: []), slot: slots.first)])
     }
 
     private func slot(of key: [UInt8]) -> Int? { cluster == nil ? nil : HashSlot.of(key) }

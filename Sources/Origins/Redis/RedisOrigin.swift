@@ -93,6 +93,14 @@ public final class RedisOrigin: Origin {
         loop.send { [client] in client.perform(words, key: key, from: now, completion) }
     }
 
+    public func perform(
+        transaction commands: [[[UInt8]]], keys: [[UInt8]],
+        completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
+    ) {
+        let now = MonotonicClock.nanoseconds()
+        loop.send { [client] in client.perform(transaction: commands, keys: keys, from: now, completion) }
+    }
+
     public func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool { parts.isCurrent(stamp, now: now) }
 
     public func status() -> OriginStatus { client.report.all }

@@ -122,7 +122,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         if let error = refusal(reading) { return task.fail(error) }
         task.sentEpoch = epoch
         task.sentSlotEpoch = parts.slotEpoch(task.slot ?? 0)
-        guard case .command = task.work else { return reading.send(task) }
+        guard task.isForeign else { return reading.send(task) }
         commandLink().send(task)
     }
 
@@ -170,7 +170,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         breaker.noteFailure("calls take too long", MonotonicClock.nanoseconds())
         if !isAskedAlways { sendBeat() }
         // Nobody watches over the other connection's heart.
-        guard case .command = task.work else { return }
+        guard task.isForeign else { return }
         commands?.end(.interrupted("\(endpoint): no answer within \(settings.limits.call) ms"))
     }
 

@@ -18,6 +18,7 @@ final class RedisTask: RedisExchange {
         case write(RedisWriteCall, OriginWrite)
         case remove(RedisRemoveCall, [[UInt8]])
         case command(RedisCommandCall, [[UInt8]])
+        case transaction(RedisCommandCall, [[[UInt8]]], keys: [[UInt8]])
     }
 
     let work: Work
@@ -57,7 +58,15 @@ final class RedisTask: RedisExchange {
         case .read(let call, _): call
         case .write(let call, _): call
         case .remove(let call, _): call
-        case .command(let call, _): call
+        case .command(let call, _), .transaction(let call, _, _): call
+        }
+    }
+
+    /// Whether it goes over the connection that is not tracked.
+    var isForeign: Bool {
+        switch work {
+        case .command, .transaction: true
+        case .read, .write, .remove: false
         }
     }
 
@@ -70,6 +79,7 @@ final class RedisTask: RedisExchange {
         case .write(_, let write): [write.key]
         case .remove(_, let keys): keys
         case .command: key.map { [$0] } ?? []
+        case .transaction(_, _, let keys): keys
         }
     }
 
@@ -83,7 +93,7 @@ final class RedisTask: RedisExchange {
         case .read(let call, let index): call.answer(index, .failure(error))
         case .write(let call, _): call.answer(.failure(error))
         case .remove(let call, _): call.answer(.failure(error))
-        case .command(let call, _): call.answer(.failure(error))
+        case .command(let call, _), .transaction(let call, _, _): call.answer(.failure(error))
         }
     }
 
@@ -121,6 +131,10 @@ final class RedisTask: RedisExchange {
             add([Words.exec])
         case .remove(_, let keys): add([Words.del] + keys)
         case .command(_, let words): add(words)
+        case .transaction(_, let commands, _):
+            add([Words.multi])
+            for words in commands { add(words) }
+            add([Words.exec])
         }
         return count
     }

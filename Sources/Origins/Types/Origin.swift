@@ -38,6 +38,16 @@ public protocol Origin: AnyObject, Sendable {
     func perform(
         _ words: [[UInt8]], key: [UInt8]?, completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void)
 
+    /// Runs commands as a transaction of the origin: all of them or none, with nothing between them.
+    /// - Parameters:
+    ///   - commands: as for ``perform(_:key:completion:)``.
+    ///   - keys: all that they concern; of a cluster's keys all in one slot.
+    ///   - completion: gets an array of their replies. An error that is none of these means that nothing was done, unless
+    ///     it is uncertain.
+    func perform(
+        transaction commands: [[[UInt8]]], keys: [[UInt8]],
+        completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void)
+
     /// Whether what was read with the stamp is still known to be what the origin has, unless the listener was told
     /// otherwise. Costs some nanoseconds; takes no lock.
     /// - Parameter now: the present instant of the monotonic clock, in nanoseconds.
@@ -51,6 +61,14 @@ public protocol Origin: AnyObject, Sendable {
 }
 
 extension Origin {
+    /// Of an origin without transactions.
+    public func perform(
+        transaction commands: [[[UInt8]]], keys: [[UInt8]],
+        completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
+    ) {
+        completion(.failure(.refused("ERR this origin has no transactions")))
+    }
+
     /// Of an origin without copies: the same without them.
     public func read(
         _ keys: [[UInt8]], meanwhile: @escaping @Sendable (_ index: Int, OriginReading) -> Void,

@@ -299,12 +299,56 @@ import Testing
         #expect(fixture.origin.value("a") == nil)
     }
 
-    @Test func transactionsAreRefusedAndSayWhy() throws {
-        let fixture = try Fixture()
+    /// The reply to EXEC behind some commands.
+    private func transaction(_ fixture: Fixture, _ lines: String...) -> String {
         _ = fixture.client("MULTI")
-        _ = fixture.client("SET a 1")
-        #expect(fixture.client("EXEC").contains("ORIGIN a transaction"))
+        for line in lines { #expect(fixture.client(line) == "+QUEUED\r\n") }
+        return fixture.client("EXEC")
+    }
+
+    @Test func aTransactionIsOneOfTheOrigin() throws {
+        let fixture = try Fixture()
+        fixture.origin.change("a", to: "old")
+        #expect(fixture.client("MGET a b") == "*2\r\n" + Wire.bulk("old") + Wire.null)
+        #expect(
+            transaction(fixture, "SET a 1", "GET a", "SET b 2", "APPEND b x")
+                == "*4\r\n" + Wire.ok + Wire.bulk("1") + Wire.ok + Wire.error("ERR only SET and GET"))
+        #expect(fixture.origin.takeCommands() == ["MULTI SET a 1; GET a; SET b 2; APPEND b x EXEC"])
+        _ = fixture.origin.takeReads()
+        #expect(fixture.client("MGET a b") == Wire.bulks("1", "2"))
+        #expect(fixture.origin.takeReads().sorted() == ["a", "b"], "what it had is no longer known")
+        #expect(fixture.client("EXEC") == Wire.error("ERR EXEC without MULTI"))
+    }
+
+    @Test func aTransactionThatFailsIsOver() throws {
+        let fixture = try Fixture()
+        fixture.origin.fail(.timedOut(milliseconds: 2000))
+        #expect(transaction(fixture, "SET a 1") == Wire.error("ORIGIN the origin did not answer within 2000 ms"))
+        fixture.origin.fail(nil)
+        #expect(fixture.client("GET a") == Wire.null)
+        #expect(fixture.client("EXEC") == Wire.error("ERR EXEC without MULTI"))
+        fixture.origin.hold()
+        #expect(transaction(fixture, "SET a 1", "GET a") == "", "it waits")
+        fixture.origin.answer()
+        fixture.server.commit()
+        #expect(fixture.client.takeSendable() == "*2\r\n" + Wire.ok + Wire.bulk("1"))
+    }
+
+    @Test func whatIsNotOfTheOriginAloneIsNoTransactionOfIt() throws {
+        let fixture = try Fixture()
+        for other in ["PING", "SELECT 1", "EVAL return(1) 0", "META a"] {
+            _ = fixture.client("SELECT 0")
+            #expect(transaction(fixture, "SET a 1", other).contains("ORIGIN a transaction"), "\(other)")
+        }
+        _ = fixture.client("SELECT 0")
+        #expect(fixture.client("WATCH a") == Wire.ok)
+        #expect(transaction(fixture, "SET a 1").contains("ORIGIN WATCH knows what is changed here"))
+        _ = fixture.client("MULTI")
+        #expect(fixture.client("SET a").hasPrefix("-ERR wrong number"))
+        #expect(fixture.client("EXEC").hasPrefix("-EXECABORT"))
         #expect(fixture.origin.value("a") == nil)
+        #expect(fixture.origin.takeCommands() == [])
+        #expect(transaction(fixture, "SET a 1") == "*1\r\n" + Wire.ok, "nobody watches any more")
     }
 
     @Test func readersWhoBeginAfterAWriteDoNotGetWhatWasReadBefore() throws {
@@ -339,6 +383,31 @@ import Testing
         #expect(client("SET a here") == Wire.ok)
         #expect(other.value("a") == "there")
         #expect(client("GET a") == Wire.bulk("here"))
+    }
+
+    /// Who waits gets what the origin says; nobody gets it later for something else.
+    @Test func anOriginIsTakenAwayWhileCommandsWait() throws {
+        let fixture = try Fixture()
+        fixture.origin.change("a", to: "old")
+        let (writer, second, other) = (fixture.server.connect(), fixture.server.connect(), fixture.server.connect())
+        fixture.origin.hold()
+        #expect(fixture.client("GET a") == "")
+        #expect(writer("INCR n") == "")
+        _ = second("MULTI")
+        _ = second("SET t 1")
+        #expect(second("EXEC") == "")
+        #expect(other("ORIGIN NONE") == Wire.ok)
+        fixture.origin.answer()
+        fixture.server.commit()
+        #expect(writer.takeSendable() == Wire.int(1))
+        #expect(second.takeSendable() == "*1\r\n" + Wire.ok)
+        #expect(other("MGET n t") == "*2\r\n" + Wire.null + Wire.null, "done there, and not here as well")
+        _ = fixture.client.takeSendable()
+        fixture.origin.letGo()
+        #expect(other("ORIGIN redis://there") == Wire.ok)
+        fixture.origin.change("a", to: "new", tells: false)
+        #expect(fixture.client("GET a") == Wire.bulk("new"))
+        #expect(writer("INCR n") == Wire.int(2))
     }
 
     @Test func anotherDatabaseHasNone() throws {

@@ -64,6 +64,9 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     /// From now on answers wait for ``answer()``.
     func hold() { lock.withLock { holdsAnswers = true } }
 
+    /// From now on they do not.
+    func letGo() { lock.withLock { holdsAnswers = false } }
+
     /// Gives the answers that wait, in their order, as they were when they were asked for.
     func answer() {
         let calls = lock.withLock {
@@ -209,6 +212,29 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
             let number = entries[key].flatMap { Int(String(decoding: $0.value, as: UTF8.self)) } ?? 0
             entries[key] = Entry(value: Array("\(number + 1)".utf8))
             return .success(.integer(Int64(number + 1)))
+        }
+        end { completion(answer) }
+    }
+
+    func perform(
+        transaction commands: [[[UInt8]]], keys: [[UInt8]],
+        completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
+    ) {
+        let text = commands.map { $0.map { String(decoding: $0, as: UTF8.self) }.joined(separator: " ") }
+        let answer = lock.withLock { () -> Result<RESPValue, OriginError> in
+            performed.append("MULTI \(text.joined(separator: "; ")) EXEC")
+            if let failure { return .failure(failure) }
+            return .success(
+                .array(
+                    commands.map { words in
+                        switch words[0] {
+                        case Array("SET".utf8):
+                            entries[words[1]] = Entry(value: words[2])
+                            return .simpleString("OK")
+                        case Array("GET".utf8): return entries[words[1]].map { .bulk($0.value) } ?? .null
+                        default: return .error("ERR only SET and GET")
+                        }
+                    }))
         }
         end { completion(answer) }
     }
