@@ -167,7 +167,7 @@ final class ScriptHost {
 
     private func perform(_ spec: CommandSpec) throws(CommandError) {
         let row = spec.metadata
-        if session.modes.tracking != nil { session.willRead(row, count: command.count) { command[$0] } }
+        if session.modes.tracking != nil { session.willUse(row, count: command.count) { command[$0] } }
         let begin = MonotonicClock.nanoseconds()
         var call = Call(session, server, now: now, mayBlock: false, command: command, run: run)
         do throws(CommandError) {

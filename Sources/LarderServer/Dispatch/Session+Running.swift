@@ -134,7 +134,7 @@ extension Session {
             if let pause = obstacle(spec, mayBlock: mayBlock) { return pause }
             hasCommand = false
             hasStarted = true
-            if modes.tracking != nil { willRead(spec, count: parser.argumentCount) { parser.argument($0) } }
+            if modes.tracking != nil { willUse(spec, count: parser.argumentCount) { parser.argument($0) } }
             defer { if !call.isCold { endCaching(spec) } }
             record.lastCommand.store(spec.number, ordering: .relaxed)
             begin = MonotonicClock.nanoseconds()

@@ -269,7 +269,7 @@ extension Session {
             attempt.next += 1
             let start = replyQueue.position
             var call = Call(self, server, now: now, mayBlock: false, command: command, run: run)
-            willRead(command.row, count: command.count) { command[$0] }
+            willUse(command.row, count: command.count) { command[$0] }
             let begin = MonotonicClock.nanoseconds()
             do throws(CommandError) {
                 try checkQueued(command)

@@ -63,6 +63,8 @@ final class Tracking: @unchecked Sendable {
     private final class Part {
         let lock = Lock()
         var readers: [[UInt8]: [TrackingClient]] = [:]
+        /// Readers that do not want to hear of their own changes, have changed the key, and have not read it again.
+        var writers: [[UInt8]: [TrackingClient]] = [:]
         /// When the entries that were read expire.
         var deadlines = DeadlineWatch<[UInt8]>()
     }
@@ -105,7 +107,7 @@ final class Tracking: @unchecked Sendable {
                     return take(victim, part).map { (victim, $0) }
                 }
                 guard let (key, readers) = dropped else { break }
-                send([key], to: readers, by: 0)
+                send([key], to: readers)
             }
         }
     }
@@ -152,6 +154,7 @@ final class Tracking: @unchecked Sendable {
                 keyCount.add(-part.readers.count)
                 itemCount.add(-part.readers.values.reduce(0) { $0 + $1.count })
                 part.readers = [:]
+                part.writers = [:]
                 part.deadlines.removeAll()
             }
         }
@@ -166,6 +169,7 @@ final class Tracking: @unchecked Sendable {
         let part = part(key)
         let dropped = part.lock.withLock { () -> ([UInt8], [TrackingClient])? in
             if let readers = part.readers[key] {
+                if !part.writers.isEmpty { part.writers[key]?.removeAll { $0 === client } }
                 if readers.contains(where: { $0 === client }) { return nil }
                 let left = readers.filter(\.isActive) + [client]
                 part.readers[key] = left
@@ -178,7 +182,19 @@ final class Tracking: @unchecked Sendable {
             guard keysMax > 0, count > keysMax, let victim = part.readers.keys.first else { return nil }
             return take(victim, part).map { (victim, $0) }
         }
-        if let (key, readers) = dropped { send([key], to: readers, by: 0) }
+        if let (key, readers) = dropped { send([key], to: readers) }
+    }
+
+    /// Notes that a client is about to change a key, which it need not be told: that it has read the key is forgotten when
+    /// the change is reported, unless it reads it again before, in the same transaction or pipeline.
+    func willWrite(_ key: [UInt8], _ client: TrackingClient) {
+        let part = part(key)
+        part.lock.withLock {
+            guard let readers = part.readers[key], readers.contains(where: { $0 === client }),
+                part.writers[key]?.contains(where: { $0 === client }) != true
+            else { return }
+            part.writers[key, default: []].append(client)
+        }
     }
 
     /// Notes when an entry that was read expires.
@@ -191,14 +207,23 @@ final class Tracking: @unchecked Sendable {
     }
 
     /// Takes a key out of the table. Called with the part's lock held.
-    /// - Parameter database: readers that may not know what happens there have read another key of this name, and stay.
-    private func take(_ key: [UInt8], _ part: Part, in database: String? = nil) -> [TrackingClient]? {
-        if let database, let readers = part.readers[key] {
-            let deaf = readers.filter { !$0.hears(database) }
-            if !deaf.isEmpty {
-                part.readers[key] = deaf
-                itemCount.add(deaf.count - readers.count)
-                return readers.filter { reader in !deaf.contains { $0 === reader } }
+    /// - Parameters:
+    ///   - database: readers that may not know what happens there have read another key of this name, and stay.
+    ///   - writer: who has changed the key; it stays if it has read the key again since, and is not told of own changes.
+    private func take(
+        _ key: [UInt8], _ part: Part, in database: String? = nil, by writer: Int64 = 0
+    ) -> [TrackingClient]? {
+        if let readers = part.readers[key] {
+            let left = readers.filter { reader in
+                database.map { !reader.hears($0) } ?? false
+                    || reader.isNoLoop && reader.subscriber.id == writer && reader.isActive
+                        && part.writers[key]?.contains { $0 === reader } != true
+            }
+            part.writers[key] = nil
+            if !left.isEmpty {
+                part.readers[key] = left
+                itemCount.add(left.count - readers.count)
+                return readers.filter { reader in !left.contains { $0 === reader } }
             }
         }
         guard let readers = part.readers.removeValue(forKey: key) else { return nil }
@@ -227,8 +252,8 @@ final class Tracking: @unchecked Sendable {
     /// - Parameter database: nil if it is not known.
     private func invalidate(_ key: [UInt8], by client: Int64, in database: String?) {
         let part = part(key)
-        guard let readers = part.lock.withLock({ take(key, part, in: database) }) else { return }
-        send([key], to: readers, by: client)
+        guard let readers = part.lock.withLock({ take(key, part, in: database, by: client) }) else { return }
+        send([key], to: readers.filter { !($0.isNoLoop && $0.subscriber.id == client) })
     }
 
     /// Reports the entries whose deadlines have come.
@@ -241,7 +266,7 @@ final class Tracking: @unchecked Sendable {
                     return (key, take(key, part) ?? [])
                 }
                 guard let (key, readers) = due else { break }
-                send([key], to: readers, by: 0)
+                send([key], to: readers)
             }
         }
     }
@@ -266,11 +291,8 @@ final class Tracking: @unchecked Sendable {
         }
     }
 
-    private func send(_ keys: [[UInt8]], to readers: [TrackingClient], by writer: Int64) {
-        for client in readers where client.isActive && !client.isBroadcast {
-            if client.isNoLoop, client.subscriber.id == writer { continue }
-            send(keys, to: client)
-        }
+    private func send(_ keys: [[UInt8]], to readers: [TrackingClient]) {
+        for client in readers where client.isActive && !client.isBroadcast { send(keys, to: client) }
     }
 
     /// - Parameter keys: nil for all.

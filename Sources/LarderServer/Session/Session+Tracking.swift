@@ -27,10 +27,14 @@ extension Session {
         if client != nil { renewRights() }
     }
 
-    /// Notes the keys that a command is about to read.
+    /// Notes the keys that a command is about to read, or to change.
     /// - Parameter word: returns the command's words.
-    func willRead(_ spec: CommandMetadata, count: Int, _ word: (Int) -> UnsafeRawBufferPointer) {
-        guard let tracking = modes.tracking, spec.flags.contains(.readonly), tracksReads else { return }
+    func willUse(_ spec: CommandMetadata, count: Int, _ word: (Int) -> UnsafeRawBufferPointer) {
+        guard let tracking = modes.tracking else { return }
+        if tracking.isNoLoop, spec.flags.contains(.write) {
+            for index in spec.keyIndices(count: count, word) { server.tracking.willWrite(Array(word(index)), tracking) }
+        }
+        guard spec.flags.contains(.readonly), tracksReads else { return }
         for index in spec.keyIndices(count: count, word) {
             server.tracking.willRead(Array(word(index)), tracking)
         }

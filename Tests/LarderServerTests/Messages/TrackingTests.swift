@@ -75,6 +75,20 @@ import Testing
         #expect(reader.takeSendable() == Self.invalidation("k"))
     }
 
+    /// What is read behind an own change, before that is reported, is noted: nobody else's change is missed.
+    @Test(arguments: [["MULTI", "SET k 1", "GET k", "EXEC"], ["SET k 1", "GET k"]])
+    func aReadBehindAnOwnChangeIsNoted(_ lines: [String]) throws {
+        let (server, reader, writer) = try Self.start("NOLOOP")
+        _ = reader("GET k")
+        reader.feed(lines.flatMap { encodeRequest($0) })
+        server.commit()
+        server.deliver()
+        #expect(!reader.takeSendable().contains("invalidate"))
+        _ = writer("SET k 2")
+        server.deliver()
+        #expect(reader.takeSendable() == Self.invalidation("k"))
+    }
+
     // MARK: What ends by itself
 
     @Test(arguments: ["SET k v PX 1000", "SET k v"]) func entriesThatEndAreToldOf(_ line: String) throws {
