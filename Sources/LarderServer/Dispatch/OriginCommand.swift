@@ -20,12 +20,16 @@ enum OriginCommand {
                 return
             }
         case .mset:
+            guard call.count % 2 == 1 else { throw .arity(spec.name) }
             self = .write(
                 keys.map { OriginWrite(key: call.array($0), value: call.array($0 + 1), lifetime: .unlimited) })
             return
         case .del, .unlink:
             self = .remove(names)
             return
+        case .move: throw .betweenOrigins(call.database.name)
+        case .copy where (3..<call.count).contains(where: { call.isWord($0, "DB") }):
+            throw .betweenOrigins(call.database.name)
         case .release, .place, .unplace:
             throw CommandError(
                 "ERR \(spec.name.uppercased()) is for what clients fetch themselves: this database has an origin, "

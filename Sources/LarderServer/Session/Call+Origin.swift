@@ -17,6 +17,12 @@ extension Call {
         throw .originInTransaction
     }
 
+    /// Entries of another database cannot be brought into one with an origin: they would not be there.
+    func checkHasNoOrigin(_ other: Database) throws(CommandError) {
+        guard server.origins.isUsed, try server.origins.tier(of: other.name) != nil else { return }
+        throw .betweenOrigins(other.name)
+    }
+
     /// Reads the fresh entry of a key.
     /// - Parameter servesStale: whether what is stale does too, where the origin was set so.
     /// - Returns: whether there is one.
@@ -152,6 +158,12 @@ extension CommandError {
     static let originInTransaction = CommandError(
         "ORIGIN a transaction with other commands than those with keys of one database, or a script, cannot use a "
             + "database with an origin: it would see what is here, not what the origin has")
+
+    static func betweenOrigins(_ name: String) -> CommandError {
+        CommandError(
+            "ORIGIN the database '\(name)' has an origin, and has what that has: entries do not go between it and other "
+                + "databases. Read and store them, or set ORIGIN NONE before")
+    }
 
     /// The origin's error as it is, or the reason why there is no answer.
     init(_ error: OriginError) {

@@ -21,6 +21,33 @@ import Testing
         }
     }
 
+    @Test(arguments: ["", "AROUND", "BEHIND"]) func aMalformedWriteIsRefused(_ words: String) throws {
+        let fixture = try Fixture(words)
+        #expect(fixture.client("MSET a 1 b").contains("wrong number of arguments for 'mset'"))
+        #expect(fixture.origin.takeCommands() == [])
+    }
+
+    /// They would be neither at the origin nor where they were.
+    @Test(arguments: ["MOVE k 0", "COPY k k DB 0", "COPY k k DB 0 REPLACE", "SWAPDB 0 1", "SWAPDB 1 0"])
+    func entriesDoNotGoToADatabaseWithAnOrigin(_ line: String) throws {
+        let fixture = try Fixture()
+        let other = fixture.server.connect()
+        _ = other("SELECT 1")
+        _ = other("SET k mine")
+        #expect(other(line).contains("the database '0' has an origin"))
+        #expect(other("GET k") == Wire.bulk("mine"))
+        for line in ["MULTI", line] { _ = other(line) }
+        #expect(other("EXEC").contains("has an origin"))
+        #expect(other("GET k") == Wire.bulk("mine"))
+    }
+
+    @Test(arguments: ["MOVE k 1", "COPY k k DB 1"]) func entriesDoNotLeaveADatabaseWithAnOrigin(_ line: String) throws {
+        let fixture = try Fixture()
+        fixture.origin.change("k", to: "v")
+        #expect(fixture.client(line).contains("the database '0' has an origin"))
+        #expect(fixture.origin.takeCommands() == [])
+    }
+
     // MARK: Reading
 
     @Test func aMissIsAskedForOnceAndThenKnown() throws {

@@ -73,6 +73,7 @@ enum MovingCommands {
     private static func transfer(
         _ call: inout Call, _ key: Key, to target: Database, _ targetKey: Key, removes: Bool, replaces: Bool
     ) throws(CommandError) -> Bool {
+        try call.checkHasNoOrigin(target)
         // A transaction gives the other database its files before it looks at the entry.
         if call.isInTransaction, try call.facts(1) == nil { return false }
         return try call.update([key], and: target, [targetKey]) { update, other in
@@ -104,6 +105,7 @@ enum MovingCommands {
             throw CommandError("ERR '\(name)' has what waits for an origin, and is not exchanged")
         }
         let databases = [try database(call, 1), try database(call, 2)]
+        for database in databases { try call.checkHasNoOrigin(database) }
         let engine = call.server.engine
         return .deferred { (reply) throws(CommandError) in
             do throws(LarderError) {
