@@ -287,6 +287,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     private func keep(
         _ write: OriginWrite, _ answer: OriginAcknowledgement, _ rollbacks: UInt64, _ isLast: () -> Bool
     ) {
+        guard answer.isConfirmed else { return }
         let reading = OriginReading(
             value: write.value, lifetimeMilliseconds: answer.lifetimeMilliseconds, sentAt: answer.sentAt,
             stamp: answer.stamp)

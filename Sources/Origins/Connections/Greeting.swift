@@ -54,7 +54,10 @@ final class Greeting: RedisExchange {
         if setup.isReadOnly { add(.readOnly, [Array("READONLY".utf8)]) }
         switch setup.tracking {
         case .none: break
-        case .read: add(.tracking, ["CLIENT", "TRACKING", "ON", "NOLOOP"].map { Array($0.utf8) })
+        case .read:
+            // Without NOLOOP: with it Redis says nothing of keys that it evicts while it runs a command of this connection,
+            // nor of those that it forgets to track because of one.
+            add(.tracking, ["CLIENT", "TRACKING", "ON"].map { Array($0.utf8) })
         case .broadcast(let prefixes):
             var words = ["CLIENT", "TRACKING", "ON", "BCAST"].map { Array($0.utf8) }
             for prefix in prefixes { words += [Array("PREFIX".utf8), prefix] }

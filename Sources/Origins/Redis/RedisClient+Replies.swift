@@ -36,7 +36,7 @@ extension RedisClient: RedisServerOwner {
         guard !task.call.isDone else { return tellWritten(task) }
         switch task.work {
         case .read(let call, let index): finishRead(task, call, index, server)
-        case .write(let call, _): finishWrite(task, call, server)
+        case .write(let call, let write): finishWrite(task, call, write, server)
         case .remove(let call, _):
             if let message = task.replies.compactMap(\.errorMessage).first {
                 return answered(task, withError: message, server)
@@ -116,30 +116,22 @@ extension RedisClient: RedisServerOwner {
     /// The values of one call together have at most so many times the bytes of one value.
     private static let valuesOfACall = 4
 
-    private func finishWrite(_ task: RedisTask, _ call: RedisWriteCall, _ server: RedisServer) {
-        // MULTI, SET, PTTL, EXEC
-        let replies = Array(task.replies.suffix(4))
-        guard replies.count == 4 else { return }
-        if let message = replies[0].errorMessage {
-            // No transaction, so that something may have come between SET and PTTL.
-            if let message = replies[1].errorMessage { return answered(task, withError: message, server) }
-            if message.hasPrefix("NOPERM") { return acknowledge(task, call, left: replies[2].int, nil) }
-            return answered(task, withError: message, server)
+    private func finishWrite(_ task: RedisTask, _ call: RedisWriteCall, _ write: OriginWrite, _ server: RedisServer) {
+        // [ASKING,] SET[, GET, PTTL]
+        let replies = task.replies.suffix(task.readsBack ? 3 : 1)
+        guard let done = replies.first else { return }
+        if let message = done.errorMessage { return answered(task, withError: message, server) }
+        var answer = OriginAcknowledgement(
+            lifetimeMilliseconds: nil, sentAt: task.sentAt, stamp: nil, isConfirmed: false)
+        // Somebody else's value, and what was said to have changed since, is not what was written.
+        if task.readsBack, case .bulk(write.value) = replies[replies.startIndex + 1], let left = replies.last?.int,
+            left != -2, !memory.hasChanged(write.key, since: task.heard)
+        {
+            answer = OriginAcknowledgement(
+                lifetimeMilliseconds: left < 0 ? nil : left, sentAt: task.sentAt, stamp: server.stamp(for: task))
         }
-        if let message = replies[1...].compactMap(\.errorMessage).first {
-            return answered(task, withError: message, server)
-        }
-        guard let done = replies[3].elements, done.count == 2 else {
-            return answered(task, withError: "EXECABORT nothing was done", server)
-        }
-        if let message = done[0].errorMessage { return answered(task, withError: message, server) }
-        acknowledge(task, call, left: done[1].int, done[1].int == nil ? nil : server.stamp(for: task))
-    }
-
-    private func acknowledge(_ task: RedisTask, _ call: RedisWriteCall, left: Int64?, _ stamp: OriginStamp?) {
         memory.note(task.keysWritten)
-        let lifetime: Int64? = left.flatMap { $0 == -1 ? nil : max(0, $0) }
-        call.answer(.success(OriginAcknowledgement(lifetimeMilliseconds: lifetime, sentAt: task.sentAt, stamp: stamp)))
+        call.answer(.success(answer))
     }
 
     // MARK: Errors

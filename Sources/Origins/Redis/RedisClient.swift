@@ -25,7 +25,7 @@ final class RedisClient: @unchecked Sendable {
     /// Tasks that are sent again later.
     private var resting: [(due: Int64, task: RedisTask)] = []
     private var restTimer: LoopTimer?
-    private var readsOpen = 0
+    private var listeningCalls = 0
     /// Whether a transaction was run.
     private var mayHaveTransactions = false
     /// The cluster; nil for a single server.
@@ -127,15 +127,22 @@ final class RedisClient: @unchecked Sendable {
         for task in tasks { route(task) }
     }
 
+    /// A call is under way that must know what is said of its keys meanwhile.
+    private func beginListening() { listeningCalls += 1 }
+
+    private func endListening() {
+        listeningCalls -= 1
+        if listeningCalls == 0 { memory.forget() }
+    }
+
     func read(
         _ keys: [[UInt8]], from start: Int64, meanwhile: ((Int, OriginReading) -> Void)?,
         _ completion: @escaping RedisReadCall.Completion
     ) {
         guard !keys.isEmpty else { return completion([]) }
-        readsOpen += 1
+        beginListening()
         let call = RedisReadCall(count: keys.count, deadline: deadline(start)) { [unowned self] results in
-            readsOpen -= 1
-            if readsOpen == 0 { memory.forget() }
+            endListening()
             report.count(results)
             completion(results)
         }
@@ -158,7 +165,9 @@ final class RedisClient: @unchecked Sendable {
 
     func write(_ write: OriginWrite, from start: Int64, _ completion: @escaping RedisWriteCall.Completion) {
         report.commands += 1
-        let call = RedisWriteCall(deadline: deadline(start)) { [report] result in
+        beginListening()
+        let call = RedisWriteCall(deadline: deadline(start)) { [unowned self] result in
+            endListening()
             report.count(result)
             completion(result)
         }

@@ -86,6 +86,14 @@ final class RedisTask: RedisExchange {
     /// The key that it concerns.
     var key: [UInt8]?
 
+    /// Whether a write is followed by a read of what it wrote.
+    var readsBack: Bool {
+        if case .write(_, let write) = work { !isAsking && write.value.count <= Self.readBackBytesMax } else { false }
+    }
+
+    /// A longer value is not sent back by the server only to be compared: the next reader asks for it. 16 KiB.
+    private static let readBackBytesMax = 16 << 10
+
     /// Its call gets an error for it.
     func answer(_ error: OriginError) {
         guard !isSecond else { return }
@@ -112,6 +120,7 @@ final class RedisTask: RedisExchange {
         sentAt = MonotonicClock.nanoseconds()
         attempts += 1
         var count = 0
+        valueReply = isAsking || !isRead ? 1 : 0
         func add(_ words: [[UInt8]]) {
             RequestEncoder.encode(words, into: &output)
             count += 1
@@ -119,16 +128,16 @@ final class RedisTask: RedisExchange {
         if isAsking { add([Words.asking]) }
         switch work {
         case .read:
-            valueReply = count
             add([Words.get, key ?? []])
             if isAsking { add([Words.asking]) }
             add([Words.pttl, key ?? []])
         case .write(_, let write):
-            add([Words.multi])
             add(Self.set(write))
-            // An own write is not tracked; what reads behind it is.
-            add([Words.pttl, write.key])
-            add([Words.exec])
+            // What is read behind the own write is tracked, and is what the server has then. While a slot moves it is not.
+            if readsBack {
+                add([Words.get, write.key])
+                add([Words.pttl, write.key])
+            }
         case .remove(_, let keys): add([Words.del] + keys)
         case .command(_, let words): add(words)
         case .transaction(_, let commands, _):
@@ -175,8 +184,6 @@ enum Words {
     static let px = Array("PX".utf8)
     static let pxat = Array("PXAT".utf8)
     static let keepttl = Array("KEEPTTL".utf8)
-    static let multi = Array("MULTI".utf8)
-    static let exec = Array("EXEC".utf8)
     static let del = Array("DEL".utf8)
     static let asking = Array("ASKING".utf8)
     static let ping = Array("PING".utf8)

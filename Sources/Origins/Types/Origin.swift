@@ -160,10 +160,13 @@ public struct OriginAcknowledgement: Sendable {
     public var sentAt: Int64
     /// Nil if later changes of the entry are not told: it must be read before it is known.
     public var stamp: OriginStamp?
+    /// Whether the origin said behind the write that it has that value, with that lifetime. If not, neither is known.
+    public var isConfirmed: Bool
 
-    public init(lifetimeMilliseconds: Int64?, sentAt: Int64, stamp: OriginStamp?) {
+    public init(lifetimeMilliseconds: Int64?, sentAt: Int64, stamp: OriginStamp?, isConfirmed: Bool = true) {
         self.lifetimeMilliseconds = lifetimeMilliseconds
         self.sentAt = sentAt
         self.stamp = stamp
+        self.isConfirmed = isConfirmed
     }
 }
