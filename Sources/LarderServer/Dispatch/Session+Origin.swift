@@ -197,6 +197,8 @@ extension Session {
 
     private static func canRunAtOrigin(_ command: QueuedCommand) -> Bool {
         let row = command.row
+        // The origin's databases are not those of the larder.
+        if row == .move || row == .copy && command.count > 4 { return false }
         return row.group != .larder && !row.flags.contains(.runsScript) && !row.flags.contains(.admin)
             && !keys(command).isEmpty
     }
