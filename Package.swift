@@ -40,6 +40,7 @@ let package = Package(
     products: [
         .library(name: "Larder", targets: ["Larder"]),
         .library(name: "LarderClient", targets: ["LarderClient"]),
+        .library(name: "LarderOrigins", targets: ["LarderOrigins"]),
         .executable(name: "larderd", targets: ["larderd"]),
         .executable(name: "larderctl", targets: ["larderctl"]),
         .executable(name: "larderweb", targets: ["larderweb"]),
@@ -101,22 +102,30 @@ let package = Package(
             swiftSettings: settings),
         // Without LevelDB: larderctl checks and restores backups.
         .target(name: "Backup", dependencies: ["CCRC32C", "Platform"], swiftSettings: settings),
+        // What waits to be brought elsewhere, durably: for the daemon and the library alike.
+        .target(name: "Outboxes", dependencies: ["LarderEngine", "Platform"], swiftSettings: settings),
         .target(name: "JSONCoding", swiftSettings: settings),
         .target(
             name: "ModelCoding", dependencies: ["JSONCoding", "LarderVocabulary", "Platform"], swiftSettings: settings),
         .target(
-            name: "Larder", dependencies: ["Fetching", "ModelCoding", "Observing", "LarderEngine", "Platform"],
+            name: "Larder",
+            dependencies: ["Fetching", "ModelCoding", "Observing", "Outboxes", "LarderEngine", "Platform"],
             // What is called from an actor stays on it: a hot read costs no change of threads.
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .target(name: "RESP", swiftSettings: settings),
         // What stands behind a cache: Redis, a cluster of them, or anything else that can be asked.
         .target(name: "Origins", dependencies: ["COpenSSL", "CUV", "Platform", "RESP"], swiftSettings: settings),
+        // Redis and the like as origins of the library's caches: apart, because the library needs neither libuv nor OpenSSL.
+        .target(
+            name: "LarderOrigins", dependencies: ["Larder", "Origins", "Platform"],
+            swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         // Without LevelDB and libuv: larderctl has its help from it.
         .target(name: "CommandCatalog", dependencies: ["LarderVocabulary", "RESP"], swiftSettings: settings),
         .target(
             name: "LarderServer",
             dependencies: [
-                "Backup", "CLuaBridge", "CMessageDigest", "CommandCatalog", "LarderEngine", "Origins", "RESP",
+                "Backup", "CLuaBridge", "CMessageDigest", "CommandCatalog", "LarderEngine", "Origins", "Outboxes",
+                "RESP",
                 "Platform",
                 "Services",
                 "CUV", "CXXHash",
@@ -193,7 +202,9 @@ let package = Package(
         .testTarget(
             name: "LarderServerTests",
             dependencies: [
-                "CommandCatalog", "LarderServer", "LarderEngine", "Origins", "Platform", "ProtocolReference", "RESP",
+                "CommandCatalog", "LarderServer", "LarderEngine", "Origins", "Outboxes", "Platform",
+                "ProtocolReference",
+                "RESP",
                 "Services",
                 "TestSupport",
             ],
@@ -214,6 +225,9 @@ let package = Package(
             exclude: ["Programs"], swiftSettings: settings),
         .testTarget(
             name: "LarderBenchTests", dependencies: ["larderbench", "larderd", "TestSupport", "Platform"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "LarderOriginsTests", dependencies: ["Larder", "LarderOrigins", "larderd", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "SystemTests",

@@ -191,7 +191,7 @@ extension Cache {
     }
 
     /// The fresh model of a key if it is not older than `maxAge`.
-    private func youngEnough<Value: Decodable>(_ key: Key, _ maxAge: Int64?) async throws(LarderError) -> Value? {
+    func youngEnough<Value: Decodable>(_ key: Key, _ maxAge: Int64?) async throws(LarderError) -> Value? {
         let now = source.database.now()
         guard let record = try await source.recordForTask(key, "fetch"),
             maxAge.map({ record.header.storedAt >= now - $0 }) ?? true

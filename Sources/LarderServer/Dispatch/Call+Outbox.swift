@@ -1,5 +1,6 @@
 import LarderEngine
 import Origins
+import Outboxes
 import RESP
 
 /// Writes that are acknowledged here, and brought to the origin later.

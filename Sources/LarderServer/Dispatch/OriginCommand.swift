@@ -1,6 +1,7 @@
 import CommandCatalog
 import LarderEngine
 import Origins
+import Outboxes
 import Platform
 import RESP
 

@@ -1,5 +1,6 @@
 import LarderEngine
 import Origins
+import Outboxes
 import Platform
 import Synchronization
 
@@ -173,7 +174,11 @@ package final class OriginTable: @unchecked Sendable {
     // MARK: What waits
 
     private func outbox(of name: String) throws(CommandError) -> Outbox {
-        let companion = try Outbox.name(for: name)
+        guard let companion = Outbox.name(for: name) else {
+            throw CommandError(
+                "ERR BEHIND needs a database '\(name + DatabaseName.outboxEnding)' for what waits, and that is no possible "
+                    + "name: use a shorter one")
+        }
         do throws(LarderError) {
             return try Outbox(try surroundings.engine.database(companion), most: keysMax)
         } catch {

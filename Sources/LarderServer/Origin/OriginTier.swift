@@ -1,5 +1,6 @@
 import LarderEngine
 import Origins
+import Outboxes
 import Platform
 import RESP
 

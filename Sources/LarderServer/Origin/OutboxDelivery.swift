@@ -1,5 +1,6 @@
 import LarderEngine
 import Origins
+import Outboxes
 import Platform
 import RESP
 import Synchronization
@@ -41,9 +42,6 @@ final class OutboxDelivery: @unchecked Sendable {
     /// How many keys, and how many bytes of values, are under way at a time.
     private static let parcelsMax = 256
     private static let bytesMax = 16 << 20
-    /// The rests after failures, in milliseconds.
-    private static let restMin: Int64 = 100
-    private static let restMax: Int64 = 30_000
     /// The same is not told again for so long, in milliseconds.
     private static let quietMilliseconds: Int64 = 10_000
 
@@ -79,7 +77,9 @@ final class OutboxDelivery: @unchecked Sendable {
     func round() -> Int64 {
         let now = engine.monotonic()
         defer { outbox.index.tellWaiters(now: engine.monotonic()) }
-        if outbox.index.takeRecovery() { restsUntil = min(restsUntil, now + Int64.random(in: 0...Self.restMin)) }
+        if outbox.index.takeRecovery() {
+            restsUntil = min(restsUntil, now + Int64.random(in: 0...OutboxRests.shortest))
+        }
         if restsUntil > now { return max(1, min(restsUntil, outbox.index.nextWaiter) - now) }
         do throws(LarderError) {
             if engine.rollbackCount != rollbacks {
@@ -108,34 +108,13 @@ final class OutboxDelivery: @unchecked Sendable {
 
     // MARK: One round
 
-    /// What is to be brought for turns: all of it is durable here.
     private func collect(_ turns: [Turn]) throws(LarderError) -> [Parcel] {
-        var parcels: [Parcel] = []
-        var settled: [Outbox.Settled] = []
-        var bytes = 0
-        for (position, turn) in turns.enumerated() {
-            guard bytes < Self.bytesMax else {
-                outbox.index.putBack(Array(turns[position...]))
-                break
-            }
-            guard let found = try outbox.entry(turn.key) else {
-                // A write that failed here after it had got a number, or a purge.
-                settled.append(Outbox.Settled(turn: turn, number: nil))
-                continue
-            }
-            guard let entry = found else {
-                outbox.counts.refused.add()
-                tell("an entry is none of this daemon's writes, and stays: PURGE removes it")
-                outbox.index.rest(turn, until: engine.monotonic() + Self.restMax)
-                continue
-            }
-            // One with a higher number has a turn of its own.
-            guard entry.number <= turn.number else { continue }
-            bytes += entry.value?.count ?? 0
-            parcels.append(Parcel(turn: turn, entry: entry, doubt: turn.doubt))
+        let parcels = try outbox.collect(turns, bytesMax: Self.bytesMax) { turn in
+            outbox.counts.refused.add()
+            tell("an entry is none of this daemon's writes, and stays: PURGE removes it")
+            outbox.index.rest(turn, until: engine.monotonic() + OutboxRests.longest)
         }
-        try outbox.settle(settled)
-        return parcels
+        return parcels.map { Parcel(turn: $0.turn, entry: $0.entry, doubt: $0.turn.doubt) }
     }
 
     private func bring(_ all: [Parcel]) throws(LarderError) {
@@ -238,9 +217,11 @@ final class OutboxDelivery: @unchecked Sendable {
                     // Where no script may run, nobody can say what is newer.
                     outbox.index.note(parcel.turn, .mayBeThere(over: nil))
                 }
-                outbox.index.rest(parcel.turn, until: engine.monotonic() + Self.rest(after: parcel.turn.failures))
+                outbox.index.rest(
+                    parcel.turn, until: engine.monotonic() + OutboxRests.rest(after: parcel.turn.failures))
             } else if isPartly, tier.origin.status().servers.count > 1 {
-                outbox.index.rest(parcel.turn, until: engine.monotonic() + Self.rest(after: parcel.turn.failures))
+                outbox.index.rest(
+                    parcel.turn, until: engine.monotonic() + OutboxRests.rest(after: parcel.turn.failures))
             } else {
                 unreached.append(parcel.turn)
                 reason = error
@@ -270,14 +251,8 @@ final class OutboxDelivery: @unchecked Sendable {
     ]
 
     private func rest() {
-        restsUntil = engine.monotonic() + Self.rest(after: failures)
+        restsUntil = engine.monotonic() + OutboxRests.rest(after: failures)
         failures += 1
-    }
-
-    /// Longer each time, and never the same for many.
-    private static func rest(after failures: Int) -> Int64 {
-        let longest = min(restMax, restMin << Int64(min(failures, 16)))
-        return Int64.random(in: (longest / 2)...longest)
     }
 
     private func tell(_ text: String) {
@@ -286,35 +261,5 @@ final class OutboxDelivery: @unchecked Sendable {
         if let before = toldAt[kind], now - before < Self.quietMilliseconds { return }
         toldAt[kind] = now
         log.warning("database '\(tier.database.name)': \(text)")
-    }
-}
-
-/// Answers that a thread waits for.
-///
-/// Thread-safe. The proof for `@unchecked Sendable`: all is read and written with the lock held.
-private final class OutboxAnswers<Answer: Sendable>: @unchecked Sendable {
-    private let lock = Lock()
-    private let isComplete = Condition()
-    private var answers: [Answer?]
-    private var missing: Int
-
-    init(_ count: Int) {
-        answers = Array(repeating: nil, count: count)
-        missing = count
-    }
-
-    func set(_ position: Int, _ answer: Answer) {
-        lock.withLock {
-            answers[position] = .some(answer)
-            missing -= 1
-            if missing == 0 { isComplete.signal() }
-        }
-    }
-
-    func wait() -> [Answer] {
-        lock.withLock {
-            while missing > 0 { isComplete.wait(lock) }
-            return answers.compactMap { $0 }
-        }
     }
 }

@@ -1,3 +1,5 @@
+import Outboxes
+
 /// What runs at the origin so that an attempt whose end is unknown is not repeated over something newer. For Redis, Valkey
 /// and what understands their scripts.
 enum OutboxScripts {

@@ -1,5 +1,6 @@
 import LarderEngine
 import Origins
+import Outboxes
 
 /// Reading entries of a database with an origin: what is known here is read here; for everything else the command asks, and
 /// runs again.

@@ -86,6 +86,123 @@ import Testing
         for try await news in both { print(news) }
     }
 
+    /// A web service.
+    private struct HTTP {
+        struct Response {
+            var status = 200
+            var body: [UInt8] = []
+            var maximumAge: Duration?
+        }
+
+        func get(_ path: String) async throws -> Response {
+            guard path == "/weather/oslo" else { return Response(status: 404) }
+            return Response(body: Array(#"{"degrees":4}"#.utf8), maximumAge: .seconds(60))
+        }
+    }
+
+    private struct Person: Codable, Equatable {
+        var name: String
+    }
+
+    private struct Directory {
+        func person(named name: String) async throws -> Person? { Person(name: name) }
+    }
+
+    private struct Order: Codable, Equatable {
+        var apples: Int
+    }
+
+    /// An origin that says what changes.
+    private struct Server {
+        func answers(_ keys: [[UInt8]]) async throws -> [OriginAnswer] { keys.map { _ in OriginAnswer([49]) } }
+        func subscribe() async throws -> AsyncStream<String> { AsyncStream { _ in } }
+    }
+
+    private struct Feed: CacheOrigin {
+        let server: Server
+
+        func read(_ keys: [[UInt8]]) async throws -> [OriginAnswer] { try await server.answers(keys) }
+
+        var tellsChanges: Bool { true }
+
+        func tellChanges(to changes: OriginChanges) async throws {
+            let messages = try await server.subscribe()
+            changes.begin()
+            for await key in messages { changes.changed([key]) }
+        }
+    }
+
+    @Test func origins() async throws {
+        let http = HTTP()
+        let service = ClosureOrigin("weather service") { city in
+            let response = try await http.get("/weather/" + city)
+            if response.status == 404 { return .absent }
+            return OriginAnswer(response.body, lifetime: response.maximumAge)
+        }
+        let weather = OriginCache(cache, origin: service)
+        let oslo = try await weather.value(Weather.self, forKey: "oslo")
+        let both = try await weather.values(Weather.self, forKeys: ["oslo", "rome"])
+        #expect(oslo?.degrees == 4 && both.count == 1)
+
+        let directory = Directory()
+        let people = ClosureOrigin("people", of: Person.self, lifetime: .seconds(300)) { name in
+            try await directory.person(named: name)
+        }
+        let staff = OriginCache(try await Cache.inMemory(), origin: people)
+        #expect(try await staff.value(Person.self, forKey: "Ana") == Person(name: "Ana"))
+
+        let feed = OriginCache(try await Cache.inMemory(), origin: Feed(server: Server()))
+        #expect(try await feed.value(Int.self, forKey: "one") == 1)
+    }
+
+    @Test func writingToOrigins() async throws {
+        let sent = Recorder<String>()
+        let origin = ClosureOrigin(
+            "orders",
+            write: { key, value in
+                sent.add(String(decoding: key, as: UTF8.self))
+                return OriginAcknowledgement(lifetime: value.lifetime)
+            },
+            remove: { keys in for key in keys { sent.add(String(decoding: key, as: UTF8.self)) } },
+            readMany: { keys in keys.map { _ in .absent } })
+        let orders = OriginCache(cache, origin: origin)
+        try await orders.set(Order(apples: 3), forKey: "order:17", lifetime: .seconds(3_600))
+        try await orders.remove("order:16")
+        #expect(sent.all == ["order:17", "order:16"])
+        #expect(try await orders.value(Order.self, forKey: "order:17") == Order(apples: 3))
+    }
+
+    private struct Shop {
+        let sent = Recorder<String>()
+
+        func place(_ order: Order, as key: String, idempotencyKey: String) async throws -> Int {
+            sent.add("\(key) \(order.apples)")
+            return 200
+        }
+        func cancel(_ key: String, idempotencyKey: String) async throws { sent.add(key) }
+    }
+
+    @Test func savingEventually() async throws {
+        let shop = Shop()
+        let outbox = try Outbox<Order>(cache) { delivery in
+            guard let order = delivery.value else {
+                return try await shop.cancel(delivery.key, idempotencyKey: delivery.token)
+            }
+            let status = try await shop.place(order, as: delivery.key, idempotencyKey: delivery.token)
+            if status == 422 { throw DeliveryRefusal("the shop does not take this order") }
+        }
+        try await outbox.save(Order(apples: 3), forKey: "order:17")
+        try await outbox.remove("order:16")
+        await outbox.untilDelivered("order:16")
+        #expect(shop.sent.all == ["order:17 3", "order:16"])
+
+        let progress = outbox.progress
+        print(progress.waiting, progress.oldest ?? .zero, progress.delivered, progress.retried, progress.refused)
+        await outbox.untilDelivered("order:17")
+        try await outbox.purge()
+        await outbox.close()
+    }
+
     @Test func policiesAndFreshness() throws {
         try cache.setPolicy(.middle)
 

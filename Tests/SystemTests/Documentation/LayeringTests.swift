@@ -42,7 +42,7 @@ import Testing
                 "Wire", "Requests",
                 "Types",
             ]),
-        Plan(module: "Larder", rooms: ["Cache", "Reading", "Enumeration", "Source", "Types"]),
+        Plan(module: "Larder", rooms: ["Origin", "Outbox", "Cache", "Reading", "Enumeration", "Source", "Types"]),
         Plan(module: "LevelDB", rooms: ["Database", "Options", "Files", "System"]),
         Plan(module: "LevelDBSalvage", rooms: ["Salvage", "Tables", "Logs", "Types"]),
         Plan(module: "Platform", rooms: ["Processes", "Sockets", "Files", "Threads", "Clocks", "System"]),

@@ -1,40 +1,39 @@
 import LarderEngine
-import Synchronization
 
-/// The writes of a database that are acknowledged here and wait to be brought to its origin: a companion database, which
+/// The writes of a database that are acknowledged here and wait to be brought elsewhere, such as to its origin: a companion database, which
 /// has them durably, and an index of it.
 ///
 /// A write and its entry here are in one commit unit. A key has at most one write that waits, its last.
 ///
 /// Thread-safe.
-final class Outbox: Sendable {
+package final class Outbox: Sendable {
     /// `NAME.outbox`. Its entries never end, and are not evicted.
-    let database: Database
-    let index: OutboxIndex
-    let counts = OutboxCounts()
+    package let database: Database
+    package let index: OutboxIndex
+    package let counts = OutboxCounts()
+    /// Whether its writes have tokens. Those that are otherwise were accepted by somebody else, and cannot be brought.
+    private let hasTokens: Bool
 
     /// Longer values do not wait: the origin acknowledges them at once. 1 MiB.
-    static let valueBytesMax = 1 << 20
+    package static let valueBytesMax = 1 << 20
 
     /// Reads what waits. May block.
-    init(_ database: Database, most: Int) throws(LarderError) {
+    package init(_ database: Database, most: Int, hasTokens: Bool = false) throws(LarderError) {
         self.database = database
+        self.hasTokens = hasTokens
         index = OutboxIndex(most: most)
         if !database.exists { try database.prepare(forWriting: true, policy: DatabasePolicy(.never)) }
         try load()
     }
 
-    static func name(for database: String) throws(CommandError) -> String {
+    /// The name of a database's companion; nil if that is no possible name.
+    package static func name(for database: String) -> String? {
         let name = database + DatabaseName.outboxEnding
-        guard DatabaseName.isValid(name), !DatabaseName.isKept(database) else {
-            throw CommandError(
-                "ERR BEHIND needs a database '\(name)' for what waits, and that is no possible name: use a shorter one")
-        }
-        return name
+        return DatabaseName.isValid(name) && !DatabaseName.isKept(database) ? name : nil
     }
 
     /// Makes the index agree with the companion database, which others may have emptied. May block.
-    func load() throws(LarderError) {
+    package func load() throws(LarderError) {
         while true {
             var entries: [(key: [UInt8], number: UInt64, acceptedAt: Int64)] = []
             do throws(LarderError) {
@@ -58,20 +57,65 @@ final class Outbox: Sendable {
 
     /// The write that waits for a key. May block.
     /// - Returns: nil if there is none; an entry that is nil if it cannot be read.
-    func entry(_ key: [UInt8]) throws(LarderError) -> OutboxEntry?? {
+    package func entry(_ key: [UInt8]) throws(LarderError) -> OutboxEntry?? {
         guard let record = try database.get(Key(key)) else { return nil }
-        return .some(record.withPayload { OutboxEntry(parsing: $0) })
+        let entry = record.withPayload { OutboxEntry(parsing: $0) }
+        return .some(entry.flatMap { ($0.token != nil) == hasTokens ? $0 : nil })
     }
 
     /// A write that was brought, or is brought no more.
-    struct Settled {
+    package struct Settled {
         let turn: OutboxIndex.Turn
         /// What the companion database had; nil for what could not be read.
         let number: UInt64?
+
+        package init(turn: OutboxIndex.Turn, number: UInt64?) {
+            self.turn = turn
+            self.number = number
+        }
+    }
+
+    /// A turn and what is brought.
+    package struct Parcel: Sendable {
+        package let turn: OutboxIndex.Turn
+        package let entry: OutboxEntry
+    }
+
+    /// What is to be brought for turns: all of it is durable here. May block.
+    /// - Parameters:
+    ///   - bytesMax: the turns of what is more are put back.
+    ///   - unreadable: called for a turn whose entry is none of this outbox's writes.
+    package func collect(
+        _ turns: [OutboxIndex.Turn], bytesMax: Int, unreadable: (OutboxIndex.Turn) -> Void
+    ) throws(LarderError) -> [Parcel] {
+        var parcels: [Parcel] = []
+        var settled: [Settled] = []
+        var bytes = 0
+        for (position, turn) in turns.enumerated() {
+            guard bytes < bytesMax else {
+                index.putBack(Array(turns[position...]))
+                break
+            }
+            guard let found = try entry(turn.key) else {
+                // A write that failed here after it had got a number, or a purge.
+                settled.append(Settled(turn: turn, number: nil))
+                continue
+            }
+            guard let entry = found else {
+                unreadable(turn)
+                continue
+            }
+            // One with a higher number has a turn of its own.
+            guard entry.number <= turn.number else { continue }
+            bytes += entry.value?.count ?? 0
+            parcels.append(Parcel(turn: turn, entry: entry))
+        }
+        try settle(settled)
+        return parcels
     }
 
     /// Removes writes, durably, unless their keys were written again. May block.
-    func settle(_ settled: [Settled]) throws(LarderError) {
+    package func settle(_ settled: [Settled]) throws(LarderError) {
         guard !settled.isEmpty else { return }
         try database.commit(settled.map { Key($0.turn.key) }, loading: true) { update in
             for (position, each) in settled.enumerated() {
@@ -87,19 +131,8 @@ final class Outbox: Sendable {
     }
 
     /// Forgets all that waits. May block.
-    func discard() throws(LarderError) {
+    package func discard() throws(LarderError) {
         _ = try database.purge(counting: false)
         index.removeAll()
     }
-}
-
-/// What became of writes that were to be brought. For INFO. Atomic.
-final class OutboxCounts: Sendable {
-    let delivered = Atomic<Int>(0)
-    /// Attempts after the first.
-    let retried = Atomic<Int>(0)
-    /// Attempts that the origin refused.
-    let refused = Atomic<Int>(0)
-    /// Writes that were dropped because the origin has something newer.
-    let superseded = Atomic<Int>(0)
 }

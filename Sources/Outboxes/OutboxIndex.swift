@@ -1,24 +1,24 @@
 import Platform
 import Synchronization
 
-/// Which keys wait for the origin, and in which order they are brought. In memory; the companion database has the same.
+/// Which keys wait to be brought, and in which order they are. In memory; the companion database has the same.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: all below "guarded" is read and written with the lock held. The lock is
 /// taken last: nothing else is called with it held.
-final class OutboxIndex: @unchecked Sendable {
+package final class OutboxIndex: @unchecked Sendable {
     /// What an attempt whose end is unknown was made over.
-    enum Doubt: Equatable {
+    package enum Doubt: Equatable, Sendable {
         case none
         /// The write may be at the origin. Nil: nobody knows what was there before.
         case mayBeThere(over: String?)
     }
 
     /// A key's turn.
-    struct Turn {
-        let key: [UInt8]
-        let number: UInt64
-        let doubt: Doubt
-        let failures: Int
+    package struct Turn: Sendable {
+        package let key: [UInt8]
+        package let number: UInt64
+        package let doubt: Doubt
+        package let failures: Int
     }
 
     private struct Item {
@@ -36,7 +36,7 @@ final class OutboxIndex: @unchecked Sendable {
 
     private typealias Place = (key: [UInt8], number: UInt64)
 
-    let most: Int
+    package let most: Int
     /// For readers, who need no lock while nothing waits.
     private let count = Atomic<Int>(0)
     private let lock = Lock()
@@ -65,22 +65,22 @@ final class OutboxIndex: @unchecked Sendable {
     private var hasRecovered = false
 
     /// - Parameter most: how many keys may wait.
-    init(most: Int) { self.most = most }
+    package init(most: Int) { self.most = most }
 
     // MARK: What waits
 
-    var waiting: Int { count.load(ordering: .acquiring) }
+    package var waiting: Int { count.load(ordering: .acquiring) }
 
-    func isWaiting(_ key: UnsafeRawBufferPointer) -> Bool {
+    package func isWaiting(_ key: UnsafeRawBufferPointer) -> Bool {
         guard waiting > 0 else { return false }
         let key = Array(key)
         return lock.withLock { items[key] != nil }
     }
 
-    func number(_ key: [UInt8]) -> UInt64? { lock.withLock { items[key]?.number } }
+    package func number(_ key: [UInt8]) -> UInt64? { lock.withLock { items[key]?.number } }
 
     /// When the oldest was accepted, in milliseconds since 1970.
-    var oldest: Int64? {
+    package var oldest: Int64? {
         lock.withLock {
             let next = places[head...].first { items[$0.key]?.number == $0.number }
             let places = (taken + front + [next].compactMap(\.self)).filter { items[$0.key]?.number == $0.number }
@@ -89,7 +89,7 @@ final class OutboxIndex: @unchecked Sendable {
     }
 
     /// Whether so many more keys have room.
-    func hasRoom(for keys: [[UInt8]]) -> Bool {
+    package func hasRoom(for keys: [[UInt8]]) -> Bool {
         guard waiting + keys.count > most else { return true }
         return lock.withLock { items.count + keys.count { items[$0] == nil } <= most }
     }
@@ -99,7 +99,7 @@ final class OutboxIndex: @unchecked Sendable {
     /// Takes note of writes that are being applied. Called with the locks of their keys held, so that the numbers of a key
     /// are in the order of its writes.
     /// - Returns: the number of the first, the others follow; nil if no more are taken.
-    func note(_ keys: [[UInt8]], now: Int64) -> UInt64? {
+    package func note(_ keys: [[UInt8]], now: Int64) -> UInt64? {
         lock.withLock {
             guard !isSealed else { return nil }
             let first = next
@@ -126,7 +126,7 @@ final class OutboxIndex: @unchecked Sendable {
     /// Adds what the companion database has. What waits already stays as it is.
     /// - Parameter entries: in any order.
     /// - Returns: what waits, and was not among them.
-    func add(_ entries: [(key: [UInt8], number: UInt64, acceptedAt: Int64)]) -> [Turn] {
+    package func add(_ entries: [(key: [UInt8], number: UInt64, acceptedAt: Int64)]) -> [Turn] {
         lock.withLock {
             let others = Set(items.keys).subtracting(entries.map(\.key)).compactMap(turn)
             for entry in entries where items[entry.key] == nil {
@@ -145,7 +145,7 @@ final class OutboxIndex: @unchecked Sendable {
         }
     }
 
-    func removeAll() {
+    package func removeAll() {
         lock.withLock {
             (items, places, head, front, taken, rests, resting) = ([:], [], 0, [], [], [:], [:])
             count.store(0, ordering: .releasing)
@@ -154,12 +154,12 @@ final class OutboxIndex: @unchecked Sendable {
     }
 
     /// From now on no write is taken.
-    func seal(_ isOn: Bool) { lock.withLock { isSealed = isOn } }
+    package func seal(_ isOn: Bool) { lock.withLock { isSealed = isOn } }
 
     // MARK: Bringing
 
     /// The next turns, in the order of their numbers; what has rested long enough comes first.
-    func take(_ most: Int, now: Int64) -> [Turn] {
+    package func take(_ most: Int, now: Int64) -> [Turn] {
         lock.withLock {
             endRests(now)
             var turns: [Turn] = []
@@ -188,7 +188,7 @@ final class OutboxIndex: @unchecked Sendable {
     }
 
     /// What was taken last is not under way any more.
-    func endTurns() { lock.withLock { taken = [] } }
+    package func endTurns() { lock.withLock { taken = [] } }
 
     /// What has rested long enough comes first.
     private func endRests(_ now: Int64) {
@@ -206,7 +206,7 @@ final class OutboxIndex: @unchecked Sendable {
 
     /// Brings turns back to the front.
     /// - Parameter failed: whether they were tried.
-    func putBack(_ turns: [Turn], failed: Bool = false) {
+    package func putBack(_ turns: [Turn], failed: Bool = false) {
         lock.withLock {
             front += turns.reversed().map { ($0.key, $0.number) }
             guard failed else { return }
@@ -215,7 +215,7 @@ final class OutboxIndex: @unchecked Sendable {
     }
 
     /// A key rests.
-    func rest(_ turn: Turn, until: Int64) {
+    package func rest(_ turn: Turn, until: Int64) {
         lock.withLock {
             guard items[turn.key]?.number == turn.number else { return }
             items[turn.key]?.failures += 1
@@ -226,14 +226,14 @@ final class OutboxIndex: @unchecked Sendable {
     }
 
     /// What is known of a write after an attempt.
-    func note(_ turn: Turn, _ doubt: Doubt) {
+    package func note(_ turn: Turn, _ doubt: Doubt) {
         lock.withLock {
             if items[turn.key]?.number == turn.number { items[turn.key]?.doubt = doubt }
         }
     }
 
     /// A write waits no more, unless its key was written again. Called with the key's locks held.
-    func remove(_ key: [UInt8], _ number: UInt64) {
+    package func remove(_ key: [UInt8], _ number: UInt64) {
         lock.withLock {
             guard items[key]?.number == number else { return }
             items[key] = nil
@@ -248,7 +248,7 @@ final class OutboxIndex: @unchecked Sendable {
     /// - Parameters:
     ///   - until: in milliseconds of the monotonic clock.
     ///   - then: called once, on any thread: at once if none waits; with false when the time is over.
-    func whenClear(_ keys: [[UInt8]], until: Int64, then: @escaping @Sendable (Bool) -> Void) {
+    package func whenClear(_ keys: [[UInt8]], until: Int64, then: @escaping @Sendable (Bool) -> Void) {
         let isClear = lock.withLock { () -> Bool in
             if keys.allSatisfy({ items[$0] == nil }) { return true }
             waiters.append(Waiter(keys: keys, until: until, then: then))
@@ -260,7 +260,7 @@ final class OutboxIndex: @unchecked Sendable {
 
     /// Calls back those whose keys do not wait any more, and those whose time is over.
     /// - Parameter now: in milliseconds of the monotonic clock; nil: nobody's time is over.
-    func tellWaiters(now: Int64?) {
+    package func tellWaiters(now: Int64?) {
         let (told, late) = lock.withLock { () -> ([Waiter], [Waiter]) in
             guard !waiters.isEmpty else { return ([], []) }
             var (told, late, left): ([Waiter], [Waiter], [Waiter]) = ([], [], [])
@@ -281,7 +281,7 @@ final class OutboxIndex: @unchecked Sendable {
     }
 
     /// Until when there is nothing to do unless something new comes, in milliseconds of the monotonic clock.
-    var nextEvent: Int64 {
+    package var nextEvent: Int64 {
         lock.withLock {
             if !front.isEmpty || head < places.count { return .min }
             return min(resting.keys.min() ?? .max, nextWaiterLocked)
@@ -289,7 +289,7 @@ final class OutboxIndex: @unchecked Sendable {
     }
 
     /// When the first waiter's time is over.
-    var nextWaiter: Int64 { lock.withLock { nextWaiterLocked } }
+    package var nextWaiter: Int64 { lock.withLock { nextWaiterLocked } }
 
     private var nextWaiterLocked: Int64 { waiters.lazy.map(\.until).min() ?? .max }
 
@@ -300,10 +300,10 @@ final class OutboxIndex: @unchecked Sendable {
         isWoken.signal()
     }
 
-    func wake() { lock.withLock { wakeLocked() } }
+    package func wake() { lock.withLock { wakeLocked() } }
 
     /// The origin answers again: nothing rests because of it.
-    func originRecovered() {
+    package func originRecovered() {
         lock.withLock {
             hasRecovered = true
             wakeLocked()
@@ -311,7 +311,7 @@ final class OutboxIndex: @unchecked Sendable {
     }
 
     /// Whether ``originRecovered()`` was called since the last call of this.
-    func takeRecovery() -> Bool {
+    package func takeRecovery() -> Bool {
         lock.withLock {
             defer { hasRecovered = false }
             return hasRecovered
@@ -320,7 +320,7 @@ final class OutboxIndex: @unchecked Sendable {
 
     /// Waits for so many milliseconds, or until there is something new.
     /// - Parameter isResting: whether new writes are nothing new.
-    func wait(milliseconds: Int64, isResting: Bool) {
+    package func wait(milliseconds: Int64, isResting: Bool) {
         lock.withLock {
             self.isResting = isResting
             if !isUrgent, isResting || !hasNews, milliseconds > 0 {

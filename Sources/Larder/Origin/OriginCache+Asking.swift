@@ -1,0 +1,114 @@
+import Fetching
+import LarderEngine
+
+// Questions to the origin.
+
+extension OriginCache {
+    func backend<Value: Codable & Sendable>(_ key: some CacheKey, isCounted: Bool) throws(LarderError)
+        -> OriginFetch<Value>
+    {
+        let stored = try cache.source.key(key, "fetch")
+        return OriginFetch(cache: self, base: CacheFetch(cache, stored, isCounted: isCounted))
+    }
+
+    func fetched<Value: Codable & Sendable>(
+        _ type: Value.Type, _ key: some CacheKey, _ options: FetchOptions
+    ) async throws -> Value? {
+        let backend: OriginFetch<Value> = try backend(key, isCounted: options.takesAnyFresh)
+        let checked = try CheckedFetch(options, backend.name)
+        let stored = backend.base.key
+        if checked.source == .ignoreCache {
+            let bytes = Array(stored.bytes)
+            return try await FlightTable.shared.unstored(backend.name, checked) { [self] in
+                try await ask(type, [bytes])[0]
+            }?.model
+        }
+        if options.takesAnyFresh, let value = try await cache.source.modelToShareForTask(type, key, fillCache: true) {
+            if cache.source.database.endsSoon(stored, now: cache.source.database.now()) {
+                refreshAhead(type, key, options)
+            }
+            return value
+        }
+        guard checked.source != .cacheOnly else {
+            return options.takesAnyFresh ? nil : try await cache.youngEnough(stored, checked.maxAge)
+        }
+        let call = trust.beginCall()
+        defer { trust.endCall() }
+        return try await answer(backend, checked, call)?.model
+    }
+
+    /// What the cache has, or the origin. Who joins a question that was asked before the value changed asks again.
+    func answer<Value: Codable & Sendable>(
+        _ backend: OriginFetch<Value>, _ options: CheckedFetch, _ call: OriginTrust.Ticket
+    ) async throws -> OriginFetched<Value>? {
+        let key = Array(backend.base.key.bytes)
+        while true {
+            let fetched = try await FlightTable.shared.value(backend, options) { [self] in
+                try await ask(Value.self, [key])[0]
+            }
+            guard let fetched, isOutdated(fetched, call, backend.base.key) else { return fetched }
+        }
+    }
+
+    /// Whether the origin has said that what it answered to an earlier caller has changed.
+    func isOutdated(_ fetched: OriginFetched<some Any>, _ call: OriginTrust.Ticket, _ key: Key) -> Bool {
+        guard let answered = fetched.answer, answered.ticket.number < call.number else { return false }
+        return !trust.isGood(answered.ticket, Array(key.bytes))
+    }
+
+    func refreshAhead<Value: Codable & Sendable>(
+        _ type: Value.Type, _ key: some CacheKey, _ options: FetchOptions
+    ) {
+        guard options.refreshesAhead, options.source == .cacheElseOrigin,
+            let backend: OriginFetch<Value> = try? backend(key, isCounted: true),
+            let checked = try? CheckedFetch(options, backend.name)
+        else { return }
+        let bytes = Array(backend.base.key.bytes)
+        FlightTable.shared.refresh(backend, checked) { [self] in try await ask(type, [bytes])[0] }
+    }
+
+    /// Asks the origin, once for all keys.
+    func ask<Value: Codable & Sendable>(
+        _ type: Value.Type, _ keys: [[UInt8]]
+    ) async throws -> [OriginFetched<Value>] {
+        let ticket = trust.beginCall()
+        defer { trust.endCall() }
+        let sentAt = cache.source.database.leaseTime()
+        let answers = try await origin.read(keys)
+        guard answers.count == keys.count else {
+            throw OriginFailure.wrongAnswers(origin.name, expected: keys.count, got: answers.count)
+        }
+        var fetched: [OriginFetched<Value>] = []
+        for (key, answer) in zip(keys, answers) {
+            fetched.append(
+                OriginFetched(
+                    model: try model(type, answer, Key(key)),
+                    answer: OriginAnswered(answer: answer, ticket: ticket, sentAt: sentAt)))
+        }
+        return fetched
+    }
+
+    private func model<Value: Codable>(
+        _ type: Value.Type, _ answer: OriginAnswer, _ key: Key
+    ) throws(LarderError) -> Value? {
+        guard let bytes = answer.bytes else { return nil }
+        try Payload.bytes(bytes).check(key, cache.name)
+        do {
+            return try bytes.withUnsafeBytes { try cache.source.codec.decode(type, $0, storedAs: answer.codec) }
+        } catch {
+            throw .decodingFailed(type, answer.codec, key, cache.name, error)
+        }
+    }
+
+    // MARK: Keeping
+
+    /// Whether an answer may be kept: nobody has said that it changed.
+    func mayStore(_ answered: OriginAnswered, _ key: Key) -> Bool {
+        let key = Array(key.bytes)
+        return (answered.answer.isWatched || !trust.isTold) && trust.isGood(answered.ticket, key)
+            && trust.mayStore(answered.ticket, key)
+    }
+
+    /// The tags of an entry, with the origin's.
+    func tags(_ own: [String]) -> [String] { trust.isTold ? own + [Self.tag] : own }
+}

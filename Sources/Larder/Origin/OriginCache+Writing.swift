@@ -1,0 +1,98 @@
+import LarderEngine
+
+// Values that go to the origin.
+
+extension OriginCache {
+    /// Stores a model at the origin, and keeps it here as ``writing`` says. Returns when the origin has it.
+    ///
+    /// It is kept only if nobody else wrote the key meanwhile and the origin said nothing of a change: else the next read
+    /// asks.
+    /// - Parameters:
+    ///   - value: the model.
+    ///   - key: the entry's key.
+    ///   - lifetime: how long it lives at the origin; nil if it does not end.
+    ///   - policy: how long it stays fresh here; never longer than at the origin.
+    ///   - tags: those of the entry here, as for `Cache.set(_:forKey:policy:tags:durability:)`.
+    /// - Throws: what the origin throws: whether it has the value is not known then, and the next read asks.
+    ///   ``LarderError`` for a value, key, policy or tags that are impossible: then the origin was not asked.
+    public func set<Value: Codable & Sendable>(
+        _ value: Value, forKey key: some CacheKey, lifetime: Duration? = nil, policy: EntryPolicy = .database,
+        tags: [String] = []
+    ) async throws {
+        let source = cache.source
+        let stored = try source.key(key, "set")
+        let (payload, codec) = try source.encode(value, stored)
+        _ = try source.put(payload, codec, stored, policy, self.tags(tags))
+        let writing = OriginWriting(payload.bytes, codec: codec, lifetime: lifetime)
+        let bytes = Array(stored.bytes)
+        try await settle(CollectionOfOne(bytes))
+        let sentAt = source.database.leaseTime()
+        let began = trust.beginWrite([bytes])
+        defer { trust.endCall() }
+        let acknowledgement: OriginAcknowledgement
+        do {
+            acknowledgement = try await origin.write(writing, forKey: bytes)
+        } catch {
+            _ = trust.endWrite([bytes], began)
+            await forget([bytes])
+            throw error
+        }
+        let ticket = trust.endWrite([bytes], began)
+        let life = OriginLifetime(acknowledgement.lifetime, since: sentAt)
+        guard self.writing == .through, acknowledgement.isWatched || !trust.isTold, let ticket,
+            let policy = life.policy(policy, source.database)
+        else { return await forget([bytes]) }
+        let action = try source.put(payload, codec, stored, policy, self.tags(tags))
+        guard await keep(action, stored, bytes, ticket) else { return await forget([bytes]) }
+    }
+
+    /// Removes an entry at the origin and here. Returns when it is gone at both.
+    /// - Throws: as `set(_:forKey:lifetime:policy:tags:)`.
+    public func remove(_ key: some CacheKey) async throws { try await remove(CollectionOfOne(key)) }
+
+    /// Removes several entries at the origin and here, like `remove(_:)` of one.
+    public func remove(_ keys: some Sequence<some CacheKey>) async throws {
+        let keys = try Array(Set(keys.map { Array(try cache.source.key($0, "remove").bytes) }))
+        guard !keys.isEmpty else { return }
+        let began = trust.beginWrite(keys)
+        defer { trust.endCall() }
+        let result: Result<Void, any Error>
+        do {
+            result = .success(try await origin.remove(keys))
+        } catch {
+            result = .failure(error)
+        }
+        _ = trust.endWrite(keys, began)
+        await forget(keys)
+        try result.get()
+    }
+
+    /// Keeps a value that the origin has acknowledged.
+    /// - Returns: false if it may no longer be what the origin has, or cannot be stored.
+    private func keep(
+        _ action: EntryWrite.Action, _ key: Key, _ bytes: [UInt8], _ ticket: OriginTrust.Ticket
+    ) async -> Bool {
+        let (cache, trust) = (cache, trust)
+        let isKept = try? await BlockingWork.run { () throws(LarderError) -> Bool in
+            try cache.source.whileOpen("set") { (_) throws(LarderError) in
+                try cache.source.database.commit([key], loading: action.loads, durability: cache.durability) { update in
+                    // With the key's lock held: what is said later makes the entry stale.
+                    guard trust.mayStore(ticket, bytes) else { return false }
+                    action.apply(&update, 0, ahead: cache.source.database.timeAhead)
+                    return true
+                }
+            }
+        }
+        return isKept ?? false
+    }
+
+    /// Removes what is here. If that fails, the keys stay noted as changed, and reads of them fail until it is done.
+    private func forget(_ keys: [[UInt8]]) async {
+        _ = trust.changed(keys)
+        let (cache, trust) = (cache, trust)
+        try? await BlockingWork.run { () throws(LarderError) in
+            for key in keys { _ = try cache.take(Key(key), nil) }
+            try trust.settle(cache.source.database)
+        }
+    }
+}

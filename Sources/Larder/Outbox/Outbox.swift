@@ -1,0 +1,254 @@
+import LarderEngine
+import Outboxes
+import Platform
+
+/// Writes that are stored now and delivered later: what a program saves is in the cache at once, and its handler brings it
+/// where it belongs, in order, until that has worked.
+///
+/// ```swift
+/// let outbox = try Outbox<Order>(cache) { delivery in
+///     try await api.save(delivery.value, as: delivery.key, idempotencyKey: delivery.token)
+/// }
+/// try await outbox.save(order, forKey: "order:17")
+/// ```
+///
+/// - The entry and the note that it is to be delivered are one commit unit: both are there after a crash or `kill -9`, or
+///   neither. What `save(_:forKey:policy:tags:)` has returned from is delivered, after a restart too, as
+///   soon as an outbox of the database is opened again.
+/// - Deliveries begin in the order of the writes. A key has at most one write that waits, its last: earlier ones that still
+///   wait are not delivered. No key is delivered twice at a time.
+/// - Each write is delivered *at least once*: after a crash, or if the handler throws although it has done its work, once
+///   more, with the same ``OutboxDelivery/token``.
+/// - When the handler throws ``DeliveryRefusal``, the write is given up. When it throws anything else, the write rests and is
+///   tried again: after 100 ms, then longer, up to 30 s, never the same for many. Others go on meanwhile; if eight attempts
+///   fail in a row, everything rests in the same way, and then one write is tried.
+///
+/// What waits stands in the companion database, `NAME.outbox`, which nothing is evicted from. One outbox at a time has it:
+/// one process holds a larder, and a second outbox in the process is refused. Entries that the cache itself stores are not
+/// delivered.
+///
+/// Thread-safe.
+public final class Outbox<Value: Codable & Sendable>: Sendable {
+    /// The cache that has the entries.
+    public let cache: Cache
+    private let core: OutboxDeliverer
+
+    private var outbox: Outboxes.Outbox { core.outbox }
+
+    /// Opens the outbox of a cache's database, and begins to deliver what waits. May block, to read it.
+    /// - Parameters:
+    ///   - cache: has the entries.
+    ///   - concurrency: how many deliveries run at a time, of different keys, 1 to 64; the next ones begin when all of them
+    ///     have ended. With 1, the default, they are in the order of the writes altogether.
+    ///   - keysMax: of how many keys writes may wait; further ones throw ``LarderError/Code/writesSuspended``.
+    ///   - handler: delivers a write. Called again until it returns or throws ``DeliveryRefusal``. Its task is cancelled when
+    ///     the outbox is closed, and the write stays. A handler that never returns holds the others up.
+    /// - Throws: ``LarderError/Code/invalidArgument`` if the database's outbox is open already, or has a name too long for a
+    ///   companion; ``LarderError`` as for opening a cache.
+    public init(
+        _ cache: Cache, concurrency: Int = 1, keysMax: Int = 1_000_000,
+        handler: @escaping @Sendable (OutboxDelivery<Value>) async throws -> Void
+    ) throws(LarderError) {
+        let source = cache.source
+        func refuse(_ message: String) -> LarderError {
+            LarderError(.invalidArgument, message, operation: "outbox", database: source.database.name)
+        }
+        guard (1...64).contains(concurrency) else {
+            throw refuse("the concurrency is \(concurrency), and must be from 1 to 64")
+        }
+        guard keysMax >= 1 else { throw refuse("keysMax is \(keysMax), and must be at least 1") }
+        guard let name = Outboxes.Outbox.name(for: source.database.name) else {
+            throw refuse(
+                "what waits stands in a database '\(source.database.name).outbox', and that is no possible name")
+        }
+        let lease = try source.hold("outbox")
+        let companion = try lease.engine.database(name)
+        guard OpenOutboxes.shared.add(companion) else {
+            throw refuse("the outbox of this database is open already in this process: close that one first")
+        }
+        do throws(LarderError) {
+            let outbox = try Outboxes.Outbox(companion, most: keysMax, hasTokens: true)
+            core = OutboxDeliverer(outbox, lease, concurrency: concurrency) { parcel in
+                await Self.deliver(parcel, source, handler)
+            }
+        } catch {
+            OpenOutboxes.shared.remove(companion)
+            throw error
+        }
+        self.cache = cache
+        if lease.engine.options.backgroundMaintenance { core.start() }
+    }
+
+    deinit {
+        // Not here: it waits for the handler.
+        Task { [core] in await BlockingWork.run { core.stop() } }
+    }
+
+    /// Stops to deliver: the handler's tasks are cancelled, and this waits for their ends. What waits stays. Idempotent.
+    public func close() { core.stop() }
+
+    /// ``close()``, without blocking the caller.
+    public func close() async { await BlockingWork.run { [core] in core.stop() } }
+
+    private static func deliver(
+        _ parcel: Outboxes.Outbox.Parcel, _ source: CacheSource,
+        _ handler: @Sendable (OutboxDelivery<Value>) async throws -> Void
+    ) async -> OutboxDeliverer.End {
+        do {
+            let (key, entry) = (parcel.turn.key, parcel.entry)
+            var value: Value?
+            if let bytes = entry.value {
+                value = try bytes.withUnsafeBytes {
+                    try source.codec.decode(Value.self, $0, storedAs: entry.codec)
+                }
+            }
+            try await handler(
+                OutboxDelivery(
+                    keyBytes: key, value: value, token: Self.text(entry.token ?? []),
+                    attempt: parcel.turn.failures + 1, acceptedAt: entry.acceptedAt))
+            return .delivered
+        } catch let refusal as DeliveryRefusal {
+            return .refused(refusal.reason)
+        } catch {
+            return Task.isCancelled ? .cancelled : .failed("\(error)")
+        }
+    }
+
+    private static func text(_ token: [UInt8]) -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(decoding: token.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+
+    // MARK: Writes
+
+    /// Stores a model in the cache, and has it delivered. Returns when both are as durable as any write of the larder.
+    /// - Parameters:
+    ///   - value: the model.
+    ///   - key: the entry's key.
+    ///   - policy: how long the entry in the cache stays fresh. What waits does not end.
+    ///   - tags: those of the entry, as for `Cache.set(_:forKey:policy:tags:durability:)`, like the errors.
+    public func save(
+        _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) throws(LarderError) {
+        let stored = try cache.source.key(key, "save")
+        let (payload, codec) = try cache.source.encode(value, stored)
+        try accept(stored, try cache.source.put(payload, codec, stored, policy, tags), payload.bytes, codec)
+    }
+
+    /// The call above, without blocking the caller.
+    public func save(
+        _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
+    ) async throws(LarderError) {
+        let key = key.keyBytes
+        try await BlockingWork.run { () throws(LarderError) in
+            try self.save(value, forKey: key, policy: policy, tags: tags)
+        }
+    }
+
+    /// Removes an entry from the cache, and has the removal delivered: with no value.
+    public func remove(_ key: some CacheKey) throws(LarderError) {
+        try accept(try cache.source.key(key, "remove"), .remove, nil, .raw)
+    }
+
+    /// The call above, without blocking the caller.
+    public func remove(_ key: some CacheKey) async throws(LarderError) {
+        let key = key.keyBytes
+        try await BlockingWork.run { () throws(LarderError) in try self.remove(key) }
+    }
+
+    private func accept(
+        _ key: Key, _ action: EntryWrite.Action, _ value: [UInt8]?, _ codec: Codec
+    ) throws(LarderError) {
+        let bytes = Array(key.bytes)
+        let (source, outbox) = (cache.source, outbox)
+        guard !core.isStopping else {
+            throw LarderError(
+                .closed, "the outbox was closed", operation: "save", database: cache.name, key: key.description)
+        }
+        guard outbox.index.hasRoom(for: [bytes]) else {
+            throw LarderError(
+                .writesSuspended, "the writes of \(outbox.index.most) keys wait, and no more may (keysMax)",
+                operation: "save", database: cache.name, key: key.description)
+        }
+        let token = OutboxEntry.makeToken()
+        try source.whileOpen("save") { (engine) throws(LarderError) in
+            while true {
+                // Opens both, and waits as any writer does while there is too much to be written.
+                for database in [source.database, outbox.database] {
+                    try database.commit([key], loading: false) { _ in }
+                }
+                let loads = action.loads || action.isRemoval
+                let part = TransactionPart(
+                    database: source.database, keys: [key], loadedCount: loads ? 1 : 0, watches: [])
+                let other = TransactionPart(database: outbox.database, keys: [key], loadedCount: 0, watches: [])
+                let end = try engine.transact(part, and: other, now: source.database.now(), .mayBlock) {
+                    (update, other) throws(LarderError) in
+                    // With the key's locks held, so that numbers are in the order of the writes.
+                    guard let number = outbox.index.note([bytes], now: update.now) else {
+                        throw LarderError(.writesSuspended, "no writes are taken now", operation: "save")
+                    }
+                    if action.isRemoval {
+                        update.removeStored(0)
+                    } else {
+                        action.apply(&update, 0, ahead: source.database.timeAhead)
+                    }
+                    let entry = OutboxEntry(
+                        number: number, acceptedAt: update.now, until: nil, value: value, token: token, codec: codec)
+                    entry.bytes.withUnsafeBytes { other.put(0, payload: $0, rule: .ownNever) }
+                }
+                guard case .applied(let ticket) = end else { continue }
+                return try engine.pipeline.wait(for: ticket)
+            }
+        }
+    }
+
+    // MARK: What waits
+
+    /// What has been done since the outbox was opened, and what is left.
+    public var progress: OutboxProgress {
+        let counts = outbox.counts
+        return OutboxProgress(
+            waiting: outbox.index.waiting,
+            oldest: outbox.index.oldest.map { .milliseconds(max(0, cache.source.database.now() - $0)) },
+            delivered: counts.delivered.read(), retried: counts.retried.read(),
+            refused: counts.refused.read(), lastFailure: core.lastFailure)
+    }
+
+    /// Whether a write of a key waits: what the cache, or its origin, has may not be known to others yet.
+    public func isWaiting(_ key: some CacheKey) -> Bool { key.withKeyBytes { outbox.index.isWaiting($0) } }
+
+    /// Returns when no write of a key waits, or when the outbox is closed. Writes whose handler throws again and again wait as
+    /// long.
+    /// - Returns: whether none waits.
+    @discardableResult
+    public func untilDelivered(_ key: some CacheKey) async -> Bool {
+        await withUnsafeContinuation { (continuation: UnsafeContinuation<Bool, Never>) in
+            outbox.index.whenClear([key.keyBytes], until: .max) { continuation.resume(returning: $0) }
+            if core.isStopping { core.endWaits() }
+        }
+    }
+
+    /// Forgets all writes that wait, except those that are being delivered at this moment. The entries in the cache stay.
+    /// - Returns: how many keys waited.
+    @discardableResult
+    public func purge() throws(LarderError) -> Int {
+        try cache.source.whileOpen("purge") { (_) throws(LarderError) in
+            let count = outbox.index.waiting
+            try outbox.discard()
+            // What was saved since then waits.
+            try outbox.load()
+            return count
+        }
+    }
+
+    /// ``purge()``, without blocking the caller.
+    @discardableResult
+    public func purge() async throws(LarderError) -> Int {
+        try await BlockingWork.run { () throws(LarderError) in try self.purge() }
+    }
+
+    /// Delivers the next ones that are due, and waits for that: for larders whose background threads do not run.
+    /// - Returns: in how many milliseconds there is more to do.
+    @discardableResult
+    func deliverDue() async -> Int64 { await BlockingWork.run { [core] in core.round() } }
+}

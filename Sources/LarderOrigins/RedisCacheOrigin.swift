@@ -1,0 +1,150 @@
+import Larder
+import Platform
+
+@_exported import struct Origins.OriginAddress
+import enum Origins.OriginError
+@_exported import struct Origins.OriginLimits
+import protocol Origins.OriginListener
+import struct Origins.OriginReading
+import struct Origins.OriginStamp
+import struct Origins.OriginWrite
+import class Origins.RedisOrigin
+
+/// A Redis or Valkey server, a cluster of them, or another larder behind `larderd`, as the origin of an `OriginCache`.
+///
+/// ```swift
+/// let origin = RedisCacheOrigin(try OriginAddress("redis+cluster://10.0.0.5:6379,10.0.0.6:6379"))
+/// let prices = OriginCache(try Cache(named: "prices", policy: .middle, grace: .seconds(3_600)), origin: origin)
+/// ```
+/// The server says what changes. No read is older than ``OriginLimits/staleness``, 750 ms, after a write was acknowledged
+/// by it, whoever wrote; else it is a stale one, of an entry with a grace. When one server of a cluster cannot say what
+/// changes any more, all entries are looked up again, those of the others too.
+///
+/// Values are strings there: models as the cache's codec writes them, JSON by default. Those of a custom codec cannot be
+/// read back.
+///
+/// Errors are what the server replied, or why it did not, and have a text that says so. Thread-safe.
+public final class RedisCacheOrigin: CacheOrigin {
+    private let redis: RedisOrigin
+    private let word = Word()
+
+    /// Begins to connect, and returns at once.
+    /// - Parameters:
+    ///   - address: where it is.
+    ///   - limits: how long calls may take, and how often the server is asked whether it is there.
+    public init(_ address: OriginAddress, limits: OriginLimits = OriginLimits()) {
+        redis = RedisOrigin(address, limits: limits, listener: word)
+    }
+
+    /// Another larder of this machine: the database with a number, at the socket of its `larderd`.
+    public convenience init(larderAt socketPath: String, database: Int = 0) throws {
+        self.init(try OriginAddress("unix://\(socketPath)?db=\(database)"))
+    }
+
+    deinit { redis.close() }
+
+    public var name: String { redis.name }
+
+    public func read(_ keys: [[UInt8]]) async throws -> [OriginAnswer] {
+        let results = await withUnsafeContinuation { continuation in
+            redis.read(keys) { continuation.resume(returning: $0) }
+        }
+        return try results.map { try answer(try $0.get()) }
+    }
+
+    private func answer(_ reading: OriginReading) throws -> OriginAnswer {
+        var answer = OriginAnswer.absent
+        if let value = reading.value {
+            answer = OriginAnswer(value, lifetime: reading.lifetimeMilliseconds.map { .milliseconds($0) })
+        }
+        answer.isWatched = isWatched(reading.stamp)
+        return answer
+    }
+
+    private func isWatched(_ stamp: OriginStamp?) -> Bool {
+        guard let stamp, redis.isCurrent(stamp, now: MonotonicClock.nanoseconds()) else { return false }
+        word.note(stamp)
+        return true
+    }
+
+    public func write(_ value: OriginWriting, forKey key: [UInt8]) async throws -> OriginAcknowledgement {
+        var lifetime = OriginWrite.Lifetime.unlimited
+        if let duration = value.lifetime {
+            let (seconds, attoseconds) = duration.components
+            // A server has no shorter one, and none above some 285 years either.
+            lifetime = .milliseconds(
+                max(1, min(seconds, 9_000_000_000) * 1000 + attoseconds / 1_000_000_000_000_000))
+        }
+        let write = OriginWrite(key: key, value: value.bytes, lifetime: lifetime)
+        let result = await withUnsafeContinuation { continuation in
+            redis.write(write) { continuation.resume(returning: $0) }
+        }
+        let acknowledgement = try result.get()
+        return OriginAcknowledgement(
+            lifetime: acknowledgement.lifetimeMilliseconds.map { .milliseconds($0) },
+            isWatched: isWatched(acknowledgement.stamp))
+    }
+
+    public func remove(_ keys: [[UInt8]]) async throws {
+        let result = await withUnsafeContinuation { continuation in
+            redis.remove(keys) { continuation.resume(returning: $0) }
+        }
+        _ = try result.get()
+    }
+
+    public var tellsChanges: Bool { true }
+
+    public func tellChanges(to changes: OriginChanges) async throws {
+        word.add(changes)
+        changes.begin()
+        await changes.untilClosed()
+        word.remove(changes)
+    }
+
+    public var epoch: UInt64? {
+        let now = MonotonicClock.nanoseconds()
+        return word.epoch { self.redis.isCurrent($0, now: now) }
+    }
+
+    /// What the server says, for all caches in front of it.
+    ///
+    /// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+    private final class Word: OriginListener, @unchecked Sendable {
+        private let lock = Lock()
+        private var listeners: [ObjectIdentifier: OriginChanges] = [:]
+        /// One for each server that has answered in this epoch. When one of them is no longer current, the epoch is over.
+        private var stamps: [UInt32: OriginStamp] = [:]
+        private var number: UInt64 = 0
+
+        func add(_ changes: OriginChanges) { lock.withLock { listeners[ObjectIdentifier(changes)] = changes } }
+        func remove(_ changes: OriginChanges) { lock.withLock { listeners[ObjectIdentifier(changes)] = nil } }
+
+        func note(_ stamp: OriginStamp) {
+            lock.withLock {
+                if let former = stamps[stamp.part], former != stamp { endEpoch() }
+                stamps[stamp.part] = stamp
+            }
+        }
+
+        func epoch(_ isCurrent: (OriginStamp) -> Bool) -> UInt64 {
+            lock.withLock {
+                if !stamps.values.allSatisfy(isCurrent) { endEpoch() }
+                return number
+            }
+        }
+
+        private func endEpoch() {
+            number += 1
+            stamps = [:]
+        }
+
+        func originInvalidated(_ keys: [[UInt8]]) {
+            for changes in lock.withLock({ Array(listeners.values) }) { changes.changed(keys) }
+        }
+
+        func originLost(_ reason: String) { lock.withLock { endEpoch() } }
+
+        // What was lost is looked up again in any case.
+        func originRecovered(_ server: String) {}
+    }
+}

@@ -1,0 +1,152 @@
+import Larder
+import LarderOrigins
+import Platform
+import TestSupport
+import Testing
+
+/// Caches of the library in front of servers.
+@Suite(.timeLimit(.minutes(10))) struct RedisCacheOriginTests {
+    private func front(_ origin: RedisCacheOrigin, grace: Duration = .zero) async throws -> OriginCache {
+        let cache = try await Cache.inMemory(policy: .high)
+        try await cache.setPolicy(.high, grace: grace)
+        let front = OriginCache(cache, origin: origin)
+        await eventually { front.isBelieved }
+        return front
+    }
+
+    /// Something else changes what the server has.
+    private func change(_ redis: RedisProcess, _ line: String) throws { _ = try redis.connect().call(line) }
+
+    @Test func readingAndBeingTold() async throws {
+        let redis = try RedisProcess()
+        let cache = try await front(RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)))
+        #expect(try await cache.value(String.self, forKey: "a") == nil)
+        try change(redis, "SET a 1 PX 30000")
+        // Being told takes a moment: some hundred microseconds here.
+        await eventually { (try? await cache.value(String.self, forKey: "a")) == "1" }
+        let left = try #require(try await cache.cache.timeToLive(forKey: "a"))
+        guard case .milliseconds(let milliseconds) = left else { return #expect(Bool(false), "\(left)") }
+        #expect(milliseconds <= 30_000)
+        try change(redis, "SET a 2")
+        await eventually { (try? await cache.value(String.self, forKey: "a")) == "2" }
+        try change(redis, "SET b 3")
+        await eventually { (try? await cache.values(String.self, forKeys: ["a", "b", "c"])) == ["a": "2", "b": "3"] }
+    }
+
+    /// Reads of what did not change cost the server nothing.
+    @Test func whatIsKnownIsNotAskedFor() async throws {
+        let redis = try RedisProcess()
+        let cache = try await front(RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)))
+        try change(redis, "SET a 1")
+        await eventually { (try? await cache.value(String.self, forKey: "a")) == "1" }
+        await eventually { (try? await cache.cache.contains("a")) == true }
+        try change(redis, "CONFIG RESETSTAT")
+        for _ in 0..<100 { #expect(try await cache.value(String.self, forKey: "a") == "1") }
+        let calls = try redis.connect().call("INFO commandstats")
+        #expect(!calls.contains("cmdstat_get:"))
+    }
+
+    @Test func writing() async throws {
+        let redis = try RedisProcess()
+        let cache = try await front(RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)))
+        try await cache.set(["x": 1], forKey: "model", lifetime: .seconds(20))
+        #expect(try redis.connect().call("GET model") == "$7\r\n{\"x\":1}\r\n")
+        #expect(try await cache.value([String: Int].self, forKey: "model") == ["x": 1])
+        // Its later change by somebody else is told too.
+        _ = try redis.connect().call(["SET", "model", #"{"x":2}"#])
+        await eventually { (try? await cache.value([String: Int].self, forKey: "model")) == ["x": 2] }
+        try await cache.remove("model")
+        #expect(try redis.connect().call("EXISTS model") == ":0\r\n")
+        #expect(try await cache.value([String: Int].self, forKey: "model") == nil)
+    }
+
+    @Test func aServerThatGoesAway() async throws {
+        let redis = try RedisProcess()
+        let origin = RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath))
+        let cache = try await front(origin, grace: .seconds(60))
+        try change(redis, "SET a 1")
+        await eventually { (try? await cache.value(String.self, forKey: "a")) == "1" }
+        await eventually { (try? await cache.cache.contains("a")) == true }
+        redis.kill()
+        // No longer fresh, and served as a stale one.
+        await eventually {
+            guard (try? await cache.value(String.self, forKey: "a")) == "1" else { return false }
+            return (try? await cache.cache.contains("a")) == false
+        }
+        await #expect(throws: (any Error).self) { _ = try await cache.value(String.self, forKey: "b") }
+        try redis.restart()
+        try change(redis, "SET a 2")
+        await eventually { (try? await cache.value(String.self, forKey: "a")) == "2" }
+        await eventually { (try? await cache.cache.contains("a")) == true }
+    }
+
+    /// It takes connections and says nothing: only the heartbeat finds that.
+    @Test func aServerThatHangs() async throws {
+        let redis = try RedisProcess()
+        let cache = try await front(
+            RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)), grace: .seconds(60))
+        try change(redis, "SET a 1")
+        await eventually { (try? await cache.value(String.self, forKey: "a")) == "1" }
+        await eventually { (try? await cache.cache.contains("a")) == true }
+        redis.freeze()
+        var options = OriginCache.standardOptions
+        options.softTimeout = .milliseconds(50)
+        let impatient = options
+        await eventually {
+            guard (try? await cache.value(String.self, forKey: "a", options: impatient)) == "1" else { return false }
+            return (try? await cache.cache.contains("a")) == false
+        }
+        redis.thaw()
+        await eventually {
+            _ = try? await cache.value(String.self, forKey: "a")
+            return (try? await cache.cache.contains("a")) == true
+        }
+    }
+
+    @Test(.enabled(if: RedisCluster.isAvailable)) func aCluster() async throws {
+        let cluster = try RedisCluster(primaries: 3)
+        let origin = RedisCacheOrigin(try OriginAddress("redis+cluster://127.0.0.1:\(cluster.servers[0].port)"))
+        let cache = try await front(origin)
+        let keys = (0..<30).map { "key:\($0)" }
+        for key in keys { try await cache.set("first", forKey: key) }
+        for key in keys { _ = try cluster.call(key: key, "SET \(key) second") }
+        for key in keys { await eventually { (try? await cache.value(String.self, forKey: key)) == "second" } }
+        #expect(try await cache.values(String.self, forKeys: keys).count == 30)
+    }
+
+    @Test func aLarderInFrontOfALarder() async throws {
+        let daemon = try DaemonProcess()
+        let cache = try await front(try RedisCacheOrigin(larderAt: daemon.socketPath, database: 3))
+        let other = try daemon.connect()
+        _ = try other.call("SELECT 3")
+        _ = try other.call("SET a 1 EX 30")
+        await eventually { (try? await cache.value(String.self, forKey: "a")) == "1" }
+        _ = try other.call("SET a 2")
+        await eventually { (try? await cache.value(String.self, forKey: "a")) == "2" }
+        try await cache.set("3", forKey: "a")
+        #expect(try other.call("GET a") == "$1\r\n3\r\n")
+    }
+
+    private struct Price: Codable {
+        var cents: Int
+    }
+
+    /// As docs/Origins.md shows it.
+    @Test func thePageOfOrigins() throws {
+        func ask() async throws -> Price? {
+            let origin = RedisCacheOrigin(try OriginAddress("redis+cluster://10.0.0.5:6379,10.0.0.6:6379"))
+            let database = try await Cache(named: "prices", policy: .middle, grace: .seconds(3_600))
+            let prices = OriginCache(database, origin: origin)
+            let price = try await prices.value(Price.self, forKey: "apple")
+            return price
+        }
+        let page = try String(decoding: Files.read(PackageRoot.path + "/docs/Origins.md"), as: UTF8.self)
+        let source = try String(decoding: Files.read("\(#filePath)"), as: UTF8.self)
+        let block = try #require(page.split(separator: "```swift\n").last?.split(separator: "```").first)
+        for line in block.split(separator: "\n") { #expect(source.contains(line), "nothing compiles this: \(line)") }
+    }
+
+    @Test func addressesThatAreNone() throws {
+        #expect(throws: OriginAddress.Failure.self) { try RedisCacheOrigin(larderAt: "relative/path") }
+    }
+}

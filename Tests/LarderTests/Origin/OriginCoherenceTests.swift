@@ -1,0 +1,250 @@
+import TestSupport
+import Testing
+
+@testable import Larder
+
+/// A cache in front of an origin that says what changes.
+@Suite(.timeLimit(.minutes(5))) struct OriginCoherenceTests {
+    private let workspace: Workspace
+    private let origin: ScriptedCacheOrigin
+
+    init() throws {
+        workspace = try Workspace()
+        origin = ScriptedCacheOrigin(["a": "1", "b": "2"], tells: true)
+    }
+
+    private func cache(
+        grace: Duration = .zero, writing: OriginCache.Writing = .through
+    ) async throws -> (OriginCache, OriginChanges) {
+        let cache = try workspace.cache()
+        try await cache.setPolicy(.high, grace: grace)
+        let front = OriginCache(cache, origin: origin, writing: writing)
+        await eventually { front.isBelieved }
+        return (front, try #require(origin.changes))
+    }
+
+    @Test func aChangeIsSeenByTheNextRead() async throws {
+        let (cache, _) = try await cache()
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        #expect(try await cache.value(String.self, forKey: "b") == "2")
+        origin.change("a", to: "new")
+        #expect(try await cache.value(String.self, forKey: "a") == "new")
+        #expect(try await cache.values(String.self, forKeys: ["a", "b"]) == ["a": "new", "b": "2"])
+        #expect(origin.reads == [["a"], ["b"], ["a"]])
+        #expect(try await cache.cache.tags(forKey: "a") == [OriginCache.tag])
+    }
+
+    @Test func whatChangedServesOnlyWhileTheOriginFails() async throws {
+        let (cache, _) = try await cache(grace: .seconds(60))
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        origin.change("a", to: "new")
+        origin.fails = true
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        #expect(try await cache.cache.value(String.self, forKey: "a") == nil)
+        origin.fails = false
+        workspace.time.advance(milliseconds: 1_000)
+        #expect(try await cache.value(String.self, forKey: "a") == "new")
+    }
+
+    /// The question was sent before the change: its callers get the former value, later ones do not, and nothing is kept.
+    @Test func aChangeDuringTheQuestion() async throws {
+        let (cache, _) = try await cache()
+        origin.isHeld = true
+        let first = Task { try await cache.value(String.self, forKey: "a") }
+        await eventually { origin.running == 1 }
+        origin.change("a", to: "new")
+        let second = Task { try await cache.value(String.self, forKey: "a") }
+        await eventually { cache.trust.callCount >= 3 }
+        origin.isHeld = false
+        #expect(try await first.value == "1")
+        #expect(try await second.value == "new")
+        #expect(try await cache.value(String.self, forKey: "a") == "new")
+        #expect(origin.reads.count == 2)
+    }
+
+    @Test func aChangeDuringAQuestionForMany() async throws {
+        let (cache, _) = try await cache()
+        origin.isHeld = true
+        let first = Task { try await cache.values(String.self, forKeys: ["a", "b"]) }
+        await eventually { origin.running == 1 }
+        origin.change("a", to: "new")
+        origin.isHeld = false
+        #expect(try await first.value == ["a": "1", "b": "2"])
+        #expect(try await cache.values(String.self, forKeys: ["a", "b"]) == ["a": "new", "b": "2"])
+        #expect(origin.reads == [["a", "b"], ["a"]])
+    }
+
+    @Test func anAbsentKeyThatComes() async throws {
+        let (cache, _) = try await cache()
+        #expect(try await cache.value(String.self, forKey: "c") == nil)
+        origin.change("c", to: "3")
+        #expect(try await cache.value(String.self, forKey: "c") == "3")
+    }
+
+    @Test func everythingIsUnverifiedWhenTheWordIsLost() async throws {
+        let (cache, changes) = try await cache(grace: .seconds(60))
+        #expect(try await cache.values(String.self, forKeys: ["a", "b"]).count == 2)
+        changes.lost()
+        #expect(!cache.isBelieved)
+        origin.change("a", to: "new", silently: true)
+        // The origin can still be asked; nothing of it is kept.
+        #expect(try await cache.value(String.self, forKey: "a") == "new")
+        #expect(try await cache.value(String.self, forKey: "a") == "new")
+        #expect(origin.reads.count == 3)
+        origin.fails = true
+        #expect(try await cache.value(String.self, forKey: "b") == "2")
+        #expect(try await cache.cache.value(String.self, forKey: "b") == nil)
+        origin.fails = false
+        changes.begin()
+        workspace.time.advance(milliseconds: 1_000)
+        #expect(try await cache.values(String.self, forKeys: ["a", "b"]) == ["a": "new", "b": "2"])
+        let count = origin.reads.count
+        #expect(try await cache.values(String.self, forKeys: ["a", "b"]) == ["a": "new", "b": "2"])
+        #expect(origin.reads.count == count)
+    }
+
+    @Test func withoutAGraceNothingUnverifiedIsServed() async throws {
+        let (cache, changes) = try await cache()
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        changes.changedAll()
+        #expect(cache.isBelieved)
+        origin.fails = true
+        await #expect(throws: ScriptedCacheOrigin.Failure.self) {
+            _ = try await cache.value(String.self, forKey: "a")
+        }
+    }
+
+    /// The origin finds out by itself, such as by a clock: nobody has to say anything.
+    @Test func anotherEpoch() async throws {
+        let (cache, _) = try await cache()
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        origin.change("a", to: "new", silently: true)
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        origin.epoch = 1
+        #expect(try await cache.value(String.self, forKey: "a") == "new")
+        origin.epoch = nil
+        origin.change("a", to: "newer", silently: true)
+        #expect(try await cache.value(String.self, forKey: "a") == "newer")
+        #expect(!cache.isBelieved)
+    }
+
+    @Test func anEpochThatEndsDuringTheQuestion() async throws {
+        let (cache, _) = try await cache()
+        origin.isHeld = true
+        let reader = Task { try await cache.value(String.self, forKey: "a") }
+        await eventually { origin.running == 1 }
+        origin.epoch = 1
+        origin.isHeld = false
+        #expect(try await reader.value == "1")
+        #expect(try await !cache.cache.contains("a"))
+    }
+
+    @Test func whatTheDiskHasIsUnverified() async throws {
+        do {
+            let (cache, _) = try await cache()
+            #expect(try await cache.value(String.self, forKey: "a") == "1")
+            cache.close()
+        }
+        origin.change("a", to: "new", silently: true)
+        let (cache, _) = try await cache()
+        #expect(try await cache.value(String.self, forKey: "a") == "new")
+    }
+
+    @Test func whatIsNotWatchedIsNotKept() async throws {
+        let (cache, _) = try await cache()
+        origin.isWatched = false
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        #expect(try await !cache.cache.contains("a"))
+        try await cache.set("2", forKey: "a")
+        #expect(try await !cache.cache.contains("a"))
+    }
+
+    @Test func manyChangesThatNobodyReads() async throws {
+        let (cache, changes) = try await cache()
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        changes.changed((0..<200_000).map { "key:\($0)" })
+        origin.change("a", to: "new", silently: true)
+        #expect(try await cache.value(String.self, forKey: "a") == "new")
+    }
+
+    // MARK: Writing
+
+    @Test func writingThrough() async throws {
+        let (cache, _) = try await cache()
+        try await cache.set("mine", forKey: "a", lifetime: .seconds(20))
+        #expect(origin["a"] == "mine")
+        #expect(try await cache.value(String.self, forKey: "a") == "mine")
+        #expect(try await cache.cache.timeToLive(forKey: "a") == .milliseconds(20_000))
+        #expect(origin.reads.isEmpty)
+        try await cache.remove("a")
+        #expect(origin["a"] == nil)
+        #expect(try await cache.value(String.self, forKey: "a") == nil)
+    }
+
+    @Test func writingAround() async throws {
+        let (cache, _) = try await cache(writing: .around)
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        try await cache.set("mine", forKey: "a")
+        #expect(try await !cache.cache.contains("a"))
+        #expect(try await cache.value(String.self, forKey: "a") == "mine")
+        #expect(origin.reads.count == 2)
+    }
+
+    @Test func aWriteWhoseEndIsUnknown() async throws {
+        let (cache, _) = try await cache()
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        origin.fails = true
+        await #expect(throws: ScriptedCacheOrigin.Failure.self) { try await cache.set("mine", forKey: "a") }
+        origin.fails = false
+        #expect(try await cache.value(String.self, forKey: "a") == "mine")
+        #expect(origin.reads.count == 2)
+    }
+
+    /// Only the origin knows which was last, whichever is acknowledged first.
+    @Test(arguments: [true, false]) func writesThatMeet(_ firstEndsFirst: Bool) async throws {
+        let (first, second) = (TestOrigin(), TestOrigin())
+        let origin = ClosureOrigin(
+            "slow",
+            write: { _, value in
+                _ = try await (value.bytes == [1] ? first : second).value()
+                return OriginAcknowledgement()
+            },
+            readMany: { keys in keys.map { _ in .absent } })
+        let cache = OriginCache(try workspace.cache(), origin: origin)
+        let writers = [(first, [UInt8(1)]), (second, [2])].map { (gate, value) in
+            gate.hold()
+            return Task { try await cache.set(value, forKey: "a") }
+        }
+        await first.waitUntil(calls: 1)
+        await second.waitUntil(calls: 1)
+        for index in firstEndsFirst ? [0, 1] : [1, 0] {
+            [first, second][index].letGo()
+            try await writers[index].value
+        }
+        #expect(try await !cache.cache.contains("a"))
+        try await cache.set([UInt8(1)], forKey: "a")
+        #expect(try await cache.cache.contains("a"))
+    }
+
+    @Test func aChangeDuringTheWrite() async throws {
+        let (cache, changes) = try await cache()
+        origin.isHeld = true
+        let writer = Task { try await cache.set("mine", forKey: "a") }
+        await eventually { origin.running == 1 }
+        changes.changed(["a"])
+        origin.isHeld = false
+        try await writer.value
+        #expect(try await !cache.cache.contains("a"))
+    }
+
+    @Test func whatIsImpossibleDoesNotReachTheOrigin() async throws {
+        let (cache, _) = try await cache()
+        await #expect { try await cache.set("1", forKey: "a", policy: .seconds(-1)) } throws: {
+            ($0 as? LarderError)?.code == .invalidArgument
+        }
+        await #expect { try await cache.set(Double.nan, forKey: "a") } throws: {
+            ($0 as? LarderError)?.code == .encoding
+        }
+        #expect(origin.writes.isEmpty)
+    }
+}

@@ -1,0 +1,157 @@
+import Fetching
+import TestSupport
+import Testing
+
+@testable import Larder
+
+/// A cache in front of an origin: what it reads.
+@Suite(.timeLimit(.minutes(5))) struct OriginReadingTests {
+    private let workspace: Workspace
+    private let origin: ScriptedCacheOrigin
+
+    init() throws {
+        workspace = try Workspace()
+        origin = ScriptedCacheOrigin(["a": "1", "b": "2"])
+    }
+
+    private func cache(grace: Duration = .zero) throws -> OriginCache {
+        let cache = try workspace.cache()
+        try cache.setPolicy(.high, grace: grace)
+        return OriginCache(cache, origin: origin)
+    }
+
+    @Test func whatIsMissingIsAskedForOnce() async throws {
+        let cache = try cache()
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        #expect(try await cache.cache.value(String.self, forKey: "a") == "1")
+        #expect(origin.reads == [["a"]])
+        workspace.time.advance(milliseconds: 60_000)
+        origin.change("a", to: "new")
+        #expect(try await cache.value(String.self, forKey: "a") == "new")
+        #expect(origin.reads.count == 2)
+    }
+
+    @Test func modelsAreReadFromWhatTheOriginHas() async throws {
+        origin.change("book", to: #"{"name":"Reader","price":2.5}"#)
+        let cache = try cache()
+        #expect(try await cache.value(Book.self, forKey: "book") == Book(name: "Reader", price: 2.5))
+        await #expect { _ = try await cache.value(Book.self, forKey: "a") } throws: {
+            ($0 as? LarderError)?.code == .decoding
+        }
+        #expect(try await !cache.cache.contains("a"))
+    }
+
+    @Test func absentIsRememberedForAWhile() async throws {
+        let cache = try cache()
+        #expect(try await cache.value(String.self, forKey: "c") == nil)
+        #expect(try await cache.value(String.self, forKey: "c") == nil)
+        #expect(origin.reads == [["c"]])
+        workspace.time.advance(milliseconds: 10_000)
+        origin.change("c", to: "3")
+        #expect(try await cache.value(String.self, forKey: "c") == "3")
+        #expect(origin.reads.count == 2)
+    }
+
+    @Test func theEarlierEndCounts() async throws {
+        let cache = try cache()
+        origin.lifetime = .seconds(10)
+        origin.isHeld = true
+        let reader = Task { try await cache.value(String.self, forKey: "a") }
+        await eventually { origin.running == 1 }
+        // The life counts from the question.
+        workspace.time.advance(milliseconds: 3_000)
+        origin.isHeld = false
+        #expect(try await reader.value == "1")
+        #expect(try await cache.cache.timeToLive(forKey: "a") == .milliseconds(7_000))
+        origin.lifetime = .seconds(600)
+        #expect(try await cache.value(String.self, forKey: "b") == "2")
+        #expect(try await cache.cache.timeToLive(forKey: "b") == .milliseconds(60_000))
+        var options = FetchOptions(policy: .seconds(5))
+        origin.change("c", to: "3")
+        #expect(try await cache.value(String.self, forKey: "c", options: options) == "3")
+        #expect(try await cache.cache.timeToLive(forKey: "c") == .milliseconds(5_000))
+        // What has ended before it came is given to who asked, and not kept.
+        options.policy = .never
+        origin.lifetime = .zero
+        origin.change("d", to: "4")
+        #expect(try await cache.value(String.self, forKey: "d", options: options) == "4")
+        #expect(try await !cache.cache.contains("d"))
+    }
+
+    @Test func manyCallersAreOneQuestion() async throws {
+        let cache = try cache()
+        origin.isHeld = true
+        let readers = (0..<20).map { _ in Task { try await cache.value(String.self, forKey: "a") } }
+        // Each caller is a call, and the question is one more.
+        await eventually { cache.trust.callCount == 21 }
+        origin.isHeld = false
+        for reader in readers { #expect(try await reader.value == "1") }
+        #expect(origin.reads == [["a"]])
+    }
+
+    @Test func severalKeysAreOneQuestion() async throws {
+        let cache = try cache()
+        _ = try await cache.value(String.self, forKey: "a")
+        let found = try await cache.values(String.self, forKeys: ["a", "b", "c", "b"])
+        #expect(found == ["a": "1", "b": "2"])
+        #expect(origin.reads == [["a"], ["b", "c"]])
+        #expect(try await cache.values(String.self, forKeys: ["a", "b", "c"]) == found)
+        #expect(origin.reads.count == 2)
+    }
+
+    @Test func graceServesWhileTheOriginFails() async throws {
+        let cache = try cache(grace: .seconds(60))
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        workspace.time.advance(milliseconds: 60_000)
+        origin.fails = true
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        #expect(origin.reads.count == 2)
+        // It rests, and is not asked again before a second is over.
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        #expect(origin.reads.count == 2)
+        await #expect(throws: ScriptedCacheOrigin.Failure.self) {
+            _ = try await cache.value(String.self, forKey: "b")
+        }
+        workspace.time.advance(milliseconds: 60_000)
+        await #expect(throws: ScriptedCacheOrigin.Failure.self) {
+            _ = try await cache.value(String.self, forKey: "a")
+        }
+    }
+
+    @Test func otherSources() async throws {
+        let cache = try cache()
+        #expect(try await cache.value(String.self, forKey: "a", options: FetchOptions(.cacheOnly)) == nil)
+        #expect(try await cache.values(String.self, forKeys: ["a"], options: FetchOptions(.cacheOnly)).isEmpty)
+        #expect(try await cache.value(String.self, forKey: "a", options: FetchOptions(.ignoreCache)) == "1")
+        #expect(try await !cache.cache.contains("a"))
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        origin.change("a", to: "new")
+        #expect(try await cache.value(String.self, forKey: "a", options: FetchOptions(.originOnly)) == "new")
+        #expect(try await cache.value(String.self, forKey: "a", options: FetchOptions(.cacheOnly)) == "new")
+    }
+
+    @Test func wrongAnswersAreAnError() async throws {
+        let cache = try cache()
+        origin.answersMissing = 1
+        await #expect(throws: OriginFailure.wrongAnswers(origin.name, expected: 1, got: 0)) {
+            _ = try await cache.value(String.self, forKey: "a")
+        }
+    }
+
+    @Test func closures() async throws {
+        let books = ClosureOrigin("books", of: Book.self, lifetime: .seconds(30)) { key in
+            key == "none" ? nil : Book(name: key, price: 1)
+        }
+        let cache = OriginCache(try workspace.cache(), origin: books)
+        let names = (0..<20).map { "book:\($0)" }
+        let found = try await cache.values(Book.self, forKeys: names + ["none"])
+        #expect(found == Dictionary(uniqueKeysWithValues: names.map { ($0, Book(name: $0, price: 1)) }))
+        #expect(try await cache.cache.timeToLive(forKey: "book:0") == .milliseconds(30_000))
+        await #expect(throws: OriginFailure.readOnly("books")) { try await cache.set(1, forKey: "n") }
+        await #expect(throws: OriginFailure.readOnly("books")) { try await cache.remove("n") }
+        try await cache.invalidate(["book:0"])
+        #expect(try await !cache.cache.contains("book:0"))
+        #expect(try await cache.cache.contains("book:1"))
+    }
+}

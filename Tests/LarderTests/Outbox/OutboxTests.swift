@@ -1,0 +1,233 @@
+import Platform
+import TestSupport
+import Testing
+
+@testable import Larder
+
+/// Writes that are stored now and delivered later. Nothing happens by itself here: each test says when.
+@Suite(.timeLimit(.minutes(5))) struct OutboxTests {
+    private struct Down: Error {}
+
+    private let workspace: Workspace
+    private let cache: Cache
+    /// What was delivered: `key=value`, `key-` for a removal.
+    private let server = Recorder<String>()
+    private let tokens = Recorder<String>()
+    /// What the handler throws for a key.
+    private let faults = Guarded<[String: any Error & Sendable]>([:])
+
+    init() throws {
+        workspace = try Workspace()
+        cache = try workspace.cache()
+    }
+
+    private func outbox(_ concurrency: Int = 1, keysMax: Int = 1_000, on cache: Cache? = nil) throws -> Outbox<String> {
+        try Outbox<String>(cache ?? self.cache, concurrency: concurrency, keysMax: keysMax) {
+            [server, tokens, faults] delivery in
+            tokens.add("\(delivery.key) \(delivery.attempt) \(delivery.token)")
+            if let fault = faults.with({ $0[delivery.key] }) { throw fault }
+            server.add(delivery.key + (delivery.value.map { "=" + $0 } ?? "-"))
+        }
+    }
+
+    /// Delivers all that is due.
+    private func deliver(_ outbox: Outbox<String>) async { while await outbox.deliverDue() == 0 {} }
+
+    @Test func whatIsSavedIsThereAtOnceAndDeliveredInOrder() async throws {
+        let outbox = try outbox()
+        for number in 1...5 { try await outbox.save("\(number)", forKey: "key:\(number)") }
+        #expect(try await cache.value(String.self, forKey: "key:3") == "3")
+        #expect(outbox.progress.waiting == 5 && outbox.isWaiting("key:3"))
+        workspace.time.advance(milliseconds: 1_500)
+        #expect(outbox.progress.oldest == .milliseconds(1_500))
+        try await outbox.remove("key:3")
+        #expect(try await cache.value(String.self, forKey: "key:3") == nil)
+        await deliver(outbox)
+        #expect(server.all == ["key:1=1", "key:2=2", "key:4=4", "key:5=5", "key:3-"])
+        #expect(outbox.progress.waiting == 0 && outbox.progress.delivered == 5 && outbox.progress.oldest == nil)
+        await outbox.untilDelivered("key:3")
+        #expect(try await cache.value(String.self, forKey: "key:4") == "4")
+    }
+
+    @Test func theLastWriteOfAKeyCounts() async throws {
+        let outbox = try outbox()
+        for number in 1...3 { try await outbox.save("\(number)", forKey: "a") }
+        try await outbox.save("x", forKey: "b")
+        try await outbox.save("4", forKey: "a")
+        await deliver(outbox)
+        #expect(server.all == ["b=x", "a=4"])
+    }
+
+    @Test func whatFailsRestsAloneAndKeepsItsToken() async throws {
+        let outbox = try outbox()
+        faults.with { $0["a"] = Down() }
+        try await outbox.save("1", forKey: "a")
+        try await outbox.save("2", forKey: "b")
+        await deliver(outbox)
+        #expect(server.all == ["b=2"])
+        #expect(outbox.progress.waiting == 1 && outbox.progress.lastFailure == "Down()")
+        var attempts = 1
+        for _ in 0..<3 {
+            workspace.time.advance(milliseconds: 30_200)
+            await deliver(outbox)
+            attempts += 1
+        }
+        faults.with { $0 = [:] }
+        workspace.time.advance(milliseconds: 30_200)
+        await deliver(outbox)
+        #expect(server.all == ["b=2", "a=1"])
+        let seen = tokens.all.filter { $0.hasPrefix("a ") }.map { $0.split(separator: " ") }
+        #expect(seen.map { Int($0[1]) } == Array(1...attempts + 1))
+        #expect(Set(seen.map { $0[2] }).count == 1 && seen[0][2].count == 32)
+        #expect(outbox.progress.retried == attempts)
+        // Another write of the key has another one.
+        try await outbox.save("1", forKey: "a")
+        await deliver(outbox)
+        #expect(Set(tokens.all.filter { $0.hasPrefix("a ") }.map { $0.suffix(32) }).count == 2)
+    }
+
+    @Test func aWriteDuringItsDeliveryComesAfterIt() async throws {
+        let gate = TestOrigin()
+        gate.hold()
+        let outbox = try Outbox<String>(cache) { [server] delivery in
+            _ = try await gate.value()
+            server.add(delivery.value ?? "-")
+        }
+        try await outbox.save("1", forKey: "a")
+        let round = Task { await outbox.deliverDue() }
+        await gate.waitUntil(calls: 1)
+        try await outbox.save("2", forKey: "a")
+        gate.letGo()
+        _ = await round.value
+        #expect(outbox.isWaiting("a"))
+        while await outbox.deliverDue() == 0 {}
+        #expect(server.all == ["1", "2"])
+        #expect(!outbox.isWaiting("a"))
+    }
+
+    @Test func theHandlerGivesUp() async throws {
+        let outbox = try outbox()
+        faults.with { $0["a"] = DeliveryRefusal("no such customer") }
+        try await outbox.save("1", forKey: "a")
+        await deliver(outbox)
+        #expect(outbox.progress.waiting == 0 && outbox.progress.refused == 1 && outbox.progress.delivered == 0)
+        #expect(outbox.progress.lastFailure == "no such customer")
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+    }
+
+    @Test func aReceiverThatIsAwayIsNotStormed() async throws {
+        let outbox = try outbox()
+        for number in 0..<100 {
+            faults.with { $0["\(number)"] = Down() }
+            try await outbox.save("x", forKey: "\(number)")
+        }
+        await deliver(outbox)
+        #expect(tokens.all.count == 8)
+        workspace.time.advance(milliseconds: 30_200)
+        // One is tried.
+        _ = await outbox.deliverDue()
+        #expect(tokens.all.count == 9)
+        faults.with { $0 = [:] }
+        for _ in 0..<3 {
+            workspace.time.advance(milliseconds: 30_200)
+            await deliver(outbox)
+        }
+        #expect(outbox.progress.waiting == 0 && server.all.count == 100)
+    }
+
+    @Test func severalAtATime() async throws {
+        let gate = TestOrigin()
+        gate.hold()
+        let outbox = try Outbox<String>(cache, concurrency: 4) { _ in _ = try await gate.value() }
+        for number in 0..<6 { try await outbox.save("x", forKey: "\(number)") }
+        let round = Task { await outbox.deliverDue() }
+        await gate.waitUntil(calls: 4)
+        #expect(gate.running == 4)
+        gate.letGo()
+        _ = await round.value
+        #expect(outbox.progress.delivered == 4)
+    }
+
+    @Test func whatWaitsIsThereAfterARestart() async throws {
+        let first = try outbox()
+        faults.with { $0["a"] = Down() }
+        try await first.save("1", forKey: "a")
+        try await first.save("2", forKey: "b")
+        try await first.save("3", forKey: "c")
+        _ = await first.deliverDue()
+        await first.close()
+        await #expect { try await first.save("4", forKey: "a") } throws: { ($0 as? LarderError)?.code == .closed }
+        await cache.close()
+        faults.with { $0 = [:] }
+        let again = try workspace.cache()
+        let second = try outbox(on: again)
+        #expect(second.progress.waiting == 3)
+        #expect(try await again.value(String.self, forKey: "a") == "1")
+        await deliver(second)
+        #expect(server.all == ["a=1", "b=2", "c=3"])
+        #expect(Set(tokens.all.filter { $0.hasPrefix("a ") }.map { $0.suffix(32) }).count == 1)
+    }
+
+    @Test func purging() async throws {
+        let outbox = try outbox()
+        for number in 0..<3 { try await outbox.save("x", forKey: "\(number)") }
+        #expect(try await outbox.purge() == 3)
+        await deliver(outbox)
+        #expect(server.all.isEmpty && outbox.progress.waiting == 0)
+        #expect(try await cache.value(String.self, forKey: "1") == "x")
+        try await outbox.save("y", forKey: "1")
+        await deliver(outbox)
+        #expect(server.all == ["1=y"])
+    }
+
+    @Test func oneDelivererForADatabase() async throws {
+        let first = try outbox()
+        #expect { _ = try outbox() } throws: { ($0 as? LarderError)?.code == .invalidArgument }
+        let other = try workspace.cache("others")
+        let second = try outbox(on: other)
+        await second.close()
+        await first.close()
+        let third = try outbox()
+        await third.close()
+    }
+
+    @Test func limits() async throws {
+        let outbox = try outbox(keysMax: 2)
+        try await outbox.save("1", forKey: "a")
+        try await outbox.save("1", forKey: "b")
+        await #expect { try await outbox.save("1", forKey: "c") } throws: {
+            ($0 as? LarderError)?.code == .writesSuspended
+        }
+        try await outbox.save("2", forKey: "a")
+        #expect(try await !cache.contains("c"))
+        await outbox.close()
+        for (concurrency, keysMax) in [(0, 1), (65, 1), (1, 0)] {
+            #expect { _ = try self.outbox(concurrency, keysMax: keysMax) } throws: {
+                ($0 as? LarderError)?.code == .invalidArgument
+            }
+        }
+        let long = try workspace.cache(String(repeating: "n", count: 60))
+        #expect { _ = try self.outbox(on: long) } throws: { ($0 as? LarderError)?.code == .invalidArgument }
+    }
+
+    /// A thread of its own delivers where the larder's threads run, and closing cancels what is under way.
+    @Test func byItself() async throws {
+        let cache = try await Cache.inMemory()
+        let gate = TestOrigin()
+        let outbox = try Outbox<String>(cache) { [server] delivery in
+            _ = try await gate.value()
+            server.add(delivery.key)
+        }
+        for number in 0..<20 { try await outbox.save("x", forKey: "\(number)") }
+        for number in 0..<20 { await outbox.untilDelivered("\(number)") }
+        #expect(server.all == (0..<20).map { "\($0)" })
+        gate.hold()
+        try await outbox.save("x", forKey: "held")
+        await gate.waitUntil(calls: 21)
+        let waiter = Task { await outbox.untilDelivered("held") }
+        await outbox.close()
+        #expect(await !waiter.value)
+        #expect(gate.cancellations == 1 && outbox.isWaiting("held"))
+        #expect(outbox.progress.retried == 0)
+    }
+}

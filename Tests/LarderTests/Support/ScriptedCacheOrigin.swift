@@ -1,0 +1,125 @@
+import Larder
+import Platform
+import TestSupport
+
+/// An origin in memory that is told what to do, and says what happened.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+final class ScriptedCacheOrigin: CacheOrigin, @unchecked Sendable {
+    struct Failure: Error, Hashable {}
+
+    private struct State {
+        var values: [String: String] = [:]
+        var reads: [[String]] = []
+        var writes: [String] = []
+        var running = 0
+        var isHeld = false
+        var fails = false
+        var epoch: UInt64? = 0
+        var lifetime: Duration?
+        var isWatched = true
+        var changes: OriginChanges?
+        var answersMissing = 0
+    }
+
+    let tellsChanges: Bool
+    private let lock = Lock()
+    private var state = State()
+
+    init(_ values: [String: String] = [:], tells: Bool = false) {
+        tellsChanges = tells
+        state.values = values
+    }
+
+    private func with<Result>(_ body: (inout State) -> Result) -> Result { lock.withLock { body(&state) } }
+
+    var epoch: UInt64? {
+        get { with { $0.epoch } }
+        set { with { $0.epoch = newValue } }
+    }
+    var fails: Bool {
+        get { with { $0.fails } }
+        set { with { $0.fails = newValue } }
+    }
+    var isHeld: Bool {
+        get { with { $0.isHeld } }
+        set { with { $0.isHeld = newValue } }
+    }
+    var lifetime: Duration? {
+        get { with { $0.lifetime } }
+        set { with { $0.lifetime = newValue } }
+    }
+    var isWatched: Bool {
+        get { with { $0.isWatched } }
+        set { with { $0.isWatched = newValue } }
+    }
+    var answersMissing: Int {
+        get { with { $0.answersMissing } }
+        set { with { $0.answersMissing = newValue } }
+    }
+    /// The keys of each question.
+    var reads: [[String]] { with { $0.reads } }
+    var writes: [String] { with { $0.writes } }
+    var running: Int { with { $0.running } }
+    /// Where it says what changes, once a cache has asked.
+    var changes: OriginChanges? { with { $0.changes } }
+    subscript(key: String) -> String? { with { $0.values[key] } }
+
+    /// Changes a value, and says so if anybody listens.
+    func change(_ key: String, to value: String?, silently: Bool = false) {
+        let changes = with {
+            $0.values[key] = value
+            return $0.changes
+        }
+        if !silently { changes?.changed([key]) }
+    }
+
+    private func waitWhileHeld() async {
+        with { $0.running += 1 }
+        await eventually { !self.isHeld }
+        with { $0.running -= 1 }
+    }
+
+    func read(_ keys: [[UInt8]]) async throws -> [OriginAnswer] {
+        let names = keys.map { String(decoding: $0, as: UTF8.self) }
+        // What is answered is what was there when the question came.
+        let (answers, fails) = with { state in
+            state.reads.append(names)
+            let answers = names.dropFirst(state.answersMissing).map { name -> OriginAnswer in
+                guard let value = state.values[name] else { return .absent }
+                var answer = OriginAnswer(Array(value.utf8), lifetime: state.lifetime)
+                answer.isWatched = state.isWatched
+                return answer
+            }
+            return (answers, state.fails)
+        }
+        await waitWhileHeld()
+        if fails { throw Failure() }
+        return answers
+    }
+
+    func write(_ value: OriginWriting, forKey key: [UInt8]) async throws -> OriginAcknowledgement {
+        let (fails, acknowledgement) = with { state in
+            let text = String(decoding: value.bytes, as: UTF8.self)
+            state.writes.append(String(decoding: key, as: UTF8.self) + "=" + text)
+            state.values[String(decoding: key, as: UTF8.self)] = text
+            return (state.fails, OriginAcknowledgement(lifetime: value.lifetime, isWatched: state.isWatched))
+        }
+        await waitWhileHeld()
+        if fails { throw Failure() }
+        return acknowledgement
+    }
+
+    func remove(_ keys: [[UInt8]]) async throws {
+        with { state in
+            for key in keys { state.values[String(decoding: key, as: UTF8.self)] = nil }
+        }
+        if fails { throw Failure() }
+    }
+
+    func tellChanges(to changes: OriginChanges) async throws {
+        with { $0.changes = changes }
+        changes.begin()
+        await changes.untilClosed()
+    }
+}
