@@ -184,6 +184,8 @@ enum Words {
     static let px = Array("PX".utf8)
     static let pxat = Array("PXAT".utf8)
     static let keepttl = Array("KEEPTTL".utf8)
+    static let multi = Array("MULTI".utf8)
+    static let exec = Array("EXEC".utf8)
     static let del = Array("DEL".utf8)
     static let asking = Array("ASKING".utf8)
     static let ping = Array("PING".utf8)
