@@ -117,16 +117,17 @@ package final class Outbox: Sendable {
     /// Removes writes, durably, unless their keys were written again. May block.
     package func settle(_ settled: [Settled]) throws(LarderError) {
         guard !settled.isEmpty else { return }
-        try database.commit(settled.map { Key($0.turn.key) }, loading: true) { update in
-            for (position, each) in settled.enumerated() {
-                if let record = update.current(position) {
-                    let number = record.withPayload { OutboxEntry(parsing: $0)?.number }
-                    guard number == each.number else { continue }
-                    update.remove(position)
-                }
-                index.remove(each.turn.key, each.turn.number)
+        let removed = try database.commit(settled.map { Key($0.turn.key) }, loading: true) { update in
+            settled.indices.filter { position in
+                guard let record = update.current(position) else { return true }
+                let number = record.withPayload { OutboxEntry(parsing: $0)?.number }
+                guard number == settled[position].number else { return false }
+                update.remove(position)
+                return true
             }
         }
+        // Not before: what is still there after a crash waits still.
+        for position in removed { index.remove(settled[position].turn.key, settled[position].turn.number) }
         index.tellWaiters(now: nil)
     }
 

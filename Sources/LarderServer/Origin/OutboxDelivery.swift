@@ -79,6 +79,8 @@ final class OutboxDelivery: @unchecked Sendable {
         defer { outbox.index.tellWaiters(now: engine.monotonic()) }
         if outbox.index.takeRecovery() {
             restsUntil = min(restsUntil, now + Int64.random(in: 0...OutboxRests.shortest))
+            // Its other connection may still rest: the next attempt may fail, and must not have the longest rest behind it.
+            failures = 0
         }
         if restsUntil > now { return max(1, min(restsUntil, outbox.index.nextWaiter) - now) }
         do throws(LarderError) {

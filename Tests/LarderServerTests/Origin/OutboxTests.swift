@@ -227,6 +227,20 @@ import Testing
         #expect(fixture.field("outbox") == 0)
     }
 
+    /// The first attempt behind a recovery may fail once more: that must not cost the longest rest.
+    @Test func restsBeginAnewWhenTheOriginAnswersAgain() throws {
+        let fixture = try Fixture()
+        fixture.origin.fail(.unreachable("gone"))
+        _ = fixture.client("SET a 1")
+        for _ in 0..<10 { fixture.deliverLater() }
+        fixture.origin.recover()
+        let rest = try #require(fixture.deliver())
+        #expect(rest <= 100)
+        fixture.server.time.advance(milliseconds: 100)
+        let second = try #require(fixture.deliver())
+        #expect((1...200).contains(second))
+    }
+
     @Test func aRefusalConcernsItsKeyAlone() throws {
         let fixture = try Fixture()
         fixture.origin.fail("b", .refused("ERR not this one"))

@@ -111,6 +111,9 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
         listener?.originLost("the test says so")
     }
 
+    /// It says that it answers again.
+    func recover() { lock.withLock { listener }?.originRecovered(name) }
+
     /// The keys that were asked for since the last call.
     func takeReads() -> [String] {
         lock.withLock {
