@@ -18,10 +18,10 @@ package final class Outbox: Sendable {
     package static let valueBytesMax = 1 << 20
 
     /// Reads what waits. May block.
-    package init(_ database: Database, most: Int, hasTokens: Bool = false) throws(LarderError) {
+    package init(_ database: Database, most: Int, held: HeldBytes, hasTokens: Bool = false) throws(LarderError) {
         self.database = database
         self.hasTokens = hasTokens
-        index = OutboxIndex(most: most)
+        index = OutboxIndex(most: most, held: held)
         if !database.exists { try database.prepare(forWriting: true, policy: DatabasePolicy(.never)) }
         try load()
     }
@@ -35,14 +35,15 @@ package final class Outbox: Sendable {
     /// Makes the index agree with the companion database, which others may have emptied. May block.
     package func load() throws(LarderError) {
         while true {
-            var entries: [(key: [UInt8], number: UInt64, acceptedAt: Int64)] = []
+            var entries: [(key: [UInt8], number: UInt64, acceptedAt: Int64, bytes: Int)] = []
             do throws(LarderError) {
                 if let cursor = try database.cursor() {
                     defer { cursor.close() }
                     while try cursor.next() {
-                        let entry = try cursor.record().withPayload { OutboxEntry(parsing: $0) }
+                        let (entry, bytes) = try cursor.record().withPayload { (OutboxEntry(parsing: $0), $0.count) }
+                        let key = Array(try cursor.key().bytes)
                         // What is none is told of when its turn comes.
-                        entries.append((Array(try cursor.key().bytes), entry?.number ?? 0, entry?.acceptedAt ?? 0))
+                        entries.append((key, entry?.number ?? 0, entry?.acceptedAt ?? 0, key.count + bytes))
                     }
                 }
             } catch {

@@ -1,3 +1,4 @@
+import LarderEngine
 import Platform
 import Synchronization
 
@@ -24,6 +25,7 @@ package final class OutboxIndex: @unchecked Sendable {
     private struct Item {
         var number: UInt64
         var acceptedAt: Int64
+        var bytes: Int
         var doubt = Doubt.none
         var failures = 0
     }
@@ -37,6 +39,7 @@ package final class OutboxIndex: @unchecked Sendable {
     private typealias Place = (key: [UInt8], number: UInt64)
 
     package let most: Int
+    private let held: HeldBytes
     /// For readers, who need no lock while nothing waits.
     private let count = Atomic<Int>(0)
     private let lock = Lock()
@@ -64,8 +67,15 @@ package final class OutboxIndex: @unchecked Sendable {
     private var isResting = false
     private var hasRecovered = false
 
-    /// - Parameter most: how many keys may wait.
-    package init(most: Int) { self.most = most }
+    /// - Parameters:
+    ///   - most: how many keys may wait.
+    ///   - held: counts their bytes.
+    package init(most: Int, held: HeldBytes) {
+        self.most = most
+        self.held = held
+    }
+
+    deinit { held.add(-items.values.reduce(0) { $0 + $1.bytes }) }
 
     // MARK: What waits
 
@@ -88,33 +98,44 @@ package final class OutboxIndex: @unchecked Sendable {
         }
     }
 
-    /// Whether so many more keys have room.
-    package func hasRoom(for keys: [[UInt8]]) -> Bool {
-        guard waiting + keys.count > most else { return true }
-        return lock.withLock { items.count + keys.count { items[$0] == nil } <= most }
+    /// Why some writes cannot wait here; nil if they can.
+    /// - Parameters:
+    ///   - bytes: of their keys and values.
+    ///   - limit: what ``most`` is called where it is set.
+    package func refusal(of keys: [[UInt8]], bytes: Int, limit: String) -> String? {
+        guard held.hasRoom(for: bytes) else {
+            return "writes of \(held.most ?? 0) bytes wait, half of what the disk may have, and there is no room for more "
+                + "(max-disk)"
+        }
+        guard waiting + keys.count > most,
+            lock.withLock({ items.count + keys.count { items[$0] == nil } > most })
+        else { return nil }
+        return "the writes of \(most) keys wait, and there is no room for more (\(limit))"
     }
 
     // MARK: New writes
 
     /// Takes note of writes that are being applied. Called with the locks of their keys held, so that the numbers of a key
     /// are in the order of its writes.
+    /// - Parameter bytes: of each, key and value.
     /// - Returns: the number of the first, the others follow; nil if no more are taken.
-    package func note(_ keys: [[UInt8]], now: Int64) -> UInt64? {
+    package func note(_ keys: [[UInt8]], bytes: [Int], now: Int64) -> UInt64? {
         lock.withLock {
             guard !isSealed else { return nil }
             let first = next
-            for key in keys { add(key, now) }
+            for (key, bytes) in zip(keys, bytes) { add(key, bytes, now) }
             hasNews = true
             if !isResting { isWoken.signal() }
             return first
         }
     }
 
-    private func add(_ key: [UInt8], _ now: Int64) {
+    private func add(_ key: [UInt8], _ bytes: Int, _ now: Int64) {
         let number = next
         next += 1
         rests[key] = nil
-        items[key] = Item(number: number, acceptedAt: now)
+        held.add(bytes - (items[key]?.bytes ?? 0))
+        items[key] = Item(number: number, acceptedAt: now, bytes: bytes)
         places.append((key, number))
         count.store(items.count, ordering: .releasing)
         if head > 1024 + places.count / 2 || places.count - head > 1024 + 2 * items.count {
@@ -126,11 +147,12 @@ package final class OutboxIndex: @unchecked Sendable {
     /// Adds what the companion database has. What waits already stays as it is.
     /// - Parameter entries: in any order.
     /// - Returns: what waits, and was not among them.
-    package func add(_ entries: [(key: [UInt8], number: UInt64, acceptedAt: Int64)]) -> [Turn] {
+    package func add(_ entries: [(key: [UInt8], number: UInt64, acceptedAt: Int64, bytes: Int)]) -> [Turn] {
         lock.withLock {
             let others = Set(items.keys).subtracting(entries.map(\.key)).compactMap(turn)
             for entry in entries where items[entry.key] == nil {
-                items[entry.key] = Item(number: entry.number, acceptedAt: entry.acceptedAt)
+                held.add(entry.bytes)
+                items[entry.key] = Item(number: entry.number, acceptedAt: entry.acceptedAt, bytes: entry.bytes)
                 next = max(next, entry.number + 1)
             }
             let takenKeys = Set(taken.map(\.key))
@@ -147,6 +169,7 @@ package final class OutboxIndex: @unchecked Sendable {
 
     package func removeAll() {
         lock.withLock {
+            held.add(-items.values.reduce(0) { $0 + $1.bytes })
             (items, places, head, front, taken, rests, resting) = ([:], [], 0, [], [], [:], [:])
             count.store(0, ordering: .releasing)
         }
@@ -235,7 +258,8 @@ package final class OutboxIndex: @unchecked Sendable {
     /// A write waits no more, unless its key was written again. Called with the key's locks held.
     package func remove(_ key: [UInt8], _ number: UInt64) {
         lock.withLock {
-            guard items[key]?.number == number else { return }
+            guard let item = items[key], item.number == number else { return }
+            held.add(-item.bytes)
             items[key] = nil
             rests[key] = nil
             count.store(items.count, ordering: .releasing)

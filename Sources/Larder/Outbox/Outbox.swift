@@ -67,7 +67,8 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
             throw refuse("the outbox of this database is open already in this process: close that one first")
         }
         do throws(LarderError) {
-            let outbox = try Outboxes.Outbox(companion, most: keysMax, hasTokens: true)
+            let outbox = try Outboxes.Outbox(
+                companion, most: keysMax, held: lease.engine.held, hasTokens: true)
             core = OutboxDeliverer(outbox, lease, concurrency: concurrency) { parcel in
                 await Self.deliver(parcel, source, handler)
             }
@@ -165,10 +166,10 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
             throw LarderError(
                 .closed, "the outbox was closed", operation: "save", database: cache.name, key: key.description)
         }
-        guard outbox.index.hasRoom(for: [bytes]) else {
+        let size = bytes.count + (value?.count ?? 0)
+        if let refusal = outbox.index.refusal(of: [bytes], bytes: size, limit: "keysMax") {
             throw LarderError(
-                .writesSuspended, "the writes of \(outbox.index.most) keys wait, and no more may (keysMax)",
-                operation: "save", database: cache.name, key: key.description)
+                .writesSuspended, refusal, operation: "save", database: cache.name, key: key.description)
         }
         let token = OutboxEntry.makeToken()
         try source.whileOpen("save") { (engine) throws(LarderError) in
@@ -184,7 +185,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
                 let end = try engine.transact(part, and: other, now: source.database.now(), .mayBlock) {
                     (update, other) throws(LarderError) in
                     // With the key's locks held, so that numbers are in the order of the writes.
-                    guard let number = outbox.index.note([bytes], now: update.now) else {
+                    guard let number = outbox.index.note([bytes], bytes: [size], now: update.now) else {
                         throw LarderError(.writesSuspended, "no writes are taken now", operation: "save")
                     }
                     if action.isRemoval {

@@ -13,6 +13,7 @@ final class LarderContext: Sendable {
     let sequences: Sequences
     let timeKeeper: TimeKeeper
     let disk: DiskBudget
+    let held: HeldBytes
 
     init(directory: String, options: EngineOptions, time: EngineTime) {
         self.directory = directory
@@ -25,6 +26,7 @@ final class LarderContext: Sendable {
         timeKeeper = TimeKeeper(directory: directory, time: time, report: report)
         disk = DiskBudget(
             directory: directory, limitBytes: options.diskBytesMax, checkpointBytes: options.checkpointBytes)
+        held = HeldBytes(disk)
         blockCache = BlockCache(bytes: options.blockCacheBytes)
     }
 

@@ -249,6 +249,8 @@ package final class Engine: @unchecked Sendable {
     /// Changes the limit of the larder's files. What is too much is evicted in the background. Thread-safe.
     /// - Parameter bytes: at least ``DiskMarks/larderBytesMin``; nil for none.
     package func changeDiskLimit(to bytes: Int?) { context.larder.disk.changeLimit(to: bytes) }
+    /// What is never evicted.
+    package var held: HeldBytes { context.larder.held }
     /// Whether the last decided write was refused, or a database takes none for now.
     package var isRefusingWrites: Bool {
         pipeline.hasJustFailed || journal.owesRollback

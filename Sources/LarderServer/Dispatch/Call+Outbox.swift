@@ -12,10 +12,10 @@ extension Call {
     ) throws(CommandError) -> RESPValue {
         let (keys, writes) = try Self.last(command, now)
         let names = keys.map { Array($0.bytes) }
-        guard outbox.index.hasRoom(for: names) else {
-            throw CommandError(
-                "ORIGIN the writes of \(outbox.index.most) keys wait for the origin, and there is no room for more "
-                    + "(--max-origin-keys)")
+        let sizes = zip(names, writes).map { $0.count + ($1?.value.count ?? 0) }
+        let bytes = sizes.reduce(0, +)
+        if let refusal = outbox.index.refusal(of: names, bytes: bytes, limit: "--max-origin-keys") {
+            throw CommandError("ORIGIN \(refusal)")
         }
         let interval = database.rules.policy.intervalMilliseconds
         let now = now
@@ -24,7 +24,7 @@ extension Call {
         // How many of the keys had an entry here, for DEL; nil if no writes are taken now.
         let removed = try update(keys, and: outbox.database, keys, loading: (isRemoval, isRemoval)) {
             (update, other) throws(LarderError) -> Int? in
-            guard let first = outbox.index.note(names, now: now) else { return nil }
+            guard let first = outbox.index.note(names, bytes: sizes, now: now) else { return nil }
             var removed = 0
             for (index, write) in writes.enumerated() {
                 if isRemoval, Self.isThere(index, update, other, now) { removed += 1 }

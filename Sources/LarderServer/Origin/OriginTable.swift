@@ -180,7 +180,8 @@ package final class OriginTable: @unchecked Sendable {
                     + "name: use a shorter one")
         }
         do throws(LarderError) {
-            return try Outbox(try surroundings.engine.database(companion), most: keysMax)
+            return try Outbox(
+                try surroundings.engine.database(companion), most: keysMax, held: surroundings.engine.held)
         } catch {
             throw CommandError(error)
         }
