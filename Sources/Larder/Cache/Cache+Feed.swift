@@ -5,7 +5,7 @@ import Observing
 
 extension Cache {
     /// The changes of the database from a position on, each with the place to go on behind it: at any later time, and after
-    /// a restart of the program, which begins with all entries.
+    /// a restart of the program. Where what is behind it is not known any more, all entries are told first.
     /// - Parameters:
     ///   - position: where to begin: that of an earlier change, `beginning`, or `now`.
     ///   - prefix: only entries whose keys begin with it, and purges. The same one belongs to a position.

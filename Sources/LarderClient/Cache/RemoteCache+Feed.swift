@@ -5,7 +5,8 @@ import RESP
 
 extension RemoteCache {
     /// The changes of the database from a position on, whoever makes them, each with the place to go on behind it: at any
-    /// later time, in another process too. After a restart of the daemon it begins with all entries.
+    /// later time, in another process too, and after a restart of the daemon. Where what is behind it is not known any more, all entries are
+    /// told first.
     ///
     /// Each iteration has a connection of its own while it waits.
     /// - Parameters:

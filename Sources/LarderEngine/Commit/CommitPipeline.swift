@@ -15,6 +15,14 @@ extension CommitObserver {
 
 /// The owner of the state to which a pipeline's units are applied.
 protocol CommitOwner: AnyObject, Sendable {
+    /// Units with these notes are about to be committed: ``committed(_:)`` or ``rollBack(_:)`` follows.
+    func preparing(_ notes: any CommitNotes)
+
+    /// A whole database is about to change: ``hasChanged()`` or ``rollBack(_:)`` follows.
+    func isChanging()
+    /// It has changed, and its change was told.
+    func hasChanged()
+
     /// Passes on the notes of committed units. Called on the committing thread; must not block.
     func committed(_ notes: any CommitNotes)
 
@@ -274,9 +282,12 @@ package final class CommitPipeline: @unchecked Sendable {
             do throws(LarderError) {
                 try journal.requireRolledBack("commit")
                 switch item {
-                case .writes(let batch, _, let level): try journal.append(batch, level)
+                case .writes(let batch, _, let level):
+                    if let notes = batch.notes { owner.preparing(notes) }
+                    try journal.append(batch, level)
                 case .control(_, let perform, _):
                     try context.options.beforeCommit?()
+                    owner.isChanging()
                     try perform()
                 }
             } catch {
@@ -296,6 +307,7 @@ package final class CommitPipeline: @unchecked Sendable {
         case .control(let sequence, _, let committed):
             context.statistics.commitUnits.add()
             committed(sequence)
+            owner.hasChanged()
         }
         context.statistics.commitGroups.add()
         decide(upTo: item.lastSequence, failure: nil)

@@ -1,4 +1,5 @@
 import LevelDB
+import Platform
 
 /// How a larder is opened. Every limit has a name and a default.
 package struct EngineOptions: Sendable {
@@ -31,8 +32,11 @@ package struct EngineOptions: Sendable {
     /// The most bytes that the larder's files may take on the disk; nil for no limit. What is worth the least is evicted:
     /// see ``DiskBudget``.
     package var diskBytesMax: Int?
-    /// Memory for the latest changes of databases that somebody follows, in bytes: 32 MiB. See ``ChangeLog``.
+    /// Memory for the latest changes of databases that somebody follows, in bytes: 32 MiB. On the disk they take at most
+    /// half of it. See ``ChangeLog``.
     package var changeLogBytes = 32 << 20
+    /// Which start of the machine this is: what was not synced under another one may be lost. Tests have several.
+    var machineStart = MachineStart.identifier
     /// How often sweep, sync and retries run, and a due checkpoint is looked for, in milliseconds.
     package var maintenanceMilliseconds: Int64 = 250
     /// How many bytes the sweep must have deleted from a database, in addition to half of its size on the disk, before

@@ -39,6 +39,9 @@ package final class Statistics: Sendable {
     /// Salvages that had to leave something unknown.
     package let salvagesInDoubt = Atomic<Int>(0)
 
+    /// Followers that began a full pass without asking for one: the changes behind their position are not known.
+    package let feedFallbacks = Atomic<Int>(0)
+
     init() {}
 
 }

@@ -3,7 +3,7 @@ extension Database {
     func noteChanges(_ operations: [CommitOperation], in batch: JournalBatch, _ sequence: UInt64) {
         guard context.changes.isOn else { return }
         var storedKeys: Set<Key>?
-        for operation in operations where !operation.note.isUnseen {
+        for operation in operations {
             let key = Array(operation.key.bytes)
             switch operation {
             case .put(_, let record, let note): batch.changes.add(stored(key, record.header, note), sequence)
@@ -45,7 +45,7 @@ extension Database {
     func stored(_ key: [UInt8], _ header: RecordHeader, _ note: ChangeNote) -> EntryChange {
         EntryChange(
             database: self, key: key, kind: .stored(header), former: note.former, origin: note.origin,
-            deadline: applied.rules.deadline(header))
+            deadline: applied.rules.deadline(header), isUnseen: note.isUnseen)
     }
 
     /// The change for an expired entry whose space is reclaimed; nil if nobody listens.
@@ -98,6 +98,9 @@ final class ChangeList: CommitNotes {
         change.sequence = sequence
         changes.append(change)
     }
+
+    /// Tells the log of what is about to be committed.
+    func prepare(_ log: ChangeLog) { log.prepare(&changes) }
 
     func clear() { if !changes.isEmpty { changes = [] } }
 

@@ -25,7 +25,7 @@ final class EngineContext: Sendable {
         self.options = options
         self.time = time
         statistics = larder.statistics
-        changeLog = ChangeLog(feed: changes, bytesMax: options.changeLogBytes) { time.unnoticed() }
+        changeLog = ChangeLog(feed: changes, larder: larder)
         memory = MemoryBudget(limitBytes: options.memoryBytes)
         leases = LeaseContext(time: time) { [changes] owner, key in
             guard let database = owner as? any DatabaseIdentity else { return }

@@ -26,8 +26,7 @@ extension Database {
             switch found {
             case .otherFeed: return try beginPass(.otherFeed, time, options)
             case .forgotten: return try beginPass(.forgotten, time, options)
-            case .changes(let changes, let end, let hasMore):
-                guard let feed = feed ?? present?.feed else { return try beginPass(.otherFeed, time, options) }
+            case .changes(let changes, let feed, let end, let hasMore):
                 var step = FeedStep(
                     position: FeedPosition(feed: feed, end, position.pass), state: hasMore ? .changes : .current,
                     time: time)
@@ -39,12 +38,19 @@ extension Database {
     }
 
     private func beginFeed() -> (feed: UInt64, end: ChangePlace) {
-        context.changeLog.begin(self, behind: pipeline.lastDecided)
+        let begun = context.changeLog.begin(self, behind: pipeline.lastDecided)
+        if begun.isNew {
+            // So that the files have it, in its place among the commits.
+            _ = pipeline.enqueue(perform: { [log = context.changeLog] in log.prepare() }, committed: { _ in })
+            pipeline.drain()
+        }
+        return (begun.feed, begun.end)
     }
 
     private func beginPass(_ reason: FeedStep.Reason, _ time: Int64, _ options: FeedOptions) throws(LarderError)
         -> FeedStep
     {
+        if reason != .asked { context.statistics.feedFallbacks.add() }
         // What is applied from now on is told; what was applied before, the pass reads.
         let (feed, end) = beginFeed()
         var step = FeedStep(

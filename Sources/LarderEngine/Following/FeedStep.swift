@@ -34,7 +34,7 @@ package struct FeedStep: Sendable {
     package enum Reason: String, Sendable {
         /// It was asked for.
         case asked
-        /// The position is of another feed: another database, another larder, or one from before a restart.
+        /// The position is of another feed: another database or larder, or of changes that were lost.
         case otherFeed = "other-feed"
         /// The changes behind the position are forgotten.
         case forgotten

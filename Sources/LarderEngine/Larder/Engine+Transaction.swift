@@ -117,8 +117,7 @@ extension TransactionUpdate {
             let noted = list?.count ?? 0
             for change in changes { change.database.write(change.operations, into: batch, change.store, sequence) }
             if changes.count > 1 {
-                list?.order(
-                    from: noted, by: changes.flatMap { $0.operations.filter { !$0.note.isUnseen }.map(\.note.step) })
+                list?.order(from: noted, by: changes.flatMap { $0.operations.map(\.note.step) })
             }
         }
         for change in changes { change.database.note(change.operations, sequence) }

@@ -84,6 +84,7 @@ package final class Engine: @unchecked Sendable {
             giveUp()
             throw error
         }
+        context.changeLog.prepare()
         evictor.noteLimits()
         pipeline.start()
         if options.backgroundMaintenance { maintenance.start() }
@@ -333,6 +334,7 @@ package final class Engine: @unchecked Sendable {
         for database in databases { database.shut() }
         // Later units are refused, so that nobody waits for them forever.
         pipeline.drain()
+        context.changeLog.close()
         journal.close()
         context.disposalQueue.clear(report: context.report)
         context.timeKeeper.end()

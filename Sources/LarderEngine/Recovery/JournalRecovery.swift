@@ -15,11 +15,18 @@ final class JournalRecovery: CommitOwner {
         self.context = context
     }
 
+    func preparing(_ notes: any CommitNotes) { (notes as? ChangeList)?.prepare(context.changeLog) }
+
+    func isChanging() { context.changeLog.changing() }
+
+    func hasChanged() { context.changeLog.changed() }
+
     func committed(_ notes: any CommitNotes) {
         if let list = notes as? ChangeList { context.changes.tell(list.changes) }
     }
 
     func rollBack(_ failing: () -> UInt64) {
+        context.changeLog.abandon()
         // The table stays locked: a database added now would have its writes failed but not rolled back.
         table.withAll { all in
             for database in all { database.shards.lockAll() }
@@ -55,6 +62,7 @@ final class JournalRecovery: CommitOwner {
         // Before anything is changed: the next start must find the same.
         if let damage = report.damage, context.options.onDamage == .fail { throw Self.refusal(of: damage) }
         context.sequences.wasCut = report.damage != nil || report.cut != nil
+        loadChanges(report)
         // An empty journal does not tell the last sequence of an earlier process.
         context.sequences.begin(behind: report.lastSequence, now: context.time.now())
         journal.beginMarks(report)
@@ -77,6 +85,17 @@ final class JournalRecovery: CommitOwner {
         journal.begin(behind: context.sequences.base)
         if report.operations > 0 { syncFound() }
         return context.sequences.base
+    }
+
+    /// Followers go on where they are, as far as the files of the last changes count.
+    private func loadChanges(_ report: JournalReport) {
+        var circumstances: ChangeLogLoader.Circumstances?
+        if report.damage == nil, case .known(let file) = context.sequences.origin {
+            circumstances = ChangeLogLoader.Circumstances(
+                reserved: file.commitUnits, machine: context.options.machineStart,
+                journalEnd: report.segments > 0 ? report.lastSequence : .max)
+        }
+        context.changeLog.load(circumstances) { [table] in table.find($0) }
     }
 
     /// Syncs the segments found before their entries are shown. They may not be on the disk yet: the process that wrote

@@ -6,59 +6,7 @@ import Testing
 
 /// Larders that follow each other: each with its daemon, which is killed, restarted, restored and purged meanwhile.
 @Suite(.timeLimit(.minutes(5))) struct FollowerTests {
-    /// A larder with its daemon.
-    private final class Larder {
-        let place: TemporaryDirectory
-        private(set) var daemon: DaemonProcess
-        private let options: [String]
-
-        init(changeLog: String = "32M") throws {
-            place = try TemporaryDirectory(inMemory: true)
-            options = ["--policy", "never", "--max-change-log", changeLog, "--durability", "os"]
-            daemon = try DaemonProcess(options, in: place)
-        }
-
-        var path: String { daemon.socketPath }
-
-        func client() throws -> BlockingLarderClient { try BlockingLarderClient(socketPath: path) }
-
-        func call(_ words: String...) throws -> String {
-            String(decoding: try daemon.connect().call(words), as: UTF8.self)
-        }
-
-        /// In milliseconds since 1970.
-        func storedAt(_ key: String) throws -> Int64 {
-            try #require(try client().info(forKey: key)?.storedAtMilliseconds)
-        }
-
-        func restart(kills: Bool) throws {
-            if kills { daemon.kill() } else { try daemon.stop() }
-            daemon = try DaemonProcess(options, in: place)
-        }
-
-        /// Starts again with the files that were put aside.
-        func restart(with copy: String) throws {
-            daemon.kill()
-            try FileSystem.removeTree(place.path + "/larder")
-            try FileSystem.rename(copy, to: place.path + "/larder")
-            daemon = try DaemonProcess(options, in: place)
-        }
-
-        /// All that a database has, as text: key, value, rule, tags, and the time, without what only one larder knows.
-        func contents(_ database: String = "0") throws -> [String] {
-            let client = try client()
-            try client.select(database)
-            let reply = try client.command(["ENTRIES", "COUNT", "10000"])
-            let list = try #require(reply.elements?[1].elements)
-            return list.map { entry in
-                let fields = entry.elements ?? []
-                return fields.map { field in
-                    field.string ?? field.int.map { "\($0)" }
-                        ?? (field.elements ?? []).map { $0.string ?? "?" }.joined(separator: "+")
-                }.joined(separator: " ")
-            }
-        }
-    }
+    private typealias Larder = FollowedLarder
 
     private func follower(
         _ from: Larder, _ to: Larder, _ options: ReplicationOptions = ReplicationOptions(),
@@ -96,48 +44,13 @@ import Testing
             sourceLocation: sourceLocation)
     }
 
-    /// One change, of any kind.
-    private static func act(_ larder: Larder, _ random: inout SeededGenerator, _ number: Int, purges: Bool = true)
-        throws
-    {
-        let client = try larder.daemon.connect()
-        let key = ["", "a", "ab", "b"][random.below(4)] + "\(random.below(15))"
-        let other = "a\(random.below(15))"
-        switch random.below(purges ? 26 : 20) {
-        case 0..<5: _ = try client.call(["SET", key, "\(number)"])
-        case 5, 6: _ = try client.call(["SET", key, "\(number)", "EX", "1000", "GRACE", "5"])
-        case 7, 8:
-            _ = try client.call(["SET", key, "\(number)", "TAGS", "2", "t\(random.below(3))", "t\(random.below(3))"])
-        case 9..<13: _ = try client.call(["DEL", key, other])
-        case 13: _ = try client.call(["RENAME", key, other])
-        case 14: _ = try client.call(["COPY", key, other, "REPLACE"])
-        case 15: _ = try client.call(["EXPIRE", key, "\(1000 + number)"])
-        case 16: _ = try client.call(["PERSIST", key])
-        case 17: _ = try client.call(["APPEND", key, "+"])
-        case 18: _ = try client.call(["SET", key, "soon", "PX", "1"])
-        case 19:
-            for words in [["MULTI"], ["SET", key, "m\(number)"], ["DEL", other], ["EXEC"]] {
-                _ = try client.call(words)
-            }
-        case 20: _ = try client.call(["PURGE", "TAG", "t\(random.below(3))"])
-        case 21: _ = try client.call(["PURGE", "PREFIX", "a"])
-        case 22: _ = try client.call(["PURGE"])
-        case 23: _ = try client.call(["FLUSHDB"])
-        case 24:
-            _ = try client.call(["SELECT", "5"])
-            _ = try client.call(["SET", key, "five \(number)"])
-            _ = try client.call(["SWAPDB", "0", "5"])
-        default: _ = try client.call(["SAVE"])
-        }
-    }
-
     @Test(arguments: 0..<4) func aTargetHasWhatTheSourceHas(round: Int) throws {
         let seed = testSeed() &+ UInt64(round)
         var random = SeededGenerator(seed: seed)
         let (source, target) = (try Larder(changeLog: ["4K", "32M"][round % 2]), try Larder())
         var running: LarderFollower?
         for number in 0..<240 {
-            try Self.act(source, &random, number)
+            try source.act(&random, number)
             // As a killed one, each leaves everything where it is.
             if random.oneIn(12) { running = nil }
             if random.oneIn(60) {
@@ -165,7 +78,7 @@ import Testing
         let larders = [try Larder(), try Larder()]
         var followers: [LarderFollower?] = [nil, nil]
         for number in 0..<300 {
-            try Self.act(larders[random.below(2)], &random, number)
+            try larders[random.below(2)].act(&random, number)
             let way = random.below(2)
             if random.oneIn(10) { followers[way] = nil }
             if random.oneIn(3) {
@@ -221,7 +134,7 @@ import Testing
         _ = try two.call("DEL", "one2", "two2")
         _ = try one.call("SET", "new1", "v")
         _ = try two.call("SET", "new2", "v")
-        for larder in [one, two] { try larder.restart(kills: true) }
+        for larder in [one, two] { try larder.restart(kills: true, forgets: true) }
         let progress = try follow(one, two)
         #expect(progress.passes == 1)
         try follow(two, one)
@@ -252,7 +165,7 @@ import Testing
         } while try source.storedAt("gone") <= target.storedAt("between")
         try follow(source, target)
         _ = try source.call("DEL", "gone")
-        try source.restart(kills: true)
+        try source.restart(kills: true, forgets: true)
         // Stored later than anything that came from the source.
         _ = try target.call("SET", "later", "v")
         #expect(try follow(source, target).passes == 1)

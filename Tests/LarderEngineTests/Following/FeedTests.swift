@@ -6,100 +6,6 @@ import Testing
 
 /// Who applies the steps of a database's changes has what the database has.
 @Suite struct FeedTests {
-    /// A copy of a database that knows only what it was told.
-    private struct Copy {
-        struct Entry: Equatable {
-            var value: String
-            var deadline: Int64?
-            var tags: Set<String>
-        }
-
-        var position = FeedPosition.beginning
-        var prefix: [UInt8] = []
-        var entries: [[UInt8]: Entry] = [:]
-        var passes = 0
-
-        /// - Returns: whether there are no more changes for now.
-        mutating func step(_ database: Database, count: Int = 100, bytes: Int = 1 << 20) throws -> Bool {
-            var options = FeedOptions()
-            options.prefix = prefix
-            (options.count, options.bytes) = (count, bytes)
-            let step = try database.changes(since: position, options)
-            // It is what a client gives back.
-            let text = step.position.description
-            position = try #require(FeedPosition(text))
-            #expect(position == step.position, "\(text)")
-            if step.reason != nil { passes += 1 }
-            var named: Set<[UInt8]> = []
-            for change in step.changes {
-                switch change.kind {
-                case .stored(let key, let record, _, let deadline):
-                    #expect(key.starts(with: prefix))
-                    named.insert(key)
-                    let tags = (record.tags?.all ?? []).map { String(decoding: $0, as: UTF8.self) }
-                    entries[key] = Entry(value: record.text, deadline: deadline, tags: Set(tags))
-                case .removed(let key): entries[key] = nil
-                case .purged: entries = [:]
-                case .purgedTags(let tags):
-                    let purged = Set(tags.map { String(decoding: $0, as: UTF8.self) })
-                    entries = entries.filter { $0.value.tags.isDisjoint(with: purged) }
-                }
-            }
-            if let range = step.range {
-                entries = entries.filter { entry in
-                    let isBehind = range.after.map { $0.lexicographicallyPrecedes(entry.key) } ?? true
-                    let isUpTo = range.through.map { !$0.lexicographicallyPrecedes(entry.key) } ?? true
-                    return !(isBehind && isUpTo) || named.contains(entry.key)
-                }
-            }
-            return step.state == .current
-        }
-
-        func fresh(_ now: Int64) -> [String: String] {
-            var fresh: [String: String] = [:]
-            for (key, entry) in entries where entry.deadline.map({ now < $0 }) ?? true {
-                fresh[String(decoding: key, as: UTF8.self)] = entry.value
-            }
-            return fresh
-        }
-    }
-
-    private static func put(_ database: Database, _ key: String, _ value: String, tags: [String], lives: Int64?) throws
-    {
-        let tags = try Tags(checking: tags.map { Array($0.utf8) })
-        try database.commit([Key(key)], loading: false) { update in
-            let rule = lives.map { DeadlineRule.own(update.now + $0) } ?? .governed
-            Array(value.utf8).withUnsafeBytes { update.put(0, payload: $0, rule: rule, tags: tags) }
-        }
-    }
-
-    /// One step of a random history.
-    private static func act(_ larder: TestLarder, _ random: inout SeededGenerator, _ number: Int) throws {
-        let database = try larder.database(policy: .high)
-        let key = ["", "a", "ab", "b"][random.below(4)] + "\(random.below(12))"
-        switch random.below(40) {
-        case 0: _ = try database.purge(counting: random.oneIn(2))
-        case 1: _ = try database.purge(prefix: Array("a".utf8))
-        case 2, 3: try database.purge(tags: [Array("t\(random.below(3))".utf8)], soft: random.oneIn(3))
-        case 4: larder.time.advance(milliseconds: Int64(random.below(20_000)))
-        case 5: try larder.maintain()
-        case 6: try larder.engine().save()
-        case 7 where random.oneIn(4): larder.close()
-        case 8 where random.oneIn(2):
-            let other = try larder.database("other", policy: .high)
-            try other.put(key, "other \(number)")
-            try larder.engine().exchange(database, other, entriesMax: 1000, bytesMax: 1 << 20)
-        case 9 where random.oneIn(3): _ = try larder.engine().deleteDatabase("books")
-        case 10..<18: try database.remove(key)
-        case 18..<24:
-            try Self.put(database, key, "\(number)", tags: [], lives: Int64(1 + random.below(30_000)))
-        case 24..<30:
-            try Self.put(
-                database, key, "\(number)", tags: ["t\(random.below(3))", "t\(random.below(3))"], lives: nil)
-        default: try database.put(key, String(repeating: "\(number) ", count: 1 + random.below(3)))
-        }
-    }
-
     @Test(arguments: 0..<12) func aCopyIsWhatTheDatabaseIs(round: Int) throws {
         let seed = testSeed() &+ UInt64(round)
         var random = SeededGenerator(seed: seed)
@@ -108,11 +14,11 @@ import Testing
             $0.changeLogBytes = [600, 3000, 1 << 20][round % 3]
             $0.compactionBytesMin = 1 << 20
         }
-        var copies = [Copy(), Copy(), Copy()]
+        var copies = [FeedCopy(), FeedCopy(), FeedCopy()]
         copies[1].prefix = Array("a".utf8)
         copies[2].position = FeedPosition("ffffffffffffffff:5.5:61")!
         for number in 0..<400 {
-            try Self.act(larder, &random, number)
+            try FeedHistory.act(larder, &random, number)
             for index in copies.indices where random.oneIn(4) {
                 _ = try copies[index].step(
                     try larder.database(policy: .high), count: 1 + random.below(6), bytes: 1 + random.below(100))
@@ -139,7 +45,7 @@ import Testing
     @Test func aSlowReaderHoldsNothingBack() throws {
         let larder = try TestLarder { $0.changeLogBytes = 20_000 }
         let database = try larder.database(policy: .never)
-        var copy = Copy()
+        var copy = FeedCopy()
         while try !copy.step(database) {}
         for number in 0..<5000 { try database.put("k\(number)", "v") }
         let figures = try larder.engine().changeLog.figures
@@ -153,6 +59,21 @@ import Testing
         while try !copy.step(database) {}
         #expect(copy.passes == passes + 1)
         #expect(copy.entries.count == 5001)
+    }
+
+    @Test func aRuleThatReadersDoNotSeeIsTold() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .never)
+        try database.put("k", "v")
+        let position = try database.changes(since: .end, FeedOptions()).position
+        let hadDeadline = try database.commit([Key("k")], loading: true) { $0.persist(0) }
+        #expect(!hadDeadline)
+        let changes = try database.changes(since: position, FeedOptions()).changes
+        guard case .stored(_, let record, _, _) = changes.first?.kind else {
+            Issue.record("\(changes)")
+            return
+        }
+        #expect(record.header.rule == .ownNever)
     }
 
     @Test func nothingIsNotedWhileNobodyFollows() throws {

@@ -26,6 +26,7 @@ import Testing
                 "Operations",
                 "Views",
                 "Database",
+                "Changes",
                 "Commit",
                 "Journal", "Memory", "Leases", "Store", "Context", "Entry", "System",
             ]),

@@ -31,7 +31,16 @@ package final class ChangeFeed: @unchecked Sendable {
     }
 
     func tell(_ changes: [EntryChange]) {
-        if !changes.isEmpty { tellEach { $0.changed(changes) } }
+        if changes.isEmpty { return }
+        guard changes.contains(where: \.isUnseen) else { return tellEach { $0.changed(changes) } }
+        let seen = changes.filter { !$0.isUnseen }
+        tellEach { observer in
+            if observer.hearsUnseen {
+                observer.changed(changes)
+            } else if !seen.isEmpty {
+                observer.changed(seen)
+            }
+        }
     }
 
     /// Runs `body` for each observer that is turned on, without the lock.

@@ -6,8 +6,17 @@ final class DatabaseChanges {
     private static let lookedAtMax = 20_000
 
     private weak var database: (any DatabaseIdentity)?
+    let name: String
+    /// Stands for it in the files.
+    let number: UInt32
+    /// Whether the present segment of the files has it.
+    var isWritten = false
+    /// When somebody last read it.
+    var readAt: Int64
     /// Names this feed: another random number for each. With another one a place says nothing.
     private(set) var feed = UInt64.random(in: 1 ... .max)
+    /// The feeds that it goes on from, the oldest first.
+    private(set) var formers: [FormerFeed] = []
     /// Changes up to here are forgotten.
     private(set) var forgotten: ChangePlace
     /// The place of the last change.
@@ -24,11 +33,56 @@ final class DatabaseChanges {
     private var purge: ChangeVersion?
     private var isPurgeNew = false
 
-    init(_ database: any DatabaseIdentity, at place: ChangePlace) {
+    init(_ database: any DatabaseIdentity, number: UInt32, at place: ChangePlace, now: Int64) {
         self.database = database
+        self.number = number
+        name = database.name
+        readAt = now
         forgotten = place
         last = place
     }
+
+    /// Goes on from what the files say; of what came before nothing is known.
+    init(_ database: any DatabaseIdentity, number: UInt32, _ state: FeedState) {
+        self.database = database
+        self.number = number
+        name = database.name
+        (readAt, feed, formers) = (state.readAt, state.feed, state.formers)
+        (forgotten, last, purge) = (state.last, state.last, state.purge)
+    }
+
+    /// Without its changes.
+    var state: FeedState { FeedState(feed: feed, last: last, purge: purge, readAt: readAt, formers: formers) }
+
+    /// What the files say at the beginning of another segment.
+    /// - Returns: false if it does not go on from what is known.
+    func goOn(_ state: FeedState) -> Bool {
+        guard state.last == last else { return false }
+        (readAt, feed, formers, purge) = (state.readAt, state.feed, state.formers, state.purge)
+        return true
+    }
+
+    /// How many former feeds are known.
+    private static let formersMax = 64
+
+    /// Another process goes on: its places are those of another feed, because a copy of the larder may go on as well.
+    func beginProcess() {
+        formers.append(FormerFeed(feed: feed, end: last))
+        if formers.count > Self.formersMax { formers.removeFirst() }
+        feed = UInt64.random(in: 1 ... .max)
+        isWritten = false
+    }
+
+    /// Whether a place of a feed is one of this, or of one that this goes on from.
+    func has(_ place: ChangePlace, of other: UInt64?) -> Bool {
+        if let other, other != feed {
+            return formers.last { $0.feed == other }.map { place <= $0.end } ?? false
+        }
+        return place <= last
+    }
+
+    /// The sequence of the oldest change that is remembered; nil if none is.
+    var oldest: UInt64? { items[first...].lazy.compactMap(\.self).first?.place.sequence }
 
     /// Whether it is that database's, and not of one that was at its place in memory before.
     func isOf(_ database: any DatabaseIdentity) -> Bool { self.database === database }
@@ -77,8 +131,10 @@ final class DatabaseChanges {
     }
 
     /// Nobody knows what the database has now: everybody begins with a full pass.
-    func beginAnew() {
-        feed = UInt64.random(in: 1 ... .max)
+    /// - Parameter number: names the feed from now on.
+    func beginAnew(_ number: UInt64 = UInt64.random(in: 1 ... .max)) {
+        feed = number
+        formers = []
         forgetKeys()
         (items, first, voidCount, bytes) = ([], 0, 0, 0)
         purge = nil
@@ -150,21 +206,21 @@ final class DatabaseChanges {
 
     // MARK: Reading
 
-    func changes(behind place: ChangePlace, prefix: [UInt8], count: Int) -> ChangeLog.Found {
+    func changes(behind place: ChangePlace, prefix: [UInt8], count: Int) -> FoundChanges {
         var found: [LoggedChange] = []
         var looked = 0
         var upTo = place
         for index in firstIndex(behind: place)..<items.count {
             guard let item = items[index] else { continue }
             guard found.count < count, looked < Self.lookedAtMax else {
-                return .changes(found, upTo: upTo, hasMore: true)
+                return .changes(found, feed: feed, upTo: upTo, hasMore: true)
             }
             looked += 1
             upTo = item.place
             if case .key(let key) = item.kind, !key.starts(with: prefix) { continue }
             found.append(item)
         }
-        return .changes(found, upTo: last, hasMore: false)
+        return .changes(found, feed: feed, upTo: last, hasMore: false)
     }
 
     /// The index of the first item behind a place, void ones included.

@@ -42,9 +42,11 @@ package struct EntryChange: Sendable {
     package let key: [UInt8]
     package let kind: Kind
     package let former: Former
-    package let origin: WriteOrigin
+    package var origin: WriteOrigin
     /// When a stored entry expires, by the rules at that moment; nil if it never does.
     package var deadline: Int64?
+    /// Whether readers of the entry see no difference: only those who ask for it are told.
+    package var isUnseen = false
     /// Whether a removal has removed an entry that had expired.
     package var removesExpired = false
     /// The commit unit of the change; 0 for what is found and not written, such as an expiry.
@@ -54,6 +56,8 @@ package struct EntryChange: Sendable {
 /// An observer of commits. It is called in the order of the commits, before their writers get an answer, by any thread,
 /// possibly with shards locked. Calls must be short, must not block, and must not call the engine.
 package protocol ChangeObserver: AnyObject, Sendable {
+    /// Whether it is told of changes that readers do not see.
+    var hearsUnseen: Bool { get }
     func changed(_ changes: [EntryChange])
     /// A purge has emptied a database. Told before ``emptied(_:)``, which tells the same of every other way.
     func purged(_ database: any DatabaseIdentity)
@@ -74,6 +78,7 @@ package protocol ChangeObserver: AnyObject, Sendable {
 }
 
 extension ChangeObserver {
+    package var hearsUnseen: Bool { false }
     package func purged(_ database: any DatabaseIdentity) {}
     package func replaced(_ database: any DatabaseIdentity) { emptied(database) }
     package func deleted(_ database: any DatabaseIdentity) {}

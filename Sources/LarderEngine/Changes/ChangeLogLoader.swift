@@ -1,0 +1,150 @@
+/// Reads what an earlier process left of its ``ChangeLog``. All of it counts, or nothing.
+struct ChangeLogLoader {
+    /// Why the files do not count.
+    struct Unusable: Error {
+        let reason: String
+    }
+
+    /// What must be so for the files to count.
+    struct Circumstances {
+        /// The bound of reserved sequences that the last process left. With another one in the files, somebody who does
+        /// not know them has used the larder since.
+        let reserved: UInt64
+        /// Which start of the machine this is; nil if that is unknown.
+        let machine: String?
+        /// Changes behind it never came into the journal.
+        let journalEnd: UInt64
+    }
+
+    private let circumstances: Circumstances
+    private let bytesMax: Int
+    private let find: (String) -> (any DatabaseIdentity)?
+    private var logs: [String: DatabaseChanges] = [:]
+    private var numbers: [UInt32: DatabaseChanges] = [:]
+    private var nextNumber: UInt32
+    private var reserved: UInt64 = 0
+    private var machine: [UInt8] = []
+    private var isChanging = false
+    private var isClosed = false
+    /// Whether a change was met that is in no journal: nothing comes behind it.
+    private var isCut = false
+
+    /// - Parameters:
+    ///   - bytesMax: the oldest changes are forgotten where all take more.
+    ///   - find: the database with a name; nil to forget its changes.
+    init(
+        _ circumstances: Circumstances, bytesMax: Int, firstNumber: UInt32,
+        find: @escaping (String) -> (any DatabaseIdentity)?
+    ) {
+        self.circumstances = circumstances
+        self.bytesMax = bytesMax
+        self.find = find
+        nextNumber = firstNumber
+    }
+
+    /// - Returns: the changes of each database, and how much of each segment counts.
+    mutating func load(
+        _ segments: [(number: UInt64, bytes: [UInt8])]
+    ) throws(Unusable) -> (logs: [DatabaseChanges], segments: [(number: UInt64, bytes: Int)]) {
+        var counted: [(number: UInt64, bytes: Int)] = []
+        for index in segments.indices {
+            var limit: Int?
+            if index + 1 < segments.count {
+                limit = try Self.formerBytes(segments[index + 1])
+            }
+            _ = try Self.formerBytes(segments[index])
+            counted.append((segments[index].number, try read(segments[index], limit: limit)))
+            forgetOldest()
+        }
+        guard !isChanging else { throw Unusable(reason: "the last process ended while a database was changing") }
+        guard reserved == circumstances.reserved else {
+            throw Unusable(reason: "the larder was used without them")
+        }
+        if !isClosed {
+            guard let machine = circumstances.machine, Array(machine.utf8) == self.machine else {
+                throw Unusable(reason: "the machine was started anew, and the larder had not been closed")
+            }
+        }
+        return (logs.values.sorted { $0.number < $1.number }, counted)
+    }
+
+    private static func formerBytes(_ segment: (number: UInt64, bytes: [UInt8])) throws(Unusable) -> Int {
+        guard let bytes = ChangeSegment.formerBytes(segment.bytes, number: segment.number) else {
+            throw Unusable(reason: "\(ChangeSegment.fileName(segment.number)) is damaged")
+        }
+        return bytes
+    }
+
+    /// - Parameter limit: how much of it counts; nil for the last one, which may end with a piece of a frame.
+    /// - Returns: how much of it counts.
+    private mutating func read(_ segment: (number: UInt64, bytes: [UInt8]), limit: Int?) throws(Unusable) -> Int {
+        let damaged = Unusable(reason: "\(ChangeSegment.fileName(segment.number)) is damaged")
+        var offset = ChangeSegment.headerBytes
+        var end = offset
+        let isLast = limit == nil
+        let limit = limit ?? segment.bytes.count
+        guard limit <= segment.bytes.count else { throw damaged }
+        while offset < limit {
+            guard
+                let range = ChangeSegment.records(segment.bytes, at: offset, limit: limit, number: segment.number)
+            else {
+                guard isLast, offset > ChangeSegment.headerBytes else { throw damaged }
+                break
+            }
+            guard !isCut else { throw damaged }
+            var records = ChangeRecordReader(segment.bytes, from: range.lowerBound, to: range.upperBound)
+            do throws(ChangeRecordReader.Malformed) {
+                while let record = try records.next() { try apply(record) }
+            } catch {
+                throw damaged
+            }
+            offset = range.upperBound
+            if !isCut { end = offset }
+        }
+        return end
+    }
+
+    private mutating func apply(_ record: ChangeRecord) throws(ChangeRecordReader.Malformed) {
+        isClosed = false
+        switch record {
+        case .start(let bound, let start): (numbers, reserved, machine) = ([:], bound, start)
+        case .reserved(let bound): reserved = bound
+        case .changing: isChanging = true
+        case .changed: isChanging = false
+        case .closed: isClosed = true
+        case .database(let number, let name, let state): begin(number, name, state)
+        case .key(let number, let key, let sequence, let version):
+            isCut = isCut || sequence > circumstances.journalEnd
+            if !isCut { _ = numbers[number]?.add(key: key, sequence: sequence, version) }
+        case .purge(let number, let version):
+            numbers[number]?.purge(version)
+            _ = numbers[number]?.takePurge()
+        case .purgeTags(let number, let tags, let version): numbers[number]?.purge(tags: tags, version)
+        case .foreignPurge(let number, let version): numbers[number]?.noteForeignPurge(version)
+        case .anew(let number, let feed): numbers[number]?.beginAnew(feed)
+        case .read(let number, let time): numbers[number]?.readAt = time
+        case .deleted(let number):
+            if let log = numbers.removeValue(forKey: number) { logs[log.name] = nil }
+        }
+    }
+
+    private mutating func begin(_ number: UInt32, _ bytes: [UInt8], _ state: FeedState) {
+        let name = String(decoding: bytes, as: UTF8.self)
+        if let log = logs[name], log.goOn(state) {
+            numbers[number] = log
+            return
+        }
+        logs[name] = nil
+        guard let database = find(name) else { return }
+        let log = DatabaseChanges(database, number: nextNumber, state)
+        nextNumber += 1
+        (logs[name], numbers[number]) = (log, log)
+    }
+
+    private func forgetOldest() {
+        var bytes = logs.values.reduce(0) { $0 + $1.bytes }
+        while bytes > bytesMax, let largest = logs.values.max(by: { $0.bytes < $1.bytes }), largest.count > 0 {
+            bytes -= largest.forget(atLeast: bytes - bytesMax)
+        }
+    }
+}
