@@ -37,6 +37,8 @@ final class ClientRecord: @unchecked Sendable {
     let inputBytes = Atomic<Int>(0)
     let outputBytes = Atomic<Int>(0)
     let isMonitor = Atomic<Bool>(false)
+    /// Whether it has asked for changes.
+    let isFollower = Atomic<Bool>(false)
     let isNoEvict = Atomic<Bool>(false)
     let isNoTouch = Atomic<Bool>(false)
     /// Whether the connection must end as soon as its session looks.

@@ -1,6 +1,7 @@
 import CommandCatalog
 import LarderEngine
 import RESP
+import Synchronization
 
 /// What changes in a database, for larders that follow it; and the changes of another larder, where the later one counts.
 extension CommandTable {
@@ -19,6 +20,7 @@ enum ChangesCommands {
         guard try session.snapshot() == nil else {
             throw CommandError("ERR a snapshot is open, and CHANGES sees the present: SNAPSHOT CLOSE first")
         }
+        session.record.isFollower.store(true, ordering: .relaxed)
         let database = call.database
         let until = session.feedWait.mustWait(
             behind: words.position, words.options.prefix, milliseconds: words.block, database,

@@ -324,6 +324,19 @@ struct ServerInfo {
         return server.engine.databases.filter { rights.covers(.read, in: $0.name) }.reduce(0) { $0 + $1.diskBytes }
     }
 
+    /// What those who follow this larder cost, and how they fare.
+    private var feedFields: Fields {
+        let log = server.engine.changeLog.figures
+        return [
+            ("followed_databases", "\(log.databases)"),
+            ("followers", "\(server.clientRegistry.all.count { $0.isFollower.load(ordering: .relaxed) })"),
+            ("follower_fallbacks", "\(server.engine.statistics.feedFallbacks.read())"),
+            ("change_log_entries", "\(log.changes)"), ("change_log_bytes", "\(log.bytes)"),
+            ("change_log_disk_bytes", "\(log.fileBytes)"), ("change_log_oldest", "\(log.oldest ?? 0)"),
+            ("change_log_newest", "\(log.newest ?? 0)"),
+        ]
+    }
+
     private var larderFields: Fields {
         let (statistics, leases) = (server.engine.statistics, server.engine.leases)
         return [
@@ -340,6 +353,6 @@ struct ServerInfo {
             ("lease_waiters", "\(leases.waiters.read())"), ("leases_granted", "\(leases.granted.read())"),
             ("leases_lost", "\(leases.lost.read())"), ("stale_served", "\(leases.staleServed.read())"),
             ("fetch_failures", "\(leases.failures.read())"),
-        ] + originFields + scriptFields + server.backups.fields + server.checks.fields
+        ] + feedFields + originFields + scriptFields + server.backups.fields + server.checks.fields
     }
 }
