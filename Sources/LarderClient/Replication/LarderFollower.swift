@@ -102,6 +102,12 @@ public final class LarderFollower {
                     blockMilliseconds: waitMilliseconds)))
         let before = mark
         if reply.reason != nil { try beginPass(&mark, at: reply.time) }
+        if !reply.items.isEmpty, reply.time > mark.applied {
+            // What is applied came from the source, also where the position behind it is never written.
+            var ahead = mark
+            ahead.applied = reply.time
+            try ahead.write(target.client, key)
+        }
         let counts = try target.apply(
             reply, reply.range == nil ? nil : mark.knownTimes, toldUntil: mark.isPeer ? mark.seen : nil)
         if reply.range != nil || !reply.items.isEmpty || reply.state == "current" {
