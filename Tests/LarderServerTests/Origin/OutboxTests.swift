@@ -14,9 +14,11 @@ import Testing
         let server: SocketlessServer
         let client: TestClient
 
-        init(limits: Limits = Limits(), policy: UpdatePolicy = .low) throws {
+        init(
+            limits: Limits = Limits(), policy: UpdatePolicy = .low, configure: (inout EngineOptions) -> Void = { _ in }
+        ) throws {
             origin = ScriptedOrigin()
-            server = try SocketlessServer(policy: policy, limits: limits, origin: origin)
+            server = try SocketlessServer(policy: policy, limits: limits, origin: origin, configure: configure)
             client = server.connect()
             #expect(client("ORIGIN redis://there BEHIND") == Wire.ok)
             _ = origin.takeCommands()
@@ -206,6 +208,24 @@ import Testing
         #expect(fixture.client("SET 3 w") == Wire.ok, "it waits already")
         fixture.deliver()
         #expect(fixture.client("SET more v") == Wire.ok)
+    }
+
+    /// Nothing evicts it: otherwise there would be no room for the removal of what was brought.
+    @Test func itTakesAtMostHalfOfTheDisk() throws {
+        let fixture = try Fixture { $0.diskBytesMax = 16 << 20 }
+        let value = String(repeating: "v", count: 200_000)
+        func set(_ key: String, _ value: String) -> String {
+            // Nobody else empties the journal.
+            fixture.server.engine.maintain()
+            return fixture.client("SET \(key) \(value)")
+        }
+        for number in 0..<41 { #expect(set("\(number)", value) == Wire.ok) }
+        #expect(set("more", value).contains("ORIGIN writes of 8388608 bytes wait"))
+        #expect(set("3", "small") == Wire.ok, "it takes the place of a longer one")
+        #expect(set("more", value) == Wire.ok)
+        #expect(!fixture.server.engine.held.hasRoom(for: 200_000))
+        #expect(fixture.client("ORIGIN NONE DISCARD") == Wire.ok)
+        #expect(fixture.server.engine.held.hasRoom(for: 8 << 20))
     }
 
     // MARK: Failures
