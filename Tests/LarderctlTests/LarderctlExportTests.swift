@@ -24,6 +24,21 @@ import Testing
 
     private func lines(_ path: String) throws -> [ArraySlice<UInt8>] { Self.lines(try Files.read(path)) }
 
+    @Test func whatWaitsForAnOriginIsNotCarried() throws {
+        let client = try daemon.connect()
+        #expect(try client.call("ORIGIN unix:///nowhere BEHIND") == "+OK\r\n")
+        #expect(try client.call("SET a 1") == "+OK\r\n")
+        let all = try larderctl("export")
+        #expect(all.exitCode == 0 && all.text.contains(#""database":"0""#) && !all.text.contains("outbox"), "\(all)")
+        let named = try larderctl("export", "--database", "0.outbox", file)
+        #expect(named.exitCode == 0, "\(named)")
+        #expect(try client.call("ORIGIN NONE DISCARD") == "+OK\r\n")
+        let imported = try larderctl("import", file)
+        #expect(imported.exitCode == 2 && imported.errors.contains("'0.outbox'"), "\(imported)")
+        _ = try client.call(["SELECT", "0.outbox"])
+        #expect(try client.call("DBSIZE") == ":0\r\n")
+    }
+
     /// Stores entries of every sort.
     private static func fill(_ client: SocketClient) throws {
         func call(_ words: String...) throws { _ = try client.call(words) }

@@ -42,6 +42,62 @@ import Testing
                 == "0: nothing new\nshop: nothing new\n")
     }
 
+    /// A larder with a write that waits for an origin that is not there.
+    private func hold(_ key: String, in daemon: DaemonProcess) throws {
+        let client = try daemon.connect()
+        _ = try client.call(["SELECT", "shop"])
+        #expect(try client.call("ORIGIN unix:///nowhere BEHIND") == "+OK\r\n")
+        #expect(try client.call("SET \(key) waits") == "+OK\r\n")
+    }
+
+    @Test func whatWaitsForAnOriginStaysWhereItIs() throws {
+        try hold("theirs", in: source)
+        let paths = [source.socketPath, target.socketPath]
+        let first = try larderctl("replicate", paths[0], paths[1])
+        #expect(first.exitCode == 0 && first.text.hasPrefix("shop: 1 change"), "\(first)")
+        #expect(!first.text.contains("outbox"), "\(first)")
+        let other = try target.connect()
+        #expect(try !other.call("DATABASES").contains("shop.outbox"))
+        // A write of its own waits in the target, and the source's one is brought: the removal is not told.
+        try hold("mine", in: target)
+        let named = try larderctl("replicate", "--database", "shop.outbox", paths[0], paths[1])
+        #expect(named.exitCode == 2 && named.errors.contains("is not copied"), "\(named)")
+        let client = try source.connect()
+        _ = try client.call(["SELECT", "shop.outbox"])
+        for line in ["CHANGES SINCE 0", "UNPLACE mine 9-9", "PLACE x y STOREDAT 5"] {
+            let reply = try client.call(line)
+            #expect(reply.contains("waits to be brought to an origin"), "\(line): \(reply)")
+        }
+        _ = try client.call(["SELECT", "shop"])
+        #expect(try client.call("ORIGIN NONE DISCARD") == "+OK\r\n")
+        #expect(try larderctl("replicate", paths[0], paths[1]).exitCode == 2)
+        _ = try other.call(["SELECT", "shop.outbox"])
+        #expect(try other.call("KEYS *") == "*1\r\n$4\r\nmine\r\n")
+    }
+
+    @Test(arguments: [false, true]) func theOthersComeOverWhereOneIsRefused(asJSON: Bool) throws {
+        let (client, other) = (try source.connect(), try target.connect())
+        for name in ["a", "b", "c", "d"] {
+            _ = try client.call(["SELECT", name])
+            try set(client, ["key"])
+        }
+        _ = try other.call(["SELECT", "a"])
+        try set(other, ["own"])
+        _ = try other.call(["SELECT", "c"])
+        _ = try other.call(["ORIGIN", "unix:///nowhere"])
+        let result = try larderctl.run(
+            (asJSON ? ["--json"] : []) + ["replicate", source.socketPath, target.socketPath])
+        #expect(result.exitCode == 2, "\(result)")
+        let (refused, way) = ("a: the database 'a' of the target has entries", "take the origin away first")
+        #expect(result.errors.contains(refused) && result.errors.contains(way), "\(result)")
+        #expect(!asJSON || !result.errors.contains(#""exit":3"#), "\(result)")
+        #expect(asJSON == result.text.contains(#""database":"c","state":"error""#), "\(result)")
+        for name in ["b", "d"] {
+            _ = try other.call(["SELECT", name])
+            #expect(try other.call("EXISTS key") == ":1\r\n", "\(name)")
+        }
+    }
+
     @Test func mistakesAreToldClearly() throws {
         let paths = [source.socketPath, target.socketPath]
         let same = try larderctl("replicate", paths[0], paths[0])

@@ -54,6 +54,11 @@ public final class LarderFollower {
                 .invalidArgument, "the database '\(options.database)' is for the positions of followers",
                 operation: "replicate")
         }
+        guard !CompanionName.isOne(options.database) else {
+            throw LarderClientError(
+                .invalidArgument, CompanionName.refusal(options.database), operation: "replicate",
+                database: options.database)
+        }
         let (from, to) = (try LarderIdentity(source), try LarderIdentity(target))
         guard from.run != to.run else {
             throw LarderClientError(
@@ -90,6 +95,7 @@ public final class LarderFollower {
         if let known = self.mark {
             mark = known
         } else {
+            try checkTargetHasNoOrigin()
             mark = try ReplicationMark.read(target.client, key) ?? ReplicationMark()
             try source.select(options.database)
             try target.client.select(options.database)
@@ -169,6 +175,17 @@ public final class LarderFollower {
             "the database '\(options.database)' of the target has entries and has never followed this source: it would "
                 + "become a copy and lose them; to keep them and join both, say so (larderctl replicate --join)",
             operation: "replicate", database: options.database)
+    }
+
+    /// What stands behind a database says what is in it.
+    private func checkTargetHasNoOrigin() throws(LarderClientError) {
+        // Who may not ask is told by the first change.
+        guard let url = (try? target.client.originInfo())?.first?.1, !url.isEmpty else { return }
+        throw LarderClientError(
+            .invalidArgument,
+            "the database '\(options.database)' of the target has an origin, \(url), which says what is in it: it cannot "
+                + "follow a larder as well. Leave it out, or take the origin away first (larderctl origin "
+                + "\(options.database) none)", operation: "replicate", database: options.database)
     }
 
     /// A database that is new in the target gets the policy of the source's; one that is there keeps its own.

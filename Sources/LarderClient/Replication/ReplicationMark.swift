@@ -37,6 +37,8 @@ struct ReplicationMark: Codable, Equatable {
     /// - Returns: nil if there is none.
     static func read(_ client: BlockingLarderClient, _ key: [UInt8]) throws(LarderClientError) -> ReplicationMark? {
         let replies = try inDatabase(client, [[Array("GET".utf8), key]])
+        // Who may not read it has not found that there is none.
+        if let text = replies.first?.errorMessage { throw LarderClientError.server(text, operation: "GET") }
         guard let bytes = replies.first?.bytes else { return nil }
         return try client.decoded(ReplicationMark.self, bytes, key)
     }

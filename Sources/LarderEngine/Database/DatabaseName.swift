@@ -11,10 +11,10 @@ package enum DatabaseName {
         + "and a number is one of 0 to 15"
 
     /// The end of the names of databases whose entries are brought elsewhere, such as `0.outbox`.
-    package static let outboxEnding = ".outbox"
+    package static let outboxEnding = CompanionName.ending
 
     /// Whether nothing of a database is evicted, whatever the budgets say: its entries are nowhere else yet.
-    package static func isKept(_ name: String) -> Bool { name.hasSuffix(outboxEnding) }
+    package static func isKept(_ name: String) -> Bool { CompanionName.isOne(name) }
 
     package static func isValid(_ name: String) -> Bool {
         let bytes = Array(name.utf8)

@@ -35,7 +35,10 @@ struct Exporter {
                 "there is no database '\(printableKey(name.utf8))'"
                     + Suggestion.text(for: name, among: known.map(\.name)), verb: "export")
         }
-        let chosen = known.filter { names.isEmpty || names.contains($0.name) }
+        let chosen = known.filter {
+            // What waits for an origin is of use to its own larder alone.
+            names.isEmpty ? !CompanionName.isOne($0.name) : names.contains($0.name)
+        }
         header = ExportHeader(
             created: Self.now(), larder: Self.larder(client), databases: chosen.map(\.name),
             isOfAll: names.isEmpty && known.count >= count, prefix: prefix)

@@ -221,6 +221,11 @@ struct Importer {
     }
 
     private mutating func select(_ database: String, _ reader: LineReader) throws {
+        guard !CompanionName.isOne(database) else {
+            throw UsageError(
+                "\(name), line \(reader.number): \(CompanionName.refusal(database)); --database names those to import",
+                verb: "import")
+        }
         do throws(LarderClientError) {
             try client.select(database)
         } catch {

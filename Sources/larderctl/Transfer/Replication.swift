@@ -48,7 +48,9 @@ struct Replication {
     /// The databases to follow.
     /// - Parameter mustExist: whether those that were named must be there; else they may come.
     private func databases(_ clients: Clients, mustExist: Bool) throws -> [String] {
-        let known = try clients.from.databases().map(\.name).filter { $0 != LarderFollower.positionsDatabase }
+        let known = try clients.from.databases().map(\.name).filter {
+            $0 != LarderFollower.positionsDatabase && !CompanionName.isOne($0)
+        }
         if context.options.databases.isEmpty { return known }
         // What the source has lost, the target may have.
         let both = known + (try clients.to.databases().map(\.name))
@@ -62,27 +64,53 @@ struct Replication {
 
     // MARK: Once
 
-    /// Follows until the target has everything.
-    func runOnce() throws {
+    /// Follows until the target has everything. A database that cannot be followed is told of, and the others are.
+    /// - Returns: `done`, or that of the first failure.
+    /// - Throws: when a larder is away from the start, or one that was named is nowhere.
+    func runOnce() throws -> ExitCode {
         let clients = try connect()
         // Also where there is nothing to follow.
         _ = try clients.follower(choice, "0")
         let progress = ProgressLine(.entries)
         defer { progress.end() }
         var (done, total) = (0, 0)
+        var result = ExitCode.done
         for database in try databases(clients, mustExist: true) {
-            let follower = try clients.follower(choice, database)
-            repeat {
-                try follower.step()
-                progress.show(done: done + follower.progress.done, total: total + follower.progress.total)
-            } while follower.progress.state != .idle
-            done += follower.progress.done
-            total += follower.progress.total
+            var report = ReplicationReport(database: database, state: "idle", progress: ReplicationProgress())
+            var failure: Failure?
+            do {
+                let follower = try clients.follower(choice, database)
+                defer { report.progress = follower.progress }
+                repeat {
+                    try follower.step()
+                    progress.show(done: done + follower.progress.done, total: total + follower.progress.total)
+                } while follower.progress.state != .idle
+            } catch {
+                failure = Self.failure(error, database)
+                report.state = "error"
+                report.error = failure?.message
+            }
+            done += report.progress.done
+            total += report.progress.total
             progress.end()
-            let report = ReplicationReport(database: database, state: "idle", progress: follower.progress)
-            if context.options.json { context.output.json(report.json) } else { context.output.line(report.text) }
+            if context.options.json {
+                context.output.json(report.json)
+            } else if failure == nil {
+                context.output.line(report.text)
+            }
             try context.output.flush()
+            guard let failure else { continue }
+            failure.tell(asJSON: context.options.json)
+            if result == .done { result = failure.exitCode }
+            if failure.exitCode == .noDaemon { break }
         }
+        return result
+    }
+
+    /// What is told of a database that could not be followed.
+    private static func failure(_ error: any Error, _ database: String) -> Failure {
+        let failure = Failure(error)
+        return Failure(code: failure.code, message: "\(database): \(failure.message)", exitCode: failure.exitCode)
     }
 
     // MARK: For ever
@@ -125,8 +153,9 @@ struct Replication {
                 watch.note(former)
             } catch {
                 former.state = "error"
-                former.error = Failure(error).message
-                watch.note(former)
+                let failure = Failure(error)
+                former.error = failure.message
+                watch.note(former, failure.exitCode)
                 // A connection that is lost is made anew by the next call; what else there is, is looked at again.
                 if case let error as LarderClientError = error, error.code == .invalidArgument { follower = nil }
                 if watch.rest(milliseconds: rest) { return }
@@ -196,7 +225,8 @@ final class ReplicationWatch: @unchecked Sendable {
         self.signals = signals
     }
 
-    func note(_ report: ReplicationReport) {
+    /// - Parameter exitCode: that of an error if the program ended with it.
+    func note(_ report: ReplicationReport, _ exitCode: ExitCode = .done) {
         lock.withLock {
             guard !isStopping else { return }
             reports[report.database] = report
@@ -205,7 +235,7 @@ final class ReplicationWatch: @unchecked Sendable {
             let now = MonotonicClock.milliseconds()
             if isNews, let error = report.error {
                 progress.end()
-                Failure(code: "replicate", message: "\(report.database): \(error); trying again", exitCode: .noDaemon)
+                Failure(code: "replicate", message: "\(report.database): \(error); trying again", exitCode: exitCode)
                     .tell(asJSON: context.options.json)
             }
             if context.options.json, former != report,

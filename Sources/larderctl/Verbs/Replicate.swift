@@ -12,7 +12,9 @@ extension Verb {
             however that ended: how far it has come stands in TO, in the database _replication. Where both have changed an entry,
             the later change stays. TO becomes a copy, and loses what FROM has lost; so a database of TO that has entries before the
             first call is refused, unless --join brings both together.
-            Without --continuous it ends when TO has everything, and prints what it did. With --continuous it goes on until
+            What waits for an origin (NAME.outbox) stays where it is, and a database of TO with an origin follows nobody.
+            Without --continuous it ends when TO has everything, and prints what it did; where a database is refused or fails,
+            the others come over, and the exit code is that of the first failure. With --continuous it goes on until
             Ctrl-C or SIGTERM, and tries again when a daemon is away. With --json, for each database at the end, and with
             --continuous as often as something changes:
             {"time":…,"database":…,"state":…,"total":…,"done":…,"stored":…,"removed":…,"kept":…,"passes":…,"ever":…}; state is
@@ -50,8 +52,7 @@ extension Verb {
         choice.sourceName = try arguments.options["--name"]?.text()
         let replication = Replication(ends, choice, context)
         if arguments.options["--continuous"] != nil { try replication.goOn() }
-        try replication.runOnce()
-        return .done
+        return try replication.runOnce()
     }
 
     /// The path of a socket.

@@ -1,5 +1,6 @@
 import CommandCatalog
 import LarderEngine
+import LarderVocabulary
 import RESP
 import Synchronization
 
@@ -17,6 +18,7 @@ enum ChangesCommands {
     @Sendable static func changes(_ call: inout Call) throws(CommandError) -> Outcome {
         let session = call.session
         let words = try ChangesWords(call)
+        try call.checkIsNoCompanion()
         guard try session.snapshot() == nil else {
             throw CommandError("ERR a snapshot is open, and CHANGES sees the present: SNAPSHOT CLOSE first")
         }
@@ -88,6 +90,7 @@ enum ChangesCommands {
     // MARK: UNPLACE
 
     @Sendable static func unplace(_ call: inout Call) throws(CommandError) -> Outcome {
+        try call.checkIsNoCompanion()
         let key = try call.key(1)
         let version = try call.version(2)
         var tags: Set<[UInt8]>?
@@ -100,6 +103,14 @@ enum ChangesCommands {
         }
         call.session.replies.simple(answer.rawValue)
         return .done
+    }
+}
+
+extension Call {
+    /// What waits for an origin is not copied, neither from here nor to here.
+    func checkIsNoCompanion() throws(CommandError) {
+        guard CompanionName.isOne(database.name) else { return }
+        throw CommandError("ERR \(CompanionName.refusal(database.name))")
     }
 }
 

@@ -157,6 +157,7 @@ enum EntryCommands {
 
     @Sendable static func place(_ call: inout Call) throws(CommandError) -> Outcome {
         let options = try PlaceOptions(call)
+        try call.checkIsNoCompanion()
         let key = try call.key(1)
         let value = call.bytes(2)
         let header = RecordHeader(

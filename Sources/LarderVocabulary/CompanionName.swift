@@ -1,0 +1,13 @@
+/// The names of the databases with what was written and waits to be brought elsewhere, such as to an origin. They belong to
+/// their larder alone: an entry that is copied into one would be brought from there, and one that is removed would be lost.
+package enum CompanionName {
+    /// The end of their names, such as that of `0.outbox`.
+    package static let ending = ".outbox"
+
+    package static func isOne(_ name: String) -> Bool { name.hasSuffix(ending) }
+
+    /// Why nothing comes into one, or is followed.
+    package static func refusal(_ name: String) -> String {
+        "the database '\(name)' has what waits to be brought to an origin by its own larder, and is not copied"
+    }
+}
