@@ -35,7 +35,7 @@ enum Check {
         let line = PercentLine()
         defer { line.end() }
         return try Engine.check(
-            directory, database: name, adding: FunctionLibraries.check,
+            directory, database: name, adding: LarderFiles.check,
             onProgress: { line.show($0.doneBytes, of: $0.totalBytes) })
     }
 

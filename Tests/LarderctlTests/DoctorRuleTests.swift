@@ -36,6 +36,9 @@ import Testing
             not: {
                 $0.databases = ["open", "closed"].map { DoctorFacts.Database(name: "books", state: $0) }
             }),
+        Case("origins-unusable", "origins_unusable:1", not: "origins_unusable:0"),
+        Case(
+            "origin-away", "origin_0:state=down,down-milliseconds=61000,outbox=3", not: "origin_0:state=up,outbox=3"),
         Case("damage-met", "salvages:1", not: "salvages:0\r\njournal_damages:0\r\ndatabases_set_aside:0"),
         Case("clock-set-back", "clock_offset_milliseconds:60001", not: "clock_offset_milliseconds:60000"),
         Case("file-system-full", { $0.disk = (4, 100) }, not: { $0.disk = (5, 100) }),

@@ -49,6 +49,21 @@ import Testing
         #expect(try larderctl("check", directory.path + "/nowhere").exitCode == 2)
     }
 
+    @Test func theFileOfTheOriginsIsLookedAt() throws {
+        let directory = try TemporaryDirectory()
+        try filled(directory)
+        let larder = directory.path + "/larder"
+        _ = try directory.makeFile("larder/ORIGINS", Array("larder-origins 1\n0 unix:///r THROUGH\ncrc64 0\n".utf8))
+        let larderctl = Larderctl(socketPath: directory.path + "/socket")
+        let files = try larderctl("check", larder)
+        #expect(files.exitCode == 8 && files.text.hasPrefix("ORIGINS: its checksum"), "\(files)")
+        let daemon = try DaemonProcess(in: directory)
+        let asked = try Larderctl(socketPath: daemon.socketPath)("check")
+        #expect(asked.exitCode == 8 && asked.text.hasPrefix("ORIGINS: its checksum"), "\(asked)")
+        let doctor = try Larderctl(socketPath: daemon.socketPath)("doctor")
+        #expect(doctor.exitCode == 8 && doctor.text.contains("origins-unusable: of 1 database"), "\(doctor)")
+    }
+
     @Test func aDaemonIsAsked() throws {
         let directory = try TemporaryDirectory()
         try filled(directory)

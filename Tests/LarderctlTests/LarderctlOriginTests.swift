@@ -80,9 +80,49 @@ import Testing
             let result = try larderctl.run(["origin"] + words)
             #expect(result.exitCode == 2 && result.errors.contains(reason), "\(words): \(result)")
         }
+        for (words, reason) in [
+            (["redis://h"], "larderctl origin NAME redis://h"),
+            (["0", "redis://h", "PASSWORDFILE"], "needs a word behind"),
+            (["0", "rediss://h?ca=file"], "write ?ca=/path"),
+            (["0", "redis://h", "--password-file", "/dev/null"], "is no regular file"),
+            (["0", "redis://h", "--password-file", "/nowhere/file"], "is missing"),
+        ] {
+            let result = try larderctl.run(["origin"] + words)
+            #expect(result.exitCode != 0 && result.errors.contains(reason), "\(words): \(result)")
+        }
         let refused = try larderctl("origin", "0", "redis://h", "REPLICAS", "50")
         #expect(refused.exitCode != 0 && refused.errors.contains("goes with redis+cluster://"), "\(refused)")
         #expect(try larderctl("origin", "0").text == "none\n")
+    }
+
+    @Test func anOriginThatIsAwayIsToldOf() throws {
+        #expect(try larderctl("origin", "0", "unix:///nowhere", "BEHIND").text == "OK\n")
+        #expect(try larderctl("set", "a", "1").exitCode == 0)
+        let doctor = try larderctl("doctor")
+        #expect(doctor.exitCode == 8 && doctor.text.contains("origin-away: that of '0' is down for "), "\(doctor)")
+        #expect(doctor.text.contains("1 writes wait in its outbox"), "\(doctor)")
+    }
+
+    @Test func aPasswordThatHasChangedIsReadAgain() throws {
+        let directory = try TemporaryDirectory()
+        let path = try directory.makeFile("password", Array("one\n".utf8))
+        let port = LoopbackPort.freeWithClusterBus()
+        let redis = try RedisProcess(["--requirepass", "two"], port: port)
+        #expect(
+            try larderctl("origin", "0", "redis://127.0.0.1:\(redis.port)", "--password-file", path).text == "OK\n")
+        try eventually(["origin", "0"]) { $0.contains("user or password is wrong") }
+        #expect(try larderctl("set", "a", "1").errors.contains("WRONGPASS"))
+        _ = try daemon.process.waitForErrorLine(containing: "its origin cannot be asked: the origin cannot be used")
+        try Files.write(path, Array("two\n".utf8))
+        try eventually(["origin", "0"]) { $0.contains("state: up\n") }
+        #expect(try larderctl("set", "a", "1").exitCode == 0)
+        _ = try daemon.process.waitForErrorLine(containing: "its origin answers again")
+    }
+
+    private func eventually(_ words: [String], _ isReached: (String) -> Bool) throws {
+        let deadline = MonotonicClock.milliseconds() + 60_000
+        while MonotonicClock.milliseconds() < deadline { if isReached(try larderctl.run(words).text) { return } }
+        Issue.record("\(words) never came to that: \(try larderctl.run(words))")
     }
 
     @Test func showingTakesTheDaemonsPassword() throws {

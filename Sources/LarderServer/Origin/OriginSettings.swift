@@ -117,6 +117,8 @@ struct OriginSettings: Hashable, Sendable {
                     throw CommandError("ERR the password's file is named by its whole path, such as /etc/larder/origin")
                 }
                 source.passwordPath = path
+            } else if ["USER", "PASSWORDFILE"].contains(name), rest.isEmpty {
+                throw CommandError("ERR '\(name)' needs a word behind it: \(Self.syntax)")
             } else if try reads.take(name, &rest) {
                 continue
             } else {

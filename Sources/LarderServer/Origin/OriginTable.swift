@@ -86,6 +86,9 @@ package final class OriginTable: @unchecked Sendable {
         return tier
     }
 
+    /// How many databases should have an origin that cannot be asked; as long as the file cannot be used, these are all.
+    var unusableCount: Int { defect != nil ? surroundings.engine.databases.count : lock.withLock { failed.count } }
+
     /// All that work, by the names of their databases.
     var all: [OriginTier] { lock.withLock { Array(tiers.values) }.sorted { $0.database.name < $1.database.name } }
 
@@ -98,6 +101,9 @@ package final class OriginTable: @unchecked Sendable {
             database = try surroundings.engine.database(name)
         } catch {
             throw CommandError(error)
+        }
+        if let path = settings.source.passwordPath {
+            for warning in PasswordFile.warnings(path, program: "larderd") { surroundings.log.warning(warning) }
         }
         // What is kept needs files; without them nothing is kept yet.
         try? database.prepare(forWriting: true)
@@ -169,6 +175,8 @@ package final class OriginTable: @unchecked Sendable {
         noteUse()
         generation.wrappingAdd(1, ordering: .acquiringAndReleasing)
         if let tier { beginDelivery(tier) }
+        let now = tier.map { "its origin is now \($0.origin.name), \($0.settings.writing.rawValue)" }
+        surroundings.log.info("database '\(name)': \(now ?? "it has no origin any more")")
     }
 
     // MARK: What waits

@@ -15,7 +15,9 @@ extension OriginTier {
             ("url", origin.name), ("writing", settings.writing.rawValue.lowercased()),
             ("stale", settings.servesStale ? "yes" : "no"), ("hears", hears.name), ("bound", "\(bound)"),
             ("replicas", "\(settings.reads.secondReadAfter ?? 0)"), ("prefixes", hears.prefixes), ("state", state),
-            ("error", down.lazy.compactMap(\.lastError).first ?? ""), ("servers", "\(status.servers.count)"),
+            ("error", down.lazy.compactMap(\.lastError).first ?? ""),
+            ("down-milliseconds", "\(down.compactMap(\.downSince).min().map(Self.elapsed) ?? 0)"),
+            ("servers", "\(status.servers.count)"),
             ("servers-down", "\(down.count)"), ("known", "\(keyCount)"), ("asked", "\(counts.asked.read())"),
             ("joined", "\(counts.joined.read())"), ("failed", "\(counts.failed.read())"),
             ("stale-served", "\(counts.stale.read())"), ("replica-answers", "\(counts.replicas.read())"),
@@ -24,6 +26,10 @@ extension OriginTier {
             ("timeouts", "\(status.timeouts)"), ("redirections", "\(status.redirections)"),
             ("heartbeat-microseconds", "\(status.servers.map(\.heartbeatMicroseconds).max() ?? 0)"),
         ] + outboxFields
+    }
+
+    private static func elapsed(since instant: Int64) -> Int64 {
+        max(0, MonotonicClock.nanoseconds() - instant) / 1_000_000
     }
 
     private var hears: (name: String, prefixes: String) {

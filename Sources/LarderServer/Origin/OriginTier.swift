@@ -56,6 +56,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     let outbox: Outbox?
     let surroundings: Surroundings
     private let marks: MarkTable
+    private let failureLines = OriginFailureLines()
     private let parts: [Part]
     private(set) var origin: any Origin = NoOrigin()
 
@@ -403,6 +404,8 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     func originLost(_ reason: String) {
         counts.lost.add(1)
+        // The next attempt to connect may fail for the same reason, which is no news then.
+        _ = failureLines.line(reason, at: surroundings.engine.monotonic())
         if hasLifetimes {
             return surroundings.log.warning("database '\(database.name)': its origin does not answer: \(reason)")
         }
@@ -411,7 +414,15 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         surroundings.tell(database, nil)
     }
 
+    func originFailed(_ reason: String) {
+        guard let skipped = failureLines.line(reason, at: surroundings.engine.monotonic()) else { return }
+        surroundings.log.warning(
+            "database '\(database.name)': its origin cannot be asked: \(reason)"
+                + LineRate.rest(skipped, "failed attempts"))
+    }
+
     func originRecovered(_ server: String) {
+        failureLines.forget()
         surroundings.log.info("database '\(database.name)': its origin answers again: \(server)")
         outbox?.index.originRecovered()
     }

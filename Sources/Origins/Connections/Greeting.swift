@@ -13,12 +13,24 @@ struct RedisSetup: Sendable {
 
     var user: String?
     var password: [UInt8]?
+    /// Where the password is read again for each connection: it may be another one by then.
+    var passwordPath: String?
+    /// For what is told of a server that does not fit.
+    var usesTLS = false
     var database = 0
     var tracking = Tracking.none
     /// Whether it must be a server of a cluster, or must not; nil for either.
     var isCluster: Bool?
     /// Whether it may read from a replica.
     var isReadOnly = false
+
+    /// With the password as it is now. Where it cannot be read any more, the last one stays.
+    var withPassword: RedisSetup {
+        guard let passwordPath, let password = try? OriginAddress.secret(in: passwordPath) else { return self }
+        var setup = self
+        setup.password = password
+        return setup
+    }
 }
 
 /// HELLO and what belongs to it. Confined to the loop.
@@ -86,12 +98,13 @@ final class Greeting: RedisExchange {
     /// What HELLO says of the server must fit the address.
     private func unsuitableMode(_ reply: RESPValue) -> OriginError? {
         guard let pairs = reply.pairs else { return .unsuitable("the reply to HELLO is not one of Redis") }
+        let scheme = setup.usesTLS ? "rediss" : "redis"
         let mode = pairs.first { $0.key.string == "mode" }?.value.string
         switch (setup.isCluster, mode) {
         case (true?, "standalone"?), (true?, "sentinel"?):
-            return .unsuitable("the server is in no cluster: write redis:// instead of redis+cluster://")
+            return .unsuitable("the server is in no cluster: write \(scheme):// instead of \(scheme)+cluster://")
         case (false?, "cluster"?):
-            return .unsuitable("the server is part of a cluster: write redis+cluster:// instead of redis://")
+            return .unsuitable("the server is part of a cluster: write \(scheme)+cluster:// instead of \(scheme)://")
         case (_, "sentinel"?): return .unsuitable("this is a sentinel, which has no entries: name the server")
         default: return nil
         }

@@ -35,6 +35,8 @@ final class RedisConnection: OriginSocketUser {
     private var socket: OriginSocket?
     private var parser: ReplyParser
     private var pending = Fifo<(exchange: any RedisExchange, missing: Int)>()
+    /// Or could not.
+    private let usesTLS: Bool
     private(set) var isUp = false
     private(set) var bytesReceived = 0
 
@@ -47,6 +49,7 @@ final class RedisConnection: OriginSocketUser {
         self.endpoint = endpoint
         self.user = user
         greeting = Greeting(setup)
+        if case .tcp = endpoint { usesTLS = tls != nil } else { usesTLS = true }
         parser = ReplyParser(
             limits: RESPLimits(
                 bulkBytesMax: valueBytes, requestBytesMax: max(valueBytes * 2, 64 << 20), elementsMax: 4 << 20),
@@ -108,7 +111,12 @@ final class RedisConnection: OriginSocketUser {
 
     func socketEnded(_ reason: String) {
         let text = "\(endpoint): \(reason)"
-        end(isUp ? .interrupted(text) : .unreachable(text))
+        guard !isUp else { return end(.interrupted(text)) }
+        // A server with TLS ends what begins otherwise.
+        let isCutOff = !pending.isEmpty && !usesTLS
+        end(
+            .unreachable(
+                text + (isCutOff ? "; if the server wants TLS there, write rediss:// instead of redis://" : "")))
     }
 
     // MARK: Replies

@@ -28,7 +28,13 @@ final class TLSContext {
             try Self.check(
                 SSL_CTX_use_certificate_chain_file(context, certificatePath), "the certificate", certificatePath)
             let keyPath = keyPath ?? certificatePath
-            try Self.check(SSL_CTX_use_PrivateKey_file(context, keyPath, SSL_FILETYPE_PEM), "the key", keyPath)
+            guard SSL_CTX_use_PrivateKey_file(context, keyPath, SSL_FILETYPE_PEM) == 1 else {
+                let reason = TLSError.text()
+                throw Failure(
+                    description: reason.contains("mismatch")
+                        ? "the key in \(keyPath) is not that of the certificate in \(certificatePath)"
+                        : "no key can be read from \(keyPath) (\(reason)): ?key=/path names the file of the key")
+            }
         }
     }
 
@@ -148,6 +154,8 @@ private enum TLSError {
     static func text() -> String {
         let number = ERR_get_error()
         guard number != 0 else { return "the connection ended" }
+        // What the system said.
+        if number & 0x8000_0000 != 0 { return String(cString: strerror(Int32(number & 0x7FFF_FFFF))) }
         return ERR_reason_error_string(number).map { String(cString: $0) } ?? "error \(number)"
     }
 }

@@ -17,6 +17,10 @@ extension RedisClient: RedisServerOwner {
         listener?.originLost(reason)
     }
 
+    func serverFailed(_ server: RedisServer, _ error: OriginError) {
+        if !isClosed { listener?.originFailed(error.description) }
+    }
+
     func serverIsBelieved(_ server: RedisServer, again: Bool) {
         publish()
         if again { listener?.originRecovered(server.name) }

@@ -54,14 +54,24 @@ final class RedisClient: @unchecked Sendable {
                     certificatesPath: address.certificatesPath, certificatePath: address.certificatePath,
                     keyPath: address.keyPath)
             } catch {
-                failure = .unsuitable("TLS: \(error)")
-                return
+                return noteUnusable(.unsuitable("TLS: \(error)"))
             }
         }
         callTimer = LoopTimer(loop) { [weak self] in self?.endOverdueCalls() }
         restTimer = LoopTimer(loop) { [weak self] in self?.resume() }
         if address.isCluster { startCluster() } else { _ = server(at: address.endpoints[0]) }
         publish()
+    }
+
+    /// Nothing can ever be asked.
+    private func noteUnusable(_ error: OriginError) {
+        failure = error
+        var entry = OriginStatus.Server()
+        entry.name = address.endpoints[0].description
+        entry.downSince = MonotonicClock.nanoseconds()
+        entry.lastError = error.description
+        report.servers = [entry]
+        listener?.originFailed(error.description)
     }
 
     /// Idempotent. Everything under way fails.
@@ -106,6 +116,7 @@ final class RedisClient: @unchecked Sendable {
             entry.name = server.name
             entry.isUp = server.isBelieved && !isClosed
             entry.epoch = server.epoch
+            entry.downSince = server.downSince
             entry.lastError = server.lastError?.description
             entry.heartbeatMicroseconds = server.heartbeatMicroseconds
             return entry

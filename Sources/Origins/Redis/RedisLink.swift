@@ -30,9 +30,13 @@ final class RedisLink: RedisConnectionUser {
     private var waiting = Fifo<RedisTask>()
     private var timer: LoopTimer?
     private var failures = 0
+    private var refusals = 0
 
     private static let firstRest = 50
     private static let longestRest = 1_000
+    /// Of a server that refuses what is said: it may count, and block, who tries again and again.
+    private static let firstRefusedRest = 1_000
+    private static let longestRefusedRest = 5_000
 
     init(
         _ loop: OriginLoop, _ endpoint: OriginEndpoint, _ setup: RedisSetup, _ limits: OriginLimits, tls: TLSContext?,
@@ -73,7 +77,7 @@ final class RedisLink: RedisConnectionUser {
             guard session != nil else { return rest(.unsuitable("\(endpoint): no TLS is possible with this server")) }
         }
         let connection = RedisConnection(
-            loop, endpoint, setup, valueBytes: limits.valueBytes, tls: session, user: self)
+            loop, endpoint, setup.withPassword, valueBytes: limits.valueBytes, tls: session, user: self)
         self.connection = connection
         timer?.start(milliseconds: limits.connect)
         connection.open()
@@ -81,7 +85,11 @@ final class RedisLink: RedisConnectionUser {
 
     private func timeIsOver() {
         switch state {
-        case .connecting: end(.unreachable("\(endpoint): no answer to the greeting within \(limits.connect) ms"))
+        case .connecting:
+            end(
+                .unreachable(
+                    "\(endpoint): no answer to the greeting within \(limits.connect) ms"
+                        + (tls == nil ? "" : "; if the server has no TLS there, write redis:// instead of rediss://")))
         case .resting: open()
         case .up, .closed: break
         }
@@ -124,7 +132,7 @@ final class RedisLink: RedisConnectionUser {
     func connectionIsUp(_ connection: RedisConnection) {
         guard connection === self.connection else { return }
         timer?.stop()
-        failures = 0
+        (failures, refusals) = (0, 0)
         state = .up
         user?.linkIsUp(self)
         for task in waiting.takeAll() {
@@ -152,9 +160,12 @@ final class RedisLink: RedisConnectionUser {
 
     private func nextRest(after error: OriginError) -> Int {
         failures += 1
-        // Somebody must first set that right.
-        if case .unsuitable = error { failures = max(failures, 6) }
-        let rest = min(Self.longestRest, Self.firstRest << min(failures - 1, 6))
+        var rest = min(Self.longestRest, Self.firstRest << min(failures - 1, 6))
+        if case .unsuitable = error {
+            // Somebody must first set that right.
+            rest = min(Self.longestRefusedRest, Self.firstRefusedRest << min(refusals, 3))
+            refusals += 1
+        }
         return rest / 2 + Int.random(in: 0...rest / 2)
     }
 }

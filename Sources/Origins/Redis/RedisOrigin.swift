@@ -37,6 +37,8 @@ public final class RedisOrigin: Origin {
         var setup = RedisSetup()
         setup.user = address.user
         setup.password = address.password
+        setup.passwordPath = address.passwordPath
+        setup.usesTLS = address.usesTLS
         setup.database = address.database
         setup.isCluster = address.isCluster
         setup.tracking =

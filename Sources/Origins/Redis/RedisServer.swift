@@ -7,6 +7,8 @@ protocol RedisServerOwner: AnyObject {
     /// It can be asked.
     func serverIsUp(_ server: RedisServer)
     func serverIsDown(_ server: RedisServer, _ error: OriginError)
+    /// It was not believed, and its connection could not be made, or has ended.
+    func serverFailed(_ server: RedisServer, _ error: OriginError)
     /// It is believed, from now on.
     func serverIsBelieved(_ server: RedisServer, again: Bool)
     /// Its epoch has ended.
@@ -56,6 +58,10 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     private(set) var isBelieved = false
     private(set) var heartbeatMicroseconds: Int64 = 0
     private(set) var lastError: OriginError?
+    /// Since when it is not believed; nil while it is.
+    private(set) var downSince: Int64?
+    /// Whether a connection could not be made since it was believed last.
+    private var hasFailed = false
     private var report: Heartbeat.ClusterReport?
     private var beatsUntilReport = 0
     /// A key in one of its slots; nil outside of a cluster.
@@ -81,6 +87,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         self.parts = parts
         self.owner = owner
         usedAt = MonotonicClock.nanoseconds()
+        downSince = usedAt
         breaker = Breaker(settings.limits)
         reading = RedisLink(loop, endpoint, settings.setup, settings.limits, tls: settings.tls, user: self)
         beatTimer = LoopTimer(loop) { [weak self] in self?.sendNextBeat() }
@@ -135,7 +142,9 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         }
         // What must be set right first is said as it is.
         if case .unsuitable? = link.error { return link.error }
-        return breaker.refusal(MonotonicClock.nanoseconds()).map { .resting("\(endpoint): \($0)") }
+        return breaker.refusal(MonotonicClock.nanoseconds()).map { reason in
+            .resting(reason.contains("\(endpoint)") ? reason : "\(endpoint): \(reason)")
+        }
     }
 
     private func commandLink() -> RedisLink {
@@ -206,7 +215,12 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         beat = nil
         limitTimer?.stop()
         beatTimer?.stop()
-        lose(error.description)
+        if isBelieved {
+            lose(error.description)
+        } else {
+            hasFailed = true
+            owner?.serverFailed(self, error)
+        }
         owner?.serverIsDown(self, error)
     }
 
@@ -224,6 +238,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     private func lose(_ reason: String) {
         guard isBelieved else { return }
         isBelieved = false
+        downSince = MonotonicClock.nanoseconds()
         wasLost = true
         goodBeats = 0
         parts.endEpoch(part)
@@ -296,8 +311,9 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         guard !isBelieved else { return }
         isBelieved = true
         lastError = nil
-        owner?.serverIsBelieved(self, again: wasLost)
-        wasLost = false
+        downSince = nil
+        owner?.serverIsBelieved(self, again: wasLost || hasFailed)
+        (wasLost, hasFailed) = (false, false)
     }
 
     private func compare(_ report: Heartbeat.ClusterReport) {

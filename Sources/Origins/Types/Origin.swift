@@ -86,8 +86,15 @@ public protocol OriginListener: AnyObject, Sendable {
     /// are no longer good, as far as ``Origin/isCurrent(_:now:)`` says so. Said at once for many keys; costs nothing for each.
     /// - Parameter reason: for the log, without secrets.
     func originLost(_ reason: String)
-    /// The origin, or a part of it, can be asked again.
+    /// The origin, or a part of it, could not be asked before, and still cannot. Said for each attempt.
+    /// - Parameter reason: for the log, without secrets.
+    func originFailed(_ reason: String)
+    /// The origin, or a part of it, can be asked after it could not.
     func originRecovered(_ server: String)
+}
+
+extension OriginListener {
+    public func originFailed(_ reason: String) {}
 }
 
 /// A part of an origin and its epoch. What was read in an epoch is *verified* as long as the epoch goes on.

@@ -28,6 +28,8 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
     /// Nil is the server's user `default`.
     public private(set) var user: String?
     public private(set) var password: [UInt8]?
+    /// The file whose first line is the password, and is read again for each connection; nil for none.
+    public private(set) var passwordPath: String?
     /// The number of the server's database.
     public private(set) var database = 0
 
@@ -139,6 +141,8 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
                 certificatePath = String(option.dropFirst(5))
             } else if option.hasPrefix("key=/"), usesTLS {
                 keyPath = String(option.dropFirst(4))
+            } else if usesTLS, let name = ["ca", "cert", "key"].first(where: { option.hasPrefix($0 + "=") }) {
+                throw Failure(description: "'?\(name)=' takes the whole path of a file: write ?\(name)=/path")
             } else {
                 let name = option.prefix { $0 != "=" }
                 throw Failure(
@@ -152,6 +156,18 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
     private mutating func readSecrets(user: String?, passwordFile: String?) throws(Failure) {
         if let user { self.user = user }
         guard let passwordFile else { return }
+        passwordPath = passwordFile
+        password = try Self.secret(in: passwordFile)
+    }
+
+    /// The first line of a file.
+    static func secret(in passwordFile: String) throws(Failure) -> [UInt8] {
+        guard FileSystem.exists(passwordFile) else {
+            throw Failure(description: "the password's file \(passwordFile) is missing")
+        }
+        guard !FileSystem.isNoFile(passwordFile) else {
+            throw Failure(description: "the password's file \(passwordFile) is no regular file")
+        }
         var bytes: [UInt8]?
         do throws(FileError) {
             bytes = try FileSystem.read(passwordFile, bytesMax: Self.secretBytesMax)
@@ -160,9 +176,9 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
         }
         let line = (bytes ?? []).prefix { $0 != 10 && $0 != 13 }
         guard !line.isEmpty else {
-            throw Failure(description: "the password's file \(passwordFile) is missing, or its first line is empty")
+            throw Failure(description: "the first line of the password's file \(passwordFile) is empty")
         }
-        password = Array(line)
+        return Array(line)
     }
 
     /// `host`, `host:port` or `[address]:port`.

@@ -8,6 +8,8 @@ public struct OriginStatus: Sendable {
         public var isUp = false
         /// Its epoch.
         public var epoch: UInt32 = 0
+        /// Since when it cannot be asked, in nanoseconds of the monotonic clock; nil if it can.
+        public var downSince: Int64?
         /// The last error, if it is not up.
         public var lastError: String?
         /// How long the last heartbeat took, in microseconds.

@@ -63,6 +63,11 @@ extension Verb {
         } else {
             facts.unseen[.disk] = "this user cannot look at the file system of the larder's directory"
         }
+        for origin in facts.info.origins where origin.fields["state"] != "up" {
+            // Who may not ask sees that it is away.
+            guard (try? client.select(origin.database)) != nil, let fields = try? client.originInfo() else { continue }
+            facts.originErrors[origin.database] = fields.first { $0.0 == "error" }?.1
+        }
         facts.isSocketOpenToAll = isOpenToAll(client.socketPath)
         switch facts.isSocketOpenToAll {
         // Whatever the settings are then.

@@ -34,6 +34,11 @@ extension Verb {
         argumentCount: 0...160
     ) { arguments, context in
         let words = Array(arguments.words.dropFirst())
+        if let name = arguments.words.first, String(decoding: name, as: UTF8.self).contains("://") {
+            throw UsageError(
+                "the name of the database stands before the URL: larderctl origin NAME \(printableKey(name))",
+                verb: "origin")
+        }
         guard let url = words.first, !isNone(url) else {
             return try showOrRemove(arguments, words, context)
         }

@@ -22,6 +22,32 @@ extension DoctorRule {
             return bad.isEmpty ? nil : bad.map { "database '\($0.name)' is \($0.state)" }.joined(separator: ", ")
         },
         DoctorRule(
+            name: "origins-unusable", weight: .problem,
+            condition: "the file ORIGINS is damaged, or an origin that it names could not be set up",
+            remedy:
+                "the log of the start says why; all commands of these databases are refused until ORIGINS is restored, or "
+                + "removed and the origins are set anew"
+        ) { facts in
+            let count = facts.info.number("origins_unusable")
+            return count > 0
+                ? "of \(count) \(count == 1 ? "database" : "databases") the origin is unknown or cannot be asked" : nil
+        },
+        DoctorRule(
+            name: "origin-away", weight: .problem, condition: "a database's origin, or a server of it, cannot be asked",
+            remedy:
+                "see whether it runs and takes this machine's connections; larderctl origin NAME says how it was set"
+        ) { facts in
+            let away = facts.info.origins.compactMap { origin -> String? in
+                guard let state = origin.fields["state"], state != "up" else { return nil }
+                let since = origin.fields["down-milliseconds"].flatMap { Int64($0) }.map { $0 / 1000 } ?? 0
+                let waiting = origin.fields["outbox"].flatMap { Int64($0) } ?? 0
+                return "that of '\(origin.database)' is \(state) for \(NumberText.duration(since))"
+                    + (facts.originErrors[origin.database].map { ": \($0)" } ?? "")
+                    + (waiting > 0 ? "; \(waiting) writes wait in its outbox" : "")
+            }
+            return away.isEmpty ? nil : away.joined(separator: ", ")
+        },
+        DoctorRule(
             name: "damage-met", weight: .problem,
             condition: "since the start, a database was salvaged or set aside, or the journal was damaged",
             remedy:

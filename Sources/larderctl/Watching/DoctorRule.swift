@@ -17,6 +17,8 @@ struct DoctorFacts {
     var disk: (free: Int, total: Int)?
     /// Whether every user of the machine may connect to the socket; nil if that cannot be told.
     var isSocketOpenToAll: Bool?
+    /// Why an origin is away, by the names of their databases.
+    var originErrors: [String: String] = [:]
     /// What could not be looked at, and why.
     var unseen: [Source: String] = [:]
 

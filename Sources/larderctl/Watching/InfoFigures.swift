@@ -27,6 +27,13 @@ struct InfoFigures {
         }
     }
 
+    /// The origins that this user may see, with what INFO says of them.
+    var origins: [(database: String, fields: [String: String])] {
+        info.textLists("origin_").map { name, parts in
+            (name, Dictionary(parts.map { (String($0.name), String($0.text)) }) { first, _ in first })
+        }
+    }
+
     private mutating func take(_ command: String, _ parts: [(name: Substring, text: Substring)]) {
         var figures = commands[command] ?? Command(name: command)
         for (name, text) in parts {

@@ -40,7 +40,7 @@ enum CheckCommands {
     private static func look(_ name: String?, _ server: ServerState) throws(CommandError) -> CheckReport {
         do {
             return try server.engine.check(
-                database: name, copying: [FunctionLibraries.fileName], adding: FunctionLibraries.check
+                database: name, copying: LarderFiles.names, adding: LarderFiles.check
             ) { server.checks.note(done: $0.doneBytes, total: $0.totalBytes) }
         } catch let error as LarderError where error.code == .noSuchDatabase {
             throw CommandError("ERR \(error.message)")
@@ -86,9 +86,37 @@ enum CheckCommands {
     }
 }
 
+/// The files of a larder that are the daemon's, not the engine's.
+package enum LarderFiles {
+    static let names = [FunctionLibraries.fileName, OriginFile.fileName]
+
+    /// Looks at those of a larder that nobody writes to. Changes nothing.
+    package static func check(_ directory: String, _ report: inout CheckReport) {
+        FunctionLibraries.check(directory, &report)
+        OriginFile.check(directory, &report)
+    }
+}
+
+extension OriginFile {
+    fileprivate static func check(_ directory: String, _ report: inout CheckReport) {
+        do {
+            guard let bytes = try FileSystem.read(directory + "/" + fileName, bytesMax: fileBytesMax) else { return }
+            guard (try? OriginFile(parsing: bytes)) == nil else { return }
+            report.addDamage(
+                fileName,
+                "its checksum or its form is wrong, so every command of every database is refused by the next start "
+                    + "of the daemon",
+                "restore it, or remove it and set the origins anew; see first what waits in databases whose names end with "
+                    + "\(DatabaseName.outboxEnding): it is brought to the origin that is set then")
+        } catch {
+            report.addUnseen(fileName, error)
+        }
+    }
+}
+
 extension FunctionLibraries {
     /// Looks at the file of a larder that nobody writes to. Changes nothing.
-    package static func check(_ directory: String, _ report: inout CheckReport) {
+    fileprivate static func check(_ directory: String, _ report: inout CheckReport) {
         let path = directory + "/" + fileName
         do {
             guard let payload = try FileSystem.read(path, bytesMax: fileBytesMax) else { return }

@@ -299,10 +299,11 @@ struct ServerInfo {
 
     /// One line for each database with an origin that the user may read.
     private var originFields: Fields {
-        server.origins.all.filter { rights?.covers(.read, in: $0.database.name) ?? true }.map { tier in
-            let fields = tier.fields.filter { $0.0 != "error" && $0.0 != "prefixes" }.map { "\($0.0)=\($0.1)" }
-            return ("origin_\(tier.database.name)", fields.joined(separator: ","))
-        }
+        [("origins_unusable", "\(server.origins.unusableCount)")]
+            + server.origins.all.filter { rights?.covers(.read, in: $0.database.name) ?? true }.map { tier in
+                let fields = tier.fields.filter { $0.0 != "error" && $0.0 != "prefixes" }.map { "\($0.0)=\($0.1)" }
+                return ("origin_\(tier.database.name)", fields.joined(separator: ","))
+            }
     }
 
     private var scriptFields: Fields {

@@ -1,0 +1,23 @@
+import Testing
+
+@testable import LarderServer
+
+/// How often the log tells of an origin that cannot be asked.
+@Suite struct OriginFailureTests {
+    @Test func eachReasonIsToldOnceAMinute() {
+        let lines = OriginFailureLines()
+        #expect(lines.line("a", at: 0) == 0)
+        #expect(lines.line("a", at: 59_999) == nil)
+        #expect(lines.line("b", at: 59_999) == 0, "another reason is news")
+        #expect(lines.line("a", at: 60_000) == 1)
+        #expect(lines.line("a", at: 60_001) == nil)
+        lines.forget()
+        #expect(lines.line("a", at: 60_002) == 0)
+    }
+
+    @Test func reasonsThatAlwaysDifferAreBounded() {
+        let lines = OriginFailureLines()
+        let told = (0..<1000).count { lines.line("reason \($0)", at: 5) != nil }
+        #expect(told == 17)
+    }
+}
