@@ -1,8 +1,10 @@
 #include "cleveldbfiles.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <leveldb/c.h>
@@ -79,9 +81,81 @@ private:
   leveldb::RandomAccessFile *const file_;
 };
 
-class WholeReads final : public leveldb::EnvWrapper {
+/// See larder_leveldb_on_merge().
+std::atomic<larder_leveldb_merge_hook> merge_hook{nullptr};
+
+/// Whether this is LevelDB's thread for merges.
+thread_local bool is_merging = false;
+/// The directory of the database for which the hook was called; empty if its end was told too.
+thread_local std::string installing;
+
+void BeginInstalling(const std::string &directory) {
+  const larder_leveldb_merge_hook hook = merge_hook.load();
+  if (!is_merging || hook == nullptr || !installing.empty()) return;
+  installing = directory;
+  hook(installing.c_str(), 1);
+}
+
+void EndInstalling() {
+  if (installing.empty()) return;
+  const std::string directory = installing;
+  installing.clear();
+  if (const larder_leveldb_merge_hook hook = merge_hook.load()) hook(directory.c_str(), 0);
+}
+
+/// A manifest: when one of its edits is synced, the tables of a merge take the place of those that were merged.
+class ManifestFile final : public leveldb::WritableFile {
 public:
-  explicit WholeReads(leveldb::Env *environment) : leveldb::EnvWrapper(environment) {}
+  ManifestFile(leveldb::WritableFile *file, std::string directory) : file_(file), directory_(std::move(directory)) {}
+  ~ManifestFile() override { delete file_; }
+
+  Status Append(const Slice &data) override { return file_->Append(data); }
+  Status Close() override { return file_->Close(); }
+  Status Flush() override { return file_->Flush(); }
+  Status Sync() override {
+    Status status = file_->Sync();
+    if (status.ok()) BeginInstalling(directory_);
+    return status;
+  }
+
+private:
+  leveldb::WritableFile *const file_;
+  const std::string directory_;
+};
+
+/// LevelDB's work in the background.
+struct Work {
+  void (*function)(void *);
+  void *argument;
+};
+
+void RunWork(void *pointer) {
+  Work *const work = static_cast<Work *>(pointer);
+  is_merging = true;
+  work->function(work->argument);
+  // A table that was only moved, or an error.
+  EndInstalling();
+  delete work;
+}
+
+class LarderEnvironment final : public leveldb::EnvWrapper {
+public:
+  explicit LarderEnvironment(leveldb::Env *environment) : leveldb::EnvWrapper(environment) {}
+
+  void Schedule(void (*function)(void *), void *argument) override {
+    target()->Schedule(RunWork, new Work{function, argument});
+  }
+  Status NewWritableFile(const std::string &name, leveldb::WritableFile **result) override {
+    Status status = target()->NewWritableFile(name, result);
+    const size_t slash = name.rfind("/MANIFEST-");
+    if (status.ok() && slash != std::string::npos) *result = new ManifestFile(*result, name.substr(0, slash));
+    return status;
+  }
+  /// LevelDB lists a directory when it knows which of its files are in use, to remove the others.
+  Status GetChildren(const std::string &directory, std::vector<std::string> *result) override {
+    EndInstalling();
+    return target()->GetChildren(directory, result);
+  }
 
   Status NewSequentialFile(const std::string &name, leveldb::SequentialFile **result) override {
     Status status = target()->NewSequentialFile(name, result);
@@ -107,7 +181,7 @@ leveldb_env_t *MakeEnvironment() {
     leveldb_env_destroy(environment);
     return nullptr;
   }
-  leveldb::Env *const whole = new WholeReads(standard);
+  leveldb::Env *const whole = new LarderEnvironment(standard);
   std::memcpy(static_cast<void *>(environment), &whole, sizeof whole);
   return environment;
 }
@@ -163,6 +237,8 @@ int larder_leveldb_lacks(leveldb_t *database, const leveldb_readoptions_t *optio
   leveldb_free(error);
   return lacks;
 }
+
+void larder_leveldb_on_merge(larder_leveldb_merge_hook hook) { merge_hook.store(hook); }
 
 leveldb_env_t *larder_leveldb_environment(void) {
   static leveldb_env_t *const environment = MakeEnvironment();

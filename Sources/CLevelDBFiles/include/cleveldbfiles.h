@@ -30,6 +30,14 @@ struct leveldb_filterpolicy_t *larder_leveldb_bloom_filter(int bits_per_key);
 int larder_leveldb_lacks(
     struct leveldb_t *database, const struct leveldb_readoptions_t *options, const char *key, size_t key_length);
 
+/// Called on LevelDB's own thread with the directory of a database: with `begins` 1 when the tables of a merge, or those of
+/// its memory, are about to take the place of others; with 0 when LevelDB knows which files are not needed any more, and is
+/// about to remove them. In between LevelDB does nothing that takes long, and reads do not need what it holds.
+typedef void (*larder_leveldb_merge_hook)(const char *directory, int begins);
+
+/// Sets what is called for all databases with the environment from here. For the whole process. Thread-safe.
+void larder_leveldb_on_merge(larder_leveldb_merge_hook hook);
+
 #ifdef __cplusplus
 }
 #endif

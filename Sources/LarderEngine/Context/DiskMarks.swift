@@ -1,14 +1,15 @@
-/// What follows from a limit of bytes on the disk: when eviction begins and ends, and how large a checkpoint may be. A
-/// value without state, so that the arithmetic can be tested alone.
+/// What follows from a limit of bytes on the disk: when eviction begins and ends, and how large a checkpoint and a merge may
+/// be. A value without state, so that the arithmetic can be tested alone.
 ///
 /// ```
 /// 0 ────────────── low ── high ────────── ceiling ── limit
-///                  │      │               │          └ tables and journal stay below, in the usual course
 ///                  │      │               └ a checkpoint waits until what it adds fits below
 ///                  │      └ eviction in the background begins
 ///                  └ and ends
 /// ```
-/// The marks are for all files but the journal, which takes ``checkpointBytes`` twice at most: writers wait then.
+/// The marks are for all files but the journal, which takes ``checkpointBytes`` twice and one value at most, because writers
+/// wait then; and but for the tables that LevelDB is writing in a merge, which are at most ``mergeBytes``. So all files take
+/// at most ``peakBytes``.
 package struct DiskMarks: Hashable, Sendable {
     /// The size of the journal that starts a checkpoint.
     package let checkpointBytes: Int
@@ -17,6 +18,11 @@ package struct DiskMarks: Hashable, Sendable {
     package let ceiling: Int
     /// How much of the tables one step of the eviction handles: less makes merging tables costlier, more takes longer.
     package let rangeBytes: Int
+    /// The most bytes of a merge. What LevelDB could merge beyond that is kept free below the limit.
+    package let mergeBytes: Int
+    /// The most bytes of all files: the limit, one checkpoint, and one merge. Values that are longer than a checkpoint count
+    /// in addition, once in the journal and once in LevelDB's memory.
+    package var peakBytes: Int { ceiling + max(1 << 20, 2 * checkpointBytes) + mergeBytes }
 
     /// A larder of less has no room for LevelDB's own files beside entries.
     package static let larderBytesMin = 16 << 20
@@ -32,8 +38,15 @@ package struct DiskMarks: Hashable, Sendable {
         ceiling = limit - (hasJournal ? checkpointBytes : 0)
         high = ceiling - checkpointBytes - limit / 32
         low = high - limit / 32
+        mergeBytes = Self.mergeBytes(limit: limit)
         rangeBytes = min(max(limit / 8, 8 << 20), 64 << 20)
     }
+
+    /// The size of a table: LevelDB merges up to 25 of them, and more only if it has to.
+    package static func tableBytes(limit: Int) -> Int { min(2 << 20, max(1 << 20, limit / 256)) }
+    /// What LevelDB collects in memory. Each database's log takes so much, and several tables of that size are merged at once.
+    package static func writeBufferBytes(limit: Int) -> Int { max(256 << 10, limit / 128) }
+    private static func mergeBytes(limit: Int) -> Int { min(limit, 26 * tableBytes(limit: limit)) }
 
     /// What is left free of the room that a file system has for a larder, for what LevelDB writes before it removes what
     /// it has merged: 12 MiB and a quarter of the rest, at most 96 MiB.

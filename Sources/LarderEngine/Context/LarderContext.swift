@@ -50,11 +50,12 @@ final class LarderContext: Sendable {
         result.compression = options.compression ? .snappy : .none
         result.bloomBitsPerKey = options.bloomBitsPerKey
         result.blockCache = blockCache
-        // Each database's log takes so much, and several tables of that size are merged at once.
-        let room = disk.boundBytes.map { max(256 << 10, $0 / 64) } ?? .max
-        result.writeBufferBytes = min(options.writeBufferBytes, room)
-        // A merge takes up to some 25 tables: smaller ones in a small larder, so that less is there twice.
-        result.maxFileBytes = min(result.maxFileBytes, disk.boundBytes.map { max(1 << 20, $0 / 256) } ?? .max)
+        if let limit = disk.boundBytes {
+            result.writeBufferBytes = min(options.writeBufferBytes, DiskMarks.writeBufferBytes(limit: limit))
+            result.maxFileBytes = min(result.maxFileBytes, DiskMarks.tableBytes(limit: limit))
+        } else {
+            result.writeBufferBytes = options.writeBufferBytes
+        }
         result.blockBytes = options.blockBytes
         result.maxOpenFiles = options.openFilesMax
         return result

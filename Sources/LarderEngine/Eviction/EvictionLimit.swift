@@ -6,6 +6,8 @@ struct EvictionLimit {
     let asked: Int
     /// Nil: the whole larder.
     let database: Database?
+    /// All that it is for.
+    let databases: [Database]
     let disk: DiskBudget
 
     /// The limit, or what the file system leaves to the larder, as it was last measured.
@@ -17,7 +19,16 @@ struct EvictionLimit {
     }
 
     /// What the marks are for, now.
-    func measure() -> Int { database?.diskBytes ?? disk.measureWithoutJournal() }
+    func use() -> DiskUse {
+        let stores = databases.compactMap { database -> EpochStore? in
+            guard let store = database.durableState.store, store.isMade, store.ending == .none else { return nil }
+            return store
+        }
+        return disk.measure(database?.files.directory, stores)
+    }
+
+    /// Like ``use()``, in bytes with what must stay free.
+    func measure() -> Int { use().needed(marks) }
 
     /// The error for a checkpoint when nothing is left that could be evicted. It names what takes the room.
     func shortage(incoming: Int, _ context: EngineContext) -> LarderError {

@@ -44,8 +44,7 @@ struct EvictionPass {
         }
         guard outcome.hasRemoved, let first = found.entries.first, let last = found.entries.last else { return outcome }
         outcome.count(in: database.context.statistics)
-        let (from, to) = (found.key(first), found.key(last))
-        try store.access("compact") { (database) throws(LevelDBError) in try database.compact(from: from, to: to) }
+        try store.compact(from: found.key(first), to: found.key(last))
         return outcome
     }
 

@@ -78,7 +78,7 @@ final class Evictor: @unchecked Sendable {
             return false
         }
         let progress = try lock.withLock { () throws(LarderError) in
-            try rounds.step(limit, databases(limit), over: bytes - limit.marks.low, isUrgent: false)
+            try rounds.step(limit, limit.databases, over: bytes - limit.marks.low, isUrgent: false)
         }
         if limit.database == nil { isEvicting.store(progress != .nothingLeft, ordering: .relaxed) }
         return progress != .nothingLeft
@@ -88,13 +88,11 @@ final class Evictor: @unchecked Sendable {
         let own = table.all.compactMap { database -> EvictionLimit? in
             let limit = database.diskLimit
             return limit > 0
-                ? EvictionLimit(asked: limit, database: database, disk: disk) : nil
+                ? EvictionLimit(asked: limit, database: database, databases: [database], disk: disk) : nil
         }
         guard let bytes = disk.limitBytes else { return own }
-        return own + [EvictionLimit(asked: bytes, database: nil, disk: disk)]
+        return own + [EvictionLimit(asked: bytes, database: nil, databases: table.all, disk: disk)]
     }
-
-    private func databases(_ limit: EvictionLimit) -> [Database] { limit.database.map { [$0] } ?? table.all }
 
     // MARK: On a full file system
 
@@ -106,7 +104,7 @@ final class Evictor: @unchecked Sendable {
             let over = limit.measure() - limit.marks.low
             guard over > 0 else { return false }
             let hasRemoved = lock.withLock {
-                try? rounds.removeTables(databases(limit), over: over)
+                try? rounds.removeTables(limit.databases, over: over)
             }
             return hasRemoved ?? false
         }
@@ -128,20 +126,46 @@ final class Evictor: @unchecked Sendable {
 
     /// - Returns: nil for enough.
     private func makeRoom(_ limit: EvictionLimit) throws(LarderError) -> Int? {
-        let incoming = databases(limit).reduce(0) { $0 + $1.journalBytesOfDirty }
+        let incoming = limit.databases.reduce(0) { $0 + $1.journalBytesOfDirty }
         if incoming == 0 { return nil }
+        waitForMerges(limit, incoming)
         while true {
             let over = limit.measure() + incoming - limit.marks.ceiling
             if over <= 0 { return nil }
-            let progress = try lock.withLock { () throws(LarderError) in
-                try rounds.step(limit, databases(limit), over: over, isUrgent: true)
-            }
-            guard progress == .nothingLeft else { continue }
-            let room = limit.marks.ceiling - limit.measure()
+            guard try evict(limit, over: over) == .nothingLeft else { continue }
+            let room = limit.marks.ceiling - limit.use().bytes
             if room >= incoming { return nil }
             // Of what is new, as much is kept as there is room for.
             guard room >= limit.marks.checkpointBytes else { throw limit.shortage(incoming: incoming, context) }
             return room
+        }
+    }
+
+    /// One step while a checkpoint waits.
+    private func evict(_ limit: EvictionLimit, over bytes: Int) throws(LarderError) -> EvictionRounds.Progress {
+        do throws(LarderError) {
+            return try lock.withLock { () throws(LarderError) in
+                try rounds.step(limit, limit.databases, over: bytes, isUrgent: true)
+            }
+        } catch {
+            // Purged or deleted meanwhile: that makes room too.
+            guard error.code == .purged || error.code == .deleted else { throw error }
+            return .some
+        }
+    }
+
+    /// Lets LevelDB merge what it has to before it gets more: what it has put off would be merged at once later, and be
+    /// there twice meanwhile.
+    private func waitForMerges(_ limit: EvictionLimit, _ incoming: Int) {
+        var least = Int.max
+        var vain = 0
+        while vain < 3 {
+            let use = limit.use()
+            guard use.largestMerge + incoming > limit.marks.mergeBytes, let store = use.store else { return }
+            vain = use.largestMerge < least ? 0 : vain + 1
+            least = min(least, use.largestMerge)
+            // Waits for the merge that is running.
+            store.settleMemory()
         }
     }
 }

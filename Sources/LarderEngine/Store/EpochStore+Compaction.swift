@@ -16,10 +16,8 @@ extension EpochStore {
         guard ending == .none, isMade else { return false }
         do throws(LarderError) {
             if part == 0 { try spanSmall() }
-            try access("compact") { (database) throws(LevelDBError) in
-                let (from, to) = Self.parts[part]
-                try database.compact(from: from, to: to)
-            }
+            let (from, to) = Self.parts[part]
+            try compact(from: from, to: to)
         } catch {
             // A store that is no longer current needs no compacting.
             guard ending != .none else { throw error }
@@ -28,6 +26,22 @@ extension EpochStore {
         forgetDead()
         return false
     }
+
+    /// Merges the tables of a range, some neighbours at a time.
+    ///
+    /// LevelDB takes small tables of a level together until they are as large as one table. Tables of removals alone are small, and
+    /// what they remove is not: of a wide range all tables of the next level would be merged at once, and be there twice
+    /// meanwhile.
+    func compact(from: [UInt8], to: [UInt8]) throws(LarderError) {
+        var start = from
+        for cut in tables.cuts(from: from, to: to, every: Self.sliceBytes) + [to] {
+            try access("compact") { (database) throws(LevelDBError) in try database.compact(from: start, to: cut) }
+            start = cut
+        }
+    }
+
+    /// Tables beyond both ends of a slice are merged too, each with up to ten tables of the next level.
+    private static let sliceBytes = 4 << 20
 
     /// Has all tables of a small store merged by what merges its first part.
     ///

@@ -65,6 +65,8 @@ final class EpochStore: @unchecked Sendable {
     /// Whether somebody who does not wait for it wants the tables merged.
     let wantsCompaction = Atomic<Bool>(false)
     private let longKeys = LongKeys()
+    /// What LevelDB needs of the files.
+    let tables: StoreTables
     /// Called when LevelDB reports corruption for the first time.
     let onDamage: @Sendable (EpochStore, LarderError) -> Void
 
@@ -74,6 +76,7 @@ final class EpochStore: @unchecked Sendable {
         onDamage: @escaping @Sendable (EpochStore, LarderError) -> Void
     ) throws(LarderError) {
         self.path = path
+        tables = StoreTables(path: path)
         self.epoch = epoch
         self.databaseName = databaseName
         self.context = context
@@ -97,7 +100,9 @@ final class EpochStore: @unchecked Sendable {
                     "database '\(databaseName)': \(SyncedFiles.name) is damaged: LevelDB's log may have "
                         + "lost its end, and with it newer values")
             }
-            return try LevelDB.Database(path: path, options: context.levelDBOptions(create: create))
+            return try LevelDB.Database(path: path, options: context.levelDBOptions(create: create)) {
+                [disk = context.disk] in disk.isTight
+            }
         } catch let error as FilesDamage {
             throw LarderError(.damaged, error.message, operation: operation, database: databaseName, underlying: error)
         } catch let error as LevelDBError {
@@ -113,6 +118,7 @@ final class EpochStore: @unchecked Sendable {
         onDamage: @escaping @Sendable (EpochStore, LarderError) -> Void
     ) {
         self.path = path
+        tables = StoreTables(path: path)
         self.epoch = epoch
         self.databaseName = databaseName
         self.context = context

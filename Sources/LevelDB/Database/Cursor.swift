@@ -9,22 +9,30 @@ import Platform
 /// - The end is not an error, and an error is never taken for the end: the call that meets it throws.
 /// - After an error, such as a damaged block, make a new cursor: LevelDB keeps the error as long as this one exists.
 /// - An open cursor pins files and memory: limit its lifetime, and call ``close()`` early.
+/// - If the database was opened so that cursors yield, it keeps no files over the end of a merge: it goes on over the same
+///   snapshot, which must not have been closed meanwhile, or without one over the entries as they are then. The entry at
+///   which it stands stays readable.
 ///
 /// Single owner: it may move between threads, but only one uses it at a time.
 package final class Cursor {
     /// Whether the cursor is at an entry.
     package private(set) var isValid = false
 
-    private let database: Database
-    private var handle: OpaquePointer?
+    @usableFromInline let database: Database
+    /// LevelDB's iterator; nil from ``close()`` on.
+    @usableFromInline var slot: IteratorSlot?
+    private let options: ReadOptions
     private let prefix: [UInt8]
     /// The first key after all that begin with `prefix`; nil if there is none.
     private let prefixEnd: [UInt8]?
 
     /// - Parameter handle: an iterator of `database`, which counts this cursor already.
-    init(_ database: Database, handle: OpaquePointer, prefix: [UInt8]) {
+    init(_ database: Database, handle: OpaquePointer?, _ options: ReadOptions, prefix: [UInt8]) {
         self.database = database
-        self.handle = handle
+        let slot = IteratorSlot(handle)
+        self.slot = slot
+        self.options = options
+        database.gate.add(slot)
         self.prefix = prefix
         prefixEnd = Self.successor(ofPrefix: prefix)
     }
@@ -33,10 +41,14 @@ package final class Cursor {
 
     /// Releases the files. Idempotent. Afterwards ``isValid`` is false and every move throws `.closed`.
     package func close() {
-        guard let handle else { return }
+        guard let slot else { return }
         isValid = false
-        leveldb_iter_destroy(handle)
-        self.handle = nil
+        database.gate.reads.withReadLock {
+            if let handle = slot.handle { leveldb_iter_destroy(handle) }
+            slot.handle = nil
+        }
+        database.gate.remove(slot)
+        self.slot = nil
         database.cursorDidClose()
     }
 
@@ -44,31 +56,27 @@ package final class Cursor {
 
     /// Goes to the first key, with a prefix to the first that has it.
     package func seekToFirst() throws(LevelDBError) {
-        let handle = try openHandle("seek")
-        if prefix.isEmpty {
-            leveldb_iter_seek_to_first(handle)
-        } else {
-            prefix.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
+        try move("seek") { handle, _ in
+            if prefix.isEmpty {
+                leveldb_iter_seek_to_first(handle)
+            } else {
+                prefix.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
+            }
         }
-        try settle(handle, "seek")
     }
 
     /// Goes to the last key, with a prefix to the last that has it.
-    package func seekToLast() throws(LevelDBError) {
-        let handle = try openHandle("seek")
-        moveToLast(handle)
-        try settle(handle, "seek")
-    }
+    package func seekToLast() throws(LevelDBError) { try move("seek") { handle, _ in moveToLast(handle) } }
 
     /// Goes to the first key that is `key` or greater.
     package func seek(to key: UnsafeRawBufferPointer) throws(LevelDBError) {
-        let handle = try openHandle("seek")
-        if Self.compare(key, prefix) < 0 {
-            prefix.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
-        } else {
-            leveldb_iter_seek(handle, key.characters, key.count)
+        try move("seek", key) { handle, _ in
+            if Self.compare(key, prefix) < 0 {
+                prefix.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
+            } else {
+                leveldb_iter_seek(handle, key.characters, key.count)
+            }
         }
-        try settle(handle, "seek", key)
     }
 
     /// Goes to the first key that is `key` or greater.
@@ -78,18 +86,18 @@ package final class Cursor {
 
     /// Goes to the last key that is `key` or less.
     package func seekBackward(to key: UnsafeRawBufferPointer) throws(LevelDBError) {
-        let handle = try openHandle("seek")
-        if let prefixEnd, Self.compare(key, prefixEnd) >= 0 {
-            moveToLast(handle)
-        } else {
-            leveldb_iter_seek(handle, key.characters, key.count)
-            if leveldb_iter_valid(handle) == 0 {
-                leveldb_iter_seek_to_last(handle)
-            } else if Self.compare(Self.key(handle), key) != 0 {
-                leveldb_iter_prev(handle)
+        try move("seek", key) { handle, _ in
+            if let prefixEnd, Self.compare(key, prefixEnd) >= 0 {
+                moveToLast(handle)
+            } else {
+                leveldb_iter_seek(handle, key.characters, key.count)
+                if leveldb_iter_valid(handle) == 0 {
+                    leveldb_iter_seek_to_last(handle)
+                } else if Self.compare(Self.key(handle), key) != 0 {
+                    leveldb_iter_prev(handle)
+                }
             }
         }
-        try settle(handle, "seek", key)
     }
 
     /// Goes to the last key that is `key` or less.
@@ -99,67 +107,102 @@ package final class Cursor {
 
     /// Goes to the next greater key. Throws `.invalidArgument` if the cursor is at no entry.
     package func next() throws(LevelDBError) {
-        let handle = try currentHandle("next")
-        leveldb_iter_next(handle)
-        try settle(handle, "next")
+        try checkValid("next")
+        try move("next") { handle, left in
+            guard let left else { return leveldb_iter_next(handle) }
+            left.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
+            // The entry may be gone meanwhile.
+            if leveldb_iter_valid(handle) != 0, Self.compare(Self.key(handle), left) == 0 { leveldb_iter_next(handle) }
+        }
     }
 
     /// Goes to the next smaller key. Throws `.invalidArgument` if the cursor is at no entry.
     package func previous() throws(LevelDBError) {
-        let handle = try currentHandle("previous")
-        leveldb_iter_prev(handle)
-        try settle(handle, "previous")
+        try checkValid("previous")
+        try move("previous") { handle, left in
+            guard let left else { return leveldb_iter_prev(handle) }
+            left.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
+            if leveldb_iter_valid(handle) != 0 { leveldb_iter_prev(handle) } else { leveldb_iter_seek_to_last(handle) }
+        }
     }
 
     // MARK: Reading
 
     /// Gives `body` the key without copying; the bytes are valid until the cursor moves. Throws `.invalidArgument` if
-    /// the cursor is at no entry. `body` must not move or close the cursor.
+    /// the cursor is at no entry. `body` must not use the database, nor wait.
     @inlinable
     package func withKey<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(LevelDBError) -> Result {
-        body(try currentKey())
+        let slot = try entrySlot("key")
+        return database.gate.reads.withReadLock {
+            guard let left = slot.place else { return body(Self.key(slot.handle)) }
+            return left.key.withUnsafeBytes(body)
+        }
     }
 
     /// Gives `body` the value without copying, under the same rules as ``withKey(_:)``.
     @inlinable
     package func withValue<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(LevelDBError) -> Result {
-        body(try currentValue())
+        let slot = try entrySlot("value")
+        return database.gate.reads.withReadLock {
+            guard let left = slot.place else { return body(Self.value(slot.handle)) }
+            return left.value.withUnsafeBytes(body)
+        }
     }
 
     /// A copy of the key. The cursor must be at an entry (``isValid``); otherwise this is a programming error.
     package var key: [UInt8] {
-        guard isValid, let handle else { preconditionFailure("key of a cursor that is at no entry") }
-        return [UInt8](Self.key(handle))
+        guard let key = try? withKey({ [UInt8]($0) }) else { preconditionFailure("key of a cursor that is at no entry") }
+        return key
     }
 
     /// A copy of the value. The cursor must be at an entry (``isValid``); otherwise this is a programming error.
     package var value: [UInt8] {
-        guard isValid, let handle else { preconditionFailure("value of a cursor that is at no entry") }
-        return [UInt8](Self.value(handle))
+        guard let value = try? withValue({ [UInt8]($0) }) else {
+            preconditionFailure("value of a cursor that is at no entry")
+        }
+        return value
     }
-
-    @usableFromInline
-    func currentKey() throws(LevelDBError) -> UnsafeRawBufferPointer { Self.key(try currentHandle("key")) }
-
-    @usableFromInline
-    func currentValue() throws(LevelDBError) -> UnsafeRawBufferPointer { Self.value(try currentHandle("value")) }
 
     // MARK: Internals
 
-    private func openHandle(_ operation: StaticString) throws(LevelDBError) -> OpaquePointer {
-        if let handle { return handle }
+    private func openSlot(_ operation: StaticString) throws(LevelDBError) -> IteratorSlot {
+        if let slot { return slot }
         throw error(.closed, "the cursor was closed", operation)
     }
 
-    @inline(__always)
-    private func currentHandle(_ operation: StaticString) throws(LevelDBError) -> OpaquePointer {
-        let handle = try openHandle(operation)
-        if isValid { return handle }
-        throw error(.invalidArgument, "the cursor is at no entry", operation)
+    private func checkValid(_ operation: StaticString) throws(LevelDBError) {
+        _ = try openSlot(operation)
+        if !isValid { throw error(.invalidArgument, "the cursor is at no entry", operation) }
+    }
+
+    @usableFromInline
+    func entrySlot(_ operation: StaticString) throws(LevelDBError) -> IteratorSlot {
+        try checkValid(operation)
+        return try openSlot(operation)
     }
 
     private func error(_ code: LevelDBError.Code, _ message: String, _ operation: StaticString) -> LevelDBError {
         LevelDBError(code: code, message: message, operation: operation.description, path: database.path)
+    }
+
+    /// Moves the iterator, which may have to be made again.
+    /// - Parameter body: also gets the key of the entry at which the iterator stood if a new one took its place since.
+    private func move(
+        _ operation: StaticString, _ key: UnsafeRawBufferPointer? = nil, _ body: (OpaquePointer, [UInt8]?) -> Void
+    ) throws(LevelDBError) {
+        let slot = try openSlot(operation)
+        while true {
+            let isDone = try database.gate.reads.withReadLock { () throws(LevelDBError) in
+                guard let handle = slot.handle else { return false }
+                let left = slot.place
+                slot.place = nil
+                body(handle, left?.key)
+                try settle(handle, operation, key)
+                return true
+            }
+            if isDone { return }
+            try database.renew(slot, options)
+        }
     }
 
     private func moveToLast(_ handle: OpaquePointer) {
@@ -183,15 +226,15 @@ package final class Cursor {
         isValid = leveldb_iter_valid(handle) != 0 && (prefix.isEmpty || Self.hasPrefix(Self.key(handle), prefix))
     }
 
-    @inline(__always)
-    private static func key(_ handle: OpaquePointer) -> UnsafeRawBufferPointer {
+    @usableFromInline
+    static func key(_ handle: OpaquePointer?) -> UnsafeRawBufferPointer {
         var count = 0
         let start = leveldb_iter_key(handle, &count)
         return UnsafeRawBufferPointer(start: start, count: count)
     }
 
-    @inline(__always)
-    private static func value(_ handle: OpaquePointer) -> UnsafeRawBufferPointer {
+    @usableFromInline
+    static func value(_ handle: OpaquePointer?) -> UnsafeRawBufferPointer {
         var count = 0
         let start = leveldb_iter_value(handle, &count)
         return UnsafeRawBufferPointer(start: start, count: count)

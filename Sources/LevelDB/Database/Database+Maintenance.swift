@@ -40,7 +40,9 @@ extension Database {
                     var limit: UnsafePointer<CChar>? = to.characters
                     var limitCount = to.count
                     var size: UInt64 = 0
-                    leveldb_approximate_sizes(handle, 1, &start, &startCount, &limit, &limitCount, &size)
+                    gate.reads.withReadLock {
+                        leveldb_approximate_sizes(handle, 1, &start, &startCount, &limit, &limitCount, &size)
+                    }
                     return size
                 }
             }

@@ -66,7 +66,10 @@ extension Database {
     package func lacksUnlocked(_ key: UnsafeRawBufferPointer) -> Bool {
         guard let handle = try? openHandle("has") else { return false }
         let options = ReadOptionsHandle.shared(verifyChecksums: true, fillCache: false)
-        return larder_leveldb_lacks(handle, options, key.characters, key.count) != 0
+        // False while the gate is shut.
+        return gate.reads.withReadLockUnlessBusy {
+            larder_leveldb_lacks(handle, options, key.characters, key.count) != 0
+        } ?? false
     }
 
     /// LevelDB's own copy of the newest value, checksums verified, or nil if the key is absent. It stays valid until
@@ -100,7 +103,7 @@ extension Database {
     ) throws(LevelDBError) -> UnsafeRawBufferPointer? {
         var length = 0
         let value = try checked(operation, path: path, key: key) { status in
-            leveldb_get(handle, options, key.characters, key.count, &length, status)
+            gate.reads.withReadLock { leveldb_get(handle, options, key.characters, key.count, &length, status) }
         }
         return value.map { UnsafeRawBufferPointer(start: $0, count: length) }
     }

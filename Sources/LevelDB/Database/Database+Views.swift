@@ -14,7 +14,23 @@ extension Database {
     package func cursor(_ options: ReadOptions = ReadOptions(), prefix: [UInt8] = []) throws(LevelDBError) -> Cursor {
         try withHandles(options, "cursor") { handle, readOptions in
             cursorDidOpen()
-            return Cursor(self, handle: leveldb_create_iterator(handle, readOptions), prefix: prefix)
+            return gate.reads.withReadLock {
+                Cursor(self, handle: leveldb_create_iterator(handle, readOptions), options, prefix: prefix)
+            }
+        }
+    }
+
+    /// Makes the iterator of a cursor again. A cursor keeps the database from being closed.
+    func renew(_ slot: IteratorSlot, _ options: ReadOptions) throws(LevelDBError) {
+        guard let snapshot = options.snapshot else {
+            let readOptions = ReadOptionsHandle.shared(
+                verifyChecksums: options.verifyChecksums, fillCache: options.fillCache)
+            let handle = try openHandle("cursor")
+            return gate.reads.withReadLock { slot.handle = leveldb_create_iterator(handle, readOptions) }
+        }
+        // The snapshot's lock before the gate, as for reads.
+        try snapshot.withHandles(options, "cursor") { handle, readOptions in
+            gate.reads.withReadLock { slot.handle = leveldb_create_iterator(handle, readOptions) }
         }
     }
 

@@ -20,6 +20,8 @@ package final class Database: @unchecked Sendable {
     private let claim: DirectoryClaim
     private let lock = ReadWriteLock()
     private var handle: OpaquePointer?
+    /// Open for reading while LevelDB's tables are read.
+    @usableFromInline let gate: VersionGate
 
     // Counted up with `lock` held for reading, and down after LevelDB has released the object. A zero that close() sees
     // with `lock` held for writing therefore stays zero.
@@ -33,7 +35,12 @@ package final class Database: @unchecked Sendable {
     /// ``fileState(path:)``), `.ioError` if the system refuses or a process (this one included) has it open,
     /// `.invalidArgument` for options out of range. Replays the log, so the time depends on the last writes.
     /// written last.
-    package init(path: String, options: Options = Options()) throws(LevelDBError) {
+    /// - Parameter yields: asked at the end of each merge: whether cursors give up the tables that they read, so that the
+    ///   disk gets their space back at once. A cursor without a snapshot goes on over the entries as they are then. The
+    ///   default is no. Must not wait.
+    package init(
+        path: String, options: Options = Options(), yields: @escaping @Sendable () -> Bool = { false }
+    ) throws(LevelDBError) {
         try Self.check(path: path, options: options, operation: "open")
         claim = try Self.claimDirectory(path, options)
         let optionsHandle = OptionsHandle(options)
@@ -41,11 +48,16 @@ package final class Database: @unchecked Sendable {
         self.path = path
         self.options = options
         self.optionsHandle = optionsHandle
+        gate = VersionGate(yields: yields)
+        gate.register(path)
     }
 
     deinit {
         // Snapshots and cursors hold a reference to the database, so none is left.
-        if let handle { leveldb_close(handle) }
+        if let handle {
+            leveldb_close(handle)
+            gate.unregister(path)
+        }
         claim.release()
     }
 
@@ -62,6 +74,7 @@ package final class Database: @unchecked Sendable {
             guard let handle else { return }
             self.handle = nil
             leveldb_close(handle)
+            gate.unregister(path)
             claim.release()
         }
     }

@@ -20,22 +20,28 @@ package struct LogScan: Hashable, Sendable {
     private static let blockBytes = 32 << 10
     private static let headerBytes = 7
 
-    /// Reads a log from its beginning to its first bad record, without changing it.
+    /// Reads a log to its first bad record, without changing it.
+    /// - Parameter start: where a record begins, or the file ends. The default is 0, its beginning.
     /// - Parameter body: gets each whole record, and returns its problem; nil if there is none.
     /// - Throws: `.notFound` when there is no such file, `.ioError` when the system refuses.
     package static func scan(
-        _ path: String, _ body: (ArraySlice<UInt8>) -> String? = { _ in nil }
+        _ path: String, from start: Int = 0, _ body: (ArraySlice<UInt8>) -> String? = { _ in nil }
     ) throws(LevelDBError) -> LogScan {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw LevelDBError(systemCall: "open", operation: "scan log", path: path) }
         defer { close(file) }
         var scan = LogScan()
+        scan.goodBytes = start
+        scan.fileBytes = start - start % blockBytes
+        guard lseek(file, off_t(scan.fileBytes), SEEK_SET) >= 0 else {
+            throw LevelDBError(systemCall: "lseek", operation: "scan log", path: path)
+        }
         var record: [UInt8] = []
         var isWithin = false
         var block = [UInt8](repeating: 0, count: blockBytes)
         while true {
             let count = try fill(&block, file, path)
-            var offset = 0
+            var offset = max(0, start - scan.fileBytes)
             while scan.problem == nil, offset < count, count - offset >= headerBytes || count < blockBytes {
                 let part = part(block[offset..<count], isLastBlock: count < blockBytes)
                 guard case .good(let kind, let data) = part, isWithin == (kind == .middle || kind == .last) else {

@@ -48,6 +48,26 @@ package struct ManifestScan: Hashable, Sendable {
         return result
     }
 
+    /// Reads what was appended since, or the manifest that `CURRENT` names now, if that is another. A last edit that is
+    /// being written is left to the next time.
+    /// - Returns: whether anything has changed.
+    package mutating func update(directory: String) throws(LevelDBError) -> Bool {
+        guard let name = try FileState.currentManifest(directory, "scan manifest") else { return false }
+        guard FileNames.manifestNumber(name) == number else {
+            guard let other = try Self.scan(directory: directory, name: name) else { return false }
+            self = other
+            return true
+        }
+        var edits: [[UInt8]] = []
+        let former = log.goodBytes
+        log = try LogScan.scan("\(directory)/\(name)", from: former) { edit in
+            edits.append(Array(edit))
+            return nil
+        }
+        for edit in edits { apply(edit) }
+        return log.goodBytes != former
+    }
+
     private init(number: UInt64) { self.number = number }
 
     /// Whether LevelDB reads a log when it opens.

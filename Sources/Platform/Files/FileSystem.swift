@@ -256,7 +256,14 @@ package enum FileSystem {
     /// length of a file if that is more. A file with several names counts once. What vanishes meanwhile does not count.
     package static func space(_ path: String) -> Int {
         var seen: Set<FileIdentity> = []
-        return space(path, &seen)
+        return space(path, &seen) { _ in }
+    }
+
+    /// Like ``space(_:)``.
+    /// - Parameter found: gets the path and the space of each file, once for all its names.
+    package static func space(_ path: String, _ found: (String, Int) -> Void) -> Int {
+        var seen: Set<FileIdentity> = []
+        return space(path, &seen) { found($0.path, $0.bytes) }
     }
 
     private struct FileIdentity: Hashable {
@@ -264,7 +271,9 @@ package enum FileSystem {
         let number: UInt64
     }
 
-    private static func space(_ path: String, _ seen: inout Set<FileIdentity>) -> Int {
+    private static func space(
+        _ path: String, _ seen: inout Set<FileIdentity>, _ found: ((path: String, bytes: Int)) -> Void
+    ) -> Int {
         var status = stat()
         guard lstat(path, &status) == 0 else { return 0 }
         let own = Int(status.st_blocks) * 512
@@ -275,10 +284,12 @@ package enum FileSystem {
                 )
                 guard seen.insert(identity).inserted else { return 0 }
             }
-            return max(own, Int(status.st_size))
+            let bytes = max(own, Int(status.st_size))
+            found((path, bytes))
+            return bytes
         }
         var sum = own
-        for name in (try? list(path)) ?? [] { sum += space(path + "/" + name, &seen) }
+        for name in (try? list(path)) ?? [] { sum += space(path + "/" + name, &seen, found) }
         return sum
     }
 

@@ -50,4 +50,8 @@
         defer { pthread_rwlock_unlock(handle) }
         return try body()
     }
+
+    /// For code that cannot be put into one function. Ended by ``unlock()`` on the same thread.
+    package func lockForWriting() { pthread_rwlock_wrlock(handle) }
+    package func unlock() { pthread_rwlock_unlock(handle) }
 }
