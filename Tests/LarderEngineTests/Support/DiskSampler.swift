@@ -1,0 +1,69 @@
+import LevelDB
+import Platform
+import Synchronization
+import TestSupport
+
+/// Looks at the files of a directory all the time, on a thread of its own, until ``stop()``.
+final class DiskSampler: Sendable {
+    /// What files took at one instant. A value.
+    struct Sample: Sendable {
+        var bytes = 0
+        /// Of these, what the manifests beside them do not name: tables that LevelDB is writing, or has merged.
+        var unlistedBytes = 0
+    }
+
+    struct Result: Sendable {
+        var samples = 0
+        /// When all files took the most.
+        var most = Sample()
+        var mostUnlisted = 0
+    }
+
+    private let isOver = Atomic<Bool>(false)
+    private let result = Guarded(Result())
+    private let thread = Guarded<WorkThread?>(nil)
+
+    init(_ directory: String) {
+        thread.with {
+            $0 = WorkThread(name: "sampler") { [self] in
+                while !isOver.load(ordering: .relaxed) {
+                    guard let sample = Self.sample(directory) else { continue }
+                    result.with { result in
+                        result.samples += 1
+                        result.mostUnlisted = max(result.mostUnlisted, sample.unlistedBytes)
+                        if sample.bytes > result.most.bytes { result.most = sample }
+                    }
+                }
+            }
+        }
+    }
+
+    func stop() -> Result {
+        isOver.store(true, ordering: .relaxed)
+        thread.with { $0 }?.join()
+        return result.with { $0 }
+    }
+
+    /// - Returns: nil if files came or went meanwhile: then the sum was true at no instant.
+    private static func sample(_ directory: String) -> Sample? {
+        let before = files(directory)
+        let after = files(directory)
+        guard before.keys == after.keys else { return nil }
+        var sample = Sample(bytes: after.values.reduce(0, +))
+        for path in after.keys where path.hasSuffix("/CURRENT") {
+            let store = FileSystem.parent(path)
+            guard let manifest = (try? ManifestScan.scan(directory: store)) ?? nil else { continue }
+            for (file, bytes) in after where FileSystem.parent(file) == store && file.hasSuffix(".ldb") {
+                let number = file.dropFirst(store.count + 1).dropLast(4)
+                if UInt64(number).map({ manifest.tables[$0] == nil }) ?? false { sample.unlistedBytes += bytes }
+            }
+        }
+        return sample
+    }
+
+    private static func files(_ directory: String) -> [String: Int] {
+        var files: [String: Int] = [:]
+        _ = FileSystem.space(directory) { files[$0] = $1 }
+        return files
+    }
+}
