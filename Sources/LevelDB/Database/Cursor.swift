@@ -151,7 +151,9 @@ package final class Cursor {
 
     /// A copy of the key. The cursor must be at an entry (``isValid``); otherwise this is a programming error.
     package var key: [UInt8] {
-        guard let key = try? withKey({ [UInt8]($0) }) else { preconditionFailure("key of a cursor that is at no entry") }
+        guard let key = try? withKey({ [UInt8]($0) }) else {
+            preconditionFailure("key of a cursor that is at no entry")
+        }
         return key
     }
 

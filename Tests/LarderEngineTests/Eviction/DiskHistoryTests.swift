@@ -96,8 +96,9 @@ import Testing
         larder.close()
         let result = sampler.stop()
         print(
-            "limit \(limit >> 10) KiB, most \(result.most.bytes >> 10) KiB, of these \(result.most.unlistedBytes >> 10) KiB "
-                + "of a merge, bound \(Self.bound(limit) >> 10) KiB, \(history.number) steps, \(result.samples) samples")
+            "limit \(limit >> 10) KiB, most \(result.most.bytes >> 10) KiB, "
+                + "of these \(result.most.unlistedBytes >> 10) KiB of a merge, bound \(Self.bound(limit) >> 10) KiB, "
+                + "\(history.number) steps, \(result.samples) samples")
         #expect(result.samples > 100)
         #expect(result.most.bytes > limit / 3 * 2, "the history did not come near the limit")
         #expect(result.most.bytes <= Self.bound(limit))
@@ -109,7 +110,9 @@ import Testing
         let database = try larder.database()
         var random = SeededGenerator(seed: testSeed())
         for start in stride(from: 0, to: 6_000, by: 100) {
-            for number in start..<start + 100 { try put(database, number, Incompressible.bytes(count: 10_000, &random)) }
+            for number in start..<start + 100 {
+                try put(database, number, Incompressible.bytes(count: 10_000, &random))
+            }
             try database.flush()
         }
         let store = try #require(database.durableState.store)
