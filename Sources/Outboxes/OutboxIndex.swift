@@ -104,8 +104,8 @@ package final class OutboxIndex: @unchecked Sendable {
     ///   - limit: what ``most`` is called where it is set.
     package func refusal(of keys: [[UInt8]], bytes: Int, limit: String) -> String? {
         guard held.hasRoom(for: bytes) else {
-            return "writes of \(held.most ?? 0) bytes wait, half of what the disk may have, and there is no room for more "
-                + "(max-disk)"
+            return "writes of \(held.most ?? 0) bytes wait, half of what the disk may have, and there is no room for "
+                + "more (max-disk)"
         }
         guard waiting + keys.count > most,
             lock.withLock({ items.count + keys.count { items[$0] == nil } > most })

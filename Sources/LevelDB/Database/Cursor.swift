@@ -93,7 +93,7 @@ package final class Cursor {
                 leveldb_iter_seek(handle, key.characters, key.count)
                 if leveldb_iter_valid(handle) == 0 {
                     leveldb_iter_seek_to_last(handle)
-                } else if Self.compare(Self.key(handle), key) != 0 {
+                } else if Self.compare(IteratorSlot.key(handle), key) != 0 {
                     leveldb_iter_prev(handle)
                 }
             }
@@ -112,7 +112,7 @@ package final class Cursor {
             guard let left else { return leveldb_iter_next(handle) }
             left.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
             // The entry may be gone meanwhile.
-            if leveldb_iter_valid(handle) != 0, Self.compare(Self.key(handle), left) == 0 { leveldb_iter_next(handle) }
+            if leveldb_iter_valid(handle) != 0, Self.compare(IteratorSlot.key(handle), left) == 0 { leveldb_iter_next(handle) }
         }
     }
 
@@ -134,7 +134,7 @@ package final class Cursor {
     package func withKey<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(LevelDBError) -> Result {
         let slot = try entrySlot("key")
         return database.gate.reads.withReadLock {
-            guard let left = slot.place else { return body(Self.key(slot.handle)) }
+            guard let left = slot.place else { return body(IteratorSlot.key(slot.handle)) }
             return left.key.withUnsafeBytes(body)
         }
     }
@@ -144,7 +144,7 @@ package final class Cursor {
     package func withValue<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(LevelDBError) -> Result {
         let slot = try entrySlot("value")
         return database.gate.reads.withReadLock {
-            guard let left = slot.place else { return body(Self.value(slot.handle)) }
+            guard let left = slot.place else { return body(IteratorSlot.value(slot.handle)) }
             return left.value.withUnsafeBytes(body)
         }
     }
@@ -225,21 +225,7 @@ package final class Cursor {
     ) throws(LevelDBError) {
         isValid = false
         try checked(operation, path: database.path, key: key) { leveldb_iter_get_error(handle, $0) }
-        isValid = leveldb_iter_valid(handle) != 0 && (prefix.isEmpty || Self.hasPrefix(Self.key(handle), prefix))
-    }
-
-    @usableFromInline
-    static func key(_ handle: OpaquePointer?) -> UnsafeRawBufferPointer {
-        var count = 0
-        let start = leveldb_iter_key(handle, &count)
-        return UnsafeRawBufferPointer(start: start, count: count)
-    }
-
-    @usableFromInline
-    static func value(_ handle: OpaquePointer?) -> UnsafeRawBufferPointer {
-        var count = 0
-        let start = leveldb_iter_value(handle, &count)
-        return UnsafeRawBufferPointer(start: start, count: count)
+        isValid = leveldb_iter_valid(handle) != 0 && (prefix.isEmpty || Self.hasPrefix(IteratorSlot.key(handle), prefix))
     }
 
     private static func hasPrefix(_ key: UnsafeRawBufferPointer, _ prefix: [UInt8]) -> Bool {

@@ -1,4 +1,3 @@
-import CLevelDB
 import CLevelDBFiles
 import Platform
 
@@ -49,27 +48,6 @@ final class VersionGate: @unchecked Sendable {
         guard isShut else { return }
         isShut = false
         reads.unlock()
-    }
-}
-
-/// LevelDB's iterator of a cursor, which may have been closed while the cursor stands at an entry.
-///
-/// Used by the owner of the cursor with the gate open for reading, and by ``VersionGate`` while it is shut.
-@usableFromInline
-final class IteratorSlot {
-    @usableFromInline var handle: OpaquePointer?
-    /// The entry at which the iterator stood when it was closed; nil if it stood at none, or has moved since.
-    @usableFromInline var place: (key: [UInt8], value: [UInt8])?
-
-    init(_ handle: OpaquePointer?) { self.handle = handle }
-
-    fileprivate func park() {
-        guard let handle else { return }
-        if leveldb_iter_valid(handle) != 0 {
-            place = ([UInt8](Cursor.key(handle)), [UInt8](Cursor.value(handle)))
-        }
-        leveldb_iter_destroy(handle)
-        self.handle = nil
     }
 }
 
