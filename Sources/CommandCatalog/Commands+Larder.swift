@@ -43,7 +43,8 @@ extension CommandMetadata {
         reply:
             "map of url (empty: none), writing, stale, hears (tracking, broadcast, lifetimes), bound (how old what is fresh "
             + "may be, in milliseconds; -1: without end), replicas (milliseconds; 0: never), prefixes, state, known "
-            + "(entries), outbox (keys that wait), and counters; OK when it was set; array of names with PATH")
+            + "(entries), outbox (keys that wait), and counters; OK when it was set; array of names with PATH",
+        secrets: .all)
 
     package static let fetch = CommandMetadata(
         "fetch", arity: -2, [.readonly, .noMulti, .noScript], keys: .one, group: .larder, since: "0.1.0",

@@ -80,7 +80,7 @@ extension Call {
                 }
             }
         case .remove(let all): for key in all { try add(key, nil) }
-        case .other: break
+        case .other, .script: break
         }
         return (keys, writes)
     }

@@ -11,6 +11,9 @@ enum OriginCommand {
     case remove([[UInt8]])
     /// As it is.
     case other(words: [[UInt8]], keys: [[UInt8]])
+    /// A script or a function, which may change more than the keys that it names.
+    /// - Parameter otherWords: with the text that EVALSHA names, if that is known here.
+    case script(words: [[UInt8]], keys: [[UInt8]], otherWords: [[UInt8]]?)
 
     init(_ spec: CommandMetadata, _ keys: [Int], _ call: Call) throws(CommandError) {
         let names = keys.map { call.array($0) }
@@ -28,6 +31,9 @@ enum OriginCommand {
         case .del, .unlink:
             self = .remove(names)
             return
+        case _ where spec.flags.contains(.runsScript):
+            self = .script(words: call.words, keys: names, otherWords: Self.wordsWithText(spec, call))
+            return
         case .move: throw .betweenOrigins(call.database.name)
         case .copy where (3..<call.count).contains(where: { call.isWord($0, "DB") }):
             throw .betweenOrigins(call.database.name)
@@ -37,7 +43,23 @@ enum OriginCommand {
                     + "which the daemon asks")
         default: break
         }
-        self = .other(words: (0..<call.count).map { call.array($0) }, keys: names)
+        self = .other(words: call.words, keys: names)
+    }
+
+    /// EVALSHA as EVAL, if the script is known here. What EVAL brings is kept, so that EVALSHA finds it when the origin was
+    /// started anew, and at each server of a cluster.
+    private static func wordsWithText(_ spec: CommandMetadata, _ call: Call) -> [[UInt8]]? {
+        let scripts = call.server.scripts
+        switch spec {
+        case .evalsha, .evalshaRO:
+            guard let script = ScriptDigest(hexadecimal: call.bytes(1)).flatMap(scripts.find) else { return nil }
+            let row = spec == .evalsha ? CommandMetadata.eval : .evalRO
+            return [Array(row.name.utf8), script.text] + call.words[2...]
+        // One that does not compile here may be one of the origin all the same.
+        case .eval, .evalRO: _ = try? scripts.script(call.bytes(1), .ifThereIsRoom)
+        default: break
+        }
+        return nil
     }
 
     /// Whether it can wait for the origin: its result does not depend on what the origin has, and the outbox has room for
@@ -47,7 +69,7 @@ enum OriginCommand {
         case .write(let writes):
             writes.allSatisfy { $0.lifetime != .kept && $0.value.count <= Outbox.valueBytesMax }
         case .remove: true
-        case .other: false
+        case .other, .script: false
         }
     }
 
@@ -55,7 +77,7 @@ enum OriginCommand {
     var keys: [[UInt8]] {
         switch self {
         case .write(let writes): writes.map(\.key)
-        case .remove(let keys), .other(_, let keys): keys
+        case .remove(let keys), .other(_, let keys), .script(_, let keys, _): keys
         }
     }
 
@@ -94,6 +116,8 @@ enum OriginCommand {
             for write in writes { tier.write(write) { answers.take($0) } }
         case .remove(let keys): tier.remove(keys, then: then)
         case .other(let words, let keys): tier.perform(words, changing: keys, then: then)
+        case .script(let words, let keys, let otherWords):
+            tier.run(script: words, orElse: otherWords, changing: keys, then: then)
         }
     }
 }

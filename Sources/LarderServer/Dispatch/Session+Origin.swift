@@ -11,6 +11,9 @@ extension Session {
     func runBeforeOrigin(_ command: CommandSpec, _ call: inout Call) throws(CommandError) -> Outcome {
         let spec = command.metadata
         if transactions.execution != nil { return try command.run(&call) }
+        if origin.isOutbox, spec.flags.contains(.write), spec.keys.first > 0, spec != .del, spec != .unlink {
+            throw .inOutbox
+        }
         if spec == .exec, let outcome = try executeAtOrigin() { return outcome }
         let (count, words) = (call.count, call)
         let keys = spec.keyIndices(count: count) { words.bytes($0) }
@@ -20,7 +23,7 @@ extension Session {
         }
         let isSent = spec.flags.contains(.write) || isScript
         // What was sent is answered, even if the origin was taken away meanwhile.
-        if isSent, origin.call != nil { return try replyWithOrigins() }
+        if isSent || origin.isForwarded, origin.call != nil { return try replyWithOrigins() }
         if let failure = origin.failure { throw failure }
         guard let tier = origin.tier else {
             if origin.call != nil { endOriginCall() }
@@ -30,6 +33,13 @@ extension Session {
         let start = replies.count
         if call.readsOrigin, let until = try askOrigin(tier, keys, call) {
             return .waits(until: until)
+        }
+        if Self.describes.contains(spec), let asked = origin.call, asked.failure?.isOfOtherType == true {
+            // What the origin has is no string: it says itself what it is.
+            origin.isForwarded = true
+            asked.expect(1)
+            tier.origin.perform(call.words, key: call.array(keys[0])) { asked.take(reply: $0) }
+            return .waits(until: waitEnd)
         }
         do throws(CommandError) {
             let outcome = try command.run(&call)
@@ -47,6 +57,12 @@ extension Session {
     }
 
     // MARK: Reading
+
+    /// Commands that read values of any type, of one key each.
+    private static let describes: Set<CommandMetadata> = [
+        .type, .ttl, .pttl, .expiretime, .pexpiretime, .dump, .objectEncoding, .objectFreq, .objectIdletime,
+        .objectRefcount,
+    ]
 
     /// Asks for what is not known of the keys of a command.
     /// - Returns: until when the command must wait; nil if it can run.

@@ -138,7 +138,7 @@ extension Session {
             defer { if !call.isCold { endCaching(spec) } }
             record.lastCommand.store(spec.number, ordering: .relaxed)
             begin = MonotonicClock.nanoseconds()
-            switch try origin.isUsed || origin.call != nil ? runBeforeOrigin(command, &call) : command.run(&call) {
+            switch try origin.isLookedAt ? runBeforeOrigin(command, &call) : command.run(&call) {
             case .done: break
             case .close: isClosing = true
             case .deferred(let work):

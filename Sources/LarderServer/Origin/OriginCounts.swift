@@ -13,7 +13,7 @@ final class OriginCounts: Sendable {
     /// What replicas said while the origin did not answer, and how often that was served.
     let replicas = Atomic<Int>(0)
     let replicasServed = Atomic<Int>(0)
-    /// Writes that were sent.
+    /// Writes that the origin has done, or that are kept for it: commands.
     let written = Atomic<Int>(0)
     /// Keys that the origin said had changed, and how often nothing that was known could be believed any more.
     let invalidated = Atomic<Int>(0)

@@ -83,6 +83,8 @@ struct OriginSettings: Hashable, Sendable {
     let writing: Writing
     /// Whether GET and the like are answered from what is kept, within its grace, while the origin cannot be asked.
     let servesStale: Bool
+    /// See ``OriginTier/since``; 0 if all entries are the origin's.
+    var since: Int64 = 0
 
     /// The words behind the name of a database in the larder's file.
     var words: [String] {

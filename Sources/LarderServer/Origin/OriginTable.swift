@@ -125,11 +125,19 @@ package final class OriginTable: @unchecked Sendable {
     /// - Parameter discards: whether what waits for the former origin may be forgotten.
     func set(_ settings: OriginSettings?, for name: String, discards: Bool = false) throws(CommandError) {
         if let defect { throw defect }
+        if settings != nil, DatabaseName.isKept(name) {
+            throw CommandError("ERR '\(name)' has what waits for an origin, and cannot have one itself")
+        }
         try changing.withLock { () throws(CommandError) in
             let (former, before) = lock.withLock { (tiers[name], tiers[name]?.settings ?? failed[name]?.0) }
+            var settings = settings
+            let url = settings?.source.url
+            let isSame = before?.source.url == url
+            if isSame { settings?.since = former?.since ?? before?.since ?? 0 }
             // What waits for an origin that could not be set up waits for it alone.
             var found = former?.outbox
             if former == nil, before?.writing == .behind { found = try self.outbox(of: name) }
+            if found == nil, settings?.writing == .behind { found = try companionToDiscard(name, discards) }
             let outbox = found
             let goesOn =
                 outbox != nil && !discards && settings?.writing == .behind && settings?.source == before?.source
@@ -139,14 +147,33 @@ package final class OriginTable: @unchecked Sendable {
                 let tier = try settings.map { (settings) throws(CommandError) in
                     try self.tier(settings, name, outbox: goesOn ? outbox : nil)
                 }
+                // From here on no entry of the former origin comes.
+                former?.keep(isSame)
+                if let tier, !isSame, try hasEntries(tier.database) {
+                    tier.begin(since: surroundings.engine.now() + 1)
+                    settings?.since = tier.since
+                }
                 try change(name, to: tier, settings, goesOn ? nil : outbox)
             } catch {
+                former?.keep(true)
                 outbox?.index.seal(false)
                 if let former { beginDelivery(former) }
                 throw error
             }
             // Sessions that have not heard of it yet must write nothing that nobody would bring.
             former?.close()
+        }
+    }
+
+    private func hasEntries(_ database: Database) throws(CommandError) -> Bool {
+        do throws(LarderError) {
+            guard let cursor = try database.cursor() else { return false }
+            defer { cursor.close() }
+            return try cursor.next()
+        } catch {
+            // Emptied or reopened meanwhile.
+            guard error.code == .purged || error.code == .invalidated else { throw CommandError(error) }
+            return true
         }
     }
 
@@ -177,6 +204,9 @@ package final class OriginTable: @unchecked Sendable {
         if let tier { beginDelivery(tier) }
         let now = tier.map { "its origin is now \($0.origin.name), \($0.settings.writing.rawValue)" }
         surroundings.log.info("database '\(name)': \(now ?? "it has no origin any more")")
+        guard let database = try? surroundings.engine.database(name) else { return }
+        // Clients that keep copies have them from before.
+        surroundings.tell(database, nil)
     }
 
     // MARK: What waits
@@ -200,6 +230,28 @@ package final class OriginTable: @unchecked Sendable {
         throw CommandError(
             "ERR \(waiting) writes wait for the origin of the database '\(name)', and would be lost: wait until ORIGIN says "
                 + "that outbox is 0, or add DISCARD. Nothing was changed")
+    }
+
+    /// What a companion database has that nobody accepted for the origin; nil if that is nothing.
+    /// - Throws: unless it is to be discarded.
+    private func companionToDiscard(_ name: String, _ discards: Bool) throws(CommandError) -> Outbox? {
+        let companion = try outbox(of: name)
+        guard companion.index.waiting > 0 else { return nil }
+        guard discards else {
+            throw CommandError(
+                "ERR the database '\(companion.database.name)' has \(companion.index.waiting) entries, and they were not "
+                    + "accepted for this origin: writes that waited for a former one (the larder's file ORIGINS names it: "
+                    + "restore that), or entries of yours (store them elsewhere). PURGE in '\(companion.database.name)', or "
+                    + "DISCARD as the last word, removes them. Nothing was changed")
+        }
+        return companion
+    }
+
+    /// Whether a database has what waits for an origin.
+    func isOutbox(_ name: String) -> Bool {
+        guard DatabaseName.isKept(name), isUsed else { return false }
+        let owner = String(name.dropLast(DatabaseName.outboxEnding.count))
+        return lock.withLock { tiers[owner]?.outbox != nil || failed[owner]?.0.writing == .behind }
     }
 
     /// Begins to bring what waits, unless that goes on. A larder without threads of its own leaves it to ``deliver(_:)``.
@@ -246,7 +298,7 @@ package final class OriginTable: @unchecked Sendable {
     private func write(_ settings: OriginSettings?, _ name: String) throws(CommandError) {
         var file = OriginFile()
         lock.withLock {
-            file.settings = tiers.mapValues(\.settings).merging(failed.mapValues(\.0)) { first, _ in first }
+            file.settings = tiers.mapValues(Self.settings(of:)).merging(failed.mapValues(\.0)) { first, _ in first }
         }
         file.settings[name] = settings
         do throws(FileError) {
@@ -256,6 +308,12 @@ package final class OriginTable: @unchecked Sendable {
         } catch {
             throw CommandError("ERR the origin could not be written, nothing was changed: \(error)")
         }
+    }
+
+    private static func settings(of tier: OriginTier) -> OriginSettings {
+        var settings = tier.settings
+        settings.since = tier.since
+        return settings
     }
 
     private func noteUse() {

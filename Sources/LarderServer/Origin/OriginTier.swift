@@ -3,6 +3,7 @@ import Origins
 import Outboxes
 import Platform
 import RESP
+import Synchronization
 
 /// A database in front of an origin: it asks what it does not know, keeps what it was told, and believes it for as long as the
 /// origin would say that it has changed.
@@ -59,6 +60,11 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     private let failureLines = OriginFailureLines()
     private let parts: [Part]
     private(set) var origin: any Origin = NoOrigin()
+    /// Entries that were stored before are another origin's, or nobody's: they are not served as stale either. In
+    /// milliseconds since 1970, by the engine's clock, which does not go back.
+    private(set) var since: Int64
+    /// Whether what the origin says is stored here.
+    private let keeps = Atomic<Bool>(true)
 
     private static let partCount = 16
     /// Longer values are given to who asked, and not kept: 1 MiB.
@@ -70,6 +76,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     ) {
         self.outbox = outbox
         self.settings = settings
+        since = settings.since
         self.database = database
         self.limits = limits
         self.surroundings = surroundings
@@ -81,6 +88,12 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     func begin(_ origin: any Origin) { self.origin = origin }
 
     func close() { origin.close() }
+
+    /// Stores nothing from now on, because another origin takes its place; or again, because it stays.
+    func keep(_ isOn: Bool) { keeps.store(isOn, ordering: .sequentiallyConsistent) }
+
+    /// Takes a place in which there are entries that are not of this origin. Call it before anybody else has the tier.
+    func begin(since instant: Int64) { since = instant }
 
     var keyCount: Int { marks.count }
 
@@ -243,7 +256,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     /// - Returns: whether the larder has it now. A long value, or one for which files must be opened, is not stored: this
     ///   thread must not block.
     private func store(_ value: [UInt8], _ key: [UInt8], _ left: Int64?, _ now: Int64) -> Bool {
-        guard value.count <= Self.storedBytesMax else { return false }
+        guard value.count <= Self.storedBytesMax, keeps.load(ordering: .sequentiallyConsistent) else { return false }
         guard database.isReady(forWriting: true) else {
             surroundings.background { [database] in try? database.prepare(forWriting: true) }
             return false
@@ -274,13 +287,13 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     /// Stores a value at the origin, and here if it says when that changes.
     func write(_ write: OriginWrite, then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void) {
         drop(write.key)
-        counts.written.add(1)
         let rollbacks = surroundings.engine.rollbackCount
         origin.write(write) { [self] result in
             drop(write.key)
             surroundings.tell(database, [write.key])
-            if case .success(let answer) = result, settings.writing != .around {
-                keep(write, answer, rollbacks) { true }
+            if case .success(let answer) = result {
+                counts.written.add()
+                if settings.writing != .around { keep(write, answer, rollbacks) { true } }
             }
             then(result.map { _ in .simpleString("OK") })
         }
@@ -301,10 +314,12 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     /// Removes entries at the origin and here.
     func remove(_ keys: [[UInt8]], then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void) {
         drop(keys)
-        counts.written.add(1)
         origin.remove(keys) { [self] result in
             drop(keys)
-            if case .success = result { for key in keys { forget(key) } }
+            if case .success = result {
+                counts.written.add()
+                for key in keys { forget(key) }
+            }
             surroundings.tell(database, keys)
             then(result.map { .integer(Int64($0)) })
         }
@@ -316,13 +331,36 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
     ) {
         drop(keys)
-        counts.written.add(1)
         origin.perform(words, key: keys.first) { [self] result in
             drop(keys)
+            if case .success = result { counts.written.add() }
             if !keys.isEmpty { surroundings.tell(database, keys) }
             then(result)
         }
     }
+
+    /// Runs a script or a function at the origin. Its reply comes when all is heard that was said of its changes.
+    /// - Parameter otherWords: the same with the script's text, for an origin that does not know it; nil if nobody here does.
+    func run(
+        script words: [[UInt8]], orElse otherWords: [[UInt8]]?, changing keys: [[UInt8]],
+        then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
+    ) {
+        perform(words, changing: keys) { [self] result in
+            if let otherWords, case .failure(.refused(let error)) = result,
+                error.hasPrefix("NOSCRIPT No matching script")
+            {
+                return run(script: otherWords, orElse: nil, changing: keys, then: then)
+            }
+            if case .failure(.refused(let error)) = result, error.hasPrefix("ERR Function not found") {
+                return then(.failure(.refused(Self.unknownFunction)))
+            }
+            origin.settle(keys.first) { then(result) }
+        }
+    }
+
+    private static let unknownFunction =
+        "ERR Function not found at the origin, which runs the functions of this database: FUNCTION LOAD here does not bring "
+        + "them there; load it at the origin itself"
 
     /// Runs commands at the origin as a transaction.
     func perform(
@@ -330,9 +368,9 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
     ) {
         drop(keys)
-        counts.written.add(1)
         origin.perform(transaction: commands, keys: keys) { [self] result in
             drop(keys)
+            if case .success = result { counts.written.add() }
             surroundings.tell(database, keys)
             then(result)
         }

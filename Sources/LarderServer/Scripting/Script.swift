@@ -94,6 +94,8 @@ final class Script: Sendable {
     /// The digest of its text; for a function nil.
     let digest: ScriptDigest?
     let code: ScriptCode
+    /// The first line, if that begins with `#!`; otherwise nothing.
+    private let head: [UInt8]
     let flags: ScriptFlags
     /// What errors call it, with a zero behind it: its digest, or the function's name.
     let name: [CChar]
@@ -108,6 +110,7 @@ final class Script: Sendable {
         self.digest = digest
         let (flags, body) = try Self.parse(text)
         self.flags = flags
+        head = Array(text.prefix(text.count - body.count))
         code = ScriptCode(body, isLibrary: false)
         name = digest.hexadecimal.map { CChar(bitPattern: $0) } + [0]
     }
@@ -116,12 +119,16 @@ final class Script: Sendable {
     init(function name: String, of library: ScriptCode, noWrites: Bool) {
         digest = nil
         code = library
+        head = []
         flags = ScriptFlags(isDeclared: true, noWrites: noWrites)
         self.name = name.utf8.map { CChar(bitPattern: $0) } + [0]
     }
 
+    /// As EVAL gets it; of a function its library's.
+    var text: [UInt8] { head + code.body }
+
     /// Its memory, roughly; the compiled forms come on top.
-    var byteCount: Int { code.body.count + 256 }
+    var byteCount: Int { head.count + code.body.count + 256 }
 
     /// ``name`` for people.
     var title: String { String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) }

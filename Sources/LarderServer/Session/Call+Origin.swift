@@ -18,9 +18,16 @@ extension Call {
         throw .originInTransaction
     }
 
+    /// What waits is changed by its owner alone.
+    func checkIsNoOutbox() throws(CommandError) {
+        if server.origins.isOutbox(database.name) { throw .inOutbox }
+    }
+
     /// Entries of another database cannot be brought into one with an origin: they would not be there.
     func checkHasNoOrigin(_ other: Database) throws(CommandError) {
-        guard server.origins.isUsed, try server.origins.tier(of: other.name) != nil else { return }
+        guard server.origins.isUsed else { return }
+        if server.origins.isOutbox(other.name) { throw .inOutbox }
+        guard try server.origins.tier(of: other.name) != nil else { return }
         throw .betweenOrigins(other.name)
     }
 
@@ -45,6 +52,9 @@ extension Call {
             let rule = reading.lifetimeMilliseconds.map { DeadlineRule.own(now + max(0, $0)) } ?? .governed
             value.withUnsafeBytes { body(RecordHeader(storedAt: now, rule: rule), $0) }
             return true
+        case .failure(let error)? where error.isOfOtherType:
+            isOfOtherType = true
+            throw CommandError(error)
         case .failure(let error)?:
             if servesStale, tier.settings.servesStale, try readUnverified(key, body) { return true }
             throw CommandError(error)
@@ -69,14 +79,38 @@ extension Call {
         var records: [Record?] = []
         for key in keys {
             var record: Record?
-            _ = try readBehindOrigin(key) { header, payload in
-                room -= payload.count
-                if room >= 0 { record = Record(header, payload: payload) }
+            do throws(CommandError) {
+                _ = try readBehindOrigin(key) { header, payload in
+                    room -= payload.count
+                    if room >= 0 { record = Record(header, payload: payload) }
+                }
+            } catch {
+                guard spec == .mget, takeOtherType() else { throw error }
             }
             if room < 0 { throw .tooLongReply(server.limits) }
             records.append(record)
         }
         return records
+    }
+
+    /// How many keys have an entry, of any type.
+    mutating func countBehindOrigin(_ keys: [Key]) throws(CommandError) -> Int {
+        var count = 0
+        for key in keys {
+            do throws(CommandError) {
+                if try readBehindOrigin(key, { _, _ in }) { count += 1 }
+            } catch {
+                guard takeOtherType() else { throw error }
+                count += 1
+            }
+        }
+        return count
+    }
+
+    /// Whether what was read last is there, and no string.
+    private mutating func takeOtherType() -> Bool {
+        defer { isOfOtherType = false }
+        return isOfOtherType
     }
 
     /// Reads a write that waits for the origin: whatever else is known, nothing is newer here.
@@ -119,6 +153,7 @@ extension Call {
     mutating func readUnverified(
         _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool {
+        if isOfOtherType { return false }
         guard let tier = session.origin.tier, let reading = session.origin.call?.early(Array(key.bytes)),
             let value = reading.value, rules.grace > 0
         else { return try readStale(key, body) }
@@ -126,6 +161,7 @@ extension Call {
         if key.withBytes({ tier.wasKnown($0) }), try readStale(key, body) { return true }
         let rule = reading.lifetimeMilliseconds.map { DeadlineRule.own(now + max(0, $0)) } ?? .governed
         value.withUnsafeBytes { body(RecordHeader(storedAt: now, rule: rule), $0) }
+        hasReadStale = true
         tier.counts.stale.add()
         tier.counts.replicasServed.add()
         return true
@@ -135,13 +171,16 @@ extension Call {
     private mutating func readStale(
         _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool {
+        // Before that it was another origin's, or nobody's.
+        let since = session.origin.tier?.since ?? 0
         var isFound = false
         let isAnswered: Bool
         do throws(LarderError) {
             isAnswered = try database.fetch(
                 FetchRequest(lookingFor: key), now: now, mayBlock ? .mayBlock : .memoryOnly, ticket: &ticket
             ) { answer, payload in
-                guard let header = answer.header, let payload, answer.rules.grace > 0 || (header.grace ?? 0) > 0
+                guard let header = answer.header, let payload, header.storedAt >= since,
+                    answer.rules.grace > 0 || (header.grace ?? 0) > 0
                 else { return }
                 isFound = true
                 body(header, payload)
@@ -150,7 +189,10 @@ extension Call {
             throw CommandError(error)
         }
         if !isAnswered { throw cold() }
-        if isFound { session.origin.tier?.counts.stale.add() }
+        if isFound {
+            hasReadStale = true
+            session.origin.tier?.counts.stale.add()
+        }
         return isFound
     }
 }
@@ -159,6 +201,10 @@ extension CommandError {
     static let originInTransaction = CommandError(
         "ORIGIN a transaction with other commands than those with keys of one database, or a script, cannot use a "
             + "database with an origin: it would see what is here, not what the origin has")
+
+    static let inOutbox = CommandError(
+        "ORIGIN this database has writes that were acknowledged and wait for an origin: nothing else is stored, changed or "
+            + "given a deadline here. DEL and PURGE forget them")
 
     static func betweenOrigins(_ name: String) -> CommandError {
         CommandError(
@@ -170,4 +216,9 @@ extension CommandError {
     init(_ error: OriginError) {
         if case .refused(let reply) = error { self.init(reply) } else { self.init("ORIGIN \(error)") }
     }
+}
+
+extension OriginError {
+    /// Whether the origin has something under the key, and no string.
+    var isOfOtherType: Bool { if case .refused(let reply) = self { reply.hasPrefix("WRONGTYPE") } else { false } }
 }

@@ -27,6 +27,10 @@ struct Call {
     private(set) var isCold = false
     /// The key that the command must ask the origin for. Then it has done nothing, and runs again when it knows.
     var missing: [UInt8]?
+    /// Whether the origin has something else than a string under the key that was read last.
+    var isOfOtherType = false
+    /// Whether what was read is stale.
+    var hasReadStale = false
 
     init(
         _ session: Session, _ server: ServerState, now: Int64, mayBlock: Bool, command: QueuedCommand? = nil,
@@ -53,6 +57,8 @@ struct Call {
     func text(_ index: Int) -> String { String(decoding: bytes(index), as: UTF8.self) }
 
     func array(_ index: Int) -> [UInt8] { [UInt8](bytes(index)) }
+
+    var words: [[UInt8]] { (0..<count).map { array($0) } }
 
     /// Whether a word is `word` (given in capitals), in any case.
     func isWord(_ index: Int, _ word: StaticString) -> Bool { equalsIgnoringCase(bytes(index), word) }
@@ -386,11 +392,7 @@ struct Call {
 
     /// How many of the keys have a fresh entry; a key that is named twice counts twice.
     mutating func countFresh(_ keys: [Key]) throws(CommandError) -> Int {
-        if readsOrigin {
-            var count = 0
-            for key in keys where try readBehindOrigin(key, { _, _ in }) { count += 1 }
-            return count
-        }
+        if readsOrigin { return try countBehindOrigin(keys) }
         if let open = try session.snapshot() {
             if run != nil { throw Self.snapshotIsOpen }
             guard mayBlock else { throw cold() }
@@ -443,6 +445,7 @@ struct Call {
         let loading = loading || server.notifier.needsFormer
         if let run {
             try checkHasNoOrigin()
+            try checkIsNoOutbox()
             var result: Result?
             try run.update(database, keys) { (update) throws(LarderError) in
                 prepare(&update, hasLoaded: loading)
@@ -542,6 +545,7 @@ struct Call {
         _ body: (inout Update, inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
         if let run {
+            try checkIsNoOutbox()
             var result: Result?
             try run.update(database, keys, and: other, otherKeys) { (update, otherUpdate) throws(LarderError) in
                 prepare(&update, hasLoaded: true)

@@ -10,17 +10,18 @@ extension Session {
         let hadCall = origin.call != nil
         origin.endCall()
         // Without an origin the next commands have the fast path again.
-        if hadCall, !origin.isUsed { noteMode() }
+        if hadCall, !origin.isLookedAt { noteMode() }
     }
 
     /// Looks up the origin of the selected database.
     func findOrigin() {
         origin.generation = server.origins.generation.load(ordering: .acquiring)
-        let wasUsed = origin.isUsed
+        let wasUsed = origin.isLookedAt
+        origin.isOutbox = server.origins.isOutbox(database.name)
         (origin.tier, origin.failure) = (nil, nil)
         do throws(CommandError) { origin.tier = try server.origins.tier(of: database.name) } catch {
             origin.failure = error
         }
-        if origin.isUsed || wasUsed { noteMode() }
+        if origin.isLookedAt || wasUsed { noteMode() }
     }
 }

@@ -44,7 +44,7 @@ extension Session {
         let takesGets =
             subscription.names == nil && transactions.queue == nil && modes.isAuthenticated && modes.replyMode == .on
             && !tracks && fastLevel != nil
-        takesFastGets = takesGets && !origin.isUsed && origin.call == nil
+        takesFastGets = takesGets && !origin.isLookedAt
         takesOriginGets = takesGets && origin.tier != nil
         takesFastPath = takesFastGets && fastLevel == .write
         record.redirect.store(modes.tracking.map { Int($0.redirect) } ?? -1, ordering: .relaxed)

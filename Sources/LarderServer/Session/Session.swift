@@ -285,7 +285,7 @@ package final class Session: @unchecked Sendable {
         self.database = database
         record.change { $0.database = database.name }
         if rights != nil { noteFastRights() }
-        if origin.isUsed || server.origins.isUsed { findOrigin() }
+        if origin.isLookedAt || server.origins.isUsed { findOrigin() }
     }
 
     func see(_ view: ReadingView) { self.view = view }

@@ -249,6 +249,16 @@ final class RedisClient: @unchecked Sendable {
         begin(trial, [RedisTask(.transaction(trial, [], keys: []), slot: slots.first)])
     }
 
+    func settle(_ key: [UInt8]?, _ completion: @escaping () -> Void) {
+        let server =
+            if let cluster { key.flatMap { isClosed ? nil : cluster.owners[HashSlot.of($0)] } } else {
+                servers.values.first
+            }
+        // Of others nothing is believed.
+        guard let server, server.isBelieved, settings.setup.tracking != .none else { return completion() }
+        server.send(RoundTrip(loop, limit: settings.limits.heartbeatLimit, completion))
+    }
+
     private func slot(of key: [UInt8]) -> Int? { cluster == nil ? nil : HashSlot.of(key) }
 
     // MARK: Time

@@ -103,6 +103,10 @@ public final class RedisOrigin: Origin {
         loop.send { [client] in client.perform(transaction: commands, keys: keys, from: now, completion) }
     }
 
+    public func settle(_ key: [UInt8]?, completion: @escaping @Sendable () -> Void) {
+        loop.send { [client] in client.settle(key, completion) }
+    }
+
     public func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool { parts.isCurrent(stamp, now: now) }
 
     public func status() -> OriginStatus { client.report.all }

@@ -48,6 +48,13 @@ public protocol Origin: AnyObject, Sendable {
         transaction commands: [[[UInt8]]], keys: [[UInt8]],
         completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void)
 
+    /// Waits until the listener has heard what the origin's server has said of changes so far: what a script has changed
+    /// under keys that it did not name.
+    /// - Parameters:
+    ///   - key: by which it finds its server; nil for the only one. In a cluster nil waits for nothing.
+    ///   - completion: is called once, at the latest when the heartbeat's limit is over.
+    func settle(_ key: [UInt8]?, completion: @escaping @Sendable () -> Void)
+
     /// Whether what was read with the stamp is still known to be what the origin has, unless the listener was told
     /// otherwise. Costs some nanoseconds; takes no lock.
     /// - Parameter now: the present instant of the monotonic clock, in nanoseconds.
@@ -68,6 +75,9 @@ extension Origin {
     ) {
         completion(.failure(.refused("ERR this origin has no transactions")))
     }
+
+    /// Of an origin that says what was changed before it acknowledges.
+    public func settle(_ key: [UInt8]?, completion: @escaping @Sendable () -> Void) { completion() }
 
     /// Of an origin without copies: the same without them.
     public func read(

@@ -433,9 +433,10 @@ import Testing
 
     @Test func whatIsNoneOfItsWritesHarmsNothing() throws {
         let fixture = try Fixture()
-        _ = fixture.client("SELECT 0.outbox")
-        #expect(fixture.client("SET strange 1") == Wire.ok)
-        _ = fixture.client("SELECT 0")
+        let outbox = try fixture.server.engine.database("0.outbox")
+        try outbox.commit([Key(Array("strange".utf8))], loading: false) { update in
+            Array("1".utf8).withUnsafeBytes { update.put(0, payload: $0, rule: .ownNever) }
+        }
         let again = try Fixture(after: fixture)
         #expect(again.client("SET a 1") == Wire.ok)
         again.deliver()
@@ -489,7 +490,9 @@ import Testing
         let client = server.connect()
         for name in [String(repeating: "n", count: 60), "a.outbox"] {
             _ = client("SELECT \(name)")
-            #expect(client("ORIGIN redis://there BEHIND").hasPrefix("-ERR BEHIND needs a database"))
+            let reply = client("ORIGIN redis://there BEHIND")
+            #expect(
+                reply.hasPrefix("-ERR BEHIND needs a database") || reply.contains("cannot have one itself"), "\(reply)")
         }
     }
 }

@@ -25,6 +25,8 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     private var beforeWrite: (@Sendable () -> Void)?
     private var epoch: UInt32 = 1
     private var isTracking = true
+    private var otherTypes: Set<[UInt8]> = []
+    private var beforeSettling: (@Sendable () -> Void)?
     private var replica: [[UInt8]: String?] = [:]
     private var answersAge: Int64 = 0
     private var reading = OriginReads()
@@ -81,6 +83,12 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
 
     /// From now on writes of a key fail so; nil: they work.
     func fail(_ key: String, _ error: OriginError?) { lock.withLock { keyFailures[Array(key.utf8)] = error } }
+
+    /// From now on there is no string under a key.
+    func setOtherType(_ key: String) { _ = lock.withLock { otherTypes.insert(Array(key.utf8)) } }
+
+    /// Runs something once, when what was said of changes is waited for.
+    func whenSettling(_ body: @escaping @Sendable () -> Void) { lock.withLock { beforeSettling = body } }
 
     /// From now on writes are done, and nobody hears of it.
     func loseAnswers(_ isOn: Bool) { lock.withLock { losesAnswers = isOn } }
@@ -158,6 +166,10 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
             readKeys += keys.map { String(decoding: $0, as: UTF8.self) }
             return keys.map { key in
                 if let failure { return .failure(failure) }
+                if otherTypes.contains(key) {
+                    return .failure(
+                        .refused("WRONGTYPE Operation against a key holding the wrong kind of value"))
+                }
                 let entry = entries[key]
                 return .success(
                     OriginReading(
@@ -202,7 +214,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     func perform(
         _ words: [[UInt8]], key: [UInt8]?, completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
     ) {
-        if words.first == Array("EVAL".utf8) {
+        if words.first == Array("EVAL".utf8), String(decoding: words[1], as: UTF8.self).contains("redis.sha1hex") {
             let answer = lock.withLock { runScript(words) }
             return end { completion(answer) }
         }
@@ -211,6 +223,14 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
             performed.append(text)
             if let failure { return .failure(failure) }
             if text == "ORIGIN PATH" { return .success(.array(pathBehind.map { .bulk(Array($0.utf8)) })) }
+            if let key, otherTypes.contains(key) { return .success(.bulk(words[0])) }
+            switch String(decoding: words[0], as: UTF8.self).uppercased() {
+            case "EVALSHA", "EVALSHA_RO":
+                return .failure(.refused("NOSCRIPT No matching script. Please use EVAL."))
+            case "EVAL", "EVAL_RO": return .success(.bulk(words[1]))
+            case "FCALL": return .failure(.refused("ERR Function not found"))
+            default: break
+            }
             guard words.first == Array("INCR".utf8), let key else { return .failure(.refused("ERR only INCR")) }
             let number = entries[key].flatMap { Int(String(decoding: $0.value, as: UTF8.self)) } ?? 0
             entries[key] = Entry(value: Array("\(number + 1)".utf8))
@@ -240,6 +260,15 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
                     }))
         }
         end { completion(answer) }
+    }
+
+    func settle(_ key: [UInt8]?, completion: @escaping @Sendable () -> Void) {
+        let body = lock.withLock {
+            defer { beforeSettling = nil }
+            return beforeSettling
+        }
+        body?()
+        completion()
     }
 
     /// What the scripts of an outbox do.

@@ -15,6 +15,16 @@ import Testing
         try run("redis_py_lock.py", server, version)
     }
 
+    /// Its scripts are loaded at the larder, and run at the origin.
+    @Test(arguments: [2, 3]) func lockInFrontOfAnOrigin(_ version: Int) throws {
+        let redis = try RedisProcess()
+        let daemon = try DaemonProcess()
+        let client = try daemon.connect()
+        #expect(try client.call("POLICY never") == "+OK\r\n")
+        #expect(try client.call("ORIGIN unix://\(redis.socketPath)") == "+OK\r\n")
+        try ClientProgram.runPython("redis_py_lock.py", [daemon.socketPath, "\(version)", "origin"])
+    }
+
     @Test(arguments: LiveServer.allCases, [2, 3]) func publishAndSubscribe(
         _ server: LiveServer, _ version: Int
     ) throws {

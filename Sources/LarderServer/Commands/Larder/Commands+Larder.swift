@@ -25,6 +25,7 @@ enum LarderCommands {
             return .done
         }
         let rules = call.rules
+        let isFresh = !call.hasReadStale && rules.freshness(header, now: call.now) == .fresh
         let deadline = rules.deadline(header)
         let ahead = call.timeAhead
         let session = call.session
@@ -48,7 +49,7 @@ enum LarderCommands {
         session.replies.bulk("codec")
         session.replies.bulk(header.codec.description)
         session.replies.bulk("state")
-        session.replies.bulk(rules.freshness(header, now: call.now) == .fresh ? "fresh" : "stale")
+        session.replies.bulk(isFresh ? "fresh" : "stale")
         return .done
     }
 

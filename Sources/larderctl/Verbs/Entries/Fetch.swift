@@ -117,7 +117,14 @@ private struct FetchCall {
         switch answer.state {
         case "fresh", "stale", "same": return show(answer)
         case "lead": return try load(answer, client)
-        case "absent": return show(answer, .notFound)
+        case "absent":
+            // Only an origin's word has no time to its end.
+            if answer.ttl == 0 {
+                complain(
+                    "the database has an origin, which the daemon asks, and which has nothing there: COMMAND did not run",
+                    .notFound)
+            }
+            return show(answer, .notFound)
         case "failed":
             complain("the origin failed a short time ago; it is asked again in \(answer.ttl) ms", .noValue)
             return show(answer, .noValue)

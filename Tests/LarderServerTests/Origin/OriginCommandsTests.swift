@@ -1,0 +1,224 @@
+import LarderEngine
+import Origins
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+/// Scripts, values that are no strings, and what is kept from before an origin.
+@Suite struct OriginCommandsTests {
+    private let origin = ScriptedOrigin()
+    private let server: SocketlessServer
+    private let client: TestClient
+
+    init() throws {
+        server = try SocketlessServer(policy: .high, origin: origin)
+        client = server.connect()
+        #expect(client("ORIGIN redis://there") == Wire.ok)
+        _ = origin.takeCommands()
+    }
+
+    // MARK: Scripts
+
+    @Test(arguments: [("EVALSHA", "eval"), ("EVALSHA_RO", "eval_ro"), ("evalsha", "eval")])
+    func aScriptThatOnlyTheLarderKnowsIsSentWithItsText(_ word: String, _ sent: String) throws {
+        let script = "#!lua name=x\nreturn 7"
+        #expect(client(["SCRIPT", "LOAD", script]).contains("Unknown lua shebang option"))
+        for script in ["return 7", "#!lua flags=no-writes\nreturn 7"] {
+            let reply = client(["SCRIPT", "LOAD", script])
+            let digest = String(reply.split(separator: "\r\n")[1])
+            #expect(client([word, digest, "1", "k", "v"]) == Wire.bulk(script))
+            #expect(origin.takeCommands() == ["\(word) \(digest) 1 k v", "\(sent) \(script) 1 k v"])
+        }
+        let unknown = String(repeating: "a", count: 40)
+        #expect(client([word, unknown, "0"]) == Wire.error("NOSCRIPT No matching script. Please use EVAL."))
+        #expect(origin.takeCommands() == ["\(word) \(unknown) 0"])
+    }
+
+    @Test func whatWasEvaluatedIsKnownToo() throws {
+        #expect(client(["EVAL", "return 8", "0"]) == Wire.bulk("return 8"))
+        let sha = String(client(["SCRIPT", "LOAD", "return 8"]).split(separator: "\r\n")[1])
+        #expect(client(["SCRIPT", "EXISTS", sha]) == "*1\r\n:1\r\n")
+        // What does not compile here is the origin's to judge.
+        #expect(client(["EVAL", "return (", "0"]) == Wire.bulk("return ("))
+    }
+
+    @Test func aFunctionMustBeLoadedAtTheOrigin() throws {
+        #expect(client("FCALL f 0").contains("Function not found at the origin"))
+    }
+
+    @Test func whatAScriptChangedUnseenIsHeardBeforeItsReply() throws {
+        origin.change("u", to: "old")
+        #expect(client("GET u") == Wire.bulk("old"))
+        origin.whenSettling { [origin] in origin.change("u", to: "new") }
+        #expect(client(["EVAL", "return 1", "0"]) == Wire.bulk("return 1"))
+        #expect(client("GET u") == Wire.bulk("new"))
+    }
+
+    // MARK: Other types
+
+    /// The reply to a command that waits twice: for the reading, and for the origin's own answer.
+    private func forwarded(_ line: String) -> String {
+        let first = client(line)
+        server.commit()
+        return first + client.takeSendable()
+    }
+
+    @Test func whatIsNoStringIsThereAllTheSame() throws {
+        origin.setOtherType("list")
+        origin.change("s", to: "v")
+        #expect(client("EXISTS list s none list") == Wire.int(3))
+        #expect(client("TOUCH list s") == Wire.int(2))
+        #expect(client("MGET list s none") == "*3\r\n" + Wire.null + Wire.bulk("v") + Wire.null)
+        for word in ["TYPE", "TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME", "DUMP"] {
+            #expect(forwarded("\(word) list") == Wire.bulk(word), "the origin's reply")
+        }
+        #expect(forwarded("OBJECT ENCODING list") == Wire.bulk("OBJECT"))
+        for line in ["GET list", "STRLEN list", "FETCH list", "LCS list s"] {
+            #expect(client(line).hasPrefix("-WRONGTYPE "), "\(line)")
+        }
+        #expect(client("TYPE s") == "+string\r\n")
+    }
+
+    @Test func whatIsNoStringAnyMoreIsNotServedAsStale() throws {
+        #expect(client("ORIGIN redis://there STALE") == Wire.ok)
+        _ = client("POLICY high GRACE 600")
+        origin.change("k", to: "string")
+        #expect(client("GET k") == Wire.bulk("string"))
+        origin.lose()
+        origin.setOtherType("k")
+        #expect(client("GET k").hasPrefix("-WRONGTYPE "))
+        #expect(client("FETCH k").hasPrefix("-WRONGTYPE "))
+    }
+
+    // MARK: Another origin
+
+    /// What GET says of a key while the origin is away.
+    private func stale(_ client: TestClient, _ key: String) -> String {
+        origin.lose()
+        origin.fail(.closed)
+        defer { origin.fail(nil) }
+        return client("GET \(key)")
+    }
+
+    @Test func whatIsKeptFromBeforeIsNotTheNewOrigins() throws {
+        _ = client("POLICY high GRACE 600")
+        #expect(client("ORIGIN redis://there STALE") == Wire.ok)
+        origin.change("a", to: "of there")
+        _ = client("GET a")
+        server.time.advance(milliseconds: 1_000)
+        #expect(client("ORIGIN redis://there STALE AROUND") == Wire.ok)
+        #expect(stale(client, "a") == Wire.bulk("of there"), "the same origin")
+        #expect(client("ORIGIN redis://elsewhere STALE") == Wire.ok)
+        #expect(stale(client, "a").hasPrefix("-ORIGIN "))
+        origin.fail(.closed)
+        #expect(client("FETCH a").hasPrefix("-ORIGIN "))
+        origin.fail(nil)
+        server.time.advance(milliseconds: 1_000)
+        origin.change("b", to: "of elsewhere")
+        _ = client("GET b")
+        #expect(stale(client, "b") == Wire.bulk("of elsewhere"))
+        server.engine.shutdown()
+        let again = try SocketlessServer(reopening: server, origin: origin)
+        again.time.advance(milliseconds: 2_000)
+        let other = again.connect()
+        #expect(stale(other, "a").hasPrefix("-ORIGIN "), "it is durable")
+        #expect(stale(other, "b") == Wire.bulk("of elsewhere"))
+        #expect(other("ORIGIN NONE") == Wire.ok)
+        #expect(other("GET a") == Wire.bulk("of there"), "nothing was removed")
+    }
+
+    @Test func whatWasWrittenWithoutAnOriginIsNotItsOwn() throws {
+        _ = client("POLICY high GRACE 600")
+        #expect(client("ORIGIN NONE") == Wire.ok)
+        #expect(client("SET a mine") == Wire.ok)
+        #expect(client("ORIGIN redis://there STALE") == Wire.ok)
+        #expect(stale(client, "a").hasPrefix("-ORIGIN "))
+    }
+
+    @Test func whatFetchCallsStaleIsStaleForMetaToo() throws {
+        _ = client("POLICY high GRACE 600")
+        #expect(client("ORIGIN redis://there STALE") == Wire.ok)
+        origin.change("a", to: "v")
+        _ = client("GET a")
+        #expect(client("META a").hasSuffix(Wire.bulk("state") + Wire.bulk("fresh")))
+        origin.lose()
+        origin.fail(.closed)
+        #expect(client.fetch("a")?.state == "stale")
+        #expect(client("META a").hasSuffix(Wire.bulk("state") + Wire.bulk("stale")))
+    }
+
+    // MARK: What is shown
+
+    @Test func onlyWhatSucceededIsCounted() throws {
+        #expect(client("SET a 1") == Wire.ok)
+        #expect(client("INCR n") == Wire.int(1))
+        #expect(client("DEL a") == Wire.int(1))
+        origin.fail(.closed)
+        for line in ["SET a 1", "INCR n", "DEL a", "EVAL return(1) 0"] { #expect(client(line).hasPrefix("-ORIGIN ")) }
+        #expect(client("ORIGIN").contains(Wire.bulk("written") + Wire.int(3)))
+    }
+
+    @Test func theSlowLogHidesTheWordsOfAnOrigin() throws {
+        #expect(client("CONFIG SET slowlog-log-slower-than 0") == Wire.ok)
+        #expect(client("ORIGIN redis://user:geheim@there PASSWORD geheim").hasPrefix("-ERR "))
+        let log = client("SLOWLOG GET 10")
+        #expect(log.contains("ORIGIN") && log.contains("(redacted)") && !log.contains("geheim"))
+    }
+
+    // MARK: Companions
+
+    @Test func aCompanionHasNoOriginItself() throws {
+        _ = client("SELECT shop.outbox")
+        #expect(client("ORIGIN redis://there").contains("cannot have one itself"))
+        #expect(client("ORIGIN NONE") == Wire.ok)
+    }
+
+    @Test(arguments: ["ORIGIN NONE", "ORIGIN redis://there"]) func whatACompanionHasAlreadyIsNotBrought(
+        _ former: String
+    ) throws {
+        #expect(client(former) == Wire.ok)
+        let other = server.connect()
+        _ = other("SELECT 0.outbox")
+        #expect(other("SET mine v") == Wire.ok)
+        let refused = client("ORIGIN redis://there BEHIND")
+        #expect(refused.contains("'0.outbox' has 1 entries") && refused.contains("DISCARD"))
+        #expect(other("GET mine") == Wire.bulk("v"))
+        #expect(client("ORIGIN bad:x BEHIND DISCARD").hasPrefix("-"))
+        #expect(other("GET mine") == Wire.bulk("v"), "nothing was changed")
+        #expect(client("ORIGIN redis://there BEHIND DISCARD") == Wire.ok)
+        #expect(other("DBSIZE") == Wire.int(0))
+        #expect(client("ORIGIN").contains(Wire.bulk("outbox") + Wire.int(0)))
+    }
+
+    @Test func acknowledgedWritesOfAFormerOriginAreNotBroughtToAnother() throws {
+        #expect(client("ORIGIN redis://there BEHIND") == Wire.ok)
+        #expect(client("SET k acknowledged") == Wire.ok)
+        server.engine.shutdown()
+        try Files.remove(server.directory.path + "/larder/ORIGINS")
+        let again = try SocketlessServer(reopening: server, origin: origin)
+        let other = again.connect()
+        #expect(other("ORIGIN redis://elsewhere BEHIND").contains("restore that"))
+        #expect(again.state.origins.deliver("0") == nil)
+        #expect(origin.value("k") == nil)
+    }
+
+    @Test func whatWaitsGetsNoDeadline() throws {
+        #expect(client("ORIGIN redis://there BEHIND") == Wire.ok)
+        #expect(client("SET k v") == Wire.ok)
+        let other = server.connect()
+        _ = other("SELECT 0.outbox")
+        for line in ["PEXPIRE k 1", "GETEX k PX 1", "SET k x", "RENAME k l", "COPY k l", "MOVE k 1", "SET n v"] {
+            #expect(other(line).hasPrefix("-ORIGIN this database has writes"), "\(line)")
+            _ = other("MULTI")
+            _ = other(line)
+            #expect(other("EXEC").contains("ORIGIN this database has writes"), "\(line) in MULTI")
+        }
+        #expect(other("EVAL return(redis.call('PEXPIRE','k',1)) 1 k").contains("ORIGIN this database has writes"))
+        #expect(client("COPY x k DB 0.outbox").hasPrefix("-"))
+        #expect(other("EXISTS k") == Wire.int(1))
+        server.time.advance(milliseconds: 10)
+        server.state.origins.deliver("0")
+        #expect(origin.value("k") == "v")
+    }
+}

@@ -1,0 +1,54 @@
+import TestSupport
+import Testing
+
+/// Scripts and values that are no strings, in a database whose origin is a Redis.
+@Suite(.timeLimit(.minutes(10))) struct OriginScriptTests {
+    private let redis: RedisProcess
+    private let daemon: DaemonProcess
+    private let behind: SocketClient
+    private let client: SocketClient
+
+    init() throws {
+        redis = try RedisProcess()
+        daemon = try DaemonProcess()
+        behind = try redis.connect()
+        client = try daemon.connect()
+        #expect(try client.call("ORIGIN unix://\(redis.socketPath)") == "+OK\r\n")
+        try client.eventually("GET a", "$-1\r\n")
+    }
+
+    @Test func aScriptThatWasLoadedHereRunsThere() throws {
+        let script = "return(redis.call('incr',KEYS[1]))"
+        let digest = String(try client.call("SCRIPT LOAD \(script)").split(separator: "\r\n")[1])
+        #expect(try behind.call("SCRIPT EXISTS \(digest)") == "*1\r\n:0\r\n")
+        #expect(try client.call("EVALSHA \(digest) 1 n") == ":1\r\n")
+        #expect(try behind.call("SCRIPT EXISTS \(digest)") == "*1\r\n:1\r\n")
+        #expect(try behind.call("SCRIPT FLUSH") == "+OK\r\n")
+        #expect(try client.call("EVALSHA \(digest) 1 n") == ":2\r\n")
+        #expect(try client.call("GET n") == bulkReply("2"))
+        #expect(try client.call("EVALSHA_RO \(digest) 1 n").hasPrefix("-ERR Write commands are not allowed"))
+    }
+
+    /// Without the wait some of these read the former value.
+    @Test func whatAScriptChangedUnseenIsReadByTheSameConnection() throws {
+        for round in 1...500 {
+            #expect(try client.call("GET u") == (round == 1 ? "$-1\r\n" : bulkReply("\(round - 1)")))
+            _ = try client.call("EVAL return(redis.call('set','u','\(round)')) 0")
+            #expect(try client.call("GET u") == bulkReply("\(round)"))
+        }
+    }
+
+    @Test func otherTypesAreDescribedAsRedisDoes() throws {
+        _ = try behind.call("RPUSH l 1 2")
+        _ = try behind.call("HSET h f v")
+        _ = try behind.call("PEXPIREAT h 4000000000000")
+        _ = try behind.call("SET s v")
+        for line in [
+            "TYPE l", "TYPE h", "TTL l", "PEXPIRETIME h", "EXPIRETIME h", "EXISTS l h s x l", "TOUCH l x", "DUMP l",
+            "OBJECT ENCODING l", "OBJECT REFCOUNT h", "MGET l s x h", "GET l",
+        ] {
+            #expect(try client.call(line) == behind.call(line), "\(line)")
+        }
+        #expect(try client.call("TYPE s") == "+string\r\n")
+    }
+}
