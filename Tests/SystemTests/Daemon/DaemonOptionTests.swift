@@ -36,7 +36,7 @@ import Testing
                              (default: a 16th of the machine's, at least 16M, at most 512M)
           --max-disk BYTES   what all files of the larder may take on the disk, at least 16M, or what the file
                              system has, but for a reserve; what is worth the least is evicted. For moments files
-                             take more: up to twice as much was measured with 16M, a third more with 256M
+                             take one checkpoint and one merge more: a 32nd of it and some 26 to 52 MiB
                              (docs/internals/Disk.md);
                              0 or none for no limit
                              (default: a tenth of the file system, at most 8G)
