@@ -70,6 +70,13 @@ import Testing
         }
     }
 
+    private static func hasLongExponent(_ text: [UInt8]) -> Bool {
+        text.indices.contains { index in
+            text[index] | 0x20 == UInt8(ascii: "e")
+                && text[(index + 1)...].prefix { (48...57).contains($0) || $0 == 43 || $0 == 45 }.count >= 3
+        }
+    }
+
     /// Foundation agrees about texts that were damaged at random.
     @Test func randomTexts() throws {
         var random = SeededGenerator(seed: testSeed())
@@ -83,6 +90,8 @@ import Testing
             // Foundation's leniency: blanks around, and zeros behind numbers that overflow are none of ours.
             guard text.first.map({ $0 > 0x20 }) ?? false, text.last.map({ $0 > 0x20 }) ?? false else { continue }
             if expected { found += 1 }
+            // It refuses numbers beyond a Double, too, which are right by the grammar.
+            if !expected, Self.hasLongExponent(text) { continue }
             #expect(Self.isValue(text) == expected, "\(String(decoding: text, as: UTF8.self))")
         }
         #expect(found > 1000)

@@ -15,7 +15,9 @@ import LarderEngine
 /// ```
 ///
 /// Each run sees the entries as they are when it begins: without later writes, and without entries that expire
-/// meanwhile. During a run, files that are no longer needed stay on the disk, so a run should not last for hours.
+/// meanwhile. During a run, files that are no longer needed stay on the disk, so a run should not last for hours. In a
+/// larder that has taken half of ``CacheOptions/diskBytesMax`` they do not stay: then a run goes on over the entries as they
+/// are, each key at most once. A run of a snapshot never does.
 ///
 /// The beginning of a run, however few entries it returns, takes time for every entry of the database that is not in
 /// LevelDB yet (usually at most what 64 MiB of journal hold), and memory for those with the prefix. Reaching the first

@@ -27,7 +27,9 @@ package struct EnumerationOptions: Sendable {
     }
 }
 
-/// Reads the entries of a database as they were when the cursor was made, without those that expire meanwhile.
+/// Reads the entries of a database as they were when the cursor was made, without those that expire meanwhile. Where files
+/// take more than half of what the disk may have, a cursor that is not one of a snapshot goes on over the entries as they
+/// are then whenever LevelDB has merged tables.
 ///
 /// It merges two sorted sequences: a cursor of LevelDB, and the entries that only memory had. If both have a key,
 /// memory counts.

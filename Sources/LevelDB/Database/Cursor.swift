@@ -112,7 +112,9 @@ package final class Cursor {
             guard let left else { return leveldb_iter_next(handle) }
             left.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
             // The entry may be gone meanwhile.
-            if leveldb_iter_valid(handle) != 0, Self.compare(IteratorSlot.key(handle), left) == 0 { leveldb_iter_next(handle) }
+            if leveldb_iter_valid(handle) != 0, Self.compare(IteratorSlot.key(handle), left) == 0 {
+                leveldb_iter_next(handle)
+            }
         }
     }
 
@@ -225,7 +227,8 @@ package final class Cursor {
     ) throws(LevelDBError) {
         isValid = false
         try checked(operation, path: database.path, key: key) { leveldb_iter_get_error(handle, $0) }
-        isValid = leveldb_iter_valid(handle) != 0 && (prefix.isEmpty || Self.hasPrefix(IteratorSlot.key(handle), prefix))
+        isValid =
+            leveldb_iter_valid(handle) != 0 && (prefix.isEmpty || Self.hasPrefix(IteratorSlot.key(handle), prefix))
     }
 
     private static func hasPrefix(_ key: UnsafeRawBufferPointer, _ prefix: [UInt8]) -> Bool {
