@@ -37,7 +37,7 @@ final class OutboxDelivery: @unchecked Sendable {
     private var restsUntil: Int64 = 0
     private var failures = 0
     private var rollbacks: UInt64
-    private var toldAt: [String: Int64] = [:]
+    private var lines: [String: LineRate] = [:]
 
     /// How many keys, and how many bytes of values, are under way at a time.
     private static let parcelsMax = 256
@@ -260,8 +260,7 @@ final class OutboxDelivery: @unchecked Sendable {
     private func tell(_ text: String) {
         let now = engine.monotonic()
         let kind = String(text.prefix { $0 != ":" })
-        if let before = toldAt[kind], now - before < Self.quietMilliseconds { return }
-        toldAt[kind] = now
+        guard lines[kind, default: LineRate(milliseconds: Self.quietMilliseconds)].line(at: now) != nil else { return }
         log.warning("database '\(tier.database.name)': \(text)")
     }
 }
