@@ -288,12 +288,14 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     func write(_ write: OriginWrite, then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void) {
         drop(write.key)
         let rollbacks = surroundings.engine.rollbackCount
+        let isKept = settings.writing != .around
+        let write = OriginWrite(key: write.key, value: write.value, lifetime: write.lifetime, isKept: isKept)
         origin.write(write) { [self] result in
             drop(write.key)
             surroundings.tell(database, [write.key])
             if case .success(let answer) = result {
                 counts.written.add()
-                if settings.writing != .around { keep(write, answer, rollbacks) { true } }
+                if isKept { keep(write, answer, rollbacks) { true } }
             }
             then(result.map { _ in .simpleString("OK") })
         }

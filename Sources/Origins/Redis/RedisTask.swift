@@ -88,7 +88,8 @@ final class RedisTask: RedisExchange {
 
     /// Whether a write is followed by a read of what it wrote.
     var readsBack: Bool {
-        if case .write(_, let write) = work { !isAsking && write.value.count <= Self.readBackBytesMax } else { false }
+        guard case .write(_, let write) = work else { return false }
+        return write.isKept && !isAsking && write.value.count <= Self.readBackBytesMax
     }
 
     /// A longer value is not sent back by the server only to be compared: the next reader asks for it. 16 KiB.

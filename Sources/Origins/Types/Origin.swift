@@ -152,6 +152,8 @@ public struct OriginWrite: Sendable {
     public var value: [UInt8]
     /// How long the entry lives there.
     public var lifetime: Lifetime
+    /// Whether the caller wants to keep it as known. If not, nothing is read behind the write, and it is not confirmed.
+    public var isKept: Bool
 
     public enum Lifetime: Hashable, Sendable {
         case unlimited
@@ -162,10 +164,11 @@ public struct OriginWrite: Sendable {
         case kept
     }
 
-    public init(key: [UInt8], value: [UInt8], lifetime: Lifetime) {
+    public init(key: [UInt8], value: [UInt8], lifetime: Lifetime, isKept: Bool = true) {
         self.key = key
         self.value = value
         self.lifetime = lifetime
+        self.isKept = isKept
     }
 }
 

@@ -80,6 +80,22 @@ import Testing
         }
     }
 
+    /// What the caller does not keep is not read behind the write, and so is not confirmed.
+    @Test(.timeLimit(.minutes(1))) func aWriteThatIsNotKeptIsNotReadBack() async throws {
+        try await Self.live { origin, _, other in
+            let write = OriginWrite(key: Array("a".utf8), value: Array("1".utf8), lifetime: .unlimited, isKept: false)
+            let done = try await withCheckedContinuation { continuation in
+                origin.write(write) { continuation.resume(returning: $0) }
+            }.get()
+            #expect(!done.isConfirmed && done.stamp == nil)
+            #expect(try other.call("GET a") == "$1\r\n1\r\n")
+            let reads = try other.call("INFO commandstats").split(separator: "\r\n").filter {
+                $0.hasPrefix("cmdstat_pttl:")
+            }
+            #expect(reads.isEmpty, "\(reads)")
+        }
+    }
+
     /// With NOLOOP, Redis would not tell what it evicts while it runs a command of the same connection.
     @Test(.timeLimit(.minutes(1))) func whatIsEvictedByOwnCommandsIsTold() async throws {
         let settings = ["--maxmemory", "3mb", "--maxmemory-policy", "allkeys-lru", "--maxmemory-samples", "10"]
