@@ -104,7 +104,7 @@ import Testing
             let stamps = try await origin.readMany((0..<50).map { "user:\($0)" }).map { try $0.get().stamp }
             #expect(stamps.allSatisfy { origin.isCurrentNow($0) })
             let page = String(repeating: "p", count: 1000)
-            for index in 0..<3000 { try await origin.write("page:\(index)", page) }
+            try await origin.writeMany((0..<3000).map { "page:\($0)" }, page)
             let gone = try (0..<50).filter { try other.call("EXISTS user:\($0)") == ":0\r\n" }
             #expect(!gone.isEmpty, "the test needs evictions")
             let told = Set(ears.invalidated.all)

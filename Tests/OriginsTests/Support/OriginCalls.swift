@@ -1,3 +1,4 @@
+import Dispatch
 import Origins
 import Platform
 import RESP
@@ -29,6 +30,21 @@ extension Origin {
                 done.resume(returning: $0)
             }
         }.get()
+    }
+
+    /// Writes all of them and waits once: thousands of waits in a row would each queue behind all other tests.
+    func writeMany(_ keys: [String], _ value: String) async throws {
+        let failures = Recorder<OriginError>()
+        let waiting = DispatchGroup()
+        for key in keys {
+            waiting.enter()
+            write(OriginWrite(key: Array(key.utf8), value: Array(value.utf8), lifetime: .unlimited)) {
+                if case .failure(let error) = $0 { failures.add(error) }
+                waiting.leave()
+            }
+        }
+        await withCheckedContinuation { done in waiting.notify(queue: .global()) { done.resume() } }
+        if let first = failures.all.first { throw first }
     }
 
     @discardableResult
