@@ -21,6 +21,8 @@
 #   make crash power  accidents of recorded daemons: SIGKILL and failing calls, power cuts; ROUNDS points of each
 #   make disk         a long random history under a limit of the disk, and kill -9 while it evicts (ROUNDS)
 #   make fleet        two larders in front of a Redis Cluster, whose nodes and links break: ROUNDS of each kind
+#   make valkey       the tests of origins with a valkey-server (Debian's, of its backports) in place of redis-server, and as
+#                     make fleet before a cluster of it
 #   make kill         hundreds of rounds of kill -9 under load (ROUNDS), the model test over many seeds (ROUNDS)
 
 SHELL = /bin/bash
@@ -249,6 +251,13 @@ disk: test-deps
 fleet: test-deps
 	$(SWIFT) build --build-tests
 	LARDER_FLEET_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build --disable-xctest --filter FleetTests
+
+.PHONY: valkey
+valkey: test-deps
+	@$(INSTALL) libatomic1 libjemalloc2 liblzf1 libssl3
+	$(SWIFT) build --build-tests
+	program="$$(Tests/valkey.sh .build/valkey)" && LARDER_ORIGIN_SERVER="$$program" LARDER_FLEET_ROUNDS=$(ROUNDS) \
+	  $(SWIFT) test --skip-build --disable-xctest --filter 'Origins|Origin|Outbox|RedisCluster|LarderctlRedis|FleetTests'
 
 hostile: test-deps
 	$(SWIFT) build --build-tests

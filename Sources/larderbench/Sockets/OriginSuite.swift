@@ -9,6 +9,11 @@ final class OriginSuite: Suite {
             + (pipeline == 1 ? "" : ", pipeline \(pipeline)")
     }
 
+    static func writeTable(pipeline: Int) -> String {
+        "Through to an origin: SET of 100,000 entries of 64 B, 50 clients"
+            + (pipeline == 1 ? "" : ", pipeline \(pipeline)")
+    }
+
     static let changes = "Changes at an origin: SET of 100,000 keys at redis, 4 clients, pipeline 64"
     static let tracked = "all of them known to a larderd"
     static let untracked = "nobody tracks"
@@ -27,17 +32,36 @@ final class OriginSuite: Suite {
             let origin = try RunningServer(.redisOff, options, directory: try tree.makeDirectory("origin"))
             defer { origin.stopAndRemove() }
             try origin.fill(count: Load.keyCount, valueBytes: 64)
-            for pipeline in [1, 16] { try measure(origin, pipeline, into: results) }
+            for pipeline in [1, 16] {
+                try measure(origin, pipeline, into: results)
+                try measureWrites(origin, pipeline, into: results)
+            }
         }
+    }
+
+    /// What is written behind is brought before the servers rest, so its cost is part of the figure.
+    private func measureWrites(_ origin: RunningServer, _ pipeline: Int, into results: Results) throws(BenchError) {
+        let table = Self.writeTable(pipeline: pipeline)
+        let writes = Load.set(pipeline: pipeline).lasting(options.secondsPerRun)
+        results.add(table, Self.direct, try origin.measure(writes))
+        for way in ["THROUGH", "BEHIND", "AROUND"] {
+            let larder = try RunningServer(.larderDefault, options, directory: try tree.makeDirectory("front"))
+            defer { larder.stopAndRemove() }
+            try Self.set(origin, way, for: larder)
+            results.add(table, "larderd, \(way)", try measure(writes, larder, origin))
+        }
+    }
+
+    private static func set(_ origin: RunningServer, _ way: String, for larder: RunningServer) throws(BenchError) {
+        let answer = try SocketClient(path: larder.socket).ask(["ORIGIN", "unix://\(origin.socket)", way])
+        guard answer == .simpleString("OK") else { throw BenchError("ORIGIN is answered with \(answer)") }
     }
 
     private func measure(_ origin: RunningServer, _ pipeline: Int, into results: Results) throws(BenchError) {
         let table = Self.table(pipeline: pipeline)
         let larder = try RunningServer(.larderDefault, options, directory: try tree.makeDirectory("front"))
         defer { larder.stopAndRemove() }
-        let client = try SocketClient(path: larder.socket)
-        let answer = try client.ask(["ORIGIN", "unix://\(origin.socket)"])
-        guard answer == .simpleString("OK") else { throw BenchError("ORIGIN is answered with \(answer)") }
+        try Self.set(origin, "THROUGH", for: larder)
         var reads = Load.get(pipeline: pipeline)
         results.add(table, Self.direct, try origin.measure(reads.lasting(options.secondsPerRun)))
         reads.order = .scattered
@@ -49,7 +73,7 @@ final class OriginSuite: Suite {
         guard pipeline > 1 else { return }
         let writes = Load.fill(Load.keyCount, valueBytes: 64)
         results.add(Self.changes, Self.tracked, try measure(writes, origin, larder))
-        _ = try client.ask(["ORIGIN", "NONE"])
+        _ = try SocketClient(path: larder.socket).ask(["ORIGIN", "NONE"])
         results.add(Self.changes, Self.untracked, try measure(writes, origin, larder))
     }
 

@@ -71,6 +71,9 @@ package final class RedisCluster: Sendable {
                 let (first, end) = (number * slots / primaries, (number + 1) * slots / primaries)
                 try ok(number, ["CLUSTER", "ADDSLOTSRANGE", "\(first)", "\(end - 1)"])
             }
+        }
+        // Not before all have their epochs: who has been met takes none any more.
+        for number in nodes {
             for other in nodes where other != number {
                 try ok(number, ["CLUSTER", "MEET", "127.0.0.1", "\(servers[other].port)"])
             }

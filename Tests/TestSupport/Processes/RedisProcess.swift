@@ -4,7 +4,8 @@ import Platform
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the process is read and replaced with the lock held.
 package final class RedisProcess: @unchecked Sendable {
-    /// What such servers are called, Valkey among them, as far as they are installed. `LARDER_ORIGIN_SERVER` names another.
+    /// What such servers are called, Valkey among them, as far as they are installed. `LARDER_ORIGIN_SERVER` names one that
+    /// takes the place of all.
     package static let programs: [String] =
         TestSetting.originServer.text.map { [$0] } ?? ["redis-server", "valkey-server"].filter(isInPath)
 
@@ -20,8 +21,9 @@ package final class RedisProcess: @unchecked Sendable {
     /// - Parameters:
     ///   - settings: more words of its command line.
     ///   - port: where it listens for TCP besides; 0: nowhere.
-    ///   - program: the server's program.
-    package init(_ settings: [String] = [], port: Int = 0, program: String = "redis-server") throws {
+    ///   - program: the server's program; nil: the first of ``programs``.
+    package init(_ settings: [String] = [], port: Int = 0, program: String? = nil) throws {
+        let program = program ?? Self.programs.first ?? "redis-server"
         directory = try TemporaryDirectory(inMemory: true)
         socketPath = directory.path + "/redis"
         self.port = port
