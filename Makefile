@@ -38,7 +38,7 @@ export LARDER_STRICT = 1
 BUILD_PACKAGES = g++ libleveldb-dev libsnappy-dev libuv1-dev libxxhash-dev libjemalloc-dev \
   liblua5.1-0-dev lua-cjson-dev lua-bitop-dev libmd-dev libssl-dev libedit-dev libmicrohttpd-dev
 TOUR_PACKAGES = netcat-openbsd redis-server redis-tools python3 gcc libc6-dev
-TEST_PACKAGES = $(TOUR_PACKAGES) openssl graphviz groff-base bash zsh fish systemd redis-server python3-venv prometheus chromium $(CLIENT_PACKAGES)
+TEST_PACKAGES = $(TOUR_PACKAGES) openssl iproute2 graphviz groff-base bash zsh fish systemd redis-server python3-venv prometheus chromium $(CLIENT_PACKAGES)
 # Clients in other languages, each with what runs it.
 CLIENT_PACKAGES = libhiredis-dev nodejs node-redis php-cli php-redis ruby ruby-redis perl libredis-perl \
   php-illuminate-cache php-illuminate-redis php-predis php-symfony-cache php-symfony-lock php-symfony-rate-limiter \
@@ -250,14 +250,14 @@ disk: test-deps
 .PHONY: fleet
 fleet: test-deps
 	$(SWIFT) build --build-tests
-	LARDER_FLEET_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build --disable-xctest --filter FleetTests
+	LARDER_FLEET_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build --disable-xctest --filter 'FleetTests|NetworkLinkTests'
 
 .PHONY: valkey
 valkey: test-deps
 	@$(INSTALL) libatomic1 libjemalloc2 liblzf1 libssl3
 	$(SWIFT) build --build-tests
 	program="$$(Tests/valkey.sh .build/valkey)" && LARDER_ORIGIN_SERVER="$$program" LARDER_FLEET_ROUNDS=$(ROUNDS) \
-	  $(SWIFT) test --skip-build --disable-xctest --filter 'Origins|Origin|Outbox|RedisCluster|LarderctlRedis|FleetTests'
+	  $(SWIFT) test --skip-build --disable-xctest --filter 'Origins|Origin|Outbox|RedisCluster|LarderctlRedis|FleetTests|NetworkLink'
 
 hostile: test-deps
 	$(SWIFT) build --build-tests
