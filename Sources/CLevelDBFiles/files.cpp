@@ -104,23 +104,48 @@ void EndInstalling() {
 }
 
 /// A manifest: when one of its edits is synced, the tables of a merge take the place of those that were merged.
+///
+/// Nothing of an edit is in the file before the names of the tables in it are durable. LevelDB's own file syncs the directory
+/// in Sync() for that, but has written the edit before, in the Flush() that ends each record: the edit may reach the disk
+/// by itself, and a power cut then leaves a manifest with tables that are not there. So edits wait here for Sync().
 class ManifestFile final : public leveldb::WritableFile {
 public:
   ManifestFile(leveldb::WritableFile *file, std::string directory) : file_(file), directory_(std::move(directory)) {}
   ~ManifestFile() override { delete file_; }
 
-  Status Append(const Slice &data) override { return file_->Append(data); }
-  Status Close() override { return file_->Close(); }
-  Status Flush() override { return file_->Flush(); }
+  Status Append(const Slice &data) override {
+    waiting_.append(data.data(), data.size());
+    return Status::OK();
+  }
+  Status Flush() override { return Status::OK(); }
   Status Sync() override {
-    Status status = file_->Sync();
+    Status status = WriteAndSync();
     if (status.ok()) BeginInstalling(directory_);
     return status;
   }
+  Status Close() override {
+    Status status = waiting_.empty() ? Status::OK() : WriteAndSync();
+    Status closed = file_->Close();
+    return status.ok() ? closed : status;
+  }
 
 private:
+  /// So many bytes LevelDB's file keeps in its own memory until Sync() has synced the directory.
+  static constexpr size_t kept_ = 65536;
+
+  Status WriteAndSync() {
+    Status status;
+    // Syncs the directory, and the file as it was.
+    if (waiting_.size() > kept_) status = file_->Sync();
+    if (status.ok()) status = file_->Append(waiting_);
+    // What could not be written is no part of the file: LevelDB takes no more edits then.
+    waiting_.clear();
+    return status.ok() ? file_->Sync() : status;
+  }
+
   leveldb::WritableFile *const file_;
   const std::string directory_;
+  std::string waiting_;
 };
 
 /// LevelDB's work in the background.
