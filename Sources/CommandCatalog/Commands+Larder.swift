@@ -31,7 +31,7 @@ extension CommandMetadata {
         "origin", arity: -1, [.admin, .ofSelectedDatabase], group: .larder, since: "0.1.0",
         syntax:
             "[url [THROUGH|AROUND|BEHIND] [STALE] [BCAST [PREFIX prefix [PREFIX prefix ...]] | LIFETIMES] "
-            + "[REPLICAS milliseconds] [USER name] [PASSWORDFILE path] [DISCARD] | NONE [DISCARD] | PATH]",
+            + "[REPLICAS milliseconds] [USER name] [PASSWORDFILE path] [DISCARD] | NONE [DISCARD] | PATH [larder ...]]",
         summary:
             "Returns or sets the origin of the current database: what is not known here is asked there, and what is "
             + "written goes there. THROUGH keeps what was written, AROUND forgets it, BEHIND acknowledges it here and "
@@ -39,11 +39,12 @@ extension CommandMetadata {
             + "asked. The origin notes what was read here and says what changes; with BCAST it says what changes of all keys "
             + "or of those with a PREFIX, with LIFETIMES nothing: what was read is believed until its time is over. REPLICAS "
             + "asks a replica of a cluster too when there is no answer for so long; what that says is stale. While writes "
-            + "wait, they are brought to no other origin, unless DISCARD forgets them. PATH lists the larders on the way.",
+            + "wait, they are brought to no other origin, unless DISCARD forgets them. PATH lists the larders on the way, up to "
+            + "one of those that are named.",
         reply:
             "map of url (empty: none), writing, stale, hears (tracking, broadcast, lifetimes), bound (how old what is fresh "
             + "may be, in milliseconds; -1: without end), replicas (milliseconds; 0: never), prefixes, state, known "
-            + "(entries), outbox (keys that wait), and counters; OK when it was set; array of names with PATH",
+            + "(entries), outbox (keys that wait), and counters; OK when it was set; array of larder/database with PATH",
         secrets: .all)
 
     package static let fetch = CommandMetadata(

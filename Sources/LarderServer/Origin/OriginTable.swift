@@ -25,6 +25,10 @@ package final class OriginTable: @unchecked Sendable {
     private var deliveries: [String: OutboxDelivery] = [:]
     /// Origins that could not be set up at the start: they stay in the file.
     private var failed: [String: (OriginSettings, CommandError)] = [:]
+    /// Looks for circles.
+    private var watch: WorkThread?
+    private var isClosed = false
+    private let closing = Condition()
     private let path: String
     /// The name of this larder among others.
     private let larder: String
@@ -70,6 +74,7 @@ package final class OriginTable: @unchecked Sendable {
             }
         }
         noteUse()
+        watchCircles()
     }
 
     /// Whether any database has an origin, or should have one.
@@ -201,7 +206,12 @@ package final class OriginTable: @unchecked Sendable {
         }
         noteUse()
         generation.wrappingAdd(1, ordering: .acquiringAndReleasing)
-        if let tier { beginDelivery(tier) }
+        if let tier {
+            beginDelivery(tier)
+            // The other one may have been set at the same moment.
+            checkCircle(tier, isUrgent: true)
+            watchCircles()
+        }
         let now = tier.map { "its origin is now \($0.origin.name), \($0.settings.writing.rawValue)" }
         surroundings.log.info("database '\(name)': \(now ?? "it has no origin any more")")
         guard let database = try? surroundings.engine.database(name) else { return }
@@ -280,20 +290,54 @@ package final class OriginTable: @unchecked Sendable {
 
     // MARK: Circles
 
-    /// The larders from this one to the last that a question about a database may reach. May block, for as long as a call
-    /// of the origin.
-    func path(from name: String) throws(CommandError) -> [String] {
-        guard let tier = try tier(of: name) else { return [larder] }
-        return [larder] + tier.path()
+    /// The larders from this one to the last that a question about a database may reach, each with its database. May block,
+    /// for as long as a call of the origin.
+    /// - Parameter nodes: who has asked so far: where one of them is met again the way ends.
+    func path(from name: String, behind nodes: [String]) throws(CommandError) -> [String] {
+        let node = node(name)
+        guard !nodes.contains(node), nodes.count < Self.lardersMax, let tier = try tier(of: name) else { return [node] }
+        return [node] + tier.path(from: nodes + [node])
     }
 
-    /// Two larders that ask each other would ask for ever.
+    /// A way of questions is not followed further.
+    private static let lardersMax = 64
+
+    private func node(_ name: String) -> String { "\(larder)/\(name)" }
+
+    /// Larders that ask each other would wait for ever.
     private func checkIsNoCircle(_ tier: OriginTier) throws(CommandError) {
-        guard tier.path().contains(larder) else { return }
-        throw CommandError(
-            "ERR \(tier.origin.name) has this larder as its origin, so that both would ask each other: nothing was changed"
-        )
+        let node = node(tier.database.name)
+        guard let reason = OriginPath.circle(of: node, tier.origin.name, tier.path(from: [node])) else { return }
+        throw CommandError("ERR \(reason). Nothing was changed")
     }
+
+    /// Looks again whether larders ask each other, as far as it is time to. Returns at once.
+    func checkCircles() {
+        for tier in all { checkCircle(tier, isUrgent: false) }
+    }
+
+    private func checkCircle(_ tier: OriginTier, isUrgent: Bool) {
+        let engine = surroundings.engine
+        tier.circleCheck.ask(tier, node(tier.database.name), isUrgent: isUrgent, monotonic: { engine.monotonic() })
+    }
+
+    /// Goes on to look until the table is closed, if there is anything to look at.
+    private func watchCircles() {
+        guard surroundings.engine.options.backgroundMaintenance, isUsed else { return }
+        lock.withLock {
+            guard watch == nil, !isClosed else { return }
+            watch = WorkThread(name: "larder-circles") { [self] in
+                while lock.withLock({
+                    if !isClosed { _ = closing.wait(lock, milliseconds: Self.watchMilliseconds) }
+                    return !isClosed
+                }) {
+                    checkCircles()
+                }
+            }
+        }
+    }
+
+    private static let watchMilliseconds: Int64 = 500
 
     private func write(_ settings: OriginSettings?, _ name: String) throws(CommandError) {
         var file = OriginFile()
@@ -323,6 +367,13 @@ package final class OriginTable: @unchecked Sendable {
 
     /// Ends all connections; what waits stays. May block, for as long as a call of an origin. Idempotent.
     func close() {
+        let watch = lock.withLock {
+            isClosed = true
+            closing.signal()
+            defer { self.watch = nil }
+            return self.watch
+        }
+        watch?.join()
         for delivery in lock.withLock({ Array(deliveries.values) }) { delivery.stop() }
         for tier in all { tier.close() }
     }

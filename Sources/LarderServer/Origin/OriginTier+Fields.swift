@@ -58,11 +58,12 @@ extension OriginTier {
     }
 
     /// The larders behind this one, if its origin is a larder. May block, for as long as a call of the origin.
-    func path() -> [String] {
+    /// - Parameter nodes: who has asked so far.
+    func path(from nodes: [String]) -> [String] {
         let answer = OneAnswer()
-        origin.perform([Array("ORIGIN".utf8), Array("PATH".utf8)], key: nil) { answer.set($0) }
-        guard case .success(let reply) = answer.wait() else { return [] }
-        return (reply.elements ?? []).compactMap(\.string)
+        origin.inquire(OriginPath.question(nodes)) { answer.set($0) }
+        guard case .path(let path) = OriginPath.answer(answer.wait()) else { return [] }
+        return path
     }
 }
 

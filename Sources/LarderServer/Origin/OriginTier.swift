@@ -58,6 +58,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     let surroundings: Surroundings
     private let marks: MarkTable
     private let failureLines = OriginFailureLines()
+    let circleCheck = CircleCheck()
     private let parts: [Part]
     private(set) var origin: any Origin = NoOrigin()
     /// Entries that were stored before are another origin's, or nobody's: they are not served as stale either. In

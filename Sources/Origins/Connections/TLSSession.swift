@@ -45,6 +45,12 @@ final class TLSContext {
         throw Failure(description: "\(what) in \(path) cannot be read: \(TLSError.text())")
     }
 
+    /// As ``session(host:)``; nil for a socket of this machine, too.
+    func session(to endpoint: OriginEndpoint) -> TLSSession? {
+        guard case .tcp(let host, _) = endpoint else { return nil }
+        return session(host: host)
+    }
+
     /// A session with a server that must be who it was called.
     func session(host: String) -> TLSSession? {
         guard let session = SSL_new(context) else { return nil }

@@ -117,7 +117,8 @@ final class RedisClient: @unchecked Sendable {
             entry.isUp = server.isBelieved && !isClosed
             entry.epoch = server.epoch
             entry.downSince = server.downSince
-            entry.lastError = server.lastError?.description
+            entry.lastError = (server.lastError ?? server.held)?.description
+            entry.beliefs = server.beliefs
             entry.heartbeatMicroseconds = server.heartbeatMicroseconds
             return entry
         }
@@ -257,6 +258,20 @@ final class RedisClient: @unchecked Sendable {
         // Of others nothing is believed.
         guard let server, server.isBelieved, settings.setup.tracking != .none else { return completion() }
         server.send(RoundTrip(loop, limit: settings.limits.heartbeatLimit, completion))
+    }
+
+    func inquire(_ words: [[UInt8]], _ completion: @escaping RedisCommandCall.Completion) {
+        if let failure { return completion(.failure(failure)) }
+        guard !isClosed, cluster == nil, let server = servers.values.first else {
+            return completion(.failure(isClosed ? .closed : .refused("ERR a cluster has no one server")))
+        }
+        server.inquire(words, completion)
+    }
+
+    /// Has the servers fail all that is asked of them; nil: no longer.
+    func hold(_ reason: String?) {
+        for server in servers.values { server.hold(reason) }
+        publish()
     }
 
     private func slot(of key: [UInt8]) -> Int? { cluster == nil ? nil : HashSlot.of(key) }

@@ -70,12 +70,9 @@ final class RedisLink: RedisConnectionUser {
     /// Makes the connection. To be called once.
     func open() {
         state = .connecting
-        var session: TLSSession?
-        if let tls {
-            if case .tcp(let host, _) = endpoint { session = tls.session(host: host) }
-            // Never without encryption instead.
-            guard session != nil else { return rest(.unsuitable("\(endpoint): no TLS is possible with this server")) }
-        }
+        let session = tls?.session(to: endpoint)
+        // Never without encryption instead.
+        guard tls == nil || session != nil else { return rest(.noTLS(endpoint)) }
         let connection = RedisConnection(
             loop, endpoint, setup.withPassword, valueBytes: limits.valueBytes, tls: session, user: self)
         self.connection = connection

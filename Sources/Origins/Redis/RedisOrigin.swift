@@ -107,6 +107,14 @@ public final class RedisOrigin: Origin {
         loop.send { [client] in client.settle(key, completion) }
     }
 
+    public func inquire(
+        _ words: [[UInt8]], completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
+    ) {
+        loop.send { [client] in client.inquire(words, completion) }
+    }
+
+    public func hold(_ reason: String?) { loop.send { [client] in client.hold(reason) } }
+
     public func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool { parts.isCurrent(stamp, now: now) }
 
     public func status() -> OriginStatus { client.report.all }

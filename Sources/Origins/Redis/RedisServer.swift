@@ -58,6 +58,10 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     private(set) var isBelieved = false
     private(set) var heartbeatMicroseconds: Int64 = 0
     private(set) var lastError: OriginError?
+    /// Why it is not asked although it answers; nil if it is.
+    private(set) var held: OriginError?
+    private(set) var beliefs = 0
+    private var questions: [ObjectIdentifier: SideQuestion] = [:]
     /// Since when it is not believed; nil while it is.
     private(set) var downSince: Int64?
     /// Whether a connection could not be made since it was believed last.
@@ -106,6 +110,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         (beatTimer, limitTimer, beat) = (nil, nil, nil)
         reading?.close()
         commands?.close()
+        for question in questions.values { question.close() }
         (reading, commands, owner) = (nil, nil, nil)
     }
 
@@ -142,6 +147,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         }
         // What must be set right first is said as it is.
         if case .unsuitable? = link.error { return link.error }
+        if let held, link.error == nil { return held }
         return breaker.refusal(MonotonicClock.nanoseconds()).map { reason in
             .resting(reason.contains("\(endpoint)") ? reason : "\(endpoint): \(reason)")
         }
@@ -160,6 +166,26 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     /// Sends another exchange on the connection that reads.
     func send(_ exchange: any RedisExchange) {
         if let reading { reading.send(exchange) } else { exchange.fail(.closed) }
+    }
+
+    /// Asks it about itself, past all that is under way.
+    func inquire(_ words: [[UInt8]], _ completion: @escaping RedisCommandCall.Completion) {
+        if let error = reading?.error { return completion(.failure(error)) }
+        let question = SideQuestion(loop, endpoint, settings, words) { [weak self] question, result in
+            self?.questions[ObjectIdentifier(question)] = nil
+            completion(result)
+        }
+        questions[ObjectIdentifier(question)] = question
+        question.open()
+    }
+
+    /// Fails all that is asked of it from now on, and believes it no more; nil: no longer.
+    func hold(_ reason: String?) {
+        let before = held
+        held = reason.map { .unsuitable($0) }
+        if let held, held != before { lose(held.description) }
+        // What has failed until now was due to that.
+        if held == nil, before != nil { breaker.noteSuccess() }
     }
 
     func taskAnswered(_ task: RedisTask) {
@@ -307,9 +333,14 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     private func believe(since sentAt: Int64) {
         // A server of a cluster that was away may not know yet that another one has taken its place.
         guard goodBeats >= (wasLost && heartbeatKey != nil ? 2 : 1) else { return }
+        guard held == nil else {
+            lastError = nil
+            return
+        }
         parts.believe(part, until: sentAt + Int64(settings.limits.staleness) * 1_000_000)
         guard !isBelieved else { return }
         isBelieved = true
+        beliefs += 1
         lastError = nil
         downSince = nil
         owner?.serverIsBelieved(self, again: wasLost || hasFailed)

@@ -55,6 +55,17 @@ public protocol Origin: AnyObject, Sendable {
     ///   - completion: is called once, at the latest when the heartbeat's limit is over.
     func settle(_ key: [UInt8]?, completion: @escaping @Sendable () -> Void)
 
+    /// Asks the server about itself, past everything that is under way and also while it is held. A cluster refuses that.
+    /// - Parameters:
+    ///   - words: the name of the command, then its arguments.
+    ///   - completion: gets the reply; an error reply is ``OriginError/refused(_:)``.
+    func inquire(_ words: [[UInt8]], completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void)
+
+    /// Asks and believes the origin no more, although it answers: all calls fail with ``OriginError/unsuitable(_:)``, except
+    /// ``inquire(_:completion:)``.
+    /// - Parameter reason: why; nil: no longer. The listener hears of both as of a loss and its end.
+    func hold(_ reason: String?)
+
     /// Whether what was read with the stamp is still known to be what the origin has, unless the listener was told
     /// otherwise. Costs some nanoseconds; takes no lock.
     /// - Parameter now: the present instant of the monotonic clock, in nanoseconds.
@@ -75,6 +86,16 @@ extension Origin {
     ) {
         completion(.failure(.refused("ERR this origin has no transactions")))
     }
+
+    /// Of an origin whose calls do not wait for each other.
+    public func inquire(
+        _ words: [[UInt8]], completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
+    ) {
+        perform(words, key: nil, completion: completion)
+    }
+
+    /// Of an origin that asks nobody itself.
+    public func hold(_ reason: String?) {}
 
     /// Of an origin that says what was changed before it acknowledges.
     public func settle(_ key: [UInt8]?, completion: @escaping @Sendable () -> Void) { completion() }

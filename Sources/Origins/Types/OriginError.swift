@@ -36,6 +36,10 @@ public enum OriginError: Error, Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    static func noTLS(_ endpoint: OriginEndpoint) -> OriginError {
+        .unsuitable("\(endpoint): no TLS is possible with this server")
+    }
+
     /// Whether the origin may have done what it was asked for.
     public var isUncertain: Bool {
         switch self {

@@ -6,6 +6,8 @@ public struct OriginStatus: Sendable {
         public var name = ""
         /// Whether it can be asked now.
         public var isUp = false
+        /// How often it was believed anew: 0 if it never was.
+        public var beliefs = 0
         /// Its epoch.
         public var epoch: UInt32 = 0
         /// Since when it cannot be asked, in nanoseconds of the monotonic clock; nil if it can.

@@ -461,10 +461,79 @@ import Testing
         let client = server.connect()
         let own = client("ORIGIN PATH").split(separator: "\r\n").last.map(String.init) ?? ""
         origin.setPath(["another", own])
-        #expect(client("ORIGIN unix:///other").contains("both would ask each other"))
+        #expect(client("ORIGIN unix:///other").contains("a cycle: redis://there has this database"))
         origin.setPath(["another"])
         #expect(client("ORIGIN unix:///other") == Wire.ok)
         #expect(client("ORIGIN PATH") == Wire.bulks(own, "another"))
+        // Whoever has asked already is asked no further.
+        _ = origin.takeCommands()
+        #expect(client("ORIGIN PATH first \(own) last") == Wire.bulks(own))
+        #expect(origin.takeCommands() == [])
+        #expect(client("ORIGIN PATH first") == Wire.bulks(own, "another"))
+        #expect(origin.takeCommands() == ["ORIGIN PATH first \(own)"])
+    }
+
+    @Test func lardersThatWereSetAtTheSameMomentAreHeld() throws {
+        let origin = ScriptedOrigin()
+        let server = try SocketlessServer(origin: origin)
+        let client = server.connect()
+        let own = client("ORIGIN PATH").split(separator: "\r\n").last.map(String.init) ?? ""
+        origin.setPath(["another"], then: ["another", own])
+        #expect(client("ORIGIN unix:///other") == Wire.ok)
+        #expect(client("GET a").contains("-ORIGIN the origin cannot be used: a cycle: "))
+    }
+
+    @Test func lardersThatAskEachOtherLaterAreHeldUntilTheyDoNot() throws {
+        let origin = ScriptedOrigin()
+        let server = try SocketlessServer(origin: origin)
+        let client = server.connect()
+        let own = client("ORIGIN PATH").split(separator: "\r\n").last.map(String.init) ?? ""
+        origin.setPath(["another"])
+        #expect(client("ORIGIN unix:///other") == Wire.ok)
+        func look(seconds: Int64 = 0) -> [String] {
+            server.time.advance(milliseconds: seconds * 1000)
+            _ = origin.takeCommands()
+            server.state.origins.checkCircles()
+            return origin.takeCommands()
+        }
+        #expect(look() == [])
+        #expect(client("GET a") == Wire.null)
+        // It was away, and has another origin now.
+        origin.setPath(["another", "third", own])
+        origin.believeAnew()
+        #expect(look() == ["ORIGIN PATH \(own)"])
+        let reply = client("GET a")
+        #expect(
+            reply.contains("a cycle: redis://there has this database as its own origin, over 1 other, "), "\(reply)")
+        #expect(look() == [])
+        // Without an answer nothing is known.
+        origin.fail(.timedOut(milliseconds: 1))
+        #expect(look(seconds: 1) == ["ORIGIN PATH \(own)"])
+        origin.fail(nil)
+        #expect(client("GET a").contains("a cycle: "))
+        origin.setPath(["another", "third"])
+        #expect(look(seconds: 1) == ["ORIGIN PATH \(own)"])
+        #expect(client("GET a") == Wire.null)
+        #expect(look(seconds: 9) == [])
+        #expect(look(seconds: 2) == ["ORIGIN PATH \(own)"])
+    }
+
+    /// A server that is none is not asked who stands behind it, again and again.
+    @Test func whoIsNoLarderIsAskedOnceForEachConnection() throws {
+        let fixture = try Fixture()
+        let own = fixture.client("ORIGIN PATH").split(separator: "\r\n")[2]
+        fixture.origin.refuseInquiries()
+        fixture.origin.believeAnew()
+        func look() -> [String] {
+            fixture.server.time.advance(milliseconds: 60_000)
+            _ = fixture.origin.takeCommands()
+            fixture.server.state.origins.checkCircles()
+            return fixture.origin.takeCommands()
+        }
+        #expect(look() == ["ORIGIN PATH \(own)"])
+        #expect(look() == [])
+        fixture.origin.believeAnew()
+        #expect(look() == ["ORIGIN PATH \(own)"])
     }
 
     @Test func aDamagedFileIsNoReasonToAnswerWithoutTheOrigin() throws {

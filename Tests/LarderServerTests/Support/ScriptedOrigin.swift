@@ -18,7 +18,8 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     private var entries: [[UInt8]: Entry] = [:]
     private var waiting: [@Sendable () -> Void] = []
     private var holdsAnswers = false
-    private var failure: OriginError?
+    private var ownFailure: OriginError?
+    private var failure: OriginError? { ownFailure ?? heldReason.map { .unsuitable($0) } }
     private var keyFailures: [[UInt8]: OriginError] = [:]
     /// Calls that are done, and whose answers are lost.
     private var losesAnswers = false
@@ -35,6 +36,10 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     private weak var listener: (any OriginListener)?
     private var isClosed = false
     private var pathBehind: [String] = []
+    private var afterPath: [String]?
+    private var beliefs = 1
+    private var isNoLarder = false
+    private var heldReason: String?
 
     /// Makes it the origin of whatever database asks.
     var factory: OriginFactory {
@@ -79,7 +84,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     }
 
     /// From now on all calls fail so; nil: they work.
-    func fail(_ error: OriginError?) { lock.withLock { failure = error } }
+    func fail(_ error: OriginError?) { lock.withLock { ownFailure = error } }
 
     /// From now on writes of a key fail so; nil: they work.
     func fail(_ key: String, _ error: OriginError?) { lock.withLock { keyFailures[Array(key.utf8)] = error } }
@@ -138,7 +143,16 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
         }
     }
 
-    func setPath(_ path: [String]) { lock.withLock { pathBehind = path } }
+    /// - Parameter next: what it is once it was asked for.
+    func setPath(_ path: [String], then next: [String]? = nil) {
+        lock.withLock { (pathBehind, afterPath) = (path, next) }
+    }
+
+    /// From now on it is no larder.
+    func refuseInquiries() { lock.withLock { isNoLarder = true } }
+
+    /// It was away, and answers again.
+    func believeAnew() { lock.withLock { beliefs += 1 } }
 
     var hasClosed: Bool { lock.withLock { isClosed } }
 
@@ -222,7 +236,6 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
         let answer = lock.withLock { () -> Result<RESPValue, OriginError> in
             performed.append(text)
             if let failure { return .failure(failure) }
-            if text == "ORIGIN PATH" { return .success(.array(pathBehind.map { .bulk(Array($0.utf8)) })) }
             if let key, otherTypes.contains(key) { return .success(.bulk(words[0])) }
             switch String(decoding: words[0], as: UTF8.self).uppercased() {
             case "EVALSHA", "EVALSHA_RO":
@@ -262,6 +275,21 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
         end { completion(answer) }
     }
 
+    func hold(_ reason: String?) { lock.withLock { heldReason = reason } }
+
+    func inquire(
+        _ words: [[UInt8]], completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
+    ) {
+        let answer = lock.withLock { () -> Result<RESPValue, OriginError> in
+            performed.append(words.map { String(decoding: $0, as: UTF8.self) }.joined(separator: " "))
+            if let ownFailure { return .failure(ownFailure) }
+            if isNoLarder { return .failure(.refused("ERR unknown command 'ORIGIN'")) }
+            defer { if let next = afterPath { (pathBehind, afterPath) = (next, nil) } }
+            return .success(.array(pathBehind.map { .bulk(Array($0.utf8)) }))
+        }
+        end { completion(answer) }
+    }
+
     func settle(_ key: [UInt8]?, completion: @escaping @Sendable () -> Void) {
         let body = lock.withLock {
             defer { beforeSettling = nil }
@@ -296,12 +324,14 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
         if runs { call() }
     }
 
-    func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool { lock.withLock { stamp.epoch == epoch } }
+    func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool {
+        lock.withLock { stamp.epoch == epoch && heldReason == nil }
+    }
 
     func status() -> OriginStatus {
         var status = OriginStatus()
         var server = OriginStatus.Server()
-        server.isUp = lock.withLock { failure == nil }
+        (server.isUp, server.beliefs, server.lastError) = lock.withLock { (failure == nil, beliefs, heldReason) }
         status.servers = [server]
         return status
     }

@@ -65,7 +65,7 @@ import Testing
         #expect(try behind.call("SET a two") == "+OK\r\n")
         try client.eventually("GET a", bulkReply("two"))
         let refused = try behind.call("ORIGIN unix://\(front.socketPath)")
-        #expect(refused.contains("both would ask each other"), "\(refused)")
+        #expect(refused.contains("a cycle: "), "\(refused)")
         #expect(try behind.call("GET a") == bulkReply("two"))
     }
 

@@ -11,9 +11,10 @@ enum OriginCommands {
                 return nil
             }
         }
-        if call.count == 2, call.isWord(1, "PATH") {
+        if call.isWord(1, "PATH") {
+            let nodes = (2..<call.count).map { call.text($0) }
             return .deferred { (reply) throws(CommandError) in
-                let path = try server.origins.path(from: name)
+                let path = try server.origins.path(from: name, behind: nodes)
                 reply.array(count: path.count)
                 for larder in path { reply.bulk(larder) }
                 return nil

@@ -1,0 +1,95 @@
+import Origins
+import Platform
+import RESP
+
+/// Asks an origin that is a larder, again and again, whom it asks itself: if that is this database, over however many others,
+/// all would wait for each other, and the origin is held until it is no longer so.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: all below "guarded" is read and written with the lock held.
+final class CircleCheck: @unchecked Sendable {
+    private let lock = Lock()
+    // Guarded:
+    private var beliefsAsked = 0
+    private var isUnderWay = false
+    private var isHeld = false
+    /// In milliseconds of the monotonic clock.
+    private var due = Int64.max
+
+    /// How often a larder is asked that may have got another origin, and that or one behind it did not answer.
+    private static let usualMilliseconds: Int64 = 10_000
+    private static let soonMilliseconds: Int64 = 1_000
+
+    /// Asks if it is time to, and returns at once.
+    /// - Parameters:
+    ///   - node: this larder and its database.
+    ///   - isUrgent: whether it is time to in any case.
+    func ask(_ tier: OriginTier, _ node: String, isUrgent: Bool, monotonic: @escaping @Sendable () -> Int64) {
+        let servers = tier.origin.status().servers
+        let beliefs = servers.map(\.beliefs).max() ?? 0
+        let now = monotonic()
+        let mustAsk = lock.withLock {
+            guard !isUnderWay, isUrgent || beliefs > beliefsAsked || now >= due else { return false }
+            // A larder is no cluster.
+            guard servers.count == 1 else { return false }
+            (isUnderWay, beliefsAsked) = (true, beliefs)
+            return true
+        }
+        guard mustAsk else { return }
+        tier.origin.inquire(OriginPath.question([node])) { [self] result in
+            hear(OriginPath.answer(result), tier, node, monotonic())
+        }
+    }
+
+    private func hear(_ answer: OriginPath.Answer, _ tier: OriginTier, _ node: String, _ now: Int64) {
+        let reason = lock.withLock { () -> String?? in
+            isUnderWay = false
+            switch answer {
+            case .path(let path):
+                let reason = OriginPath.circle(of: node, tier.origin.name, path)
+                due = now + (reason == nil ? Self.usualMilliseconds : Self.soonMilliseconds)
+                isHeld = reason != nil
+                return .some(reason)
+            case .none:
+                due = .max
+                isHeld = false
+                return .some(nil)
+            case .unknown:
+                due = now + Self.soonMilliseconds
+                return nil
+            }
+        }
+        if case .some(let reason) = reason { tier.origin.hold(reason) }
+    }
+}
+
+/// The way of a question: larders with their databases, from the one that is asked to the last one.
+enum OriginPath {
+    enum Answer {
+        case path([String])
+        /// The origin is no larder.
+        case none
+        /// It has not answered.
+        case unknown
+    }
+
+    /// - Parameter nodes: who has asked so far. Whoever finds itself there asks no further.
+    static func question(_ nodes: [String]) -> [[UInt8]] { (["ORIGIN", "PATH"] + nodes).map { Array($0.utf8) } }
+
+    static func answer(_ result: Result<RESPValue, OriginError>) -> Answer {
+        switch result {
+        case .success(let reply): reply.elements.map { .path($0.compactMap(\.string)) } ?? .none
+        case .failure(.refused): .none
+        case .failure: .unknown
+        }
+    }
+
+    /// - Returns: why the origin of a database must not be asked; nil if it may be.
+    static func circle(of node: String, _ origin: String, _ path: [String]) -> String? {
+        guard let index = path.firstIndex(of: node) else { return nil }
+        guard index > 0 else { return "a cycle: \(origin) is this database itself" }
+        let way = index == 1 ? "" : ", over \(index - 1) other\(index == 2 ? "" : "s")"
+        return
+            "a cycle: \(origin) has this database as its own origin\(way), so that all would wait for each other; give one "
+            + "of them another origin, or none"
+    }
+}

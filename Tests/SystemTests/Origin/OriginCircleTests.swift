@@ -1,0 +1,87 @@
+import TestSupport
+import Testing
+
+/// Larders that have each other as origins, although none of them could know when that was set.
+@Suite struct OriginCircleTests {
+    /// The places of some larders, whose daemons may or may not run.
+    private struct Ring {
+        let places: [TemporaryDirectory]
+
+        init(_ count: Int) throws {
+            places = try (0..<count).map { _ in try TemporaryDirectory(inMemory: true) }
+        }
+
+        func start(_ index: Int) throws -> DaemonProcess {
+            try DaemonProcess(["--origin-limit", "1000"], in: places[index])
+        }
+
+        func next(_ index: Int) -> String { "unix://\(places[(index + 1) % places.count].path)/socket" }
+
+        /// Sets each one's origin while the next one does not run, and starts all.
+        func close() throws -> [DaemonProcess] {
+            for index in places.indices {
+                let daemon = try start(index)
+                #expect(try daemon.connect().call("ORIGIN \(next(index))") == "+OK\r\n")
+                try daemon.stop()
+            }
+            return try places.indices.map { try start($0) }
+        }
+    }
+
+    private static func expectCycle(
+        _ client: SocketClient, sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        try client.eventually("ORIGIN", sourceLocation: sourceLocation) {
+            $0.contains("\r\ndown\r\n") && $0.contains("a cycle: unix://")
+        }
+        for command in ["GET a", "SET a v", "INCR n", "DEL a"] {
+            let reply = try client.call(command)
+            #expect(
+                reply.hasPrefix("-ORIGIN ") && reply.contains("a cycle: "), "\(reply)", sourceLocation: sourceLocation)
+        }
+    }
+
+    @Test(arguments: [2, 3]) func aCycleIsToldAndEndsWithItself(count: Int) throws {
+        let daemons = try Ring(count).close()
+        let clients = try daemons.map { try $0.connect() }
+        for (daemon, client) in zip(daemons, clients) {
+            try Self.expectCycle(client)
+            _ = try daemon.process.waitForErrorLine(
+                containing: "its origin is no longer believed: the origin cannot be used: a cycle")
+        }
+        // It is dissolved.
+        #expect(try clients[0].call("ORIGIN NONE") == "+OK\r\n")
+        #expect(try clients[0].call("SET a v") == "+OK\r\n")
+        for client in clients { try client.eventually("GET a", bulkReply("v")) }
+        for client in clients.dropFirst() {
+            try client.eventually("ORIGIN") { $0.contains("\r\nup\r\n") }
+        }
+    }
+
+    @Test func whatIsSetAtTheSameMoment() throws {
+        let ring = try Ring(2)
+        let clients = try (0..<2).map { try ring.start($0) }.map { ($0, try $0.connect()) }
+        for (index, client) in clients.enumerated() { try client.1.send(["ORIGIN", ring.next(index)]) }
+        let replies = try clients.map { String(decoding: try $0.1.receive(), as: UTF8.self) }
+        // Whoever was later may know it at once.
+        if let refusal = replies.first(where: { $0 != "+OK\r\n" }) {
+            #expect(refusal.contains("a cycle: "))
+            #expect(replies.contains("+OK\r\n"))
+        } else {
+            for (_, client) in clients { try Self.expectCycle(client) }
+        }
+    }
+
+    /// The same larder may be met twice with different databases.
+    @Test func anotherDatabaseIsNoCycle() throws {
+        let ring = try Ring(2)
+        let (one, two) = (try ring.start(0), try ring.start(1))
+        let (front, behind) = (try one.connect(), try two.connect())
+        #expect(try front.call("ORIGIN \(ring.next(0))") == "+OK\r\n")
+        #expect(try behind.call("ORIGIN \(ring.next(1))?db=1") == "+OK\r\n")
+        #expect(try front.call("SET a v") == "+OK\r\n")
+        #expect(try front.call("GET a") == bulkReply("v"))
+        _ = try front.call("SELECT 1")
+        #expect(try front.call("GET a") == bulkReply("v"))
+    }
+}
