@@ -128,7 +128,7 @@ extension CommandMetadata {
         summary:
             "Returns what has changed in the current database behind a position: 0 begins with a full pass of all "
             + "entries, $ with the next change, and every answer says where to go on. Where the changes behind a position "
-            + "are not known any more, a full pass begins. At the end it waits for the next change, up to BLOCK milliseconds.",
+            + "are not known any more, a full pass begins. At the end it waits for the next change, up to BLOCK milliseconds, with 0 for ever.",
         reply: "map of position; state (scan: a full pass is under way; changes: there are more; current: there are no "
             + "more); reason (asked, other-feed or forgotten where a full pass begins, else null); range (of the keys of "
             + "which a full pass has named all: behind which, null from the first, up to which, null to the last; else "

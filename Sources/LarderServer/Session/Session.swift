@@ -173,7 +173,7 @@ package final class Session: @unchecked Sendable {
         // If the session was on another thread when the connection was closed, nobody called `end`.
         endMonitoring()
         fetching.end(elsewhere: runElsewhere)
-        feedWait.end()
+        feedWait.stop()
         server.clientRegistry.remove(id)
         transactions.discard()
         endExecution()
@@ -318,7 +318,7 @@ package final class Session: @unchecked Sendable {
         endExecution()
         endMonitoring()
         fetching.end(elsewhere: runElsewhere)
-        feedWait.end()
+        feedWait.stop()
         server.clientRegistry.remove(id)
     }
 

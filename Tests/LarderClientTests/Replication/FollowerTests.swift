@@ -297,6 +297,22 @@ import Testing
         try larder.daemon.stop()
     }
 
+    @Test func whoWaitsFromNowOnHearsOfTheFirstChange() throws {
+        let larder = try Larder()
+        let client = try larder.client()
+        _ = try larder.call("SET", "k", "before")
+        let waiting = try larder.daemon.connect()
+        try waiting.send(Array("CHANGES SINCE $ PREFIX a BLOCK 0\r\n".utf8))
+        // Before that the changes are not remembered.
+        while try !(client.command(["INFO", "larder"]).string ?? "").contains("followed_databases:1\r\n") {}
+        _ = try larder.call("SET", "b", "not meant")
+        _ = try larder.call("SET", "a", "meant")
+        let first = String(decoding: try waiting.receive(), as: UTF8.self)
+        #expect(first.contains("meant") && !first.contains("not meant") && !first.contains("before"))
+        let reply = try FeedReply(try client.command(["CHANGES", "SINCE", "$", "BLOCK", "20"]))
+        #expect(reply.state == "current" && reply.items.isEmpty && reply.position.contains(":"))
+    }
+
     @Test func aWaitEndsWithItsTime() throws {
         let larder = try Larder()
         let client = try larder.client()

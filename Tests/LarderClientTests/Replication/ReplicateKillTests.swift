@@ -58,7 +58,7 @@ import Testing
         var silences = 0
         while true {
             let reply = try FeedReply(
-                try client.command(["CHANGES", "SINCE", position, "BLOCK", position == "$" ? "0" : "20000"]))
+                try client.command(["CHANGES", "SINCE", position] + (position == "$" ? [] : ["BLOCK", "20000"])))
             let (first, second) = (Set(try source.contents()), Set(try target.contents()))
             if first == second { return }
             if position != "$", reply.reason == nil, reply.items.isEmpty { silences += 1 }

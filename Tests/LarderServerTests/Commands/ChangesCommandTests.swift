@@ -44,18 +44,44 @@ import Testing
         #expect(call("CHANGES SINCE $").contains(Wire.bulk("current")))
     }
 
+    @Test func whatComesBehindTheEndIsWaitedFor() throws {
+        let server = try SocketlessServer(policy: .never)
+        let (call, other) = (server.connect(), server.connect())
+        #expect(other("SET k before") == Wire.ok)
+        for milliseconds in [1000, 0] {
+            #expect(call("CHANGES SINCE $ BLOCK \(milliseconds)") == "")
+            server.time.advance(milliseconds: 500)
+            server.commit()
+            #expect(call.takeSendable() == "")
+            #expect(other("SET k v") == Wire.ok)
+            server.commit()
+            let reply = call.takeSendable()
+            #expect(reply.contains(Wire.bulk("stored")) && !reply.contains("before"), "\(reply)")
+        }
+        #expect(call("CHANGES SINCE $ BLOCK 1000") == "")
+        server.time.advance(milliseconds: 1000)
+        call.run()
+        server.commit()
+        let reply = call.takeSendable()
+        #expect(reply.contains(Wire.bulk("current")) && reply.hasSuffix("*0\r\n"), "\(reply)")
+    }
+
     @Test func hostileArgumentsAreRefused() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("CHANGES") == Wire.arity("changes"))
         #expect(call("CHANGES SINCE") == Wire.arity("changes"))
         for words in [
-            "BEHIND 0", "SINCE 0 COUNT", "SINCE 0 COUNT 0", "SINCE 0 COUNT 1 COUNT 1", "SINCE 0 BYTES -1",
-            "SINCE 0 MATCH x", "SINCE 0 BLOCK",
+            "BEHIND 0", "SINCE 0 COUNT", "SINCE 0 COUNT 1 COUNT 1", "SINCE 0 MATCH x", "SINCE 0 BLOCK",
         ] {
             #expect(call("CHANGES \(words)") == Wire.syntaxError, "\(words)")
         }
         #expect(call("CHANGES SINCE 0 COUNT x") == Wire.notAnInteger)
+        for word in ["COUNT", "BYTES"] {
+            for number in ["0", "-1"] {
+                #expect(call("CHANGES SINCE 0 \(word) \(number)") == "-ERR \(word) is a number from 1 on\r\n")
+            }
+        }
         for words in ["SINCE 0 BLOCK -1", "SINCE 0 BLOCK x", "SINCE 0 BLOCK 99999999999999"] {
             #expect(call("CHANGES \(words)").hasPrefix("-ERR BLOCK takes milliseconds"), "\(words)")
         }

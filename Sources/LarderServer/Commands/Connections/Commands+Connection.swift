@@ -96,7 +96,7 @@ enum ConnectionCommands {
         session.endSubscriptions()
         if session.modes.tracking != nil { session.track(nil) }
         session.fetching.end(elsewhere: session.runElsewhere)
-        session.feedWait.end()
+        session.feedWait.stop()
         session.see(.current)
         session.select(call.server.standardDatabase)
         session.endMonitoring()

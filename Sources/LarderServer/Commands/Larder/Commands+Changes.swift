@@ -24,15 +24,20 @@ enum ChangesCommands {
         }
         session.record.isFollower.store(true, ordering: .relaxed)
         let database = call.database
+        let means = FeedWait.Means(
+            clock: session.clock.monotonic(), wakeUp: session.isStopping ? nil : session.wakeUp,
+            elsewhere: { work in
+                if let run = session.runElsewhere { run(work) } else { work() }
+            })
         let until = session.feedWait.mustWait(
-            behind: words.position, words.options.prefix, milliseconds: words.block, database,
-            clock: session.clock.monotonic(), wakeUp: session.isStopping ? nil : session.wakeUp)
+            behind: words.position, words.options.prefix, milliseconds: words.block, database, means)
         if let until { return .waits(until: until) }
+        let position = session.feedWait.end ?? words.position
         let server = call.server
         return .deferred { (reply) throws(CommandError) in
             let step: FeedStep
             do throws(LarderError) {
-                step = try database.changes(since: words.position, words.options)
+                step = try database.changes(since: position, words.options)
             } catch {
                 throw CommandError(error)
             }
@@ -118,8 +123,8 @@ extension Call {
 struct ChangesWords: Sendable {
     private(set) var position = FeedPosition.beginning
     private(set) var options = FeedOptions()
-    /// How long to wait for a change, in milliseconds.
-    private(set) var block: Int64 = 0
+    /// How long to wait for a change, in milliseconds: 0 for ever, nil not at all.
+    private(set) var block: Int64?
 
     init(_ call: Call) throws(CommandError) {
         guard call.isWord(1, "SINCE") else { throw .syntax }

@@ -100,7 +100,9 @@ enum EntryCommands {
     /// A number from 1 on; a higher one than the most counts as that.
     static func number(_ call: Call, _ index: Int, _ most: Int) throws(CommandError) -> Int {
         let value = try call.integer(index)
-        guard value >= 1 else { throw .syntax }
+        guard value >= 1 else {
+            throw CommandError("ERR \(call.text(index - 1).uppercased()) is a number from 1 on")
+        }
         return Int(min(value, Int64(most)))
     }
 
