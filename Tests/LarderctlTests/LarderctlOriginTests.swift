@@ -12,6 +12,23 @@ import Testing
         larderctl = Larderctl(socketPath: daemon.socketPath)
     }
 
+    @Test func larderAndDatabaseAreNamed() throws {
+        let behind = try DaemonProcess()
+        let set = try larderctl("origin", "0", "unix://\(behind.socketPath)?db=3")
+        #expect(set.text == "OK\n" && set.errors == "", "\(set)")
+        let path = try larderctl("origin", "0", "path").text.split(separator: "\n")
+        #expect(path.count == 2 && path[0].hasSuffix("/0") && path[1].hasSuffix("/3"), "\(path)")
+        #expect(try larderctl("--json", "origin", "1", "PATH").text.hasPrefix("["))
+        let client = try behind.connect()
+        #expect(try client.call("SELECT shop") == "+OK\r\n")
+        #expect(try client.call("SET a one") == "+OK\r\n")
+        #expect(try larderctl("origin", "0", "unix://\(behind.socketPath)?db=shop").errors == "")
+        #expect(try larderctl("origin", "0", "path").text.hasSuffix("/shop\n"))
+        #expect(try larderctl("get", "a").text.hasPrefix("one"))
+        let twice = try larderctl("replicate", "--prefix", "a", "--prefix", "b", "/from", "/to")
+        #expect(twice.exitCode == 2 && twice.errors.contains("--prefix is given once"), "\(twice)")
+    }
+
     @Test func fetchSaysThatItsCommandDoesNotRun() throws {
         let redis = try RedisProcess()
         #expect(try larderctl.run(["origin", "0", "unix://\(redis.socketPath)"]).exitCode == 0)
@@ -107,7 +124,11 @@ import Testing
     }
 
     @Test func anOriginThatIsAwayIsToldOf() throws {
-        #expect(try larderctl("origin", "0", "unix:///nowhere", "BEHIND").text == "OK\n")
+        let set = try larderctl("origin", "0", "unix:///nowhere", "BEHIND")
+        #expect(set.exitCode == 0 && set.text == "OK\n")
+        #expect(
+            set.errors.contains("it is set, but cannot be asked so far: ")
+                && set.errors.contains("/nowhere: No such file"))
         #expect(try larderctl("set", "a", "1").exitCode == 0)
         let doctor = try larderctl("doctor")
         #expect(doctor.exitCode == 8 && doctor.text.contains("origin-away: that of '0' is down for "), "\(doctor)")

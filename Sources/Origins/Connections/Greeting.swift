@@ -17,7 +17,7 @@ struct RedisSetup: Sendable {
     var passwordPath: String?
     /// For what is told of a server that does not fit.
     var usesTLS = false
-    var database = 0
+    var database = "0"
     var tracking = Tracking.none
     /// Whether it must be a server of a cluster, or must not; nil for either.
     var isCluster: Bool?
@@ -62,7 +62,7 @@ final class Greeting: RedisExchange {
             hello += [Array("AUTH".utf8), Array((setup.user ?? "default").utf8), setup.password ?? []]
         }
         add(.hello, hello)
-        if setup.database != 0 { add(.database, ["SELECT", String(setup.database)].map { Array($0.utf8) }) }
+        if setup.database != "0" { add(.database, ["SELECT", setup.database].map { Array($0.utf8) }) }
         if setup.isReadOnly { add(.readOnly, [Array("READONLY".utf8)]) }
         switch setup.tracking {
         case .none: break

@@ -5,7 +5,7 @@ import Platform
 /// The forms:
 /// - `redis://[user[:password]@]host[:port][/db]`, one server,
 /// - `redis+cluster://[user[:password]@]host[:port][,host[:port]…]`, some servers of a cluster, which knows the others,
-/// - `unix:///path[?db=n]`, one server at a socket,
+/// - `unix:///path[?db=n]`, one server at a socket; `n` may be the name of a larder's database,
 /// - `rediss://` and `rediss+cluster://` for TLS, with `?ca=/path` for the certificates that are trusted, and
 ///   `?cert=/path&key=/path` for a certificate of this side.
 ///
@@ -30,12 +30,13 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
     public private(set) var password: [UInt8]?
     /// The file whose first line is the password, and is read again for each connection; nil for none.
     public private(set) var passwordPath: String?
-    /// The number of the server's database.
-    public private(set) var database = 0
+    /// The server's database: its number, or the name of a larder's.
+    public private(set) var database = "0"
 
     static let defaultPort: UInt16 = 6379
     static let secretBytesMax = 4096
     static let endpointsMax = 64
+    private static let nameBytesMax = 128
 
     /// - Parameters:
     ///   - text: see the type.
@@ -112,13 +113,24 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
     }
 
     private mutating func take(database text: Substring) throws(Failure) {
+        if case .unix? = endpoints.first, !text.allSatisfy(\.isNumber) {
+            // What names there are, the larder says.
+            guard text.utf8.count <= Self.nameBytesMax, text.utf8.allSatisfy({ $0 > 32 && $0 < 127 && $0 != 47 }) else {
+                throw Failure(
+                    description: "'\(text)' is neither number nor name of a database: write ?db=0 or ?db=shop")
+            }
+            database = String(text)
+            return
+        }
         guard let number = Int(text), (0...65_535).contains(number) else {
-            throw Failure(description: "'\(text)' is no number of a database: write /0 to /65535")
+            var form = "/0 to /65535"
+            if case .unix? = endpoints.first { form = "?db=0 to ?db=65535, or the name of a larder's database" }
+            throw Failure(description: "'\(text)' is no number of a database: write \(form)")
         }
         guard !isCluster || number == 0 else {
             throw Failure(description: "a cluster has only the database 0")
         }
-        database = number
+        database = String(number)
     }
 
     private mutating func readPath(_ text: Substring) throws(Failure) {
@@ -221,11 +233,11 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
     public var description: String {
         let person = user.map { "\($0)@" } ?? ""
         if case .unix(let path)? = endpoints.first {
-            return "unix://\(path)" + (database == 0 ? "" : "?db=\(database)")
+            return "unix://\(path)" + (database == "0" ? "" : "?db=\(database)")
         }
         let scheme = (usesTLS ? "rediss" : "redis") + (isCluster ? "+cluster" : "")
         return "\(scheme)://\(person)" + endpoints.map(\.description).joined(separator: ",")
-            + (database == 0 ? "" : "/\(database)")
+            + (database == "0" ? "" : "/\(database)")
     }
 
     public var debugDescription: String { description }

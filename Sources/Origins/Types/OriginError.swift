@@ -12,7 +12,7 @@ public enum OriginError: Error, Hashable, Sendable, CustomStringConvertible {
     case refused(String)
     /// What the origin sent is no reply, or has more bytes than are taken.
     case malformed(String)
-    /// What the origin has is larger than what is taken.
+    /// What the origin has, or is to have, is larger than what is taken.
     case tooLarge(bytes: Int, most: Int)
     /// The origin is not what was configured: it speaks only RESP2, wants a password, is no cluster.
     case unsuitable(String)
@@ -29,7 +29,7 @@ public enum OriginError: Error, Hashable, Sendable, CustomStringConvertible {
         case .interrupted(let reason): "the connection to the origin ended before it answered: \(reason)"
         case .refused(let reply): "the origin replied: \(reply)"
         case .malformed(let reason): "the origin sent what is no reply: \(reason)"
-        case .tooLarge(let bytes, let most): "the origin's value has \(bytes) bytes; at most \(most) are taken"
+        case .tooLarge(let bytes, let most): "the value has \(bytes) bytes; at most \(most) are brought to an origin or taken from it"
         case .unsuitable(let reason): "the origin cannot be used: \(reason)"
         case .unavailable(let reason): "the origin cannot answer for this key: \(reason)"
         case .closed: "the origin is closed"

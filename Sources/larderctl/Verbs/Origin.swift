@@ -4,7 +4,7 @@ import Platform
 extension Verb {
     static let origin = Verb(
         name: "origin",
-        synopsis: "[NAME [URL [WORD…] | none [DISCARD]]]",
+        synopsis: "[NAME [URL [WORD…] | none [DISCARD] | path]]",
         summary: "show or change the server behind a database",
         details: """
             NAME is the database; without it the one of --database. URL is redis://host:port[/db],
@@ -19,7 +19,9 @@ extension Verb {
             a replica of a cluster too when there is no answer for so long; what it says is stale. docs/Fleet.md says when which.
             The password stands in a file, which the daemon reads. Of a daemon with a password of its own, that one's file
             stands before the verb: larderctl --password-file PATH origin …. none takes the origin away; what is here stays.
-            Prints what ORIGIN replies, or OK after a change. With --json an object.
+            path prints the larders that a question goes through, from this one on, each as its name and the database.
+            Prints what ORIGIN replies, or OK after a change, and if the origin does not answer within a second, why. With --json
+            an object.
             """,
         options: [
             OptionSpec(name: "--user", value: "NAME", summary: "with a URL: the user at the origin"),
@@ -39,6 +41,7 @@ extension Verb {
                 "the name of the database stands before the URL: larderctl origin NAME \(printableKey(name))",
                 verb: "origin")
         }
+        if words.count == 1, words[0].lowercasedText == "path" { return try showPath(arguments, context) }
         guard let url = words.first, !isNone(url) else {
             return try showOrRemove(arguments, words, context)
         }
@@ -55,6 +58,33 @@ extension Verb {
         try client.select(String(decoding: arguments.words[0], as: UTF8.self))
         try client.setOrigin(change)
         say(context)
+        if let reason = try reasonOfSilence(client) {
+            Output.standardError("larderctl: it is set, but cannot be asked so far: \(reason)\n")
+        }
+        return .done
+    }
+
+    /// Why an origin that was just set does not answer; nil if it does. Waits for a second at most.
+    private static func reasonOfSilence(_ client: BlockingLarderClient) throws -> String? {
+        let end = MonotonicClock.milliseconds() + 1000
+        while true {
+            let fields = Dictionary(try client.originInfo()) { first, _ in first }
+            if fields["state"] == "up" { return nil }
+            if let error = fields["error"], !error.isEmpty { return error }
+            guard MonotonicClock.milliseconds() < end else { return "it has not answered yet" }
+            _ = poll(nil, 0, 10)
+        }
+    }
+
+    private static func showPath(_ arguments: VerbArguments, _ context: Context) throws -> ExitCode {
+        let client = try context.connect()
+        try client.select(String(decoding: arguments.words[0], as: UTF8.self))
+        let path = try client.command(["ORIGIN", "PATH"]).elements?.compactMap(\.string) ?? []
+        if context.options.json {
+            context.output.json(.array(path.map { .text($0) }))
+        } else {
+            for larder in path { context.output.line(larder) }
+        }
         return .done
     }
 

@@ -45,6 +45,9 @@ extension Verb {
         if let option = arguments.options["--to-password-file"] {
             ends.to.password = try Options.password(try option.text())
         }
+        for name in ["--prefix", "--name"] where arguments.given.count(where: { $0.name == name }) > 1 {
+            throw UsageError("\(name) is given once", verb: "replicate")
+        }
         var choice = ReplicationOptions()
         choice.prefix = arguments.options["--prefix"]?.value ?? []
         choice.joins = arguments.options["--join"] != nil

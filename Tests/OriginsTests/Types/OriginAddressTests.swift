@@ -17,13 +17,15 @@ import Testing
         ("rediss+cluster://u:p@a:1,b:2", "rediss+cluster://u@a:1,b:2"),
         ("unix:///run/redis.sock", "unix:///run/redis.sock"),
         ("unix:///run/redis.sock?db=2", "unix:///run/redis.sock?db=2"),
+        ("unix:///run/l.sock?db=shop.de-1", "unix:///run/l.sock?db=shop.de-1"),
+        ("unix:///run/l.sock?db=00", "unix:///run/l.sock"),
     ]) func whatIsRead(_ text: String, _ expected: String) throws {
         #expect(try OriginAddress(text).description == expected)
     }
 
     @Test func everyPartIsRead() throws {
         let address = try OriginAddress("redis://me:a%40b%3a@h:7000/3")
-        #expect(address.user == "me" && address.password == Array("a@b:".utf8) && address.database == 3)
+        #expect(address.user == "me" && address.password == Array("a@b:".utf8) && address.database == "3")
         #expect(address.endpoints == [.tcp(host: "h", port: 7000)] && !address.isCluster && !address.usesTLS)
         let cluster = try OriginAddress("rediss+cluster://a,b:2?ca=/c")
         #expect(cluster.isCluster && cluster.usesTLS && cluster.certificatesPath == "/c")
@@ -41,6 +43,8 @@ import Testing
         ("redis://::1:7000", "[address]:port for IPv6"),
         ("redis://a:1,b:2", "write redis+cluster://"),
         ("redis://h/x", "'x' is no number of a database"),
+        ("unix:///l?db=65536", "write ?db=0 to ?db=65535"),
+        ("unix:///l?db=a/b", "write ?db=0 or ?db=shop"),
         ("redis+cluster://h/1", "only the database 0"),
         ("redis+cluster://a:1,,b:2", "is no server"),
         ("unix://relative", "absolute path"),
