@@ -32,7 +32,8 @@ enum OriginCommand {
             self = .remove(names)
             return
         case _ where spec.flags.contains(.runsScript):
-            self = .script(words: call.words, keys: names, otherWords: Self.wordsWithText(spec, call))
+            self = .script(
+                words: call.words, keys: names, otherWords: Self.wordsWithText(spec, call.words, call.server.scripts))
             return
         case .move: throw .betweenOrigins(call.database.name)
         case .copy where (3..<call.count).contains(where: { call.isWord($0, "DB") }):
@@ -48,15 +49,17 @@ enum OriginCommand {
 
     /// EVALSHA as EVAL, if the script is known here. What EVAL brings is kept, so that EVALSHA finds it when the origin was
     /// started anew, and at each server of a cluster.
-    private static func wordsWithText(_ spec: CommandMetadata, _ call: Call) -> [[UInt8]]? {
-        let scripts = call.server.scripts
+    static func wordsWithText(
+        _ spec: CommandMetadata, _ words: [[UInt8]], _ scripts: ScriptCache
+    ) -> [[UInt8]]? {
         switch spec {
         case .evalsha, .evalshaRO:
-            guard let script = ScriptDigest(hexadecimal: call.bytes(1)).flatMap(scripts.find) else { return nil }
+            let digest = words[1].withUnsafeBytes { ScriptDigest(hexadecimal: $0) }
+            guard let script = digest.flatMap(scripts.find) else { return nil }
             let row = spec == .evalsha ? CommandMetadata.eval : .evalRO
-            return [Array(row.name.utf8), script.text] + call.words[2...]
+            return [Array(row.name.utf8), script.text] + words[2...]
         // One that does not compile here may be one of the origin all the same.
-        case .eval, .evalRO: _ = try? scripts.script(call.bytes(1), .ifThereIsRoom)
+        case .eval, .evalRO: _ = words[1].withUnsafeBytes { try? scripts.script($0, .ifThereIsRoom) }
         default: break
         }
         return nil

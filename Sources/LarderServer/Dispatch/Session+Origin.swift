@@ -199,8 +199,15 @@ extension Session {
             }
             for command in commands { try checkQueued(command) }
             let keys = Set(commands.flatMap(Self.keys))
-            let words = commands.map { command in (0..<command.count).map { Array(command[$0]) } }
-            send(Array(keys), tier) { then in tier.perform(transaction: words, changing: Array(keys), then: then) }
+            let words = commands.map { command in
+                let words = (0..<command.count).map { Array(command[$0]) }
+                // In a transaction it is too late to find out that the origin does not know a script.
+                return OriginCommand.wordsWithText(command.row, words, server.scripts) ?? words
+            }
+            let hasScripts = commands.contains { $0.row.flags.contains(.runsScript) }
+            send(Array(keys), tier) { then in
+                tier.perform(transaction: words, hasScripts: hasScripts, changing: Array(keys), then: then)
+            }
             return .waits(until: waitEnd)
         } catch {
             transactions.discard()
@@ -216,7 +223,6 @@ extension Session {
         let row = command.row
         // The origin's databases are not those of the larder.
         if row == .move || row == .copy && command.count > 4 { return false }
-        return row.group != .larder && !row.flags.contains(.runsScript) && !row.flags.contains(.admin)
-            && !keys(command).isEmpty
+        return row.group != .larder && !row.flags.contains(.admin) && !keys(command).isEmpty
     }
 }

@@ -365,9 +365,10 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         "ERR Function not found at the origin, which runs the functions of this database: FUNCTION LOAD here does not bring "
         + "them there; load it at the origin itself"
 
-    /// Runs commands at the origin as a transaction.
+    /// Runs commands at the origin as a transaction. If there are scripts, the reply comes when all is heard that was said of
+    /// their changes.
     func perform(
-        transaction commands: [[[UInt8]]], changing keys: [[UInt8]],
+        transaction commands: [[[UInt8]]], hasScripts: Bool, changing keys: [[UInt8]],
         then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
     ) {
         drop(keys)
@@ -375,7 +376,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
             drop(keys)
             if case .success = result { counts.written.add() }
             surroundings.tell(database, keys)
-            then(result)
+            if hasScripts { origin.settle(keys.first) { then(result) } } else { then(result) }
         }
     }
 

@@ -199,8 +199,8 @@ extension Call {
 
 extension CommandError {
     static let originInTransaction = CommandError(
-        "ORIGIN a transaction with other commands than those with keys of one database, or a script, cannot use a "
-            + "database with an origin: it would see what is here, not what the origin has")
+        "ORIGIN a transaction with other commands than those with keys of one database, or a script that runs here, cannot use "
+            + "a database with an origin: it would see what is here, not what the origin has")
 
     static let inOutbox = CommandError(
         "ORIGIN this database has writes that were acknowledged and wait for an origin: nothing else is stored, changed or "

@@ -29,7 +29,8 @@ public enum OriginError: Error, Hashable, Sendable, CustomStringConvertible {
         case .interrupted(let reason): "the connection to the origin ended before it answered: \(reason)"
         case .refused(let reply): "the origin replied: \(reply)"
         case .malformed(let reason): "the origin sent what is no reply: \(reason)"
-        case .tooLarge(let bytes, let most): "the value has \(bytes) bytes; at most \(most) are brought to an origin or taken from it"
+        case .tooLarge(let bytes, let most):
+            "the value has \(bytes) bytes; at most \(most) are brought to an origin or taken from it"
         case .unsuitable(let reason): "the origin cannot be used: \(reason)"
         case .unavailable(let reason): "the origin cannot answer for this key: \(reason)"
         case .closed: "the origin is closed"

@@ -29,6 +29,30 @@ import Testing
         #expect(try client.call("EVALSHA_RO \(digest) 1 n").hasPrefix("-ERR Write commands are not allowed"))
     }
 
+    @Test func aTransactionHasScripts() throws {
+        let digest = String(
+            try client.call("SCRIPT LOAD return(redis.call('incrby',KEYS[1],ARGV[1]))").split(separator: "\r\n")[1])
+        func transaction(_ lines: String...) throws -> String {
+            _ = try client.call("MULTI")
+            for line in lines { #expect(try client.call(line) == "+QUEUED\r\n", "\(line)") }
+            return try client.call("EXEC")
+        }
+        // The origin does not know it.
+        #expect(
+            try transaction("SET n 5", "EVALSHA \(digest) 1 n 2", "GET n") == "*3\r\n+OK\r\n:7\r\n" + bulkReply("7"))
+        #expect(try behind.call("GET n") == bulkReply("7"))
+        for round in 1...200 {
+            #expect(try client.call("GET u") == (round == 1 ? "$-1\r\n" : bulkReply("\(round - 1)")))
+            _ = try transaction("EVAL return(redis.call('set','u','\(round)')) 1 n", "STRLEN n")
+            #expect(try client.call("GET u") == bulkReply("\(round)"))
+        }
+        let unknown = String(repeating: "0", count: 40)
+        #expect(
+            try transaction("EVALSHA \(unknown) 1 n", "GET n")
+                == "*2\r\n-NOSCRIPT No matching script. Please use EVAL.\r\n" + bulkReply("7"))
+        #expect(try transaction("EVAL return(1) 0", "GET n").contains("-ORIGIN "), "without keys it may be anybody's")
+    }
+
     /// Without the wait some of these read the former value.
     @Test func whatAScriptChangedUnseenIsReadByTheSameConnection() throws {
         for round in 1...500 {
