@@ -18,7 +18,7 @@ struct FollowerTarget {
         self.client = client
         self.options = options
         self.rule = rule
-        tags = Set(options.tags.map { Array($0.utf8) })
+        tags = options.allTags
     }
 
     /// Whether there is no entry that this follower would touch.

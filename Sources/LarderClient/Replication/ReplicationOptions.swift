@@ -6,8 +6,10 @@ public struct ReplicationOptions: Sendable {
     public var database = "0"
     /// Only entries whose keys begin with it.
     public var prefix: [UInt8] = []
-    /// Only entries with some of these tags; empty for all.
+    /// Only entries with some of these tags, or of ``byteTags``; both empty for all.
     public var tags: Set<String> = []
+    /// The same, for tags that are no text.
+    public var byteTags: Set<[UInt8]> = []
     /// What the target calls the source, so that a later follower goes on where this one was. Nil for the path of the
     /// source's directory: larders of several machines that have the same one need names.
     public var sourceName: String?
@@ -25,9 +27,23 @@ public struct ReplicationOptions: Sendable {
 
     /// Of which changes a position speaks.
     var filter: String {
-        let hex = prefix.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
-        return (prefix.isEmpty ? "" : "|prefix=\(hex)")
-            + (tags.isEmpty ? "" : "|tags=" + tags.sorted().joined(separator: ","))
+        let names = allTags.map(Self.name(ofTag:)).sorted()
+        return (prefix.isEmpty ? "" : "|prefix=\(Self.hex(prefix))")
+            + (names.isEmpty ? "" : "|tags=" + names.joined(separator: ","))
+    }
+
+    var allTags: Set<[UInt8]> { byteTags.union(tags.map { Array($0.utf8) }) }
+
+    /// A word without a comma, of which no other tag has the same.
+    private static func name(ofTag tag: [UInt8]) -> String {
+        guard let text = String(validating: tag, as: UTF8.self), !text.contains(","), !text.hasPrefix("hex:") else {
+            return "hex:" + hex(tag)
+        }
+        return text
+    }
+
+    private static func hex(_ bytes: [UInt8]) -> String {
+        bytes.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
     }
 }
 

@@ -144,7 +144,12 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
     }
 
     private mutating func readOptions(_ query: Substring) throws(Failure) {
-        for option in query.split(separator: "&") {
+        let options = query.split(separator: "&")
+        let names = options.map { $0.prefix { $0 != "=" } }
+        if let twice = names.first(where: { name in names.count { $0 == name } > 1 }) {
+            throw Failure(description: "'\(twice)=' is there twice")
+        }
+        for option in options {
             if option.hasPrefix("db="), case .unix? = endpoints.first {
                 try take(database: option.dropFirst(3))
             } else if option.hasPrefix("ca=/"), usesTLS {

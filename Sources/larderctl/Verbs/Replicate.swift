@@ -51,7 +51,7 @@ extension Verb {
         var choice = ReplicationOptions()
         choice.prefix = arguments.options["--prefix"]?.value ?? []
         choice.joins = arguments.options["--join"] != nil
-        for option in arguments.given where option.name == "--tag" { choice.tags.insert(try option.text()) }
+        for option in arguments.given where option.name == "--tag" { choice.byteTags.insert(option.value ?? []) }
         choice.sourceName = try arguments.options["--name"]?.text()
         let replication = Replication(ends, choice, context)
         if arguments.options["--continuous"] != nil { try replication.goOn() }

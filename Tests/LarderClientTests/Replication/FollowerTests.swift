@@ -229,6 +229,26 @@ import Testing
         #expect(try target.contents().map { $0.prefix(2) } == ["b-"])
     }
 
+    @Test func tagsNeedNotBeText() throws {
+        let (source, target) = (try Larder(), try Larder())
+        let client = try source.client()
+        let set = ["SET", "k", "v", "TAGS", "1"].map { Array($0.utf8) }
+        _ = try client.command(bytes: set + [[0xFF, 1]])
+        _ = try source.call("SET", "other", "v", "TAGS", "1", "hex:ff01")
+        var options = ReplicationOptions()
+        options.byteTags = [[0xFF, 1]]
+        try follow(source, target, options)
+        let contents = try target.contents()
+        #expect(contents.map { $0.prefix(1) } == ["k"], "\(contents)")
+        // The positions of these are not each other's.
+        let filters = [["a,b"], ["a", "b"], ["hex:612c62"]].map { tags in
+            var options = ReplicationOptions()
+            options.tags = Set(tags)
+            return options.filter
+        }
+        #expect(Set(filters).count == 3 && filters[1] == "|tags=a,b")
+    }
+
     @Test func aRuleOfOnesOwnDecides() throws {
         let (source, target) = (try Larder(), try Larder())
         _ = try target.call("SET", "a", "10")

@@ -51,6 +51,7 @@ import Testing
         ("unix:///" + String(repeating: "x", count: 200), "longer than"),
         ("redis://h?db=1", "'?db' is no option"),
         ("redis://h?ca=/x", "'?ca' is no option"),
+        ("rediss://h?ca=/x&key=/k&ca=/y", "'ca=' is there twice"),
         ("redis://u:%zz@h", "hexadecimal"),
         ("redis://u:%4@h", "hexadecimal"),
     ]) func whatIsRefused(_ text: String, _ reason: String) {
