@@ -14,9 +14,11 @@ final class CircleCheck: @unchecked Sendable {
     private var isHeld = false
     /// In milliseconds of the monotonic clock.
     private var due = Int64.max
+    private var pause = CircleCheck.soonMilliseconds
 
-    /// How often a larder is asked that may have got another origin, and that or one behind it did not answer.
+    /// How often a larder is asked in the end: one behind it may have got another origin, and nobody else could find out.
     private static let usualMilliseconds: Int64 = 10_000
+    /// How soon at first, when others may be set at the same moment, and while there is a circle or no answer.
     private static let soonMilliseconds: Int64 = 1_000
 
     /// Asks if it is time to, and returns at once.
@@ -31,6 +33,7 @@ final class CircleCheck: @unchecked Sendable {
             guard !isUnderWay, isUrgent || beliefs > beliefsAsked || now >= due else { return false }
             // A larder is no cluster.
             guard servers.count == 1 else { return false }
+            if isUrgent || beliefs > beliefsAsked { pause = Self.soonMilliseconds }
             (isUnderWay, beliefsAsked) = (true, beliefs)
             return true
         }
@@ -46,7 +49,9 @@ final class CircleCheck: @unchecked Sendable {
             switch answer {
             case .path(let path):
                 let reason = OriginPath.circle(of: node, tier.origin.name, path)
-                due = now + (reason == nil ? Self.usualMilliseconds : Self.soonMilliseconds)
+                if reason != nil { pause = Self.soonMilliseconds }
+                due = now + pause
+                if reason == nil { pause = min(2 * pause, Self.usualMilliseconds) }
                 isHeld = reason != nil
                 return .some(reason)
             case .none:

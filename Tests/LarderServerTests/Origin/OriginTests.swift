@@ -514,8 +514,11 @@ import Testing
         origin.setPath(["another", "third"])
         #expect(look(seconds: 1) == ["ORIGIN PATH \(own)"])
         #expect(client("GET a") == Wire.null)
-        #expect(look(seconds: 9) == [])
-        #expect(look(seconds: 2) == ["ORIGIN PATH \(own)"])
+        // The last word of a circle that is set at one moment may come a little later; then it is seldom asked.
+        for seconds: Int64 in [1, 2, 4, 8, 10, 10] {
+            #expect(look(seconds: seconds - 1) == [])
+            #expect(look(seconds: 1) == ["ORIGIN PATH \(own)"], "\(seconds)")
+        }
     }
 
     /// A server that is none is not asked who stands behind it, again and again.
