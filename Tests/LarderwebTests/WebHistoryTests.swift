@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test(.enabled(if: SmallDisk.isPossible, "mounting a small file system needs root"))
-    func afterAFullDiskTheHistoryIsKeptAgain() throws {
+    func afterAFullDiskTheHistoryIsKeptAgain() async throws {
         let daemon = try DaemonProcess()
         let disk = try SmallDisk(bytes: 32 << 20)
         let log = try LogReader()
@@ -81,7 +81,8 @@ import Testing
         #expect(history.note?.contains("the larder of the last day's figures") == true)
         try Files.remove(disk.filler)
         #expect(log.line(containing: "info the last day's figures are kept again") != nil)
-        #expect(history.note == nil)
+        // That may have been one write, for which something was evicted.
+        await eventually { history.note == nil }
     }
 
     @Test func damageInTheLarderIsSaidWithItsCure() async throws {

@@ -6,7 +6,9 @@ struct AccessCheck {
 
     /// Files of LevelDB that hold nothing of the larder's.
     private static let unimportant: Set<String> = ["LOG", "LOG.old", "LOCK"]
-    private static let files: Set<String> = ["LOCK", "SEQUENCES", "SYNCED", "TIME", "FUNCTIONS", "ORIGINS"]
+    private static let files: Set<String> = [
+        "LOCK", "SEQUENCES", "SYNCED", "TIME", "FUNCTIONS", "ORIGINS", ReserveFile.name,
+    ]
 
     func run(_ report: inout CheckReport) {
         var status = stat()

@@ -66,25 +66,45 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// Whether the last checkpoint is long ago. Called with `turn` held.
     private var isOld: Bool { context.time.monotonic() - lastBegan >= context.options.checkpointMilliseconds }
 
-    /// Runs a checkpoint if it is still needed when its turn comes.
+    /// Runs a checkpoint if it is still needed when its turn comes. On a full file system again, after room was made.
     /// - Returns: false when it failed.
     private func attempt(if isNeeded: () -> Bool) -> Bool {
-        do throws(LarderError) {
-            try turn.withLock { () throws(LarderError) in
-                guard isNeeded() else { return }
-                if isRewriteDue { try rewriteInTurn() } else { try checkpointInTurn() }
-                _ = trigger.note(failure: nil)
+        for number in 0... {
+            do throws(LarderError) {
+                try turn.withLock { () throws(LarderError) in
+                    guard isNeeded() else { return }
+                    if isRewriteDue { try rewriteInTurn() } else { try checkpointInTurn() }
+                    _ = trigger.note(failure: nil)
+                }
+                break
+            } catch {
+                if number < Self.reliefsMax, relieve(after: error) { continue }
+                // Reported once, not four times a second.
+                let isNew = trigger.note(failure: error)
+                context.report(isNew ? .error : .debug, "a checkpoint failed, will try again: \(error)")
+                trigger.want()
+                pipeline.tellOfCheckpoint()
+                return false
             }
-            pipeline.tellOfCheckpoint()
-            return true
-        } catch {
-            // Reported once, not four times a second.
-            let isNew = trigger.note(failure: error)
-            context.report(isNew ? .error : .debug, "a checkpoint failed, will try again: \(error)")
-            trigger.want()
-            pipeline.tellOfCheckpoint()
-            return false
         }
+        pipeline.tellOfCheckpoint()
+        return true
+    }
+
+    /// How often room is made for one checkpoint.
+    private static let reliefsMax = 4
+
+    /// Makes room on a full file system, and reopens databases that it has kept from writing.
+    /// - Returns: whether there is more room, or another database that takes writes.
+    private func relieve(after error: LarderError) -> Bool {
+        let disk = context.larder.disk
+        guard error.code == .io || error.code == .writesSuspended, disk.limitBytes != nil else { return false }
+        var isBetter = disk.relieve(2 * trigger.byteCount, takesReserve: false)
+        for database in table.all {
+            guard let store = database.durableState.store, store.isSuspended, !store.isFrozen else { continue }
+            isBetter = (try? database.prepare(forWriting: true)) != nil || isBetter
+        }
+        return isBetter
     }
 
     /// Runs a checkpoint whether one is due or not. For larders without threads of their own.

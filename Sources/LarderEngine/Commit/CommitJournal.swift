@@ -51,9 +51,41 @@ final class CommitJournal: @unchecked Sendable {
     // MARK: Writing
 
     /// Appends a batch at the requested durability. Called by one thread at a time.
-    func append(_ batch: JournalBatch, _ level: Durability) throws(LarderError) {
+    /// - Parameter mayBlock: whether room may be made on a full file system.
+    /// - Returns: false if that is needed and may not be done. Then nothing was appended.
+    func append(_ batch: JournalBatch, _ level: Durability, mayBlock: Bool) throws(LarderError) -> Bool {
         try context.options.beforeCommit?()
-        // The reason why a refused write may count all the same.
+        var attempts = 0
+        while let failure = attempt(batch, level) {
+            if failure.error.isFullDisk, failure.doubt.isEmpty, context.disk.limitBytes != nil {
+                if !mayBlock { return false }
+                attempts += 1
+                if attempts <= Self.attemptsMax,
+                    context.disk.relieve(batch.byteCount, takesReserve: batch.removesOnly)
+                {
+                    continue
+                }
+            }
+            // A checkpoint makes a segment obsolete that was given up.
+            trigger.request()
+            throw LarderError(
+                .io, failure.error.description + failure.doubt + context.disk.note(failure.error),
+                operation: "commit", underlying: failure.error)
+        }
+        switch level {
+        case .os: break
+        case .everysecond: unsynced.store(true, ordering: .relaxed)
+        case .always: context.statistics.syncs.add()
+        }
+        trigger.wakeIfTooMuch()
+        return true
+    }
+
+    /// How often room is made for one batch.
+    private static let attemptsMax = 4
+
+    /// - Returns: nil, or why nothing was appended, and the reason why it may count all the same.
+    private func attempt(_ batch: JournalBatch, _ level: Durability) -> (error: FileError, doubt: String)? {
         var doubt = ""
         do throws(FileError) {
             try lock.withLock { () throws(FileError) in
@@ -70,17 +102,10 @@ final class CommitJournal: @unchecked Sendable {
                     }
                 }
             }
+            return nil
         } catch {
-            // A checkpoint makes a segment obsolete that was given up.
-            trigger.request()
-            throw LarderError(.io, error.description + doubt, operation: "commit", underlying: error)
+            return (error, doubt)
         }
-        switch level {
-        case .os: break
-        case .everysecond: unsynced.store(true, ordering: .relaxed)
-        case .always: context.statistics.syncs.add()
-        }
-        trigger.wakeIfTooMuch()
     }
 
     private static func doubt(_ taken: Journal.RollbackOutcome) -> String {
@@ -98,12 +123,22 @@ final class CommitJournal: @unchecked Sendable {
     func stage(_ payload: UnsafeRawBufferPointer, bytesBefore: Int, isSynced: Bool) throws(LarderError)
         -> StagedFrame
     {
-        do throws(FileError) {
-            return try segments.stage(payload, bytesBefore: bytesBefore, isSynced: isSynced)
-        } catch {
-            throw LarderError(
-                .commitFailed, "the write was not committed: \(error.description)", operation: "commit",
-                underlying: error)
+        var attempts = 0
+        while true {
+            do throws(FileError) {
+                return try segments.stage(payload, bytesBefore: bytesBefore, isSynced: isSynced)
+            } catch {
+                attempts += 1
+                if error.isFullDisk, attempts <= Self.attemptsMax,
+                    context.disk.relieve(payload.count, takesReserve: false)
+                {
+                    continue
+                }
+                throw LarderError(
+                    .commitFailed,
+                    "the write was not committed: \(error.description)" + context.disk.note(error),
+                    operation: "commit", underlying: error)
+            }
         }
     }
 

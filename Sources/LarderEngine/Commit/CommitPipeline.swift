@@ -226,7 +226,8 @@ package final class CommitPipeline: @unchecked Sendable {
         if queue.hasSlowWork || journal.isBusy {
             wakeThread()
         } else {
-            lead(until: lastSequence)
+            // Nobody else would make room for it on a full file system.
+            lead(until: lastSequence, mayBlock: !hasIdleThread)
         }
         lock.unlock()
     }
@@ -263,28 +264,35 @@ package final class CommitPipeline: @unchecked Sendable {
 
     /// Commits the queue until `sequence` is decided, and leaves the rest to others. Called with `lock` held, and
     /// returns with it held.
-    private func lead(until sequence: UInt64) {
+    /// - Parameter mayBlock: whether room may be made on a full file system; otherwise that is left to others too.
+    private func lead(until sequence: UInt64, mayBlock: Bool = true) {
         isLed = true
         while !queue.isEmpty, sequence > decided.load(ordering: .relaxed) {
             let group = queue.take()
             lock.unlock()
-            commit(group)
+            let count = commit(group, mayBlock)
             lock.lock()
-            queue.recycle(group)
+            queue.recycle(group[..<count])
+            guard count == group.count else {
+                queue.putBack(group[count...])
+                break
+            }
         }
         isLed = false
         if waiting > 0 { progress.broadcast() }
         if !queue.isEmpty { wakeThread() }
     }
 
-    private func commit(_ group: [CommitQueue.Item]) {
-        for item in group {
+    /// - Returns: how many are decided: all, unless room must be made for one, and this thread may not.
+    private func commit(_ group: [CommitQueue.Item], _ mayBlock: Bool) -> Int {
+        for (index, item) in group.enumerated() {
             do throws(LarderError) {
                 try journal.requireRolledBack("commit")
                 switch item {
                 case .writes(let batch, _, let level):
-                    if let notes = batch.notes { owner.preparing(notes) }
-                    try journal.append(batch, level)
+                    if let notes = batch.notes, !batch.isPrepared { owner.preparing(notes) }
+                    batch.isPrepared = true
+                    guard try journal.append(batch, level, mayBlock: mayBlock) else { return index }
                 case .control(_, let perform, _):
                     try context.options.beforeCommit?()
                     owner.isChanging()
@@ -292,10 +300,11 @@ package final class CommitPipeline: @unchecked Sendable {
                 }
             } catch {
                 fail(error)
-                return
+                break
             }
             succeed(item)
         }
+        return group.count
     }
 
     private func succeed(_ item: CommitQueue.Item) {

@@ -74,8 +74,11 @@ struct CommitQueue {
         return items
     }
 
+    /// Takes back the last part of what was taken: it comes first again.
+    mutating func putBack(_ rest: ArraySlice<Item>) { items.insert(contentsOf: rest, at: 0) }
+
     /// Takes batches back to be used again.
-    mutating func recycle(_ used: [Item]) {
+    mutating func recycle(_ used: some Sequence<Item>) {
         for case .writes(let batch, _, _) in used where spares.count < Self.sparesMax {
             batch.clear()
             spares.append(batch)

@@ -18,13 +18,16 @@ package final class DiskBudget: @unchecked Sendable {
     private let isNoting: Atomic<Bool>
     private let lock = Lock()
     private var onChange: @Sendable () -> Void = {}
-    private var onShort: @Sendable () -> Bool = { false }
+    private var onShort: @Sendable (Int, Bool) -> Bool = { _, _ in false }
+    /// Held only while there is a limit.
+    let reserve: ReserveFile
     /// The bytes of all files when the file system became short; nil while it is not.
     private var bytesWhenShort: Int?
 
     /// - Parameter limitBytes: nil for none.
     init(directory: String, limitBytes: Int?, checkpointBytes: Int) {
         self.directory = directory
+        reserve = ReserveFile(directory: directory)
         checkpointAsked = checkpointBytes
         limit = Atomic(limitBytes ?? .max)
         checkpoint = Atomic(DiskMarks.checkpointBytes(checkpointBytes, limit: limitBytes ?? .max))
@@ -49,11 +52,24 @@ package final class DiskBudget: @unchecked Sendable {
     func onChange(_ body: @escaping @Sendable () -> Void) { lock.withLock { onChange = body } }
 
     /// Sets what makes room on a full file system.
-    func onShort(_ body: @escaping @Sendable () -> Bool) { lock.withLock { onShort = body } }
+    func onShort(_ body: @escaping @Sendable (Int, Bool) -> Bool) { lock.withLock { onShort = body } }
 
-    /// Makes room on a full file system, by evicting. Called without a store's locks.
-    /// - Returns: false if there is nothing to evict, or enough room.
-    func relieve() -> Bool { lock.withLock { onShort }() }
+    /// Makes room on a full file system, by evicting. May take long. Called without locks of a store, a shard or the
+    /// journal, and not on an event loop.
+    /// - Parameters:
+    ///   - bytes: what is to be written.
+    ///   - takesReserve: whether that may have the room of the reserve: what gives space back later, and what is needed
+    ///     for that.
+    /// - Returns: whether there is more room than before; false if there is enough, or nothing to evict.
+    func relieve(_ bytes: Int, takesReserve: Bool) -> Bool { lock.withLock { onShort }(bytes, takesReserve) }
+
+    /// What is added to the text of an error: what a full file system means here.
+    func note(_ error: FileError) -> String {
+        guard error.isFullDisk else { return "" }
+        return limitBytes == nil
+            ? ": the file system is full, and nothing is evicted without a limit (--max-disk)"
+            : ": the file system is full, and nothing more could be evicted; remove other files"
+    }
 
     /// A limit has changed.
     func changed() { lock.withLock { onChange }() }
@@ -130,6 +146,9 @@ package final class DiskBudget: @unchecked Sendable {
         reach.store(max(bytes + free - reserve, least), ordering: .relaxed)
         update()
     }
+
+    /// The free room of the file system in bytes; nil if unknown. One statfs(2).
+    var room: Int? { FileSystem.room(directory: directory) }
 
     /// Whether the file system has so little room that LevelDB may not be able to write what it would take to evict.
     /// One statfs(2).

@@ -54,6 +54,9 @@ package struct DiskMarks: Hashable, Sendable {
         min(room / 2, (12 << 20) + max(0, room - (12 << 20)) / 4, 96 << 20)
     }
 
+    /// What ``ReserveFile`` holds: enough to open a LevelDB again, which puts its log into a table.
+    package static func heldReserveBytes(limit: Int) -> Int { min(6 << 20, max(1 << 20, limit / 16)) }
+
     /// A 32nd of the limit at most.
     package static func checkpointBytes(_ asked: Int, limit: Int) -> Int { min(asked, max(1 << 10, limit / 32)) }
 }

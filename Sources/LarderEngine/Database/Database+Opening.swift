@@ -28,6 +28,23 @@ extension Database {
     private func prepareLocked(
         forWriting: Bool, _ policy: DatabasePolicy?, isInTurn: Bool = false
     ) throws(LarderError) {
+        do throws(LarderError) {
+            try prepareOnce(forWriting: forWriting, policy, isInTurn: isInTurn)
+        } catch {
+            // It may have failed because the file system is full. Who has the turn may be the one who makes room.
+            guard !isInTurn, error.code == .io || error.code == .writesSuspended else { throw error }
+            let logs = appliedState.store.map { FileSystem.size(ofLogsIn: $0.path) } ?? 0
+            guard context.larder.disk.relieve(logs + Self.openingBytes, takesReserve: true) else { throw error }
+            try prepareOnce(forWriting: forWriting, policy, isInTurn: isInTurn)
+        }
+    }
+
+    /// The most bytes that LevelDB writes when it opens its files, beside the tables that it makes of its logs.
+    private static let openingBytes = 256 << 10
+
+    private func prepareOnce(
+        forWriting: Bool, _ policy: DatabasePolicy?, isInTurn: Bool
+    ) throws(LarderError) {
         let state = appliedState
         switch state.presence {
         case .open(let store): if forWriting, store.isSuspended { try recover(store) }
@@ -42,12 +59,7 @@ extension Database {
     /// Reopens the files after a failed write. What that write left in LevelDB's log may become visible now, so nothing
     /// read before may stay in memory.
     private func recover(_ store: EpochStore) throws(LarderError) {
-        do throws(LarderError) {
-            try store.recover()
-        } catch {
-            guard error.code == .writesSuspended, context.larder.disk.relieve() else { throw error }
-            try store.recover()
-        }
+        try store.recover()
         shards.withAllLocked { for shard in shards.all { shard.forgetStored() } }
     }
 

@@ -93,8 +93,9 @@ struct EvictionRounds {
         while let chosen = choose(stores) {
             let removal = TableRemoval(database: chosen.database, store: chosen.store, wantedBytes: bytes)
             let outcome = try removal.run(now: context.time.unnoticed())
-            rounds[ObjectIdentifier(chosen.store)] = nil
             if outcome.seenBytes > 0 {
+                // Only then: a round that began anew at each step would never end.
+                rounds[ObjectIdentifier(chosen.store)] = nil
                 context.report(
                     .warning,
                     "the file system is full: evicted \(outcome.evicted) entries of database "

@@ -26,6 +26,11 @@ final class Evictor: @unchecked Sendable {
     /// How often sizes are looked at when nothing wakes the thread.
     private static let idleMilliseconds: Int64 = 10_000
     private static let pauseMilliseconds: Int64 = 1
+    /// The most ranges of keys that are looked at for somebody who waits for room.
+    private static let reliefSteps = 64
+    /// What is freed at least, if it is not too much of the larder: without room for merges LevelDB's level 0 grows, and
+    /// from that no table can be taken.
+    private static let mergeRoom = 8 << 20
 
     init(context: EngineContext, table: DatabaseTable) {
         self.context = context
@@ -33,7 +38,7 @@ final class Evictor: @unchecked Sendable {
         disk = context.larder.disk
         rounds = EvictionRounds(context: context)
         disk.onChange { [loop] in loop.wake() }
-        disk.onShort { [weak self] in self?.relieve() ?? false }
+        disk.onShort { [weak self] in self?.relieve($0, takesReserve: $1) ?? false }
         // So that the files are opened with what the file system has room for.
         if disk.limitBytes != nil { _ = disk.measure() }
     }
@@ -59,6 +64,7 @@ final class Evictor: @unchecked Sendable {
     /// - Returns: whether there is more to do now.
     func round() -> Bool {
         noteLimits()
+        keepReserve()
         var more = false
         for limit in limits {
             do throws(LarderError) {
@@ -96,17 +102,60 @@ final class Evictor: @unchecked Sendable {
 
     // MARK: On a full file system
 
-    /// Takes tables away for a database that cannot be reopened. It may have its `openLock`.
-    /// - Returns: whether anything was evicted.
-    private func relieve() -> Bool {
-        guard disk.isShort(isSuspended: true) else { return false }
-        return limits.contains { limit in
-            let over = limit.measure() - limit.marks.low
-            guard over > 0 else { return false }
-            let hasRemoved = lock.withLock {
-                try? rounds.removeTables(limit.databases, over: over)
+    /// Makes the reserve again when there is room for it, and some for others.
+    private func keepReserve() {
+        guard let bound = disk.boundBytes else {
+            if disk.reserve.isThere { disk.reserve.giveUp() }
+            return
+        }
+        let bytes = DiskMarks.heldReserveBytes(limit: bound)
+        guard !disk.reserve.isThere, let free = disk.room, free >= bytes + bytes / 2 else { return }
+        disk.reserve.hold(bytes: bytes)
+    }
+
+    /// Makes room for somebody who has found none. He may have a database's `openLock`.
+    ///
+    /// Tables are taken away, which needs no room. If there are none that can be, what is worth the least is evicted as
+    /// usual, in the room of the reserve.
+    /// - Parameters:
+    ///   - bytes: what is to be written.
+    ///   - takesReserve: whether that may have the room of the reserve too.
+    /// - Returns: whether there is more room than before.
+    private func relieve(_ bytes: Int, takesReserve: Bool) -> Bool {
+        guard let asked = disk.limitBytes, let bound = disk.boundBytes else { return false }
+        // For what others write meanwhile, too.
+        let reserve = DiskMarks.heldReserveBytes(limit: bound)
+        let wanted = bytes + reserve
+        guard let before = disk.room, before < wanted else { return false }
+        defer { loop.wake() }
+        return lock.withLock {
+            // Others may have waited for the same.
+            guard let free = disk.room, free < wanted else { return true }
+            let limit = EvictionLimit(asked: asked, database: nil, databases: table.all, disk: disk)
+            if context.disposalQueue.hasWork {
+                context.disposalQueue.clear(report: context.report)
+                if disk.room ?? 0 > free { return true }
             }
-            return hasRemoved ?? false
+            // LevelDB needs some room to open and to close its files, and to merge tables afterwards.
+            let hadReserve = disk.reserve.giveUp()
+            let larder = limit.measure()
+            let over = max(wanted - free, larder - limit.marks.low, min(Self.mergeRoom, larder / 4))
+            if !((try? rounds.removeTables(limit.databases, over: over)) ?? false) {
+                evict(limit, wanted + (hadReserve ? reserve : 0))
+            }
+            let gained = (disk.room ?? 0) - free
+            if takesReserve { return gained > 0 }
+            if hadReserve { disk.reserve.hold(bytes: reserve) }
+            return gained > (hadReserve ? reserve : 0)
+        }
+    }
+
+    /// Evicts until so much is free.
+    private func evict(_ limit: EvictionLimit, _ wanted: Int) {
+        for _ in 0..<Self.reliefSteps {
+            guard let free = disk.room, free < wanted else { return }
+            let progress = try? rounds.step(limit, limit.databases, over: wanted - free, isUrgent: true)
+            if progress ?? .nothingLeft == .nothingLeft { return }
         }
     }
 
@@ -121,8 +170,16 @@ final class Evictor: @unchecked Sendable {
         for limit in limits {
             if let bytes = try makeRoom(limit) { room.limit(limit.database, to: bytes) }
         }
+        if disk.limitBytes != nil {
+            // LevelDB has it in its log first, and then in a table.
+            let incoming = 2 * table.all.reduce(0) { $0 + $1.journalBytesOfDirty }
+            for _ in 0..<Self.reliefsMax where incoming > 0 { if !relieve(incoming, takesReserve: false) { break } }
+        }
         return room
     }
+
+    /// How often room is made for a checkpoint that others take meanwhile.
+    private static let reliefsMax = 4
 
     /// - Returns: nil for enough.
     private func makeRoom(_ limit: EvictionLimit) throws(LarderError) -> Int? {

@@ -19,8 +19,12 @@ final class JournalBatch: @unchecked Sendable {
     /// The sequence of the last operation; 0 while there is none.
     private(set) var lastSequence: UInt64 = 0
     private(set) var operationCount = 0
+    /// Whether no operation stores anything.
+    private(set) var removesOnly = true
     /// Notes of those who fill the batch, passed on when it is committed.
     var notes: (any CommitNotes)?
+    /// Whether the owner of the state knows that the notes are about to be committed.
+    var isPrepared = false
     /// The errno that keeps this batch from being written; 0 if there is none.
     private(set) var defect: Int32 = 0
 
@@ -69,6 +73,7 @@ final class JournalBatch: @unchecked Sendable {
         }
         // Both counts are bounded, so the sum cannot overflow.
         guard note(sequence), let place = reserve(9 + key.count + record.count) else { return }
+        removesOnly = false
         place.storeBytes(of: JournalFormat.Kind.put, as: UInt8.self)
         place.storeBytes(of: UInt32(truncatingIfNeeded: key.count).bigEndian, toByteOffset: 1, as: UInt32.self)
         place.storeBytes(of: UInt32(truncatingIfNeeded: record.count).bigEndian, toByteOffset: 5, as: UInt32.self)
@@ -109,6 +114,7 @@ final class JournalBatch: @unchecked Sendable {
     ) -> UnsafeMutableRawPointer? {
         let count = headerCount + payloadCount
         guard let place = reserve(9 + key.count + headerCount + room) else { return nil }
+        removesOnly = false
         place.storeBytes(of: JournalFormat.Kind.put, as: UInt8.self)
         place.storeBytes(of: UInt32(truncatingIfNeeded: key.count).bigEndian, toByteOffset: 1, as: UInt32.self)
         place.storeBytes(of: UInt32(truncatingIfNeeded: count).bigEndian, toByteOffset: 5, as: UInt32.self)
@@ -141,6 +147,8 @@ final class JournalBatch: @unchecked Sendable {
         selectedNumber = nil
         staged = nil
         notes?.clear()
+        isPrepared = false
+        removesOnly = true
         if capacity > Self.keptBytesMax {
             free(memory)
             memory = nil

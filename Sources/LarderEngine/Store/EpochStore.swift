@@ -423,7 +423,8 @@ final class EpochStore: @unchecked Sendable {
             try FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 65_536)
         } catch {
             throw LarderError(
-                .writesSuspended, "an earlier write failed, and the disk still takes no writes: \(error)",
+                .writesSuspended,
+                "an earlier write failed, and the disk still takes no writes: \(error)" + context.disk.note(error),
                 operation: "reopen", database: databaseName, underlying: error)
         }
         do throws(LarderError) {
@@ -453,8 +454,8 @@ final class EpochStore: @unchecked Sendable {
         handle = try openHandle(create: false, "reopen")
     }
 
-    /// Closes the LevelDB of a suspended store and runs `body`, which may change its files. ``recover()`` opens it
-    /// again. Does nothing if the store is not suspended.
+    /// Closes the LevelDB of a suspended store, runs `body`, which may change its files, and opens it again for readers, who
+    /// wait meanwhile. If that is not possible yet, ``recover()`` does it later. Does nothing if the store is not suspended.
     func whileClosed(_ body: () throws -> Void) throws(LarderError) {
         try whileItLasts("make room") { () throws(LarderError) in
             do {
@@ -464,6 +465,7 @@ final class EpochStore: @unchecked Sendable {
                         invalidateChildren()
                         try handle?.close()
                         handle = nil
+                        defer { handle = try? openHandle(create: false, "make room") }
                         try body()
                     }
                 }

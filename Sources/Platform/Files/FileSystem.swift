@@ -152,6 +152,31 @@ package enum FileSystem {
         try Replacement(of: path, with: bytes).putInPlace()
     }
 
+    /// Makes or replaces a file whose blocks are reserved, and not written.
+    package static func allocate(_ path: String, bytes: Int) throws(FileError) {
+        let file = openFile(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { throw FileError(operation: "create", path: path, number: errno) }
+        defer { close(file) }
+        do throws(FileError) {
+            try allocate(file, bytes: bytes, path: path)
+        } catch {
+            unlink(path)
+            throw error
+        }
+    }
+
+    private static func allocate(_ file: Int32, bytes: Int, path: String) throws(FileError) {
+        #if canImport(Darwin)
+            try writeAll([UInt8](repeating: 0, count: bytes), descriptor: file, path: path)
+        #else
+            // An error if there are not enough blocks.
+            let status = posix_fallocate(file, 0, off_t(bytes))
+            guard status == 0 else {
+                throw FileError(operation: "reserve \(bytes) bytes in", path: path, number: status)
+            }
+        #endif
+    }
+
     /// Creates a file of `bytes`, writes and syncs a little of it, and removes it again: a test of whether the disk has
     /// that much space.
     package static func probe(directory: String, bytes: Int) throws(FileError) {
@@ -162,14 +187,9 @@ package enum FileSystem {
             close(file)
             unlink(path)
         }
-        #if canImport(Darwin)
-            try writeAll([UInt8](repeating: 0, count: bytes), descriptor: file, path: path)
-        #else
-            // Reserves the blocks without writing them; an error if there are not enough.
-            let status = posix_fallocate(file, 0, off_t(bytes))
-            guard status == 0 else {
-                throw FileError(operation: "reserve \(bytes) bytes in", path: path, number: status)
-            }
+        // Reserves the blocks without writing them.
+        try allocate(file, bytes: bytes, path: path)
+        #if !canImport(Darwin)
             try writeAll([UInt8](repeating: 0, count: 4096), descriptor: file, path: path)
         #endif
         guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: path, number: errno) }

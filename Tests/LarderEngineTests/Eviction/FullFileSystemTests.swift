@@ -7,10 +7,10 @@ import Testing
 /// A larder on a file system of its own that is smaller than its limit, or that others fill. Each checkpoint is one of a
 /// writer.
 @Suite(.enabled(if: SmallDisk.isPossible, "mounting a small file system needs root")) struct FullFileSystemTests {
-    private static let diskBytes = 64 << 20
-    private static let valueBytes = 20_000
+    static let diskBytes = 64 << 20
+    static let valueBytes = 20_000
 
-    private func larder(_ disk: SmallDisk, limit: Int? = 1 << 30) throws -> TestLarder {
+    func larder(_ disk: SmallDisk, limit: Int? = 1 << 30) throws -> TestLarder {
         try TestLarder(below: disk.path) {
             $0.diskBytesMax = limit
             $0.memoryBytes = 1 << 20
@@ -18,19 +18,19 @@ import Testing
         }
     }
 
-    private func value(_ number: Int) -> [UInt8] {
+    func value(_ number: Int) -> [UInt8] {
         var random = SeededGenerator(seed: UInt64(number))
         return Incompressible.bytes(count: Self.valueBytes, &random)
     }
 
-    private func put(_ database: Database, _ number: Int) throws {
+    func put(_ database: Database, _ number: Int) throws {
         try database.commit([Key("key:\(number)")], loading: false) { update in
             value(number).withUnsafeBytes { update.put(0, payload: $0) }
         }
     }
 
     /// Each entry that is there has the value that was stored last.
-    private func check(_ database: Database, _ keys: Range<Int>) throws -> Int {
+    func check(_ database: Database, _ keys: Range<Int>) throws -> Int {
         var found = 0
         for number in keys {
             guard let payload = try database.get(Key("key:\(number)"))?.payload else { continue }

@@ -134,11 +134,11 @@ import Testing
         try book.check(try again.connect())
     }
 
-    /// Out of space for real, on a file system of two megabytes.
+    /// Out of space for real, on a file system of two megabytes. Without a limit nothing is evicted.
     @Test(.enabled(if: SmallDisk.isPossible, "mounting a small file system needs root")) func aFullDisk() throws {
         var generator = SeededGenerator(seed: testSeed())
         let disk = try SmallDisk(bytes: 2_000_000)
-        let options = ["--dir", disk.path + "/larder", "--socket", disk.path + "/socket"]
+        let options = ["--dir", disk.path + "/larder", "--socket", disk.path + "/socket", "--max-disk", "none"]
         let daemon = try ChildProcess(try DaemonProcess.program(), options)
         defer { daemon.killNow() }
         _ = try daemon.waitForErrorLine(containing: " ready: ")

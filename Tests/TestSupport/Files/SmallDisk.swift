@@ -27,10 +27,14 @@ import Platform
 
         /// Leaves no room but `bytes`.
         public func fill(leaving bytes: Int) {
-            guard let free = FileSystem.room(directory: path), free > bytes else { return }
             let file = open(filler, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
             defer { close(file) }
-            posix_fallocate(file, lseek(file, 0, SEEK_END), off_t(free - bytes))
+            var part = Int.max
+            while let free = FileSystem.room(directory: path), free > bytes, part > 0 {
+                part = min(part, free - bytes)
+                // Others may have taken some of it meanwhile.
+                if posix_fallocate(file, lseek(file, 0, SEEK_END), off_t(part)) != 0 { part /= 2 }
+            }
         }
     }
 #else

@@ -1,0 +1,138 @@
+import LarderVocabulary
+import Platform
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// Others fill the file system from one moment to the next.
+extension FullFileSystemTests {
+    /// Writes, removals and checkpoints go on, again and again, while there is something to evict.
+    @Test func noWriteFailsWhenOthersFillTheDisk() throws {
+        let disk = try SmallDisk(bytes: Self.diskBytes)
+        let larder = try larder(disk)
+        let database = try larder.database(policy: .never)
+        let half = Self.diskBytes / 2 / Self.valueBytes
+        for number in 0..<half { try put(database, number) }
+        try larder.maintain()
+        var next = half
+        for _ in 0..<3 {
+            disk.fill(leaving: 0)
+            try database.remove("key:\(next - 1)")
+            #expect(try database.get(Key("key:\(next - 1)")) == nil)
+            for number in next..<next + 50 { try put(database, number) }
+            next += 50
+            #expect(try database.get(Key("key:\(next - 1)")) != nil)
+            #expect(try check(database, 0..<next) > 0)
+        }
+        // A database is created, too.
+        disk.fill(leaving: 0)
+        try larder.database("other").put("a", "1")
+        #expect(try larder.engine().statistics.evicted.read() > 0)
+        try Files.remove(disk.filler)
+        larder.close()
+        #expect(try check(try larder.database(), 0..<next) > 0)
+    }
+
+    /// What an event loop commits is left to a thread that may make room.
+    @Test func anEventLoopLeavesMakingRoomToOthers() throws {
+        let disk = try SmallDisk(bytes: Self.diskBytes)
+        let larder = try larder(disk)
+        let database = try larder.database(policy: .never)
+        for number in 0..<1000 { try put(database, number) }
+        try larder.maintain()
+        try larder.engine().save()
+        disk.fill(leaving: 0)
+        let bytes = value(1000)
+        let request = Database.Request(
+            keys: [Key("key:1000")], loading: .none, access: .mayBlock, now: database.now(), durability: nil,
+            needsFiles: true)
+        let ticket = try #require(
+            try database.run(request) { update in bytes.withUnsafeBytes { update.put(0, payload: $0) } })
+        let pipeline = try larder.engine().pipeline
+        // As the loop at the end of a turn.
+        pipeline.commitNow()
+        try pipeline.wait(for: ticket)
+        #expect(try database.get(Key("key:1000")) != nil)
+        #expect(try larder.engine().statistics.commitFailures.read() == 0)
+    }
+
+    /// An outbox is never evicted, and takes all that the file system has for the larder. Another database has little, no
+    /// table that could be taken away, and newer entries in memory.
+    @Test func makingRoomEndsWhereThereIsNone() throws {
+        let disk = try SmallDisk(bytes: 40 << 20)
+        let larder = try larder(disk, limit: 30 << 20)
+        let outbox = try larder.database("0" + CompanionName.ending, policy: .never)
+        for number in 0..<700 { try put(outbox, number) }
+        let database = try larder.database("0")
+        for number in 0..<4 { try put(database, number) }
+        try larder.engine().save()
+        // What is newer in memory is not evicted.
+        for number in 0..<4 { try put(database, number) }
+        disk.fill(leaving: 0)
+        let engine = try larder.engine()
+        let limit = EvictionLimit(
+            asked: 30 << 20, database: nil, databases: [outbox, database], disk: engine.context.larder.disk)
+        var rounds = EvictionRounds(context: engine.context)
+        var steps = 0
+        while steps < 500 {
+            let progress = try? rounds.step(limit, limit.databases, over: 8 << 20, isUrgent: false)
+            if progress ?? .nothingLeft == .nothingLeft { break }
+            steps += 1
+        }
+        #expect(steps < 500)
+        // Writes end, too, and reads go on.
+        for number in 4..<40 { _ = errorCode { try put(database, number) } }
+        #expect(try check(outbox, 0..<700) == 700)
+    }
+
+    /// Where little is left the error says why, reads go on, and everything goes on when there is room again.
+    @Test func theErrorSaysThatTheFileSystemIsFull() throws {
+        let disk = try SmallDisk(bytes: Self.diskBytes)
+        let larder = try larder(disk)
+        let database = try larder.database(policy: .never)
+        for number in 0..<5 { try put(database, number) }
+        try larder.maintain()
+        disk.fill(leaving: 0)
+        var failure: LarderError?
+        var kept = 5
+        while failure == nil, kept < 1000 {
+            do {
+                try put(database, kept)
+                kept += 1
+            } catch let error as LarderError {
+                failure = error
+            }
+        }
+        let error = try #require(failure)
+        #expect(error.message.contains("No space left on device"))
+        #expect(error.message.contains("the file system is full"))
+        _ = try check(database, 0..<kept)
+        try Files.remove(disk.filler)
+        try larder.maintain()
+        try put(database, kept)
+        #expect(try database.get(Key("key:\(kept)")) != nil)
+    }
+
+    @Test func theReserveIsPartOfTheBudget() throws {
+        let disk = try SmallDisk(bytes: Self.diskBytes)
+        let larder = try larder(disk)
+        let path = larder.path + "/" + ReserveFile.name
+        let engine = try larder.engine()
+        try larder.maintain()
+        #expect(FileSystem.space(path) >= 1 << 20)
+        #expect(engine.diskBytes > 1 << 20)
+        let budget = engine.context.larder.disk
+        // Whoever may have its room gets it, and it is made again when there is some.
+        disk.fill(leaving: 0)
+        #expect(budget.relieve(4096, takesReserve: true))
+        #expect(!FileSystem.exists(path))
+        try Files.remove(disk.filler)
+        try larder.maintain()
+        #expect(FileSystem.exists(path))
+        // Without a limit nothing is held.
+        engine.changeDiskLimit(to: nil)
+        try larder.maintain()
+        #expect(!FileSystem.exists(path))
+    }
+}
