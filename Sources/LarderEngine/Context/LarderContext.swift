@@ -41,7 +41,8 @@ final class LarderContext: Sendable {
     /// The number of an epoch, or of something else with such a name, that was found on the disk.
     func noteEpoch(_ epoch: UInt64) { sequences.noteEpoch(epoch) }
 
-    func levelDBOptions(create: Bool) -> LevelDB.Options {
+    /// - Parameter databaseLimit: the database's own; `.max` for none.
+    func levelDBOptions(create: Bool, databaseLimit: Int = .max) -> LevelDB.Options {
         var result = LevelDB.Options()
         result.createIfMissing = create
         result.errorIfExists = create
@@ -50,7 +51,8 @@ final class LarderContext: Sendable {
         result.compression = options.compression ? .snappy : .none
         result.bloomBitsPerKey = options.bloomBitsPerKey
         result.blockCache = blockCache
-        if let limit = disk.boundBytes {
+        let limit = min(disk.boundBytes ?? .max, databaseLimit)
+        if limit < .max {
             result.writeBufferBytes = min(options.writeBufferBytes, DiskMarks.writeBufferBytes(limit: limit))
             result.maxFileBytes = min(result.maxFileBytes, DiskMarks.tableBytes(limit: limit))
         } else {

@@ -65,6 +65,7 @@ final class Evictor: @unchecked Sendable {
     func round() -> Bool {
         noteLimits()
         keepReserve()
+        followLimits()
         var more = false
         for limit in limits {
             do throws(LarderError) {
@@ -74,6 +75,20 @@ final class Evictor: @unchecked Sendable {
             }
         }
         return more
+    }
+
+    /// Open databases write tables of the size that belongs to the limit of now.
+    private func followLimits() {
+        for database in table.all {
+            guard let store = database.durableState.store, !store.isFrozen else { continue }
+            do throws(LarderError) {
+                guard try store.followLimits(databaseLimit: database.diskLimit) else { continue }
+                context.report(
+                    .info, "database '\(database.name)' was reopened: its tables follow the limits of the disk")
+            } catch {
+                context.report(.debug, "database '\(database.name)' was not reopened: \(error)")
+            }
+        }
     }
 
     private func goOn(_ limit: EvictionLimit) throws(LarderError) -> Bool {

@@ -23,12 +23,23 @@ extension StoreChild {
 ///   may never reach the disk.
 /// - Children (snapshots, cursors) are invalidated before the LevelDB beneath them goes away.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `handle` is guarded by `gate`; `children`, `failure`, `damage` and
-/// `lastCount` by `stateLock`; the rest is constant or atomic. Lock order: `noteLock`,
+/// Thread-safe. The proof for `@unchecked Sendable`: `handle` is guarded by `gate`; `children`, `failure`, `damage`,
+/// `sizes` and `lastCount` by `stateLock`; the rest is constant or atomic. Lock order: `noteLock`,
 /// `writeLock`, `gate`, `stateLock`.
 final class EpochStore: @unchecked Sendable {
     /// Why a store is no longer the database's current one.
     enum Ending: UInt8 { case none, purged, deleted, setAside, closed, salvaged }
+
+    /// The sizes of LevelDB's that follow from a limit of the disk. A value.
+    private struct Sizes {
+        let maxFileBytes: Int
+        let writeBufferBytes: Int
+
+        init(_ options: Options) {
+            maxFileBytes = options.maxFileBytes
+            writeBufferBytes = options.writeBufferBytes
+        }
+    }
 
     let path: String
     let epoch: UInt64
@@ -44,6 +55,10 @@ final class EpochStore: @unchecked Sendable {
     private var children: [ObjectIdentifier: any StoreChild] = [:]
     private var failure: LarderError?
     private var damage: LarderError?
+    /// The database's limit of the disk, as it was when somebody last looked; `.max` for none.
+    private let databaseLimit = Atomic<Int>(.max)
+    /// With what LevelDB was opened last.
+    private var sizes: Sizes?
     private let endingValue = Atomic<UInt8>(Ending.none.rawValue)
     /// The ending under way: the files may be gone already, and it is not decided yet.
     private let nextEnding = Atomic<UInt8>(Ending.none.rawValue)
@@ -100,9 +115,11 @@ final class EpochStore: @unchecked Sendable {
                     "database '\(databaseName)': \(SyncedFiles.name) is damaged: LevelDB's log may have "
                         + "lost its end, and with it newer values")
             }
-            return try LevelDB.Database(path: path, options: context.levelDBOptions(create: create)) {
-                [disk = context.disk] in disk.isTight
-            }
+            let options = context.levelDBOptions(
+                create: create, databaseLimit: databaseLimit.load(ordering: .relaxed))
+            let opened = try LevelDB.Database(path: path, options: options) { [disk = context.disk] in disk.isTight }
+            stateLock.withLock { sizes = Sizes(options) }
+            return opened
         } catch let error as FilesDamage {
             throw LarderError(.damaged, error.message, operation: operation, database: databaseName, underlying: error)
         } catch let error as LevelDBError {
@@ -452,6 +469,60 @@ final class EpochStore: @unchecked Sendable {
         }
         handle = nil
         handle = try openHandle(create: false, "reopen")
+    }
+
+    /// Reopens the LevelDB if the limits of the disk call for tables or memory of half the size that it has, or less, or of
+    /// twice or more. Not while somebody has a snapshot or a cursor, which would end. Readers and writers wait.
+    /// - Parameter databaseLimit: the database's own; 0 for none.
+    /// - Returns: whether it was reopened.
+    @discardableResult
+    func followLimits(databaseLimit limit: Int) throws(LarderError) -> Bool {
+        databaseLimit.store(limit > 0 ? limit : .max, ordering: .relaxed)
+        guard isMade, !isSuspended, hasOtherSizes, stateLock.withLock({ children.isEmpty }) else { return false }
+        return try whileItLasts("reopen") { () throws(LarderError) in
+            do {
+                // Opening puts LevelDB's log into a table.
+                try FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 65_536)
+                return try noteLock.withLock {
+                    // Nobody writes to the new log before it is noted.
+                    try writeLock.withLock {
+                        guard try gate.withWriteLock(openAnew) else { return false }
+                        notedManifest = try writeSynced(logLengths())
+                        noted = writeGeneration
+                        return true
+                    }
+                }
+            } catch {
+                throw (error as? LarderError)
+                    ?? LarderError(.io, "\(error)", operation: "reopen", database: databaseName, underlying: error)
+            }
+        }
+    }
+
+    private var hasOtherSizes: Bool {
+        guard let old = stateLock.withLock({ sizes }) else { return false }
+        let limit = databaseLimit.load(ordering: .relaxed)
+        let new = Sizes(context.levelDBOptions(create: false, databaseLimit: limit))
+        func differ(_ left: Int, _ right: Int) -> Bool { left >= 2 * right || right >= 2 * left }
+        return differ(new.maxFileBytes, old.maxFileBytes) || differ(new.writeBufferBytes, old.writeBufferBytes)
+    }
+
+    /// Called with the gate held for writing.
+    /// - Returns: false if that is not possible now. After an error the store is suspended, and ``recover()`` opens it.
+    private func openAnew() throws(LarderError) -> Bool {
+        guard !isSuspended, !isFrozen, ending == .none, stateLock.withLock({ children.isEmpty }) else { return false }
+        do {
+            try handle?.close()
+            handle = nil
+            handle = try openHandle(create: false, "reopen")
+            return true
+        } catch {
+            let failure =
+                (error as? LarderError)
+                ?? LarderError(.io, "\(error)", operation: "reopen", database: databaseName, underlying: error)
+            suspend(failure)
+            throw failure
+        }
     }
 
     /// Closes the LevelDB of a suspended store, runs `body`, which may change its files, and opens it again for readers, who
