@@ -74,8 +74,11 @@ import Testing
         func checkAll(_ database: Database) throws { for key in model.keys { try check(database, key) } }
     }
 
-    @Test(arguments: [16 << 20, 48 << 20]) func theLimitHoldsWhateverHappens(limit: Int) throws {
-        let rounds = (TestSetting.diskRounds.number() ?? 2) * (limit > 16 << 20 ? 2 : 1)
+    /// The large one takes minutes.
+    private static let limits = [16 << 20, 48 << 20] + (TestSetting.diskRounds.number() == nil ? [] : [512 << 20])
+
+    @Test(arguments: limits) func theLimitHoldsWhateverHappens(limit: Int) throws {
+        let rounds = (TestSetting.diskRounds.number() ?? 2) * max(1, limit / (24 << 20))
         let larder = try TestLarder {
             $0.diskBytesMax = limit
             $0.backgroundMaintenance = true
@@ -102,6 +105,33 @@ import Testing
         #expect(result.samples > 100)
         #expect(result.most.bytes > limit / 3 * 2, "the history did not come near the limit")
         #expect(result.most.bytes <= Self.bound(limit))
+    }
+
+    /// Two databases, of which one has a limit of its own.
+    @Test func theLimitOfADatabaseHoldsToo() throws {
+        let (limit, own) = (48 << 20, 12 << 20)
+        let larder = try TestLarder {
+            $0.diskBytesMax = limit
+            $0.backgroundMaintenance = true
+            $0.memoryBytes = 1 << 20
+        }
+        let databases = try ["small", "other"].map { try larder.database($0, policy: .every(100_000)) }
+        try databases[0].setDiskLimit(own)
+        var histories = (0..<2).map { History(random: SeededGenerator(seed: testSeed() &+ UInt64($0)), purges: false) }
+        let samplers = [DiskSampler(larder.directory(of: "small")), DiskSampler(larder.path)]
+        for _ in 0..<(TestSetting.diskRounds.number() ?? 2) * 2_500 {
+            for index in 0..<2 { try histories[index].step(larder, databases[index]) }
+        }
+        for index in 0..<2 { try histories[index].checkAll(databases[index]) }
+        larder.close()
+        let marks = DiskMarks(limit: own, checkpointBytes: min(limit / 32, own / 4), hasJournal: false)
+        for (sampler, promised) in zip(samplers, [marks.peakBytes + 2 * Self.largest, Self.bound(limit)]) {
+            let result = sampler.stop()
+            print("most \(result.most.bytes >> 10) KiB, bound \(promised >> 10) KiB, \(result.samples) samples")
+            #expect(result.samples > 100)
+            #expect(result.most.bytes > own / 2)
+            #expect(result.most.bytes <= promised)
+        }
     }
 
     /// Small tables of removals over a wide range: LevelDB would merge them with everything below them at once.

@@ -107,7 +107,12 @@ import Testing
         let bytes = try Files.read(place.path + "/usr/share/doc/larder/larder.larderd.plist")
         let list = try PropertyListSerialization.propertyList(from: Data(bytes), format: nil) as? [String: Any]
         #expect(list?["Label"] as? String == "larder.larderd")
-        #expect((list?["ProgramArguments"] as? [String])?.first == "/usr/bin/larderd")
+        let words = try #require(list?["ProgramArguments"] as? [String])
+        #expect(words.first == "/usr/bin/larderd")
+        // Its options exist, whether there is a configuration file or not.
+        let options = words.dropFirst().map { $0.replacing("/etc/larder", with: place.path + "/missing") }
+        let (end, _, errors) = try DaemonProcess.run(options + ["--check-config"])
+        #expect(end == .exited(0), "\(errors)")
     }
 
     private static let hasSystemd = FileSystem.exists("/usr/bin/systemd-analyze")

@@ -1,0 +1,46 @@
+import Platform
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// What files take when a larder has come to rest.
+@Suite struct AtRestTests {
+    /// After any history at most 1.3 times the bytes of what is left, and 64 MB, within minutes.
+    @Test func filesTakeLittleMoreThanTheirEntries() throws {
+        let larder = try TestLarder(inMemory: true) { $0.memoryBytes = 1 << 20 }
+        var random = SeededGenerator(seed: testSeed())
+        var live: [String: Int] = [:]
+        for round in 0..<3 {
+            let databases = try ["one", "two"].map { try larder.database($0, policy: .never) }
+            var written = 0
+            while written < 70 << 20 {
+                let which = random.below(2)
+                let key = "key:\(random.below(4_000))"
+                let bytes = random.oneIn(20) ? random.below(1 << 20) : 1_000 + random.below(50_000)
+                let value = Incompressible.bytes(count: bytes, &random)
+                try databases[which].commit([Key(key)], loading: false) { update in
+                    value.withUnsafeBytes { update.put(0, payload: $0) }
+                }
+                live["\(which) \(key)"] = key.utf8.count + bytes
+                written += bytes
+            }
+            // Most of it goes, in the order of the keys or not.
+            for entry in live.keys.sorted() where !random.oneIn(10) {
+                let words = entry.split(separator: " ")
+                try databases[words[0] == "0" ? 0 : 1].remove(String(words[1]))
+                live[entry] = nil
+            }
+            if round == 1 { larder.close() }
+        }
+        let entries = live.values.reduce(0, +)
+        let before = FileSystem.space(larder.path)
+        for _ in 0..<10 {
+            larder.time.advance(milliseconds: 30_000)
+            try larder.maintain()
+        }
+        let after = FileSystem.space(larder.path)
+        #expect(before > after)
+        #expect(after <= entries * 13 / 10 + 64_000_000, "\(after) of \(before), entries \(entries)")
+    }
+}
