@@ -17,24 +17,27 @@ struct TableRemoval {
     /// How many keys are remembered at most, but for those of one table.
     private static let entriesMax = 1 << 18
     private static let bytesMax = 64 << 20
+    /// How often tables are chosen that LevelDB has merged before they could be taken.
+    private static let attemptsMax = 4
 
     /// - Returns: what has gone; `seenBytes` is what the tables had on the disk.
     func run(now: Int64) throws(LarderError) -> EvictionOutcome {
         var outcome = EvictionOutcome()
         guard store.isMade, !store.isFrozen, store.ending == .none else { return outcome }
         try store.indexLock.withLock { () throws(LarderError) in
-            let (numbers, found) = try choose()
-            guard !numbers.isEmpty else { return }
-            if !store.isSuspended {
-                store.suspend(
-                    LarderError(
-                        .writesSuspended, "the file system is full; room is being made", operation: "make room",
-                        database: database.name))
+            for _ in 0..<Self.attemptsMax where outcome.seenBytes == 0 {
+                let (numbers, found) = try choose()
+                guard !numbers.isEmpty else { return }
+                if !store.isSuspended {
+                    store.suspend(
+                        LarderError(
+                            .writesSuspended, "the file system is full; room is being made", operation: "make room",
+                            database: database.name))
+                }
+                try store.whileClosed { outcome.seenBytes = try remove(numbers) }
+                reopen()
+                if outcome.seenBytes > 0 { found.settle(database, victims(found, now), &outcome) }
             }
-            try store.whileClosed { outcome.seenBytes = try remove(numbers) }
-            reopen()
-            guard outcome.seenBytes > 0 else { return }
-            found.settle(database, victims(found, now), &outcome)
         }
         outcome.count(in: database.context.statistics)
         return outcome
