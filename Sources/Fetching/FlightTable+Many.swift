@@ -43,11 +43,12 @@ extension FlightTable {
 
     /// The values of several keys: what the cache has, and for all others what one call of `load` returns, which then is
     /// stored. What it leaves out the origin does not have.
+    /// - Parameter began: when the caller asked, for its hard timeout.
     package func values<Key: Hashable & Sendable, Backend: FetchBackend>(
         _ backends: [(key: Key, backend: Backend)], _ options: CheckedFetch,
+        since began: Int64 = MonotonicClock.milliseconds(),
         _ load: @escaping @Sendable ([Key]) async throws -> [Key: Backend.Value]
     ) async throws -> [Key: Backend.Value] {
-        let began = MonotonicClock.milliseconds()
         for (_, backend) in backends where FetchContext.names.contains(backend.name) {
             throw FetchError.recursion(backend.name)
         }

@@ -112,7 +112,8 @@ public final class RedisCacheOrigin: CacheOrigin {
     private final class Word: OriginListener, @unchecked Sendable {
         private let lock = Lock()
         private var listeners: [ObjectIdentifier: OriginChanges] = [:]
-        /// One for each server that has answered in this epoch. When one of them is no longer current, the epoch is over.
+        /// One for each server that has answered in this epoch, of any of its slots: what a slot alone loses ``originLost(_:)``
+        /// says. When one of them is no longer current, the epoch is over.
         private var stamps: [UInt32: OriginStamp] = [:]
         private var number: UInt64 = 0
 
@@ -121,7 +122,7 @@ public final class RedisCacheOrigin: CacheOrigin {
 
         func note(_ stamp: OriginStamp) {
             lock.withLock {
-                if let former = stamps[stamp.part], former != stamp { endEpoch() }
+                if let former = stamps[stamp.part], former.epoch != stamp.epoch { endEpoch() }
                 stamps[stamp.part] = stamp
             }
         }

@@ -46,6 +46,24 @@ import Testing
         #expect(!calls.contains("cmdstat_get:"))
     }
 
+    /// Keys of all slots, of servers that know nothing of each other.
+    @Test(.enabled(if: RedisCluster.isAvailable)) func whatIsKnownIsNotAskedForInAClusterEither() async throws {
+        let cluster = try RedisCluster(primaries: 3)
+        let cache = try await front(RedisCacheOrigin(try OriginAddress(cluster.url)))
+        let keys = (0..<30).map { "key:\($0)" }
+        for key in keys { #expect(try cluster.call(key: key, "SET \(key) v") == "+OK\r\n") }
+        await eventually {
+            for key in keys { _ = try? await cache.value(String.self, forKey: key) }
+            let known = try? await cache.cache.values(String.self, forKeys: keys)
+            return known?.count == keys.count
+        }
+        for node in cluster.nodes { #expect(try cluster.call(node, "CONFIG RESETSTAT") == "+OK\r\n") }
+        for key in keys + keys { #expect(try await cache.value(String.self, forKey: key) == "v") }
+        for node in cluster.nodes {
+            #expect(try !cluster.text(node, ["INFO", "commandstats"]).contains("cmdstat_get:"))
+        }
+    }
+
     @Test func writing() async throws {
         let redis = try RedisProcess()
         let cache = try await front(RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)))

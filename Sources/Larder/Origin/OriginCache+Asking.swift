@@ -12,7 +12,7 @@ extension OriginCache {
     }
 
     func fetched<Value: Codable & Sendable>(
-        _ type: Value.Type, _ key: some CacheKey, _ options: FetchOptions
+        _ type: Value.Type, _ key: some CacheKey, _ options: FetchOptions, since began: Int64
     ) async throws -> Value? {
         let backend: OriginFetch<Value> = try backend(key, isCounted: options.takesAnyFresh)
         let checked = try CheckedFetch(options, backend.name)
@@ -34,16 +34,17 @@ extension OriginCache {
         }
         let call = trust.beginCall()
         defer { trust.endCall() }
-        return try await answer(backend, checked, call)?.model
+        return try await answer(backend, checked, call, since: began)?.model
     }
 
-    /// What the cache has, or the origin. Who joins a question that was asked before the value changed asks again.
+    /// What the cache has, or the origin. Who joins a question that was asked before the value changed asks again, within the
+    /// same hard timeout.
     func answer<Value: Codable & Sendable>(
-        _ backend: OriginFetch<Value>, _ options: CheckedFetch, _ call: OriginTrust.Ticket
+        _ backend: OriginFetch<Value>, _ options: CheckedFetch, _ call: OriginTrust.Ticket, since began: Int64
     ) async throws -> OriginFetched<Value>? {
         let key = Array(backend.base.key.bytes)
         while true {
-            let fetched = try await FlightTable.shared.value(backend, options) { [self] in
+            let fetched = try await FlightTable.shared.value(backend, options, since: began) { [self] in
                 try await ask(Value.self, [key])[0]
             }
             guard let fetched, isOutdated(fetched, call, backend.base.key) else { return fetched }

@@ -121,6 +121,7 @@ public final class OriginCache: Sendable {
         _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions? = nil
     ) async throws -> Value? {
         let options = options ?? self.options
+        let began = MonotonicClock.milliseconds()
         try await settle(CollectionOfOne(key))
         if options.takesAnyFresh {
             var endsSoon = false
@@ -130,7 +131,7 @@ public final class OriginCache: Sendable {
                 return model
             }
         }
-        return try await fetched(type, key, options)
+        return try await fetched(type, key, options, since: began)
     }
 
     /// The models of several keys: those that the cache has, and for all others what the origin answers to one question.
@@ -139,12 +140,13 @@ public final class OriginCache: Sendable {
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, options: FetchOptions? = nil
     ) async throws -> [Key: Value] {
         let options = options ?? self.options
+        let began = MonotonicClock.milliseconds()
         var seen: Set<Key> = []
         let keys = keys.filter { seen.insert($0).inserted }
         try await settle(keys)
         if options.source == .ignoreCache || options.source == .cacheOnly || keys.isEmpty {
             var found: [Key: Value] = [:]
-            for key in keys { found[key] = try await fetched(type, key, options) }
+            for key in keys { found[key] = try await fetched(type, key, options, since: began) }
             return found
         }
         var found: [Key: Value] = [:]
@@ -157,14 +159,14 @@ public final class OriginCache: Sendable {
         let checked = try CheckedFetch(options, first.backend.name)
         let call = trust.beginCall()
         defer { trust.endCall() }
-        let fetched = try await FlightTable.shared.values(backends, checked) { [self] keys in
+        let fetched = try await FlightTable.shared.values(backends, checked, since: began) { [self] keys in
             let answers = try await ask(type, keys.map(\.keyBytes))
             return Dictionary(uniqueKeysWithValues: zip(keys, answers))
         }
         for (key, backend) in backends {
             guard var each = fetched[key] else { continue }
             if isOutdated(each, call, backend.base.key) {
-                guard let again = try await answer(backend, checked, call) else { continue }
+                guard let again = try await answer(backend, checked, call, since: began) else { continue }
                 each = again
             }
             found[key] = each.model
