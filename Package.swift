@@ -232,9 +232,9 @@ let package = Package(
         .testTarget(
             name: "SystemTests",
             dependencies: [
-                "CommandCatalog", "CrashMachine", "Larder", "LarderClient", "LarderServer", "LarderVocabulary",
-                "larderd",
-                "larderctl", "larderweb", "Platform", "ProtocolReference", "RESP", "TestSupport",
+                "CommandCatalog", "CrashMachine", "Larder", "LarderClient", "LarderOrigins", "LarderServer",
+                "LarderVocabulary", "larderd", "larderctl", "larderweb", "Platform", "ProtocolReference", "RESP",
+                "TestSupport",
             ],
             exclude: ["Clients/Programs"], swiftSettings: settings),
     ],

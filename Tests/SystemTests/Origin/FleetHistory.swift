@@ -15,6 +15,8 @@ struct FleetHistory: Sendable {
         var isDurable = true
         /// Acknowledged by a tier.
         var isByTier = false
+        /// Acknowledged before the origin has it: reads need not see it, but at the end it is there.
+        var isBehind = false
     }
 
     struct Read: Sendable {
@@ -136,7 +138,10 @@ struct FleetJudge {
             verdict.findings.append(.init(kind: .future, text: "\(Self.text(read)) got version \(version)"))
         }
         // The first durable write behind what was read: since its acknowledgement the read is stale.
-        guard let newer = writes.first(where: { $0.version > version && $0.isDurable && $0.acknowledged != nil }),
+        guard
+            let newer = writes.first(where: {
+                $0.version > version && $0.isDurable && !$0.isBehind && $0.acknowledged != nil
+            }),
             let acknowledged = newer.acknowledged, acknowledged < read.sent
         else { return }
         let isInDoubt = history.doubts.contains {

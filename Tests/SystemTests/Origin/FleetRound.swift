@@ -15,6 +15,8 @@ final class FleetRound: Sendable {
         /// Of the origin; also how many must have a write that counts as durable.
         var hasReplicas = false
         var writesThroughTier = true
+        /// The first tier acknowledges its writes before the origin has them.
+        var writesBehind = false
         /// Milliseconds before the first fault, and between faults.
         var rest = 150
         /// Milliseconds until a healed tier must be right again.
@@ -71,6 +73,7 @@ final class FleetRound: Sendable {
         isOver.value = true
         for thread in threads { thread.join() }
         threads = []
+        for tier in tiers { tier.deliver() }
         try readFinal()
         return history.value
     }
@@ -119,7 +122,8 @@ final class FleetRound: Sendable {
             let version = versions[key, default: 0] + 1
             versions[key] = version
             var write = FleetHistory.Write(
-                key: key, version: version, sent: MonotonicClock.milliseconds(), isByTier: true)
+                key: key, version: version, sent: MonotonicClock.milliseconds(), isByTier: true,
+                isBehind: plan.writesBehind)
             let place = history.with { history in
                 history.writes.append(write)
                 return history.writes.count - 1
@@ -128,7 +132,7 @@ final class FleetRound: Sendable {
             write.answered = MonotonicClock.milliseconds()
             if reply == Array("+OK\r\n".utf8) {
                 write.acknowledged = write.answered
-                // The tier does not wait for replicas: a failover may lose it.
+                // Nobody waits for replicas: a failover may lose it.
                 write.isDurable = !plan.hasReplicas
             }
             if reply == nil { client = nil }

@@ -4,7 +4,13 @@ import TestSupport
 /// Something that is read through: a larderd in front of the origin, or what stands in for one.
 protocol FleetTier: Sendable {
     func connect() throws -> SocketClient
+    /// Brings to the origin what was acknowledged before it was there. Returns when all is there.
+    func deliver()
     func stop()
+}
+
+extension FleetTier {
+    func deliver() {}
 }
 
 /// A larderd whose first database has an origin.
