@@ -19,6 +19,7 @@ import Platform
 ///   wait are not delivered. No key is delivered twice at a time.
 /// - Each write is delivered *at least once*: after a crash, or if the handler throws although it has done its work, once
 ///   more, with the same ``OutboxDelivery/token``.
+/// - A write that cannot be decoded, because the model has changed, holds nobody up: see the initializer.
 /// - When the handler throws ``DeliveryRefusal``, the write is given up. When it throws anything else, the write rests and is
 ///   tried again: after 100 ms, then longer, up to 30 s, never the same for many. Others go on meanwhile; if eight attempts
 ///   fail in a row, everything rests in the same way, and then one write is tried.
@@ -41,12 +42,16 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     ///   - concurrency: how many deliveries run at a time, of different keys, 1 to 64; the next ones begin when all of them
     ///     have ended. With 1, the default, they are in the order of the writes altogether.
     ///   - keysMax: of how many keys writes may wait; further ones throw ``LarderError/Code/writesSuspended``.
+    ///   - undecodable: gets the writes whose bytes are no `Value`, as when the model has changed since they were saved. It
+    ///     delivers them, or throws, as `handler` does. Without one they are kept, for a version of the program that can read
+    ///     them: they hold nobody up, ``OutboxProgress/undecodable`` counts them, and ``OutboxProgress/lastFailure`` says why.
     ///   - handler: delivers a write. Called again until it returns or throws ``DeliveryRefusal``. Its task is cancelled when
     ///     the outbox is closed, and the write stays. A handler that never returns holds the others up.
     /// - Throws: ``LarderError/Code/invalidArgument`` if the database's outbox is open already, or has a name too long for a
     ///   companion; ``LarderError`` as for opening a cache.
     public init(
         _ cache: Cache, concurrency: Int = 1, keysMax: Int = 1_000_000,
+        undecodable: (@Sendable (UndecodableDelivery) async throws -> Void)? = nil,
         handler: @escaping @Sendable (OutboxDelivery<Value>) async throws -> Void
     ) throws(LarderError) {
         let source = cache.source
@@ -70,7 +75,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
             let outbox = try Outboxes.Outbox(
                 companion, most: keysMax, held: lease.engine.held, hasTokens: true)
             core = OutboxDeliverer(outbox, lease, concurrency: concurrency) { parcel in
-                await Self.deliver(parcel, source, handler)
+                await Self.deliver(parcel, source, undecodable, handler)
             }
         } catch {
             OpenOutboxes.shared.remove(companion)
@@ -93,25 +98,42 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
 
     private static func deliver(
         _ parcel: Outboxes.Outbox.Parcel, _ source: CacheSource,
+        _ undecodable: (@Sendable (UndecodableDelivery) async throws -> Void)?,
         _ handler: @Sendable (OutboxDelivery<Value>) async throws -> Void
     ) async -> OutboxDeliverer.End {
+        let (key, entry) = (parcel.turn.key, parcel.entry)
+        let (token, attempt) = (text(entry.token ?? []), parcel.turn.failures + 1)
         do {
-            let (key, entry) = (parcel.turn.key, parcel.entry)
-            var value: Value?
-            if let bytes = entry.value {
-                value = try bytes.withUnsafeBytes {
-                    try source.codec.decode(Value.self, $0, storedAs: entry.codec)
-                }
+            switch model(entry, key, source) {
+            case .success(let value):
+                try await handler(
+                    OutboxDelivery(
+                        keyBytes: key, value: value, token: token, attempt: attempt, acceptedAt: entry.acceptedAt))
+            case .failure(let error):
+                guard let undecodable else { return .undecodable("\(error)") }
+                try await undecodable(
+                    UndecodableDelivery(
+                        keyBytes: key, bytes: entry.value ?? [], codec: entry.codec, error: error, token: token,
+                        attempt: attempt, acceptedAt: entry.acceptedAt))
             }
-            try await handler(
-                OutboxDelivery(
-                    keyBytes: key, value: value, token: Self.text(entry.token ?? []),
-                    attempt: parcel.turn.failures + 1, acceptedAt: entry.acceptedAt))
             return .delivered
         } catch let refusal as DeliveryRefusal {
             return .refused(refusal.reason)
         } catch {
             return Task.isCancelled ? .cancelled : .failed("\(error)")
+        }
+    }
+
+    /// Nil for a removal.
+    private static func model(
+        _ entry: OutboxEntry, _ key: [UInt8], _ source: CacheSource
+    ) -> Result<Value?, LarderError> {
+        guard let bytes = entry.value else { return .success(nil) }
+        do {
+            return .success(
+                try bytes.withUnsafeBytes { try source.codec.decode(Value.self, $0, storedAs: entry.codec) })
+        } catch {
+            return .failure(.decodingFailed(Value.self, entry.codec, Key(key), source.database.name, error))
         }
     }
 
@@ -212,7 +234,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
             waiting: outbox.index.waiting,
             oldest: outbox.index.oldest.map { .milliseconds(max(0, cache.source.database.now() - $0)) },
             delivered: counts.delivered.read(), retried: counts.retried.read(),
-            refused: counts.refused.read(), lastFailure: core.lastFailure)
+            refused: counts.refused.read(), undecodable: core.undecodableCount, lastFailure: core.lastFailure)
     }
 
     /// Whether a write of a key waits: what the cache, or its origin, has may not be known to others yet.

@@ -13,6 +13,8 @@ final class OutboxDeliverer: @unchecked Sendable {
         case delivered
         case refused(String)
         case failed(String)
+        /// There is nobody who can read it.
+        case undecodable(String)
         /// The outbox is being closed.
         case cancelled
     }
@@ -31,6 +33,7 @@ final class OutboxDeliverer: @unchecked Sendable {
     private var thread: WorkThread?
     private var running: [Task<Void, Never>] = []
     private var failure: String?
+    private var undecodable: Set<[UInt8]> = []
     // Confined:
     private let rounds = Lock()
     private var isOver = false
@@ -54,6 +57,12 @@ final class OutboxDeliverer: @unchecked Sendable {
     }
 
     var lastFailure: String? { lock.withLock { failure } }
+
+    /// How many of the keys that wait have writes that nobody can read.
+    var undecodableCount: Int {
+        let keys = lock.withLock { undecodable }
+        return keys.count { $0.withUnsafeBytes { outbox.index.isWaiting($0) } }
+    }
 
     func start() {
         lock.withLock {
@@ -133,6 +142,14 @@ final class OutboxDeliverer: @unchecked Sendable {
         var settled: [Outboxes.Outbox.Settled] = []
         var (successes, failures) = (0, 0)
         for (parcel, end) in zip(parcels, ends(of: parcels)) {
+            let isUndecodable = if case .undecodable = end { true } else { false }
+            lock.withLock {
+                if isUndecodable {
+                    undecodable.insert(parcel.turn.key)
+                } else {
+                    undecodable.remove(parcel.turn.key)
+                }
+            }
             switch end {
             case .delivered:
                 outbox.counts.delivered.add()
@@ -146,6 +163,11 @@ final class OutboxDeliverer: @unchecked Sendable {
                 failures += 1
                 let rest = OutboxRests.rest(after: parcel.turn.failures)
                 outbox.index.rest(parcel.turn, until: engine.monotonic() + rest)
+                continue
+            case .undecodable(let reason):
+                // The receiver was not asked, and is not to blame.
+                note(reason)
+                outbox.index.rest(parcel.turn, until: engine.monotonic() + OutboxRests.longest)
                 continue
             case .cancelled:
                 outbox.index.putBack([parcel.turn])

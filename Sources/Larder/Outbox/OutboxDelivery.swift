@@ -18,6 +18,28 @@ public struct OutboxDelivery<Value: Sendable>: Sendable {
     public var key: String { String(decoding: keyBytes, as: UTF8.self) }
 }
 
+/// A write that an ``Outbox`` has and cannot decode, such as one that a former version of the program has saved, with another
+/// model.
+public struct UndecodableDelivery: Sendable {
+    /// The key's bytes.
+    public let keyBytes: [UInt8]
+    /// What was saved.
+    public let bytes: [UInt8]
+    /// How it is encoded.
+    public let codec: Codec
+    /// Why it cannot be decoded.
+    public let error: LarderError
+    /// As for ``OutboxDelivery/token``.
+    public let token: String
+    /// As for ``OutboxDelivery/attempt``.
+    public let attempt: Int
+    /// When it was saved, in milliseconds since 1970.
+    public let acceptedAt: Int64
+
+    /// The key as text.
+    public var key: String { String(decoding: keyBytes, as: UTF8.self) }
+}
+
 /// What a handler of an ``Outbox`` throws to give a write up: it is not tried again, and forgotten.
 public struct DeliveryRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     /// Why, for people.
@@ -42,6 +64,9 @@ public struct OutboxProgress: Hashable, Sendable {
     public let retried: Int
     /// Writes that the handler has given up.
     public let refused: Int
+    /// How many of those that wait cannot be decoded: no attempt of this program will deliver them, unless it has a function
+    /// for them.
+    public let undecodable: Int
     /// Why the last attempt failed that did, for people; nil if none has.
     public let lastFailure: String?
 }

@@ -115,6 +115,48 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "a") == "1")
     }
 
+    /// The former version of the program saved texts; this one has books.
+    private func savedByFormerVersion(_ count: Int) async throws {
+        let former = try outbox()
+        for number in 0..<count { try await former.save("old", forKey: "old:\(number)") }
+        await former.close()
+    }
+
+    @Test func whatCannotBeDecodedStaysAndHoldsNobodyUp() async throws {
+        try await savedByFormerVersion(20)
+        let outbox = try Outbox<Book>(cache) { [server] in server.add($0.key) }
+        try await outbox.save(Book(name: "Reader", price: 1), forKey: "new")
+        while await outbox.deliverDue() == 0 {}
+        #expect(server.all == ["new"])
+        #expect(outbox.progress.waiting == 20 && outbox.progress.undecodable == 20 && outbox.progress.refused == 0)
+        #expect(outbox.progress.lastFailure?.contains("cannot be read as Book") == true)
+        // Written again, it can be read.
+        try await outbox.save(Book(name: "Reader", price: 2), forKey: "old:7")
+        while await outbox.deliverDue() == 0 {}
+        #expect(server.all == ["new", "old:7"] && outbox.progress.undecodable == 19)
+        #expect(try await outbox.purge() == 19)
+        #expect(outbox.progress.undecodable == 0)
+    }
+
+    @Test func whatCannotBeDecodedIsHandedOver() async throws {
+        try await savedByFormerVersion(3)
+        let outbox = try Outbox<Book>(
+            cache,
+            undecodable: { [server, tokens] former in
+                #expect(former.codec == .raw && former.error.code == .decoding && former.attempt == 1)
+                if former.key == "old:1" { throw DeliveryRefusal("too old") }
+                tokens.add(former.token)
+                server.add(former.key + "=" + String(decoding: former.bytes, as: UTF8.self))
+            },
+            handler: { [server] in server.add($0.key) })
+        while await outbox.deliverDue() == 0 {}
+        #expect(server.all == ["old:0=old", "old:2=old"])
+        #expect(tokens.all.allSatisfy { $0.count == 32 } && Set(tokens.all).count == 2)
+        let progress = outbox.progress
+        #expect(progress.waiting == 0 && progress.delivered == 2 && progress.refused == 1 && progress.undecodable == 0)
+        #expect(progress.lastFailure == "too old")
+    }
+
     @Test func aReceiverThatIsAwayIsNotStormed() async throws {
         let outbox = try outbox()
         for number in 0..<100 {
