@@ -164,6 +164,23 @@ import Testing
         for line in block.split(separator: "\n") { #expect(source.contains(line), "nothing compiles this: \(line)") }
     }
 
+    private struct Shop {
+        func price(of key: String) async throws -> Price? { nil }
+    }
+
+    /// As README shows it: a test there looks for these lines.
+    private func readme(_ cache: Cache, _ shop: Shop) async throws -> [Any?] {
+        let web = ClosureOrigin("prices", of: Price.self, lifetime: .seconds(60)) { key in
+            try await shop.price(of: key)
+        }
+        let redis = RedisCacheOrigin(try OriginAddress("redis+cluster://10.0.0.5:6379,10.0.0.6:6379"))
+        let larder = try RedisCacheOrigin(larderAt: "/run/larder/larder.sock")
+        let prices = OriginCache(cache, origin: redis)  // or web, or larder
+        let price = try await prices.value(Price.self, forKey: "apple")  // nil if it has none
+        try await prices.set(Price(cents: 250), forKey: "apple")  // there, and here
+        return [web, larder, price]
+    }
+
     @Test func addressesThatAreNone() throws {
         #expect(throws: OriginAddress.Failure.self) { try RedisCacheOrigin(larderAt: "relative/path") }
     }

@@ -46,10 +46,12 @@ public final class OriginCache: Sendable {
     let changes: OriginChanges
     private let listener: Task<Void, Never>?
 
-    /// ``FetchOptions`` that wait for the origin as long as it may answer, and leave one that has failed alone for a second.
+    /// ``FetchOptions`` that wait for the origin, ten seconds at most, and leave a key for which it has failed alone for a
+    /// second. Writes take as long as the origin does.
     public static var standardOptions: FetchOptions {
         var options = FetchOptions()
         options.softTimeout = nil
+        options.hardTimeout = .seconds(10)
         options.backOff = .seconds(1)
         return options
     }

@@ -119,6 +119,26 @@ import Testing
         }
     }
 
+    @Test func anOriginThatNeverAnswers() async throws {
+        let cache = try cache(grace: .seconds(60))
+        #expect(OriginCache.standardOptions.hardTimeout == .seconds(10))
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        workspace.time.advance(milliseconds: 60_000)
+        origin.isHeld = true
+        defer { origin.isHeld = false }
+        var options = OriginCache.standardOptions
+        options.hardTimeout = .milliseconds(20)
+        // What there is, within its grace, or an error that says so; for several keys at once too.
+        #expect(try await cache.value(String.self, forKey: "a", options: options) == "1")
+        let impatient = options
+        for keys in [["b"], ["c", "d"]] {
+            let error = await #expect(throws: FetchError.self) {
+                _ = try await cache.values(String.self, forKeys: keys, options: impatient)
+            }
+            #expect(error?.code == .timeout)
+        }
+    }
+
     @Test func otherSources() async throws {
         let cache = try cache()
         #expect(try await cache.value(String.self, forKey: "a", options: FetchOptions(.cacheOnly)) == nil)
