@@ -172,6 +172,11 @@ import Testing
         #expect(try await orders.value(Order.self, forKey: "order:17") == Order(apples: 3))
     }
 
+    /// What a former version of the program saved.
+    private struct FormerOrder: Codable {
+        var fruit: Int
+    }
+
     private struct Shop {
         let sent = Recorder<String>()
 
@@ -200,6 +205,25 @@ import Testing
         print(progress.waiting, progress.oldest ?? .zero, progress.delivered, progress.retried, progress.refused)
         await outbox.untilDelivered("order:17")
         try await outbox.purge()
+        await outbox.close()
+    }
+
+    @Test func savingEventuallyWithAnotherModel() async throws {
+        let former = try Outbox<FormerOrder>(cache) { _ in throw CancellationError() }
+        try await former.save(FormerOrder(fruit: 5), forKey: "order:3")
+        await former.close()
+
+        let shop = Shop()
+        let deliver: @Sendable (OutboxDelivery<Order>) async throws -> Void = { _ in }
+        let outbox = try Outbox<Order>(
+            cache,
+            undecodable: { former in
+                let order = try JSONDecoder().decode(FormerOrder.self, from: Data(former.bytes))
+                _ = try await shop.place(Order(apples: order.fruit), as: former.key, idempotencyKey: former.token)
+            },
+            handler: deliver)
+        await outbox.untilDelivered("order:3")
+        #expect(shop.sent.all == ["order:3 5"])
         await outbox.close()
     }
 

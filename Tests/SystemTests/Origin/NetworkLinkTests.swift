@@ -6,11 +6,6 @@ import Testing
 /// out and put in again, which no process is told of.
 @Suite(.enabled(if: NetworkLink.isPossible, "network namespaces need root and ip"))
 struct NetworkLinkTests {
-    /// heartbeat + limit of larderd's default, in milliseconds.
-    private static let bound: Int64 = 750
-    /// Of one call: larderd's limit, and its way there and back; instrumented, each step takes many times as long.
-    private static let limit: Int64 = 2000 + (TestSetting.sanitized.isSet ? 1000 : 100)
-
     /// What is at the two ends of the cable.
     private final class Ends: Sendable {
         let daemon: GuardedDaemon
@@ -162,7 +157,7 @@ struct NetworkLinkTests {
         traffic.isOver.value = true
         for thread in threads { thread.join() }
         try traffic.readFinal()
-        let verdict = FleetJudge(bound: Self.bound, limit: Self.limit).judge(traffic.history.value)
+        let verdict = FleetJudge.standard.judge(traffic.history.value)
         print(
             "network link, \(way), LARDER_SEED=\(seed): \(verdict.reads) reads, \(verdict.refused) refused, the stalest "
                 + "\(verdict.worstStaleness) ms, the longest call \(verdict.longestCall) ms")
