@@ -27,16 +27,23 @@ struct TableRemoval {
         try store.indexLock.withLock { () throws(LarderError) in
             for _ in 0..<Self.attemptsMax where outcome.seenBytes == 0 {
                 let (numbers, found) = try choose()
-                guard !numbers.isEmpty else { return }
+                // Without a failure of LevelDB's they are what it is about to write.
+                guard !numbers.isEmpty || store.isSuspended && !leftovers().isEmpty else { return }
                 if !store.isSuspended {
                     store.suspend(
                         LarderError(
                             .writesSuspended, "the file system is full; room is being made", operation: "make room",
                             database: database.name))
                 }
-                try store.whileClosed { outcome.seenBytes = try remove(numbers) }
+                var tableBytes = 0
+                try store.whileClosed {
+                    // Tables go as well: with the leftovers' room alone, the same merge would fail again.
+                    outcome.seenBytes = removeLeftovers()
+                    tableBytes = try remove(numbers)
+                    outcome.seenBytes += tableBytes
+                }
                 reopen()
-                if outcome.seenBytes > 0 { found.settle(database, victims(found, now), &outcome) }
+                if tableBytes > 0 { found.settle(database, victims(found, now), &outcome) }
             }
         }
         outcome.count(in: database.context.statistics)
@@ -66,6 +73,25 @@ struct TableRemoval {
             bytes += Int(clamping: table.byteCount)
         }
         return (numbers, found)
+    }
+
+    /// Tables that no manifest names: what a merge had written when it failed. LevelDB removes them when it opens, but needs
+    /// room for that.
+    private func leftovers() -> [String] {
+        guard let manifest = (try? ManifestScan.scan(directory: store.path)) ?? nil, !manifest.isStrange,
+            let names = try? FileSystem.list(store.path)
+        else { return [] }
+        return names.filter { FileNames.tableNumber($0).map { manifest.tables[$0] == nil } ?? false }
+    }
+
+    /// While the LevelDB is closed.
+    /// - Returns: the bytes of what went.
+    private func removeLeftovers() -> Int {
+        leftovers().reduce(0) { bytes, name in
+            let path = store.path + "/" + name
+            let size = FileSystem.size(path)
+            return (try? FileSystem.removeFile(path)) != nil ? bytes + size : bytes
+        }
     }
 
     /// While the LevelDB is closed.

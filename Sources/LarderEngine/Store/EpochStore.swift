@@ -450,7 +450,6 @@ final class EpochStore: @unchecked Sendable {
             note(error)
             throw error
         }
-        resume()
     }
 
     private func resume() {
@@ -459,8 +458,9 @@ final class EpochStore: @unchecked Sendable {
         context.statistics.reopens.add()
     }
 
-    private func reopen() throws(LarderError) {
-        guard isSuspended, ending == .none else { return }
+    /// - Returns: false if it is not suspended any more, or has ended.
+    private func reopen() throws(LarderError) -> Bool {
+        guard isSuspended, ending == .none else { return false }
         invalidateChildren()
         do throws(LevelDBError) {
             try handle?.close()
@@ -469,6 +469,7 @@ final class EpochStore: @unchecked Sendable {
         }
         handle = nil
         handle = try openHandle(create: false, "reopen")
+        return true
     }
 
     /// Reopens the LevelDB if the limits of the disk call for tables or memory of half the size that it has, or less, or of
@@ -553,14 +554,17 @@ final class EpochStore: @unchecked Sendable {
     /// Syncs LevelDB's log and manifest, and notes their lengths: before the segments of the journal with the same
     /// entries are removed, and before entries count as clean. Does nothing if nothing was written since the last time.
     /// See ``SyncedFiles``.
-    /// - Parameter isReopening: whether to reopen the LevelDB first, and to note it in any case, although the store still
-    ///   counts as suspended. A new manifest must not take the place of the one that is being noted.
+    /// - Parameter isReopening: whether to reopen the LevelDB first if it is suspended, and to note it in any case. A new
+    ///   manifest must not take the place of the one that is being noted. The store takes writes again before another
+    ///   thread notes it: the log might end within a write that has failed meanwhile.
     func noteSynced(isReopening: Bool = false) throws(LarderError) {
         try whileItLasts("sync") { () throws(LarderError) in
             do {
                 try noteLock.withLock {
-                    if isReopening { try gate.withWriteLock { () throws(LarderError) in try reopen() } }
-                    try noteSyncedLocked(isReopening)
+                    let isReopened =
+                        try isReopening && gate.withWriteLock { () throws(LarderError) in try reopen() }
+                    try noteSyncedLocked(always: isReopening, isReopened: isReopened)
+                    if isReopened { resume() }
                 }
             } catch {
                 throw (error as? LarderError)
@@ -572,10 +576,11 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    private func noteSyncedLocked(_ isReopened: Bool) throws {
+    /// - Parameter isReopened: whether it was just reopened, and so has no failed write although it counts as suspended.
+    private func noteSyncedLocked(always: Bool, isReopened: Bool = false) throws {
         guard isMade else { return }
         let generation = writeGeneration
-        guard isReopened || noted != generation, isReopened || !isFrozen else { return }
+        guard always || noted != generation, always || !isFrozen else { return }
         // No write is running meanwhile, so no log ends within a record.
         let logs = try writeLock.withLock {
             if !isReopened, let error = suspension("sync") { throw error }
@@ -626,7 +631,7 @@ final class EpochStore: @unchecked Sendable {
                 guard let notedManifest, let manifest = try ManifestScan.scan(directory: path),
                     manifest.number != notedManifest.number || manifest.log.goodBytes != notedManifest.byteCount
                 else { return }
-                try noteSyncedLocked(true)
+                try noteSyncedLocked(always: true)
             }
         } catch {
             context.report(.debug, "closing \(path): \(error)")

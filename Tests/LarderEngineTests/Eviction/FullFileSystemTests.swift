@@ -129,4 +129,25 @@ import Testing
         larder.close()
         #expect(try check(try larder.database(), 0..<1500) == left)
     }
+
+    /// What a merge had written when it failed, while no table can be taken away: LevelDB would remove it, but not without room.
+    @Test func tablesThatNoManifestNamesGo() throws {
+        let disk = try SmallDisk(bytes: Self.diskBytes)
+        let larder = try larder(disk)
+        let database = try larder.database(policy: .never)
+        try put(database, 1)
+        try larder.engine().save()
+        let store = try #require(database.durableState.store)
+        let removal = TableRemoval(database: database, store: store, wantedBytes: 4 << 20)
+        let leftover = store.path + "/999999.ldb"
+        try Files.write(leftover, [UInt8](repeating: 1, count: 100_000))
+        // LevelDB may be about to name it, as far as this knows.
+        #expect(try removal.run(now: database.now()).seenBytes == 0)
+        #expect(FileSystem.exists(leftover))
+        store.suspend(LarderError(.io, "a merge has failed", operation: "merge"))
+        let outcome = try removal.run(now: database.now())
+        #expect(outcome.seenBytes == 100_000 && outcome.evicted == 0)
+        #expect(!FileSystem.exists(leftover) && !store.isSuspended)
+        #expect(try database.get(Key("key:1")) != nil)
+    }
 }
