@@ -184,8 +184,11 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         let before = held
         held = reason.map { .unsuitable($0) }
         if let held, held != before { lose(held.description) }
+        guard held == nil, before != nil else { return }
+        // What it said meanwhile was not passed on: nothing that was asked before is believed.
+        parts.endEpoch(part)
         // What has failed until now was due to that.
-        if held == nil, before != nil { breaker.noteSuccess() }
+        breaker.noteSuccess()
     }
 
     func taskAnswered(_ task: RedisTask) {
@@ -251,7 +254,8 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     }
 
     func link(_ link: RedisLink, invalidated keys: [[UInt8]]?) {
-        guard link === reading else { return }
+        // Of what is held nothing is believed. In a cycle its word would go round and round.
+        guard link === reading, held == nil else { return }
         if let keys {
             owner?.server(self, invalidated: keys)
         } else {

@@ -18,22 +18,29 @@ import Testing
         func next(_ index: Int) -> String { "unix://\(places[(index + 1) % places.count].path)/socket" }
 
         /// Sets each one's origin while the next one does not run, and starts all.
-        func close() throws -> [DaemonProcess] {
+        /// - Parameter options: what stands behind the URL, with a space before each word.
+        func close(_ options: String = "") throws -> [DaemonProcess] {
             for index in places.indices {
                 let daemon = try start(index)
-                #expect(try daemon.connect().call("ORIGIN \(next(index))") == "+OK\r\n")
+                #expect(try daemon.connect().call("ORIGIN \(next(index))\(options)") == "+OK\r\n")
                 try daemon.stop()
             }
             return try places.indices.map { try start($0) }
         }
     }
 
-    private static func expectCycle(
+    private static func awaitCycle(
         _ client: SocketClient, sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
         try client.eventually("ORIGIN", sourceLocation: sourceLocation) {
             $0.contains("\r\ndown\r\n") && $0.contains("a cycle: unix://")
         }
+    }
+
+    private static func expectCycle(
+        _ client: SocketClient, sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        try awaitCycle(client, sourceLocation: sourceLocation)
         for command in ["GET a", "SET a v", "INCR n", "DEL a"] {
             let reply = try client.call(command)
             #expect(
@@ -55,6 +62,24 @@ import Testing
         for client in clients { try client.eventually("GET a", bulkReply("v")) }
         for client in clients.dropFirst() {
             try client.eventually("ORIGIN") { $0.contains("\r\nup\r\n") }
+        }
+    }
+
+    /// What is refused in a cycle is told to nobody behind the next one: it would go round for ever.
+    @Test func nothingGoesRound() throws {
+        let clients = try Ring(3).close(" BCAST").map { ($0, try $0.connect()) }
+        for (_, client) in clients { try Self.awaitCycle(client) }
+        for (_, client) in clients { try Self.expectCycle(client) }
+        for (_, client) in clients { #expect(try client.call("ORIGIN").contains("\r\ninvalidated\r\n:0\r\n")) }
+        // Once it is over, each passes on what it hears.
+        let origin = clients[0].1
+        #expect(try origin.call("ORIGIN NONE") == "+OK\r\n")
+        for value in ["v", "w"] {
+            #expect(try origin.call("SET a \(value)") == "+OK\r\n")
+            for (_, client) in clients { try client.eventually("GET a", bulkReply(value)) }
+            for (_, client) in clients.dropFirst() {
+                try client.eventually("ORIGIN") { $0.contains("\r\nup\r\n") }
+            }
         }
     }
 
