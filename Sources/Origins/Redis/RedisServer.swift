@@ -189,6 +189,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         parts.endEpoch(part)
         // What has failed until now was due to that.
         breaker.noteSuccess()
+        sendBeat()
     }
 
     func taskAnswered(_ task: RedisTask) {

@@ -83,6 +83,14 @@ import Testing
         }
     }
 
+    /// Nobody asks such an origin whether it is there while that is not in doubt.
+    @Test func anOriginWithLifetimesIsUpAgain() throws {
+        let clients = try Ring(2).close(" LIFETIMES").map { ($0, try $0.connect()) }
+        for (_, client) in clients { try Self.expectCycle(client) }
+        #expect(try clients[0].1.call("ORIGIN NONE") == "+OK\r\n")
+        try clients[1].1.eventually("ORIGIN") { $0.contains("\r\nup\r\n") }
+    }
+
     @Test func whatIsSetAtTheSameMoment() throws {
         let ring = try Ring(2)
         let clients = try (0..<2).map { try ring.start($0) }.map { ($0, try $0.connect()) }
