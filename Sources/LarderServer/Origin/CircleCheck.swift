@@ -95,6 +95,7 @@ enum OriginPath {
         let way = index == 1 ? "" : ", over \(index - 1) other\(index == 2 ? "" : "s")"
         return
             "a cycle: \(origin) has this database as its own origin\(way), so that all would wait for each other; give one "
-            + "of them another origin, or none"
+            + "of them another origin, or none (where writes wait, which cannot be brought: ORIGIN NONE DISCARD forgets that "
+            + "they wait, and keeps the values)"
     }
 }

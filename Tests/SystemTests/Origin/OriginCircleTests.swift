@@ -91,6 +91,21 @@ import Testing
         try clients[1].1.eventually("ORIGIN") { $0.contains("\r\nup\r\n") }
     }
 
+    /// What waits there can never be brought, and stays in its database.
+    @Test func whatWaitsInACycle() throws {
+        let clients = try Ring(2).close(" BEHIND").map { ($0, try $0.connect()) }
+        for (_, client) in clients { try Self.awaitCycle(client) }
+        let client = clients[0].1
+        #expect(try client.call("SET a v") == "+OK\r\n")
+        let told = try client.call("ORIGIN")
+        #expect(told.contains("ORIGIN NONE DISCARD forgets that they wait"), "\(told)")
+        let refused = try client.call("ORIGIN NONE")
+        #expect(refused.hasPrefix("-ERR 1 writes wait"), "\(refused)")
+        #expect(try client.call("ORIGIN NONE DISCARD") == "+OK\r\n")
+        #expect(try client.call("GET a") == bulkReply("v"))
+        try clients[1].1.eventually("GET a", bulkReply("v"))
+    }
+
     @Test func whatIsSetAtTheSameMoment() throws {
         let ring = try Ring(2)
         let clients = try (0..<2).map { try ring.start($0) }.map { ($0, try $0.connect()) }
