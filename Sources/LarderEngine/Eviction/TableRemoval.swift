@@ -28,7 +28,7 @@ struct TableRemoval {
             for _ in 0..<Self.attemptsMax where outcome.seenBytes == 0 {
                 let (numbers, found) = try choose()
                 // Without a failure of LevelDB's they are what it is about to write.
-                guard !numbers.isEmpty || store.isSuspended && !leftovers().isEmpty else { return }
+                guard !numbers.isEmpty || store.isSuspended && !leftovers(scan()).isEmpty else { return }
                 if !store.isSuspended {
                     store.suspend(
                         LarderError(
@@ -38,8 +38,9 @@ struct TableRemoval {
                 var tableBytes = 0
                 try store.whileClosed {
                     // Tables go as well: with the leftovers' room alone, the same merge would fail again.
-                    outcome.seenBytes = removeLeftovers()
-                    tableBytes = try remove(numbers)
+                    guard let manifest = try ManifestScan.scan(directory: store.path) else { return }
+                    outcome.seenBytes = removeLeftovers(manifest)
+                    tableBytes = try remove(numbers, manifest)
                     outcome.seenBytes += tableBytes
                 }
                 reopen()
@@ -50,6 +51,8 @@ struct TableRemoval {
         return outcome
     }
 
+    private func scan() -> ManifestScan? { (try? ManifestScan.scan(directory: store.path)) ?? nil }
+
     private func tables(_ manifest: ManifestScan) -> [(number: UInt64, table: ManifestScan.Table)] {
         manifest.lowestTables(from: [KeyKind.record], before: [KeyKind.record + 1])
     }
@@ -57,7 +60,7 @@ struct TableRemoval {
     /// Neighbours from a place at random, and their entries.
     private func choose() throws(LarderError) -> ([UInt64], EvictionRange) {
         var found = EvictionRange()
-        guard let manifest = (try? ManifestScan.scan(directory: store.path)) ?? nil else { return ([], found) }
+        guard let manifest = scan() else { return ([], found) }
         let tables = tables(manifest)
         guard !tables.isEmpty else { return ([], found) }
         let first = Int.random(in: 0..<tables.count)
@@ -77,17 +80,15 @@ struct TableRemoval {
 
     /// Tables that no manifest names: what a merge had written when it failed. LevelDB removes them when it opens, but needs
     /// room for that.
-    private func leftovers() -> [String] {
-        guard let manifest = (try? ManifestScan.scan(directory: store.path)) ?? nil, !manifest.isStrange,
-            let names = try? FileSystem.list(store.path)
-        else { return [] }
+    private func leftovers(_ manifest: ManifestScan?) -> [String] {
+        guard let manifest, !manifest.isStrange, let names = try? FileSystem.list(store.path) else { return [] }
         return names.filter { FileNames.tableNumber($0).map { manifest.tables[$0] == nil } ?? false }
     }
 
     /// While the LevelDB is closed.
     /// - Returns: the bytes of what went.
-    private func removeLeftovers() -> Int {
-        leftovers().reduce(0) { bytes, name in
+    private func removeLeftovers(_ manifest: ManifestScan) -> Int {
+        leftovers(manifest).reduce(0) { bytes, name in
             let path = store.path + "/" + name
             let size = FileSystem.size(path)
             return (try? FileSystem.removeFile(path)) != nil ? bytes + size : bytes
@@ -96,8 +97,7 @@ struct TableRemoval {
 
     /// While the LevelDB is closed.
     /// - Returns: the bytes of what went.
-    private func remove(_ numbers: [UInt64]) throws -> Int {
-        guard let manifest = try ManifestScan.scan(directory: store.path) else { return 0 }
+    private func remove(_ numbers: [UInt64], _ manifest: ManifestScan) throws -> Int {
         // LevelDB may have merged some meanwhile.
         let present = tables(manifest).filter { numbers.contains($0.number) }
         guard !present.isEmpty else { return 0 }

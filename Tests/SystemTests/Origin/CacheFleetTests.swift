@@ -26,11 +26,7 @@ struct CacheFleetTests {
         for number in 0..<FleetOrigin.rounds {
             let seed = seed &+ UInt64(number)
             var random = SeededGenerator(seed: seed)
-            var plan = FleetRound.Plan(hasReplicas: hasReplicas)
-            let keys = (0..<plan.keys).map { "k\($0):\(seed)" }
-            plan.faults = (0..<(2 + random.below(3))).map { _ in
-                .random(keys, hasReplicas: hasReplicas, &random)
-            }
+            var plan = FleetRound.Plan.random("\(seed)", hasReplicas: hasReplicas, &random)
             let kinds = (0..<2).map { _ in CacheTier.Kind.random(&random) }
             plan.writesBehind = kinds[0].hasOutbox
             let address = try OriginAddress(origin.url)

@@ -1,3 +1,6 @@
+import Platform
+import TestSupport
+
 /// What happened in a round: every write with the time of its acknowledgement, and every read with what it got. All times
 /// are milliseconds of one monotonic clock.
 ///
@@ -54,6 +57,18 @@ struct FleetHistory: Sendable {
     var machineDelay: Int64 = 0
     /// What a tier still said then, to the end of all patience.
     var late: [String] = []
+}
+
+extension Guarded<FleetHistory> {
+    /// Notes how busy the machine is: by how much a short sleep is longer than it should be, at most.
+    func noteDelays(until isOver: Guarded<Bool>) {
+        while !isOver.value {
+            let start = MonotonicClock.milliseconds()
+            WorkThread.sleep(nanoseconds: 5_000_000)
+            let delay = MonotonicClock.milliseconds() - start - 5
+            with { $0.machineDelay = max($0.machineDelay, delay) }
+        }
+    }
 }
 
 /// What a history shows that must not be.

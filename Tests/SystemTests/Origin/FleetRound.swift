@@ -21,6 +21,14 @@ final class FleetRound: Sendable {
         var rest = 150
         /// Milliseconds until a healed tier must be right again.
         var patience: Int64 = 30_000
+
+        /// A few faults of some of the keys that the round of that name has.
+        static func random(_ name: String, hasReplicas: Bool, _ random: inout SeededGenerator) -> Plan {
+            var plan = Plan(hasReplicas: hasReplicas)
+            let keys = (0..<plan.keys).map { "k\($0):\(name)" }
+            plan.faults = (0..<(2 + random.below(3))).map { _ in .random(keys, hasReplicas: hasReplicas, &random) }
+            return plan
+        }
     }
 
     private let cluster: RedisCluster
@@ -50,7 +58,7 @@ final class FleetRound: Sendable {
 
     func run() throws -> FleetHistory {
         var threads = [WorkThread(name: "fleet-write") { [self] in writeAtOrigin() }]
-        threads.append(WorkThread(name: "fleet-watch") { [self] in watch() })
+        threads.append(WorkThread(name: "fleet-watch") { [self] in history.noteDelays(until: isOver) })
         if plan.writesThroughTier { threads.append(WorkThread(name: "fleet-tier") { [self] in writeThroughTier() }) }
         for tier in tiers.indices {
             for number in 0..<plan.readersPerTier {
@@ -138,16 +146,6 @@ final class FleetRound: Sendable {
             if reply == nil { client = nil }
             history.with { [write] in $0.writes[place] = write }
             WorkThread.sleep(nanoseconds: 10_000_000)
-        }
-    }
-
-    /// How busy the machine is: by how much a short sleep is longer than it should be, at most.
-    private func watch() {
-        while !isOver.value {
-            let start = MonotonicClock.milliseconds()
-            WorkThread.sleep(nanoseconds: 5_000_000)
-            let delay = MonotonicClock.milliseconds() - start - 5
-            history.with { $0.machineDelay = max($0.machineDelay, delay) }
         }
     }
 

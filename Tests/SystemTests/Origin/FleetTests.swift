@@ -18,11 +18,7 @@ struct FleetTests {
             // A round alone: its seed, and LARDER_FLEET_ROUNDS=1.
             let seed = seed &+ UInt64(number)
             var random = SeededGenerator(seed: seed)
-            var plan = FleetRound.Plan(hasReplicas: hasReplicas)
-            let keys = (0..<plan.keys).map { "k\($0):\(seed)" }
-            plan.faults = (0..<(2 + random.below(3))).map { _ in
-                .random(keys, hasReplicas: hasReplicas, &random)
-            }
+            let plan = FleetRound.Plan.random("\(seed)", hasReplicas: hasReplicas, &random)
             let options = [[], ["--threads", "2"], ["--memory", "0"]][random.below(3)]
             let words =
                 [random.oneIn(2) ? "THROUGH" : "AROUND"]

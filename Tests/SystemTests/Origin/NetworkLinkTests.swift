@@ -40,9 +40,28 @@ struct NetworkLinkTests {
         let ends: Ends
         let history = Guarded(FleetHistory())
         let isOver = Guarded(false)
-        private let keys = (0..<40).map { "k\($0)" }
+        let keys = (0..<40).map { "k\($0)" }
+        /// Written when the cable goes and at no other time: all of them are known then.
+        let steadyKeys = (0..<5).map { "s\($0)" }
 
         init(_ ends: Ends) { self.ends = ends }
+
+        private func write(_ key: String, _ version: Int, _ client: SocketClient) throws {
+            let sent = MonotonicClock.milliseconds()
+            let place = history.with { history in
+                history.writes.append(.init(key: key, version: version, sent: sent))
+                return history.writes.count - 1
+            }
+            guard try client.call("SET \(key) \(version)") == "+OK\r\n" else {
+                throw SocketClient.Failure(description: "redis takes no write")
+            }
+            history.with { $0.writes[place].acknowledged = MonotonicClock.milliseconds() }
+        }
+
+        func writeSteadyKeys(_ version: Int) throws {
+            let client = try ends.redis.connect()
+            for key in steadyKeys { try write(key, version, client) }
+        }
 
         /// At the origin itself, by its socket in the file system.
         func writeAtOrigin() {
@@ -51,13 +70,7 @@ struct NetworkLinkTests {
             while !isOver.value {
                 version += 1
                 for key in keys {
-                    let sent = MonotonicClock.milliseconds()
-                    let place = history.with { history in
-                        history.writes.append(.init(key: key, version: version, sent: sent))
-                        return history.writes.count - 1
-                    }
-                    guard let reply = try? client.call("SET \(key) \(version)"), reply == "+OK\r\n" else { return }
-                    history.with { $0.writes[place].acknowledged = MonotonicClock.milliseconds() }
+                    guard (try? write(key, version, client)) != nil else { return }
                     // Seldom enough that most keys are known when the cable goes: only these can become stale.
                     WorkThread.sleep(nanoseconds: 30_000_000)
                 }
@@ -83,7 +96,7 @@ struct NetworkLinkTests {
             }
         }
 
-        func read(_ number: Int) {
+        func read(_ number: Int, _ keys: [String]) {
             guard let client = try? ends.connect() else { return }
             var random = SeededGenerator(seed: UInt64(number))
             while !isOver.value {
@@ -96,16 +109,6 @@ struct NetworkLinkTests {
                         .init(tier: 0, connection: number, key: key, sent: sent, answered: now, answer: answer))
                 }
                 WorkThread.sleep(nanoseconds: 2_000_000)
-            }
-        }
-
-        /// How busy the machine is: by how much a short sleep is longer than it should be, at most.
-        func watch() {
-            while !isOver.value {
-                let start = MonotonicClock.milliseconds()
-                WorkThread.sleep(nanoseconds: 5_000_000)
-                let delay = MonotonicClock.milliseconds() - start - 5
-                history.with { $0.machineDelay = max($0.machineDelay, delay) }
             }
         }
 
@@ -140,15 +143,20 @@ struct NetworkLinkTests {
         let seed = testSeed("network link \(way)")
         var random = SeededGenerator(seed: seed)
         let traffic = Traffic(try Ends(way))
+        try traffic.writeSteadyKeys(1)
         var threads = [
             WorkThread(name: "write") { traffic.writeAtOrigin() },
             WorkThread(name: "own") { traffic.writeThroughLarder() },
-            WorkThread(name: "watch") { traffic.watch() },
+            WorkThread(name: "watch") { traffic.history.noteDelays(until: traffic.isOver) },
         ]
-        for number in 0..<6 { threads.append(WorkThread(name: "read") { traffic.read(number) }) }
+        for number in 0..<6 {
+            let keys = number == 0 ? traffic.steadyKeys : traffic.keys
+            threads.append(WorkThread(name: "read") { traffic.read(number, keys) })
+        }
         for round in 0..<(TestSetting.fleetRounds.number() ?? 2) {
             WorkThread.sleep(nanoseconds: UInt64(300 + random.below(500)) * 1_000_000)
             try traffic.ends.link.set(isUp: false)
+            try traffic.writeSteadyKeys(round + 2)
             // The first one is longer than a call may take; the shortest ones end before anybody misses anything.
             WorkThread.sleep(nanoseconds: UInt64(round == 0 ? 3000 : 50 + random.below(2000)) * 1_000_000)
             try traffic.ends.link.set(isUp: true)
