@@ -28,7 +28,7 @@ extension CommandMetadata {
         reply: "map of limit (0: none), bytes (on the disk), evicted (entries, since the start); OK when it was set")
 
     package static let origin = CommandMetadata(
-        "origin", arity: -1, [.admin, .ofSelectedDatabase], group: .larder, since: "0.1.0",
+        "origin", arity: -1, [.admin, .ofSelectedDatabase, .noMulti, .noScript], group: .larder, since: "0.1.0",
         syntax:
             "[url [THROUGH|AROUND|BEHIND] [STALE] [BCAST [PREFIX prefix [PREFIX prefix ...]] | LIFETIMES] "
             + "[REPLICAS milliseconds] [USER name] [PASSWORDFILE path] [DISCARD] | NONE [DISCARD] | PATH [larder ...]]",

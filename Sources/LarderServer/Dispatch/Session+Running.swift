@@ -162,6 +162,7 @@ extension Session {
                 return .cold
             }
             endOriginCall()
+            awaited = nil
             hasCommand = false
             if found == nil, looksLikeHTTP {
                 isClosing = true

@@ -29,6 +29,10 @@ package final class OriginTable: @unchecked Sendable {
     private var watch: WorkThread?
     private var isClosed = false
     private let closing = Condition()
+    /// Makes changes, one after the other: each may wait for an origin.
+    private var turns: WorkerPool?
+    /// The origin that is looked at before it is set.
+    private var candidate: OriginTier?
     private let path: String
     /// The name of this larder among others.
     private let larder: String
@@ -126,6 +130,22 @@ package final class OriginTable: @unchecked Sendable {
         return tier
     }
 
+    /// Makes a change in its turn, on a thread of the table's own: at once where the larder has no threads of its own.
+    /// - Parameter then: called once, on any thread.
+    func inTurn(
+        _ change: @escaping @Sendable (OriginTable) throws(CommandError) -> Void,
+        then: @escaping @Sendable (Result<Void, CommandError>) -> Void
+    ) {
+        let work = { @Sendable [self] in then(Result { () throws(CommandError) in try change(self) }) }
+        guard surroundings.engine.options.backgroundMaintenance else { return work() }
+        let pool = lock.withLock { () -> WorkerPool? in
+            guard !isClosed else { return nil }
+            if turns == nil { turns = WorkerPool(name: "larder-origins", threads: 1) }
+            return turns
+        }
+        if let pool { pool.submit(work) } else { then(.failure(.originsClosed)) }
+    }
+
     /// Gives a database an origin, another one, or none. May block.
     /// - Parameter discards: whether what waits for the former origin may be forgotten.
     func set(_ settings: OriginSettings?, for name: String, discards: Bool = false) throws(CommandError) {
@@ -134,6 +154,7 @@ package final class OriginTable: @unchecked Sendable {
             throw CommandError("ERR '\(name)' has what waits for an origin, and cannot have one itself")
         }
         try changing.withLock { () throws(CommandError) in
+            if lock.withLock({ isClosed }) { throw .originsClosed }
             let (former, before) = lock.withLock { (tiers[name], tiers[name]?.settings ?? failed[name]?.0) }
             var settings = settings
             let url = settings?.source.url
@@ -290,13 +311,19 @@ package final class OriginTable: @unchecked Sendable {
 
     // MARK: Circles
 
-    /// The larders from this one to the last that a question about a database may reach, each with its database. May block,
-    /// for as long as a call of the origin.
-    /// - Parameter nodes: who has asked so far: where one of them is met again the way ends.
-    func path(from name: String, behind nodes: [String]) throws(CommandError) -> [String] {
+    /// The larders from this one to the last that a question about a database may reach, each with its database. Asks the
+    /// origin, and returns at once.
+    /// - Parameters:
+    ///   - nodes: who has asked so far: where one of them is met again the way ends.
+    ///   - then: called once, on any thread.
+    func path(
+        from name: String, behind nodes: [String], then: @escaping @Sendable ([String]) -> Void
+    ) throws(CommandError) {
         let node = node(name)
-        guard !nodes.contains(node), nodes.count < Self.lardersMax, let tier = try tier(of: name) else { return [node] }
-        return [node] + tier.path(from: nodes + [node])
+        guard !nodes.contains(node), nodes.count < Self.lardersMax, let tier = try tier(of: name) else {
+            return then([node])
+        }
+        tier.pathQuestions.ask(tier.origin, nodes + [node]) { then([node] + $0) }
     }
 
     /// A way of questions is not followed further.
@@ -307,7 +334,14 @@ package final class OriginTable: @unchecked Sendable {
     /// Larders that ask each other would wait for ever.
     private func checkIsNoCircle(_ tier: OriginTier) throws(CommandError) {
         let node = node(tier.database.name)
-        guard let reason = OriginPath.circle(of: node, tier.origin.name, tier.path(from: [node])) else { return }
+        let mayAsk = lock.withLock {
+            candidate = tier
+            return !isClosed
+        }
+        defer { lock.withLock { candidate = nil } }
+        let path = mayAsk ? tier.pathQuestions.path(tier.origin, [node]) : []
+        if lock.withLock({ isClosed }) { throw .originsClosed }
+        guard let reason = OriginPath.circle(of: node, tier.origin.name, path) else { return }
         throw CommandError("ERR \(reason). Nothing was changed")
     }
 
@@ -367,13 +401,16 @@ package final class OriginTable: @unchecked Sendable {
 
     /// Ends all connections; what waits stays. May block, for as long as a call of an origin. Idempotent.
     func close() {
-        let watch = lock.withLock {
+        let (watch, turns, candidate) = lock.withLock {
             isClosed = true
             closing.signal()
-            defer { self.watch = nil }
-            return self.watch
+            defer { (self.watch, self.turns) = (nil, nil) }
+            return (self.watch, self.turns, self.candidate)
         }
+        // Nobody waits for what it would say.
+        candidate?.close()
         watch?.join()
+        turns?.stop()
         for delivery in lock.withLock({ Array(deliveries.values) }) { delivery.stop() }
         for tier in all { tier.close() }
     }

@@ -2,7 +2,6 @@ import LarderEngine
 import Origins
 import Outboxes
 import Platform
-import RESP
 
 extension OriginTier {
     /// What ORIGIN and INFO say.
@@ -55,39 +54,5 @@ extension OriginTier {
             ("delivered", "\(outbox.counts.delivered.read())"), ("retried", "\(outbox.counts.retried.read())"),
             ("refused", "\(outbox.counts.refused.read())"), ("superseded", "\(outbox.counts.superseded.read())"),
         ]
-    }
-
-    /// The larders behind this one, if its origin is a larder. May block, for as long as a call of the origin.
-    /// - Parameter nodes: who has asked so far.
-    func path(from nodes: [String]) -> [String] {
-        let answer = OneAnswer()
-        origin.inquire(OriginPath.question(nodes)) { answer.set($0) }
-        guard case .path(let path) = OriginPath.answer(answer.wait()) else { return [] }
-        return path
-    }
-}
-
-/// An answer that a thread waits for.
-///
-/// Thread-safe. The proof for `@unchecked Sendable`: the value is read and written with the lock held.
-private final class OneAnswer: @unchecked Sendable {
-    private let lock = Lock()
-    private let isSet = Condition()
-    private var value: Result<RESPValue, OriginError>?
-
-    func set(_ value: Result<RESPValue, OriginError>) {
-        lock.withLock {
-            self.value = value
-            isSet.signal()
-        }
-    }
-
-    func wait() -> Result<RESPValue, OriginError> {
-        lock.withLock {
-            while true {
-                if let value { return value }
-                isSet.wait(lock)
-            }
-        }
     }
 }

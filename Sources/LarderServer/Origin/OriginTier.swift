@@ -59,6 +59,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     private let marks: MarkTable
     private let failureLines = OriginFailureLines()
     let circleCheck = CircleCheck()
+    let pathQuestions = PathQuestions()
     private let parts: [Part]
     private(set) var origin: any Origin = NoOrigin()
     /// Entries that were stored before are another origin's, or nobody's: they are not served as stale either. In

@@ -206,6 +206,8 @@ extension CommandError {
         "ORIGIN this database has writes that were acknowledged and wait for an origin: nothing else is stored, changed or "
             + "given a deadline here. DEL and PURGE forget them")
 
+    static let originsClosed = CommandError("ERR the daemon stops: the origin stays as it was")
+
     static func betweenOrigins(_ name: String) -> CommandError {
         CommandError(
             "ORIGIN the database '\(name)' has an origin, and has what that has: entries do not go between it and other "

@@ -75,10 +75,13 @@ package final class Session: @unchecked Sendable {
     var isWaiting = false
     var fetching = Fetching()
     var feedWait = FeedWait()
+    /// What the current command waits for, if that is a reply from elsewhere.
+    var awaited: AwaitedReply?
     var origin = OriginAccess()
     /// Whether a command waits for others, and nobody has woken it.
     var waitsForOthers: Bool {
         if let call = origin.call { return !call.isWoken.load(ordering: .acquiring) }
+        if let awaited { return awaited.value == nil }
         return fetching.waiting.map { !$0.isWoken.isSet } ?? feedWait.isWaiting
     }
     /// Whether no command waits for others any more.

@@ -4,6 +4,7 @@ import RESP
 
 enum OriginCommands {
     @Sendable static func origin(_ call: inout Call) throws(CommandError) -> Outcome {
+        if let outcome = try call.awaitedReply() { return outcome }
         let (server, name) = (call.server, call.database.name)
         guard call.count > 1 else {
             return .deferred { (reply) throws(CommandError) in
@@ -13,11 +14,10 @@ enum OriginCommands {
         }
         if call.isWord(1, "PATH") {
             let nodes = (2..<call.count).map { call.text($0) }
-            return .deferred { (reply) throws(CommandError) in
-                let path = try server.origins.path(from: name, behind: nodes)
-                reply.array(count: path.count)
-                for larder in path { reply.bulk(larder) }
-                return nil
+            return try call.awaitReply { (reply) throws(CommandError) in
+                try server.origins.path(from: name, behind: nodes) { path in
+                    reply(.success(.array(path.map { .bulk(Array($0.utf8)) })))
+                }
             }
         }
         var settings: OriginSettings?
@@ -32,10 +32,12 @@ enum OriginCommands {
                 "ERR with LIFETIMES an entry is believed until its time is over, and the policy of this database is "
                     + "never: set another one first, such as POLICY high")
         }
-        return .deferred { [settings] (reply) throws(CommandError) in
-            try server.origins.set(settings, for: name, discards: discards)
-            reply.simple("OK")
-            return nil
+        return try call.awaitReply { [settings] reply in
+            server.origins.inTurn { (origins) throws(CommandError) in
+                try origins.set(settings, for: name, discards: discards)
+            } then: {
+                reply($0.map { .simpleString("OK") })
+            }
         }
     }
 
