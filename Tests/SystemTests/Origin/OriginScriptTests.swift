@@ -53,6 +53,21 @@ import Testing
         #expect(try transaction("EVAL return(1) 0", "GET n").contains("-ORIGIN "), "without keys it may be anybody's")
     }
 
+    @Test func aTransactionHasFunctionsOfTheOrigin() throws {
+        let library =
+            "#!lua name=l\nredis.register_function('add', function(keys, args) "
+            + "return redis.call('incrby', keys[1], args[1]) end)"
+        #expect(try String(decoding: behind.call(["FUNCTION", "LOAD", library]), as: UTF8.self) == bulkReply("l"))
+        for line in ["MULTI", "SET n 5", "FCALL add 1 n 2", "FCALL other 1 n", "GET n"] {
+            #expect(try client.call(line) == (line == "MULTI" ? "+OK\r\n" : "+QUEUED\r\n"), "\(line)")
+        }
+        // One that nobody knows is found out by the origin alone.
+        #expect(
+            try client.call("EXEC") == "*4\r\n+OK\r\n:7\r\n-ERR Function not found\r\n" + bulkReply("7"))
+        #expect(try behind.call("GET n") == bulkReply("7"))
+        #expect(try client.call("GET n") == bulkReply("7"))
+    }
+
     /// Without the wait some of these read the former value.
     @Test func whatAScriptChangedUnseenIsReadByTheSameConnection() throws {
         for round in 1...500 {
