@@ -34,13 +34,10 @@ extension Database {
             // It may have failed because the file system is full. Who has the turn may be the one who makes room.
             guard !isInTurn, error.code == .io || error.code == .writesSuspended else { throw error }
             let logs = appliedState.store.map { FileSystem.size(ofLogsIn: $0.path) } ?? 0
-            guard context.larder.disk.relieve(logs + Self.openingBytes, takesReserve: true) else { throw error }
+            guard context.larder.disk.relieve(logs + EpochStore.openingBytes, takesReserve: true) else { throw error }
             try prepareOnce(forWriting: forWriting, policy, isInTurn: isInTurn)
         }
     }
-
-    /// The most bytes that LevelDB writes when it opens its files, beside the tables that it makes of its logs.
-    private static let openingBytes = 256 << 10
 
     private func prepareOnce(
         forWriting: Bool, _ policy: DatabasePolicy?, isInTurn: Bool

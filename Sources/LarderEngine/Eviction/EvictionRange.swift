@@ -116,6 +116,8 @@ struct EvictionOutcome {
     var gone = 0
     var evicted = 0
     var evictedBytes = 0
+    /// How much more room the file system had behind it.
+    var freedBytes = 0
 
     var hasRemoved: Bool { gone + evicted > 0 }
 

@@ -53,7 +53,7 @@ struct EvictionRounds {
         }
         if limit.database == nil { DamagedFiles.enforceCap(context) }
         let isSuspended = databases.contains { $0.durableState.store.map { $0.isSuspended && !$0.isFrozen } ?? false }
-        if context.larder.disk.isShort(isSuspended: isSuspended), try removeTables(databases, over: bytes) {
+        if context.larder.disk.isShort(isSuspended: isSuspended), try removeTables(databases, over: bytes) != nil {
             return .some
         }
         let stores = candidates(databases)
@@ -85,7 +85,8 @@ struct EvictionRounds {
     }
 
     /// On a file system without room: takes tables away, which needs none. Also from stores that take no writes.
-    mutating func removeTables(_ databases: [Database], over bytes: Int) throws(LarderError) -> Bool {
+    /// - Returns: how many bytes the file system had more of before LevelDB went on; nil if there is nothing to take.
+    mutating func removeTables(_ databases: [Database], over bytes: Int) throws(LarderError) -> Int? {
         var stores: [Candidate] = databases.compactMap { database in
             guard !DatabaseName.isKept(database.name), let store = database.durableState.store else { return nil }
             return (database, store, max(1, FileSystem.space(store.path)))
@@ -100,11 +101,11 @@ struct EvictionRounds {
                     .warning,
                     "the file system is full: evicted \(outcome.evicted) entries of database "
                         + "'\(chosen.database.name)', \(outcome.seenBytes) bytes of tables")
-                return true
+                return outcome.freedBytes
             }
             stores.removeAll { $0.store === chosen.store }
         }
-        return false
+        return nil
     }
 
     private func candidates(_ databases: [Database]) -> [Candidate] {

@@ -153,17 +153,31 @@ final class Evictor: @unchecked Sendable {
             }
             // LevelDB needs some room to open and to close its files, and to merge tables afterwards.
             let hadReserve = disk.reserve.giveUp()
-            let larder = limit.measure()
-            let over = max(wanted - free, larder - limit.marks.low, min(Self.mergeRoom, larder / 4))
-            if !((try? rounds.removeTables(limit.databases, over: over)) ?? false) {
-                evict(limit, wanted + (hadReserve ? reserve : 0))
-            }
+            if !removeTables(limit, wanted, free: free) { evict(limit, wanted + (hadReserve ? reserve : 0)) }
             let gained = (disk.room ?? 0) - free
             if takesReserve { return gained > 0 }
             if hadReserve { disk.reserve.hold(bytes: reserve) }
             return gained > (hadReserve ? reserve : 0)
         }
     }
+
+    /// Takes tables away until so much is free, or what goes gives no room back. What LevelDB merges when it is opened again may take
+    /// all that was given back.
+    /// - Returns: whether any could be taken.
+    private func removeTables(_ limit: EvictionLimit, _ wanted: Int, free: Int) -> Bool {
+        var free = free
+        for round in 0..<Self.removalsMax {
+            let larder = limit.measure()
+            let over = max(wanted - free, larder - limit.marks.low, min(Self.mergeRoom, larder / 4))
+            guard let freed = (try? rounds.removeTables(limit.databases, over: over)) ?? nil else { return round > 0 }
+            free = disk.room ?? 0
+            if freed == 0 || free >= wanted { break }
+        }
+        return true
+    }
+
+    /// How often tables are taken away for somebody who waits for room.
+    private static let removalsMax = 4
 
     /// Evicts until so much is free.
     private func evict(_ limit: EvictionLimit, _ wanted: Int) {

@@ -4,8 +4,10 @@ import Platform
 /// Evicts entries where nothing can be written: takes whole tables out of a LevelDB, which needs some bytes at the end of
 /// its manifest. For a file system that is full.
 ///
-/// Tables of the lowest level go, because what they have is hidden by nothing below: no former value comes back. They
-/// are chosen at random, whatever their entries are worth.
+/// Tables of the lowest level go, because they hide nothing below: no former value comes back. They are chosen at random,
+/// whatever their entries are worth. Those above follow, and of level 0 the oldest.
+///
+/// Tables may have keys beyond entries. Those that are still needed are written again afterwards (``AuxiliaryKeys``).
 ///
 /// Confined to one thread.
 struct TableRemoval {
@@ -26,9 +28,10 @@ struct TableRemoval {
         guard store.isMade, !store.isFrozen, store.ending == .none else { return outcome }
         try store.indexLock.withLock { () throws(LarderError) in
             for _ in 0..<Self.attemptsMax where outcome.seenBytes == 0 {
-                let (numbers, found) = try choose()
+                let choice = try choose()
                 // Without a failure of LevelDB's they are what it is about to write.
-                guard !numbers.isEmpty || store.isSuspended && !leftovers(scan()).isEmpty else { return }
+                guard !choice.numbers.isEmpty || store.isSuspended && !leftovers(scan()).isEmpty, canReopen(choice)
+                else { return }
                 if !store.isSuspended {
                     store.suspend(
                         LarderError(
@@ -39,43 +42,89 @@ struct TableRemoval {
                 try store.whileClosed {
                     // Tables go as well: with the leftovers' room alone, the same merge would fail again.
                     guard let manifest = try ManifestScan.scan(directory: store.path) else { return }
+                    let room = database.context.larder.disk.room ?? 0
                     outcome.seenBytes = removeLeftovers(manifest)
-                    tableBytes = try remove(numbers, manifest)
+                    tableBytes = try remove(choice.numbers, manifest)
                     outcome.seenBytes += tableBytes
+                    outcome.freedBytes = max(0, (database.context.larder.disk.room ?? 0) - room)
                 }
                 reopen()
-                if tableBytes > 0 { found.settle(database, victims(found, now), &outcome) }
+                guard tableBytes > 0 else { continue }
+                choice.auxiliary.restore(database, store)
+                choice.found.settle(database, victims(choice.found, now), &outcome)
             }
         }
         outcome.count(in: database.context.statistics)
         return outcome
     }
 
-    private func scan() -> ManifestScan? { (try? ManifestScan.scan(directory: store.path)) ?? nil }
-
-    private func tables(_ manifest: ManifestScan) -> [(number: UInt64, table: ManifestScan.Table)] {
-        manifest.lowestTables(from: [KeyKind.record], before: [KeyKind.record + 1])
+    /// Whether there will be room to open the LevelDB again: readers need it more than others need what is left of it.
+    private func canReopen(_ choice: Choice) -> Bool {
+        guard !store.isClosed, let room = database.context.larder.disk.room else { return true }
+        let given = leftovers(scan()).reduce(choice.tableBytes) { $0 + FileSystem.size(store.path + "/" + $1) }
+        return room + given >= FileSystem.size(ofLogsIn: store.path) + EpochStore.openingBytes
     }
 
-    /// Neighbours from a place at random, and their entries.
-    private func choose() throws(LarderError) -> ([UInt64], EvictionRange) {
+    private func scan() -> ManifestScan? { (try? ManifestScan.scan(directory: store.path)) ?? nil }
+
+    /// Tables that may go together, as `takes` has it.
+    private func removable(
+        _ manifest: ManifestScan, start: (Int) -> Int = { _ in 0 },
+        where takes: ([(number: UInt64, table: ManifestScan.Table)]) -> Bool
+    ) -> [(number: UInt64, table: ManifestScan.Table)] {
+        manifest.removable(
+            from: [KeyKind.record], before: [KeyKind.record + 1], behind: EpochMetadata.formatKey, start: start,
+            where: takes)
+    }
+
+    private struct Choice {
+        var numbers: Set<UInt64> = []
+        var tableBytes = 0
         var found = EvictionRange()
-        guard let manifest = scan() else { return ([], found) }
-        let tables = tables(manifest)
-        guard !tables.isEmpty else { return ([], found) }
-        let first = Int.random(in: 0..<tables.count)
-        var numbers: [UInt64] = []
-        var bytes = 0
-        for place in 0..<tables.count where bytes < min(wantedBytes, Self.bytesMax) {
-            guard found.entries.count < Self.entriesMax else { break }
-            let (number, table) = tables[(first + place) % tables.count]
-            try found.collect(
-                store, from: Array(table.first), through: Array(table.last), bytesMax: .max / 2,
-                entriesMax: .max / 2, database.removalRules.purges)
-            numbers.append(number)
-            bytes += Int(clamping: table.byteCount)
+        var auxiliary = AuxiliaryKeys()
+    }
+
+    /// Neighbours from a place at random, their entries and their other keys.
+    private func choose() throws(LarderError) -> Choice {
+        var most = min(wantedBytes, Self.bytesMax)
+        while true {
+            var choice = Choice()
+            guard let manifest = scan() else { return choice }
+            var bytes = 0
+            let chosen = removable(
+                manifest, start: { Int.random(in: 0..<$0) },
+                where: { group in
+                    guard bytes < most else { return false }
+                    bytes += group.reduce(0) { $0 + Int(clamping: $1.table.byteCount) }
+                    return true
+                })
+            (choice.numbers, choice.tableBytes) = (Set(chosen.map(\.number)), bytes)
+            let isLeast = choice.numbers.count <= 1
+            for range in Self.ranges(chosen.map(\.table)) where isLeast || choice.found.next == nil {
+                try choice.found.collect(
+                    store, from: range.first, through: range.last, bytesMax: .max / 2,
+                    entriesMax: isLeast ? .max / 2 : Self.entriesMax - choice.found.entries.count,
+                    database.removalRules.purges)
+            }
+            if choice.found.next == nil {
+                try choice.auxiliary.collect(store, chosen.map(\.table))
+                if isLeast || choice.auxiliary.count <= Self.entriesMax { return choice }
+            }
+            most = min(most, bytes) / 2
         }
-        return (numbers, found)
+    }
+
+    /// What the tables cover, each key once, in the order of the keys.
+    private static func ranges(_ tables: [ManifestScan.Table]) -> [(first: [UInt8], last: [UInt8])] {
+        var ranges: [(first: [UInt8], last: [UInt8])] = []
+        for table in tables.sorted(by: { $0.first.lexicographicallyPrecedes($1.first) }) {
+            if let before = ranges.last?.last, !before.lexicographicallyPrecedes(table.first) {
+                if before.lexicographicallyPrecedes(table.last) { ranges[ranges.count - 1].last = Array(table.last) }
+            } else {
+                ranges.append((Array(table.first), Array(table.last)))
+            }
+        }
+        return ranges
     }
 
     /// Tables that no manifest names: what a merge had written when it failed. LevelDB removes them when it opens, but needs
@@ -97,9 +146,9 @@ struct TableRemoval {
 
     /// While the LevelDB is closed.
     /// - Returns: the bytes of what went.
-    private func remove(_ numbers: [UInt64], _ manifest: ManifestScan) throws -> Int {
+    private func remove(_ numbers: Set<UInt64>, _ manifest: ManifestScan) throws -> Int {
         // LevelDB may have merged some meanwhile.
-        let present = tables(manifest).filter { numbers.contains($0.number) }
+        let present = removable(manifest) { $0.allSatisfy { numbers.contains($0.number) } }
         guard !present.isEmpty else { return 0 }
         do {
             try ManifestRemoval.append(present.map(\.number), to: manifest, directory: store.path)

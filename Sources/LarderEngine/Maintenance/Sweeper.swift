@@ -173,7 +173,10 @@ struct Sweeper {
         _ database: Database, _ store: EpochStore, _ state: DatabaseState, _ monotonic: Int64
     ) throws(LarderError) {
         let mustIndex = state.isUnindexed && ExpiryIndex.indexes(state.rules.policy)
-        if mustIndex, scan?.indexingFor != state.policyChanges {
+        if store.lacksIndex.exchange(false, ordering: .relaxed) {
+            scan = FullSweep(indexingFor: state.policyChanges, all: true)
+            scanBegan = monotonic
+        } else if mustIndex, scan?.indexingFor != state.policyChanges {
             // Entries that were written under the former policy may lie behind the position of a running scan.
             scan = FullSweep(indexingFor: state.policyChanges)
             scanBegan = monotonic

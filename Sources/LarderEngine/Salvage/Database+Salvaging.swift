@@ -148,6 +148,8 @@ extension Database {
         _ shouldStop: @escaping () -> Bool
     ) throws(LarderError) -> (EpochSalvage, UInt64) {
         let store = try files.makeEpoch(epoch, in: parent)
+        // The format record stays when tables are taken away: it gets one without entries.
+        store.settleMemory()
         defer { store.close() }
         let state = appliedState
         var salvage = EpochSalvage(

@@ -81,9 +81,9 @@ struct EpochSalvage {
     ) throws(LarderError) {
         switch key.first {
         case KeyKind.metadata:
-            if key.elementsEqual(EpochMetadata.formatKey), let version = value.first,
-                version > EpochMetadata.formatVersion
-            {
+            if key.elementsEqual(EpochMetadata.formatKey) {
+                // The new files have theirs.
+                guard let version = value.first, version > EpochMetadata.formatVersion else { return }
                 throw LarderError(
                     .newerFormat, "its entries have format \(version)", operation: "salvage", database: name)
             }

@@ -79,6 +79,8 @@ final class EpochStore: @unchecked Sendable {
     let journalNeeded = Atomic<UInt64>(.max)
     /// Whether somebody who does not wait for it wants the tables merged.
     let wantsCompaction = Atomic<Bool>(false)
+    /// Whether the expiry index lacks keys of entries, so that all have to be read once.
+    let lacksIndex = Atomic<Bool>(false)
     private let longKeys = LongKeys()
     /// What LevelDB needs of the files.
     let tables: StoreTables
@@ -411,6 +413,9 @@ final class EpochStore: @unchecked Sendable {
     func noteWhileFrozen(journalNeeded sequence: UInt64) {
         neededWhileFrozen.store(max(sequence, journalNeededWhileFrozen), ordering: .releasing)
     }
+
+    /// The most bytes that LevelDB writes when it opens its files, beside the tables that it makes of its logs.
+    static let openingBytes = 256 << 10
 
     /// Whether the LevelDB is not open.
     var isClosed: Bool { gate.withReadLock { handle == nil } }

@@ -4,7 +4,7 @@ import Platform
 /// table. LevelDB removes files that its manifest does not name when it opens.
 ///
 /// What the tables have is gone then, and what they hid in tables below comes back. So only tables may go that hide
-/// nothing: ``ManifestScan/lowestTables(from:before:)``.
+/// nothing: ``ManifestScan/removable(from:before:behind:start:where:)``.
 package enum ManifestRemoval {
     /// Appends the edit, and syncs it. After an error the manifest is as it was, or ends within a record that does not
     /// count.
@@ -37,29 +37,54 @@ package enum ManifestRemoval {
 }
 
 extension ManifestScan {
-    /// The tables that have only keys from `first` to before `end`, and below which no table has any of their keys: of
-    /// the lowest level that has such tables, in the order of their keys. Level 0, whose tables overlap, is left out.
-    package func lowestTables(from first: [UInt8], before end: [UInt8]) -> [(number: UInt64, table: Table)] {
+    /// Tables that may be taken away together: for each of their keys from `first` on and before `end`, what is below goes too, so
+    /// that no former version comes back. Keys outside of that are lost, or come back, with their tables.
+    ///
+    /// From the lowest level upwards, and of level 0, whose tables overlap, the oldest first. Tables without such keys are left,
+    /// and so is what lies above one that stays.
+    /// - Parameters:
+    ///   - needed: a key that must stay: tables that begin with it or before are left.
+    ///   - start: chooses one of so many tables of a level, neighbours of which follow.
+    ///   - takes: whether to take these, which go together or not at all. Called in the order in which they go.
+    package func removable(
+        from first: [UInt8], before end: [UInt8], behind needed: [UInt8], start: (Int) -> Int = { _ in 0 },
+        where takes: ([(number: UInt64, table: Table)]) -> Bool
+    ) -> [(number: UInt64, table: Table)] {
         guard !isStrange else { return [] }
-        /// What stays in lower levels.
-        var below: [Table] = []
-        for level in Set(tables.values.map(\.level)).filter({ $0 > 0 }).sorted(by: >) {
-            let all = tables.filter { $0.value.level == level && !Self.precedes($0.value.last, first) }
-                .filter { Self.precedes($0.value.first, end) }
-                .sorted { Self.precedes($0.value.first, $1.value.first) }
-            let found = all.indices.filter { index in
-                let table = all[index].value
-                // Versions of one key may be in two tables that are neighbours: the newer one hides the older.
-                let isApart =
-                    (index == 0 || Self.precedes(all[index - 1].value.last, table.first))
-                    && (index + 1 == all.count || Self.precedes(table.last, all[index + 1].value.first))
-                return isApart && !Self.precedes(table.first, first) && Self.precedes(table.last, end)
-                    && !below.contains { !Self.precedes($0.last, table.first) && !Self.precedes(table.last, $0.first) }
+        var taken: [(number: UInt64, table: Table)] = []
+        /// What stays, of this level and of those below.
+        var kept: [Table] = []
+        for level in Set(tables.values.map(\.level)).sorted(by: >) {
+            let groups = groups(level, first, end)
+            let place = level == 0 || groups.isEmpty ? 0 : start(groups.count)
+            for index in groups.indices {
+                let group = groups[(place + index) % groups.count]
+                let isFree = group.allSatisfy { member in
+                    Self.precedes(needed[...], member.table.first)
+                        && !kept.contains { $0.overlaps(member.table, first) }
+                }
+                if isFree, takes(group) { taken += group } else { kept += group.map(\.table) }
             }
-            if !found.isEmpty { return found.map { (all[$0].key, all[$0].value) } }
-            below += all.map(\.value)
         }
-        return []
+        return taken
+    }
+
+    /// The tables of a level that have keys from `first` on and before `end`: versions of one key may be in two that are
+    /// neighbours, of which the newer hides the older. In level 0 each by itself, the oldest first.
+    private func groups(_ level: UInt64, _ first: [UInt8], _ end: [UInt8]) -> [[(number: UInt64, table: Table)]] {
+        let all = tables.filter { $0.value.level == level && !Self.precedes($0.value.last, first) }
+            .filter { Self.precedes($0.value.first, end) }
+            .map { (number: $0.key, table: $0.value) }
+        if level == 0 { return all.sorted { $0.number < $1.number }.map { [$0] } }
+        var groups: [[(number: UInt64, table: Table)]] = []
+        for member in all.sorted(by: { Self.precedes($0.table.first, $1.table.first) }) {
+            if let before = groups.last?.last?.table.last, !Self.precedes(before, member.table.first) {
+                groups[groups.count - 1].append(member)
+            } else {
+                groups.append([member])
+            }
+        }
+        return groups
     }
 
     private static func precedes(_ left: ArraySlice<UInt8>, _ right: ArraySlice<UInt8>) -> Bool {
@@ -75,4 +100,10 @@ extension ManifestScan.Table {
     /// The user's first and last key: without the eight bytes that LevelDB adds.
     package var first: ArraySlice<UInt8> { smallest.dropLast(8) }
     package var last: ArraySlice<UInt8> { largest.dropLast(8) }
+
+    /// Whether both may have versions of one key from `first` on.
+    fileprivate func overlaps(_ other: Self, _ first: [UInt8]) -> Bool {
+        let start = [self.first, other.first, first[...]].max { $0.lexicographicallyPrecedes($1) } ?? first[...]
+        return !last.lexicographicallyPrecedes(start) && !other.last.lexicographicallyPrecedes(start)
+    }
 }

@@ -83,6 +83,23 @@ extension FullFileSystemTests {
         #expect(try check(outbox, 0..<700) == 700)
     }
 
+    /// All of a small larder is in tables with other keys too, and in those above them.
+    @Test(arguments: [6, 10, 12, 14]) func writesOfASmallLarderGoOn(mebibytes: Int) throws {
+        let disk = try SmallDisk(bytes: 80 << 20)
+        let larder = try TestLarder(below: disk.path) { $0.diskBytesMax = 1 << 30 }
+        let database = try larder.database(policy: .never)
+        let count = mebibytes << 20 / Self.valueBytes
+        for number in 0..<count { try put(database, number) }
+        try larder.maintain()
+        disk.fill(leaving: 0)
+        for number in count..<(count + 300) { try put(database, number) }
+        #expect(try check(database, 0..<(count + 300)) > 0)
+        #expect(try database.get(Key("key:\(count + 299)")) != nil)
+        #expect(try larder.engine().statistics.commitFailures.read() == 0)
+        larder.close()
+        #expect(try check(try larder.database(), 0..<(count + 300)) > 0)
+    }
+
     /// Where little is left the error says why, reads go on, and everything goes on when there is room again.
     @Test func theErrorSaysThatTheFileSystemIsFull() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)

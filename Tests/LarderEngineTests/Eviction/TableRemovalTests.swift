@@ -1,0 +1,94 @@
+import LevelDB
+import Platform
+import TestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// Whole tables are taken away, of every level.
+@Suite struct TableRemovalTests {
+    private static let valueBytes = 500
+
+    private func text(_ generation: Int, _ number: Int) -> String {
+        "\(generation).\(number)." + String(repeating: "x", count: Self.valueBytes)
+    }
+
+    /// Four versions of some entries in three levels. The newer ones have their index keys in the table of the oldest.
+    @Test func allGoAndNothingFormerComesBack() throws {
+        let larder = try TestLarder { $0.compression = false }
+        let database = try larder.database(policy: .never)
+        let deadline = larder.time.wallMilliseconds() + 3_600_000
+        var newest: [Int: Int] = [:]
+        for (generation, count) in [200, 100, 50, 25].enumerated() {
+            for number in 0..<count {
+                try database.put("k\(number)", text(generation, number), rule: .own(deadline))
+                newest[number] = generation
+            }
+            for number in 100 + 10 * generation..<110 + 10 * generation where generation > 0 {
+                try database.remove("k\(number)")
+                newest[number] = nil
+            }
+            try database.flushedStore()?.settleMemory()
+        }
+        // The journal would bring everything back in a copy.
+        try larder.engine().save()
+        let store = try #require(try database.flushedStore())
+        let levels = Set(try #require(try ManifestScan.scan(directory: store.path)).tables.values.map(\.level))
+        #expect(levels.count > 2)
+        var evicted = 0
+        while true {
+            let outcome = try TableRemoval(database: database, store: store, wantedBytes: 1).run(now: database.now())
+            if outcome.seenBytes == 0 { break }
+            #expect(!store.isSuspended)
+            var left = 0
+            for number in 0..<200 {
+                guard let value = try database.value("k\(number)") else { continue }
+                left += 1
+                #expect(newest[number].map { value == text($0, number) } ?? false, "k\(number)")
+            }
+            // The oldest table has 70 entries that are in no other.
+            if evicted == 0 { #expect(outcome.evicted == 70) }
+            evicted += outcome.evicted
+            #expect(left == newest.count - evicted)
+            try larder.crashCopy().expectHealthy()
+        }
+        #expect(evicted == newest.count)
+        #expect(try larder.engine().statistics.evicted.read() == evicted)
+        try database.put("k0", "again")
+        larder.close()
+        #expect(try larder.database().contents() == ["k0": "again"])
+    }
+
+    /// A salvage writes the format record and entries one behind the other.
+    @Test func allOfASalvagedDatabaseGoes() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .never)
+        for number in 0..<100 { try database.put("k\(number)", text(0, number)) }
+        let damaged = try #require(try database.flushedStore())
+        try database.salvage(damaged, LarderError(.damaged, "a test says so", operation: "test"))
+        #expect(try database.contents().count == 100)
+        let store = try #require(try database.flushedStore())
+        store.settleMemory()
+        #expect(store !== damaged)
+        let outcome = try TableRemoval(database: database, store: store, wantedBytes: .max).run(now: database.now())
+        #expect(outcome.evicted == 100)
+        #expect(try database.contents().isEmpty)
+    }
+
+    /// What could not be written again is found in the entries.
+    @Test func theSweepMakesAnIndexThatIsNotWhole() throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .high)
+        try database.put("own", "1", rule: .own(database.now() + 5000))
+        try database.put("governed", "1")
+        let store = try #require(try database.flushedStore())
+        try larder.maintain()
+        let before = try database.rawKeys()
+        for key in before where key.first != KeyKind.record && key.first != KeyKind.metadata {
+            try store.access("test") { (database) throws(LevelDBError) in try database.delete(key) }
+        }
+        store.lacksIndex.store(true, ordering: .relaxed)
+        try larder.maintain()
+        #expect(try database.rawKeys() == before)
+    }
+}
