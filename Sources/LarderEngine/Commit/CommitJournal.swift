@@ -56,13 +56,17 @@ final class CommitJournal: @unchecked Sendable {
     func append(_ batch: JournalBatch, _ level: Durability, mayBlock: Bool) throws(LarderError) -> Bool {
         try context.options.beforeCommit?()
         var attempts = 0
-        while let failure = attempt(batch, level) {
+        while true {
+            if context.sequences.refusal(of: batch.lastSequence) != nil {
+                if !mayBlock { return false }
+                // The thread that does this in good time has found no room, or not had the time.
+                context.sequences.extendIfNeeded(last: batch.lastSequence)
+            }
+            guard let failure = attempt(batch, level) else { break }
             if failure.error.isFullDisk, failure.doubt.isEmpty, context.disk.limitBytes != nil {
                 if !mayBlock { return false }
                 attempts += 1
-                if attempts <= Self.attemptsMax,
-                    context.disk.relieve(batch.byteCount, takesReserve: batch.removesOnly)
-                {
+                if attempts <= Self.attemptsMax, hasRoom(for: batch.byteCount, isRemoval: batch.removesOnly) {
                     continue
                 }
             }
@@ -83,6 +87,11 @@ final class CommitJournal: @unchecked Sendable {
 
     /// How often room is made for one batch.
     private static let attemptsMax = 4
+
+    /// Makes room on a file system that had none, unless others have made some meanwhile.
+    private func hasRoom(for bytes: Int, isRemoval: Bool = false) -> Bool {
+        context.disk.relieve(bytes, takesReserve: isRemoval) || context.disk.room.map { $0 > 2 * bytes } ?? false
+    }
 
     /// - Returns: nil, or why nothing was appended, and the reason why it may count all the same.
     private func attempt(_ batch: JournalBatch, _ level: Durability) -> (error: FileError, doubt: String)? {
@@ -129,11 +138,7 @@ final class CommitJournal: @unchecked Sendable {
                 return try segments.stage(payload, bytesBefore: bytesBefore, isSynced: isSynced)
             } catch {
                 attempts += 1
-                if error.isFullDisk, attempts <= Self.attemptsMax,
-                    context.disk.relieve(payload.count, takesReserve: false)
-                {
-                    continue
-                }
+                if error.isFullDisk, attempts <= Self.attemptsMax, hasRoom(for: payload.count) { continue }
                 throw LarderError(
                     .commitFailed,
                     "the write was not committed: \(error.description)" + context.disk.note(error),

@@ -100,6 +100,27 @@ extension FullFileSystemTests {
         #expect(try check(try larder.database(), 0..<(count + 300)) > 0)
     }
 
+    /// Each database takes the room that it needs to be opened and written, and the notes of used numbers theirs.
+    @Test func allDatabasesAreServedAfterAStartOnAFullDisk() throws {
+        let disk = try SmallDisk(bytes: Self.diskBytes)
+        let larder = try larder(disk)
+        let names = ["a", "b", "c"]
+        for name in names {
+            let database = try larder.database(name, policy: .never)
+            for number in 0..<300 { try put(database, number) }
+        }
+        try larder.maintain()
+        larder.close()
+        disk.fill(leaving: 0)
+        for name in names + ["new"] {
+            let database = try larder.database(name, policy: .never)
+            _ = try check(database, 0..<300)
+            try put(database, 300)
+            #expect(try database.get(Key("key:300")) != nil, "\(name)")
+        }
+        #expect(try larder.engine().statistics.commitFailures.read() == 0)
+    }
+
     /// Where little is left the error says why, reads go on, and everything goes on when there is room again.
     @Test func theErrorSaysThatTheFileSystemIsFull() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
