@@ -82,9 +82,11 @@ package final class DiskBudget: @unchecked Sendable {
 
     private func update() {
         let (own, least) = (boundBytes ?? .max, smallest.load(ordering: .relaxed))
+        // Without a limit too the journal leaves room for what empties it.
+        let room = boundBytes ?? max(DiskMarks.larderBytesMin, reach.load(ordering: .relaxed))
         // A checkpoint may be all of one database: it is at most a quarter of what that may have.
         checkpoint.store(
-            min(DiskMarks.checkpointBytes(checkpointAsked, limit: own), max(1 << 10, least / 4)), ordering: .relaxed)
+            min(DiskMarks.checkpointBytes(checkpointAsked, limit: room), max(1 << 10, least / 4)), ordering: .relaxed)
         isNoting.store(own != .max || least != .max, ordering: .relaxed)
     }
 

@@ -39,8 +39,8 @@ final class Evictor: @unchecked Sendable {
         rounds = EvictionRounds(context: context)
         disk.onChange { [loop] in loop.wake() }
         disk.onShort { [weak self] in self?.relieve($0, takesReserve: $1) ?? false }
-        // So that the files are opened with what the file system has room for.
-        if disk.limitBytes != nil { _ = disk.measure() }
+        // So that the files are opened, and the journal is kept, with what the file system has room for.
+        _ = disk.measure()
     }
 
     func start() {
@@ -64,6 +64,7 @@ final class Evictor: @unchecked Sendable {
     /// - Returns: whether there is more to do now.
     func round() -> Bool {
         noteLimits()
+        if disk.limitBytes == nil { _ = disk.measure() }
         keepReserve()
         followLimits()
         var more = false

@@ -99,6 +99,25 @@ import Testing
         for number in count..<2 * count { try put(database, number) }
     }
 
+    /// The journal does not take all: what is in LevelDB can be evicted.
+    @Test func aLimitMakesRoomWhereThereWasNone() throws {
+        let disk = try SmallDisk(bytes: Self.diskBytes)
+        let larder = try TestLarder(below: disk.path) {
+            $0.diskBytesMax = nil
+            $0.memoryBytes = 1 << 20
+            $0.checkpointBytes = 64 << 20
+        }
+        let database = try larder.database(policy: .never)
+        var count = 0
+        while errorCode({ try put(database, count) }) == nil, count < 5000 { count += 1 }
+        #expect(count < 5000)
+        try larder.engine().changeDiskLimit(to: 20 << 20)
+        try larder.maintain()
+        for number in count..<count + 300 { try put(database, number) }
+        #expect(try check(database, 0..<count + 300) > 100)
+        #expect(try larder.engine().statistics.evicted.read() > 0)
+    }
+
     /// A removed table takes nothing away from what was stored later, and brings nothing back from before.
     @Test func observersAreToldAndNewerValuesStay() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
