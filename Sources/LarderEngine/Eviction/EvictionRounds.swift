@@ -40,6 +40,9 @@ struct EvictionRounds {
     /// From how many bytes on it is worthwhile to have LevelDB give back what was removed.
     private static let deadBytesMin = 1 << 20
 
+    /// In the background nothing is evicted if all of it together is less than such a part of what is too much.
+    private static let helpfulPart = 64
+
     init(context: EngineContext) { self.context = context }
 
     /// - Parameter isUrgent: whether somebody waits, so that snapshots end that keep LevelDB from giving back space.
@@ -75,6 +78,8 @@ struct EvictionRounds {
                 store.endViews()
             }
         }
+        // What is left would not help: the room is taken by something else.
+        if !isUrgent, open.reduce(0, { $0 + $1.bytes }) < bytes / Self.helpfulPart { open = [] }
         guard let chosen = choose(open) else {
             // Things may be different next time.
             for store in stores { rounds[ObjectIdentifier(store.store)] = nil }
