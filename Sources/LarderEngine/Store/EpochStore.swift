@@ -542,7 +542,7 @@ final class EpochStore: @unchecked Sendable {
                         invalidateChildren()
                         try handle?.close()
                         handle = nil
-                        defer { handle = try? openHandle(create: false, "make room") }
+                        defer { if hasRoomToOpen { handle = try? openHandle(create: false, "make room") } }
                         try body()
                     }
                 }
@@ -552,6 +552,11 @@ final class EpochStore: @unchecked Sendable {
             }
         }
         _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing)
+    }
+
+    /// Each attempt that fails leaves a log and tables, which take the room that there is.
+    private var hasRoomToOpen: Bool {
+        (try? FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 16_384)) != nil
     }
 
     // MARK: What is synced

@@ -133,10 +133,19 @@ package final class SalvageReader {
 
     // MARK: Logs
 
+    /// The last log that has anything: LevelDB leaves empty ones behind it when it finds no room to open.
+    private func newestLog(_ numbers: [UInt64], _ names: FileNames) -> UInt64? {
+        numbers.last { number in
+            guard let name = names.logs[number], case .file(0)? = try? files.look(at: name) else { return true }
+            return options.syncedLogBytes[number] ?? 0 > 0
+        }
+    }
+
     private func readLogs(_ plan: SalvagePlan, _ names: FileNames) throws(SalvageError) -> LogContents {
         var logs: [LogInput] = []
         var kept = 0
         let numbers = wantedLogs(plan)
+        let newest = newestLog(numbers, names)
         for number in numbers {
             let name = names.logs[number] ?? (number == 0 ? "*.log" : "\(FileNames.padded(number)).log")
             guard names.logs[number] != nil, case .file(let byteCount) = try files.look(at: name) else {
@@ -150,7 +159,7 @@ package final class SalvageReader {
             let (units, count) = try LogAssembler.units(of: pieces, byteCountMax: options.logBytesMax - kept)
             kept += count
             let synced = options.syncedLogBytes[number]
-            let tail = LogTail.cut(units, byteCount: byteCount, synced: synced, isNewest: number == numbers.last)
+            let tail = LogTail.cut(units, byteCount: byteCount, synced: synced, isNewest: number == newest)
             if let place = tail.at { sink.report.notes.append("\(name) counts up to byte \(place) of \(byteCount)") }
             logs.append(LogInput(number: number, name: name, units: tail.units))
         }

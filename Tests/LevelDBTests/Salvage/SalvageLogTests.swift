@@ -131,6 +131,19 @@ import Testing
         #expect(outcome.report.notes.count == 1)
     }
 
+    /// LevelDB has found no room to open, and begun a log each time.
+    @Test func aTornEndIsNoDamageBeforeEmptyLogs() throws {
+        for later in [number + 2, number + 3] {
+            try Files.write(
+                "\(workspace.path)/" + String(repeating: "0", count: max(0, 6 - "\(later)".count)) + "\(later)"
+                    + ".log", [])
+        }
+        for count in [5, 5000, 100_000] {
+            #expect(try damage(synced: nil) { $0.removeLast(count) }.report.isUndamaged)
+            #expect(try !damage { $0.removeLast(count) }.report.isUndamaged)
+        }
+    }
+
     @Test func aLogThatIsGoneCostsEverything() throws {
         unlink("\(workspace.path)/\(name)")
         for synced in [[:], [number: 10]] {
