@@ -168,7 +168,7 @@ let package = Package(
             swiftSettings: settings, linkerSettings: homebrewLink),
         .executableTarget(
             name: "larderbench",
-            dependencies: ["CLevelDB", "CUV", "Larder", "LarderEngine", "LevelDB", "RESP", "Platform"],
+            dependencies: ["CLevelDB", "CUV", "Larder", "LarderEngine", "LevelDB", "Origins", "RESP", "Platform"],
             swiftSettings: settings, linkerSettings: homebrewLink),
 
         // preload.c is compiled by the tests that preload it.

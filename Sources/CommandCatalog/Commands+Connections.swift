@@ -242,8 +242,11 @@ extension CommandMetadata {
     package static let clientTracking = CommandMetadata(
         "client|tracking", arity: -3, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "6.0.0",
         complexity: "O(1), or O(N) with N the connections",
-        syntax: "ON|OFF [REDIRECT id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
-        summary: "Turns on or off that the connection is told when a key that it has read changes.", reply: "OK",
+        syntax: "ON|OFF [REDIRECT id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP] [DATABASE]",
+        summary:
+            "Turns on or off that the connection is told when a key that it has read changes. With BCAST it is told of all "
+            + "keys with one of the prefixes, and with DATABASE only of those in the database that is selected now.",
+        reply: "OK",
         effect: .changesState)
 
     package static let clientCaching = CommandMetadata(

@@ -467,7 +467,7 @@ package enum ProtocolPage {
             "Expired entries are never served, with or without an event."
         ),
         (
-            "CLIENT TRACKING also reports entries that were read when they expire, and all of them when a policy changes. With BCAST, entries that follow a policy are reported when their space is reclaimed.",
+            "CLIENT TRACKING also reports entries that were read when they expire, and all of them when a policy changes or an origin is lost: to who has had the database selected, and with BCAST to all who did not say DATABASE. With BCAST, entries that follow a policy are reported when their space is reclaimed.",
             "Clients keep no stale entries."
         ),
         (

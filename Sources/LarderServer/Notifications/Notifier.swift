@@ -219,12 +219,13 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
             deadlines.removeAll { $0.database === database }
             return flushing[ObjectIdentifier(database)] != nil
         }
-        if !isToldLater { tracking.invalidateAll() }
+        if !isToldLater { tracking.invalidateAll(in: [database.name]) }
     }
 
     /// Runs `body`, which empties databases; clients that track keys get one report, when it is done.
+    /// - Parameter isForAll: whether all of them get it, whatever databases they have used, as Redis does.
     func tellOnce<Result, Failure: Error>(
-        of databases: [Database], _ body: () throws(Failure) -> Result
+        of databases: [Database], isForAll: Bool = false, _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
         lock.withLock { for database in databases { flushing[ObjectIdentifier(database), default: 0] += 1 } }
         defer {
@@ -234,14 +235,16 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
                     flushing[ObjectIdentifier(database)] = count > 1 ? count - 1 : nil
                 }
             }
-            tracking.invalidateAll()
+            tracking.invalidateAll(in: isForAll ? nil : databases.map(\.name))
         }
         return try body()
     }
 
-    package func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity) { tracking.invalidate([key]) }
+    package func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity) {
+        tracking.invalidate([key], in: database.name)
+    }
 
-    package func policyChanged(_ database: any DatabaseIdentity) { tracking.invalidateAll() }
+    package func policyChanged(_ database: any DatabaseIdentity) { tracking.invalidateAll(in: [database.name]) }
 
     // MARK: Time
 
@@ -270,7 +273,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
                 }
                 return expired
             }
-            tracking.invalidate(expired.map(\.key))
+            for name in expired { tracking.invalidate([name.key], in: name.database.name) }
             hasMore = expired.count == Self.slice
         }
         tracking.expire(now: now)

@@ -4,8 +4,9 @@ import Synchronization
 
 /// A connection that wants a report when something that it has read changes.
 ///
-/// Thread-safe: only the last property ever changes, and it is atomic.
-final class TrackingClient: Sendable {
+/// Thread-safe. The proof for `@unchecked Sendable`: ``databases`` is read and written with the lock held, `isTracking` is
+/// atomic, and the rest is constant.
+final class TrackingClient: @unchecked Sendable {
     enum Mode: Sendable {
         /// All keys that it reads.
         case read
@@ -25,12 +26,20 @@ final class TrackingClient: Sendable {
     let isNoLoop: Bool
     /// Whether it may know what happens in the database of this name.
     let hears: @Sendable (String) -> Bool
+    /// The only database whose changes it hears of, with ``Mode/broadcast(_:)``; nil for all.
+    let onlyDatabase: String?
     private let isTracking = Atomic<Bool>(true)
+    private let lock = Lock()
+    /// The databases that it has had selected: it can have read in no others.
+    private var databases: Set<String>
 
+    /// - Parameter database: the one that it has selected.
     init(
-        _ subscriber: Subscriber, _ mode: Mode, redirect: Int64, isNoLoop: Bool,
-        hears: @escaping @Sendable (String) -> Bool
+        _ subscriber: Subscriber, _ mode: Mode, redirect: Int64, isNoLoop: Bool, database: String,
+        onlyDatabase: String? = nil, hears: @escaping @Sendable (String) -> Bool
     ) {
+        databases = [database]
+        self.onlyDatabase = onlyDatabase
         self.subscriber = subscriber
         self.mode = mode
         self.redirect = redirect
@@ -40,6 +49,21 @@ final class TrackingClient: Sendable {
 
     var isActive: Bool { isTracking.load(ordering: .relaxed) }
     func end() { isTracking.store(false, ordering: .relaxed) }
+
+    /// It selects a database.
+    func visit(_ database: String) { lock.withLock { _ = databases.insert(database) } }
+
+    /// Goes on where another one ends.
+    func continues(_ old: TrackingClient) {
+        let former = old.lock.withLock { old.databases }
+        lock.withLock { databases.formUnion(former) }
+    }
+
+    /// Whether what happens to a database as a whole concerns it; with ``Mode/broadcast(_:)`` also what happens in it.
+    func isConcerned(by database: String) -> Bool {
+        if isBroadcast { return onlyDatabase.map { $0 == database } ?? true }
+        return hears(database) && lock.withLock { databases.contains(database) }
+    }
 
     var prefixes: [[UInt8]] {
         if case .broadcast(let prefixes) = mode { return prefixes }
@@ -56,7 +80,8 @@ final class TrackingClient: Sendable {
 /// - A key is noted *before* it is read, and reported when a later change is committed. So a client that reads again
 ///   after a report gets the reported change or something newer.
 /// - The table is bounded: a key that must leave it is reported as if it had changed.
-/// - Keys of all databases share one table, as in Redis.
+/// - Keys of all databases share one table, as in Redis. What happens to a database as a whole concerns those who have had it
+///   selected.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the parts are guarded by their locks, the rest by `lock`.
 final class Tracking: @unchecked Sendable {
@@ -140,6 +165,7 @@ final class Tracking: @unchecked Sendable {
         let changed = lock.withLock {
             let old = clients[id]
             old?.end()
+            if let old { client?.continues(old) }
             clients[id] = client
             clientCount.store(clients.count, ordering: .relaxed)
             broadcastCount.add((client?.isBroadcast ?? false ? 1 : 0) - (old?.isBroadcast ?? false ? 1 : 0))
@@ -239,18 +265,17 @@ final class Tracking: @unchecked Sendable {
     func invalidate(_ changes: [EntryChange]) {
         guard hasClients else { return }
         for change in changes { invalidate(change.key, by: change.origin.client, in: change.database.name) }
-        if hasBroadcast { broadcast(changes.map { ($0.key, $0.origin.client) }) }
+        if hasBroadcast { broadcast(changes.map { ($0.key, $0.origin.client, $0.database.name) }) }
     }
 
-    /// Reports keys whose entries expired.
-    func invalidate(_ keys: [[UInt8]], in database: String? = nil) {
+    /// Reports keys whose entries expired, or are others at the origin.
+    func invalidate(_ keys: [[UInt8]], in database: String) {
         guard hasClients, !keys.isEmpty else { return }
         for key in keys { invalidate(key, by: 0, in: database) }
-        if hasBroadcast { broadcast(keys.map { ($0, 0) }) }
+        if hasBroadcast { broadcast(keys.map { ($0, 0, database) }) }
     }
 
-    /// - Parameter database: nil if it is not known.
-    private func invalidate(_ key: [UInt8], by client: Int64, in database: String?) {
+    private func invalidate(_ key: [UInt8], by client: Int64, in database: String) {
         let part = part(key)
         guard let readers = part.lock.withLock({ take(key, part, in: database, by: client) }) else { return }
         send([key], to: readers.filter { !($0.isNoLoop && $0.subscriber.id == client) })
@@ -271,19 +296,28 @@ final class Tracking: @unchecked Sendable {
         }
     }
 
-    /// Reports to everybody that everything may have changed.
-    func invalidateAll() {
+    /// Reports that everything in some databases may have changed, to those who are concerned: a larder whose origin is
+    /// another database of itself would otherwise tell itself so for ever.
+    /// - Parameter databases: nil for all there can be.
+    func invalidateAll(in databases: [String]?) {
         guard hasClients else { return }
-        forgetKeys()
-        for client in lock.withLock({ Array(clients.values) }) { send(nil, to: client) }
+        let all = lock.withLock { Array(clients.values) }
+        let told =
+            databases.map { names in all.filter { client in names.contains { client.isConcerned(by: $0) } } } ?? all
+        // What is kept of others' keys is told once more than necessary, at most.
+        if told.count == all.count { forgetKeys() }
+        for client in told { send(nil, to: client) }
     }
 
-    private func broadcast(_ keys: [(key: [UInt8], by: Int64)]) {
+    private func broadcast(_ keys: [(key: [UInt8], by: Int64, database: String)]) {
         for client in lock.withLock({ clients.values.filter(\.isBroadcast) }) {
             for prefix in client.prefixes {
                 // In order, each once, as Redis sends them.
                 let own = client.isNoLoop ? client.subscriber.id : -1
-                let matching = Set(keys.filter { $0.by != own && $0.key.starts(with: prefix) }.map(\.key))
+                let matching = Set(
+                    keys.filter {
+                        $0.by != own && $0.key.starts(with: prefix) && client.isConcerned(by: $0.database)
+                    }.map(\.key))
                 if !matching.isEmpty {
                     send(matching.sorted { $0.lexicographicallyPrecedes($1) }, to: client)
                 }

@@ -286,6 +286,7 @@ package final class Session: @unchecked Sendable {
 
     func select(_ database: Database) {
         self.database = database
+        modes.tracking?.visit(database.name)
         record.change { $0.database = database.name }
         if rights != nil { noteFastRights() }
         if origin.isLookedAt || server.origins.isUsed { findOrigin() }

@@ -115,7 +115,11 @@ package final class ServerState: Sendable {
             OriginTier.Surroundings(
                 engine: engine, log: log,
                 tell: { database, keys in
-                    if let keys { tracking.invalidate(keys, in: database.name) } else { tracking.invalidateAll() }
+                    if let keys {
+                        tracking.invalidate(keys, in: database.name)
+                    } else {
+                        tracking.invalidateAll(in: [database.name])
+                    }
                     publisher.noticedByOrigin(keys, database)
                 }, background: { background.run($0) }), make: origins)
         standardDatabase = try engine.database(DatabaseName.standard)

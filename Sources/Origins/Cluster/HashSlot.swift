@@ -1,8 +1,8 @@
 /// In which of a cluster's slots a key is: CRC-16 (XMODEM) of the key or, if it has one, of its tag in braces.
-enum HashSlot {
-    static let count = 16_384
+package enum HashSlot {
+    package static let count = 16_384
 
-    static func of(_ key: [UInt8]) -> Int {
+    package static func of(_ key: [UInt8]) -> Int {
         if let open = key.firstIndex(of: UInt8(ascii: "{")),
             let close = key[(open + 1)...].firstIndex(of: UInt8(ascii: "}")), close > open + 1
         {

@@ -48,6 +48,8 @@ final class Greeting: RedisExchange {
         case database = "SELECT"
         case readOnly = "READONLY"
         case tracking = "CLIENT TRACKING"
+        /// Not of Redis: what else happens at a larder, in other databases, is not said.
+        case databaseOnly = "CLIENT TRACKING … DATABASE"
     }
 
     init(_ setup: RedisSetup) { self.setup = setup }
@@ -74,6 +76,8 @@ final class Greeting: RedisExchange {
             var words = ["CLIENT", "TRACKING", "ON", "BCAST"].map { Array($0.utf8) }
             for prefix in prefixes { words += [Array("PREFIX".utf8), prefix] }
             add(.tracking, words + [Array("NOLOOP".utf8)])
+            // Refused where there is no such word, which changes nothing.
+            add(.databaseOnly, ["CLIENT", "TRACKING", "ON", "BCAST", "NOLOOP", "DATABASE"].map { Array($0.utf8) })
         }
         return steps.count
     }
@@ -82,7 +86,7 @@ final class Greeting: RedisExchange {
         guard !isFinished else { return }
         guard !steps.isEmpty else { return }
         let step = steps.removeFirst()
-        if let message = reply.errorMessage { return finish(Self.error(step, message)) }
+        if step != .databaseOnly, let message = reply.errorMessage { return finish(Self.error(step, message)) }
         if step == .hello, let error = unsuitableMode(reply) { return finish(error) }
         if isLast { finish(nil) }
     }

@@ -10,6 +10,7 @@ final class LoadConnection {
     private static let inputBytes = 512 << 10
 
     private unowned(unsafe) let generator: LoadGenerator
+    private let part: Int
     private let descriptor: Int32
     private let poll: UnsafeMutablePointer<uv_poll_t>
     private let isPollOpen: Bool
@@ -24,8 +25,10 @@ final class LoadConnection {
     private var oldest = 0
     private(set) var unanswered = 0
 
-    init(_ generator: LoadGenerator, socket path: String) throws(BenchError) {
+    /// - Parameter part: which of the generator's parts is asked.
+    init(_ generator: LoadGenerator, part: Int, socket path: String) throws(BenchError) {
         self.generator = generator
+        self.part = part
         descriptor = try BenchError.mapping { () throws(FileError) in try UnixSocket.connected(to: path) }
         let load = generator.load
         let most = load.pacePerSecond == nil ? load.pipeline : Self.unansweredMax
@@ -92,7 +95,7 @@ final class LoadConnection {
         }
         guard unanswered < sentAt.count else { throw BenchError("\(unanswered) requests of a client are unanswered") }
         // There is room: see above.
-        outputEnd += generator.writeRequest(to: output.baseAddress.unsafelyUnwrapped + outputEnd)
+        outputEnd += generator.writeRequest(of: part, to: output.baseAddress.unsafelyUnwrapped + outputEnd)
         sentAt[(oldest + unanswered) & (sentAt.count - 1)] = now
         unanswered += 1
     }

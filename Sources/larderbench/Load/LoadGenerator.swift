@@ -18,11 +18,12 @@ final class LoadGenerator {
     let greeting: [UInt8]?
     let requestBytesMax: Int
     let loop: UnsafeMutablePointer<uv_loop_t>
-    private let socket: String
+    private let parts: [Part]
     private let get: RequestTemplate
     private let set: RequestTemplate
     private let values: Values
-    private var keys: KeyChooser
+    /// Of each part.
+    private var keys: [KeyChooser]
     private var mix: SplitMix
     private var connections: [LoadConnection] = []
     private var report = LoadReport()
@@ -38,6 +39,13 @@ final class LoadGenerator {
     private let timer: UnsafeMutablePointer<uv_timer_t>
     private let stop: StopFlag?
 
+    /// A server that has some of the keys.
+    struct Part {
+        let socket: String
+        /// Their numbers; nil: it has all keys of the load.
+        let keys: [Int]?
+    }
+
     /// Lets another thread end a run.
     final class StopFlag: Sendable {
         private let flag = Atomic<Bool>(false)
@@ -46,9 +54,14 @@ final class LoadGenerator {
     }
 
     /// - Parameter stop: ends the run when set.
-    init(_ load: Load, socket: String, dialect: Dialect, stop: StopFlag? = nil) {
+    convenience init(_ load: Load, socket: String, dialect: Dialect, stop: StopFlag? = nil) {
+        self.init(load, parts: [Part(socket: socket, keys: nil)], dialect: dialect, stop: stop)
+    }
+
+    /// - Parameter parts: the clients are dealt out to them in turn; at least one.
+    init(_ load: Load, parts: [Part], dialect: Dialect, stop: StopFlag? = nil) {
         self.load = load
-        self.socket = socket
+        self.parts = parts
         self.stop = stop
         scanner = ReplyScanner(dialect, valueBytes: load.valueBytes)
         get =
@@ -57,7 +70,9 @@ final class LoadGenerator {
         set = .set(dialect, valueBytes: load.valueBytes, words: load.setWords)
         requestBytesMax = max(get.bytes.count, set.bytes.count)
         values = Values(bytes: load.valueBytes)
-        keys = KeyChooser(load.order, count: load.keys, seed: load.seed)
+        keys = parts.enumerated().map { index, part in
+            KeyChooser(load.order, count: part.keys?.count ?? load.keys, seed: load.seed + UInt64(index))
+        }
         mix = SplitMix(seed: ~load.seed)
         greeting =
             dialect == .null
@@ -85,7 +100,10 @@ final class LoadGenerator {
         guard uv_loop_init(loop) == 0 else { throw BenchError("uv_loop_init failed") }
         startTimer()
         do throws(BenchError) {
-            for _ in 0..<load.clients { connections.append(try LoadConnection(self, socket: socket)) }
+            for index in 0..<load.clients {
+                let part = index % parts.count
+                connections.append(try LoadConnection(self, part: part, socket: parts[part].socket))
+            }
             if let greeting { for connection in connections { try connection.send(greeting) } }
             let processor = Clocks.ownThread()
             try start()
@@ -183,10 +201,11 @@ final class LoadGenerator {
         return count
     }
 
-    /// Writes the next request to `place`, which has `requestBytesMax` bytes.
+    /// Writes the next request for a part to `place`, which has `requestBytesMax` bytes.
     /// - Returns: its length.
-    func writeRequest(to place: UnsafeMutableRawPointer) -> Int {
-        let key = load.firstKey + keys.next()
+    func writeRequest(of part: Int, to place: UnsafeMutableRawPointer) -> Int {
+        let number = keys[part].next()
+        let key = load.firstKey + (parts[part].keys?[number] ?? number)
         let isSet = load.setPercent == 100 || (load.setPercent > 0 && mix.next() % 100 < UInt64(load.setPercent))
         if isSet {
             set.write(key: key, values: values, to: place)

@@ -49,6 +49,12 @@ struct Contender {
 
     static let redisOff = redis("no persistence", ["--appendonly", "no"])
     static let redisEverySecond = redis("AOF everysec", ["--appendonly", "yes", "--appendfsync", "everysec"])
+    /// A node of a cluster that listens to a port of 127.0.0.1 besides.
+    static func clusterNode(port: Int) -> Contender {
+        redis(
+            "cluster node",
+            ["--port", "\(port)", "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--appendonly", "no"])
+    }
     static let redisAlways = redis("AOF always", ["--appendonly", "yes", "--appendfsync", "always"])
 
     static let memcached = Contender(name: "memcached", program: .memcached, settings: ["-t", "1", "-m", "4096"])

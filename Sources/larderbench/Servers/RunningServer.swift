@@ -78,14 +78,10 @@ final class RunningServer {
 
     /// Processor seconds of the server in `body` and until it rests again, which includes the later work of the load.
     func processorSeconds<Result>(of body: () throws(BenchError) -> Result) throws(BenchError) -> (Result, Double) {
-        // It rested after the former work; a short check is enough.
-        settle(quiet: 0.1)
-        guard let before = processorSeconds else { throw BenchError("the server is gone: \(process.lastLines)") }
-        let result = try body()
-        settle()
-        guard let after = processorSeconds else { throw BenchError("the server is gone: \(process.lastLines)") }
-        return (result, after - before)
+        try [self].processorSeconds(of: body)
     }
+
+    fileprivate var isGone: BenchError { BenchError("the server is gone: \(process.lastLines)") }
 
     /// Whether it defers work although it rests.
     var putsOff: Bool { contender.program == .larderd }
@@ -107,5 +103,26 @@ final class RunningServer {
     func checkCount(_ count: Int) throws(BenchError) {
         guard contender.dialect == .resp else { return }
         try SocketClient(path: socket).checkCount(count)
+    }
+}
+
+extension [RunningServer] {
+    /// Processor seconds of all of them in `body` and until they rest again, which includes the later work of the load.
+    func processorSeconds<Result>(of body: () throws(BenchError) -> Result) throws(BenchError) -> (Result, Double) {
+        // They rested after the former work; a short check is enough.
+        Clocks.settle(quiet: 0.1) { try? processorSeconds() }
+        let before = try processorSeconds()
+        let result = try body()
+        Clocks.settle { try? processorSeconds() }
+        return (result, try processorSeconds() - before)
+    }
+
+    private func processorSeconds() throws(BenchError) -> Double {
+        var sum = 0.0
+        for server in self {
+            guard let seconds = server.processorSeconds else { throw server.isGone }
+            sum += seconds
+        }
+        return sum
     }
 }

@@ -1,4 +1,4 @@
-/// A larderd in front of a redis-server, against asking that server: processor time of both, and how long clients wait.
+/// A larderd in front of a redis-server or a cluster, against asking that: processor time of both, and how long clients wait.
 final class OriginSuite: Suite {
     static let firstReads = "every key once"
     static let known = "entries that it knows"
@@ -13,6 +13,12 @@ final class OriginSuite: Suite {
         "Through to an origin: SET of 100,000 entries of 64 B, 50 clients"
             + (pipeline == 1 ? "" : ", pipeline \(pipeline)")
     }
+
+    static func clusterTable(pipeline: Int) -> String {
+        "In front of a cluster of \(RunningCluster.nodeCount): GET of 100,000 entries of 64 B, 50 clients"
+            + (pipeline == 1 ? "" : ", pipeline \(pipeline)")
+    }
+    static let cluster = "redis cluster, asked directly"
 
     static let changes = "Changes at an origin: SET of 100,000 keys at redis, 4 clients, pipeline 64"
     static let tracked = "all of them known to a larderd"
@@ -37,6 +43,34 @@ final class OriginSuite: Suite {
                 try measureWrites(origin, pipeline, into: results)
             }
         }
+        try results.attempt("in front of a cluster") { () throws(BenchError) in
+            let cluster = try RunningCluster(options, tree)
+            defer { cluster.stopAndRemove() }
+            try cluster.fill(valueBytes: 64)
+            for pipeline in [1, 16] { try measure(cluster, pipeline, into: results) }
+        }
+    }
+
+    /// Who asks the cluster directly knows where each key is, as the cluster's clients do.
+    private func measure(_ cluster: RunningCluster, _ pipeline: Int, into results: Results) throws(BenchError) {
+        let table = Self.clusterTable(pipeline: pipeline)
+        var reads = Load.get(pipeline: pipeline).lasting(options.secondsPerRun)
+        results.add(
+            table, Self.cluster,
+            try measure([], cluster.nodes) { () throws(BenchError) in
+                try LoadGenerator(reads, parts: cluster.parts, dialect: .resp).run()
+            })
+        let larder = try RunningServer(.larderDefault, options, directory: try tree.makeDirectory("front"))
+        defer { larder.stopAndRemove() }
+        try Self.set(cluster.url, "THROUGH", for: larder)
+        let known = reads
+        reads.order = .scattered
+        reads.limit = .requests(Load.keyCount)
+        for (name, load) in [(Self.firstReads, reads), (Self.known, known)] {
+            results.add(
+                table, "larderd, \(name)",
+                try measure([larder], cluster.nodes) { () throws(BenchError) in try LoadGenerator.run(load, larder) })
+        }
     }
 
     /// What is written behind is brought before the servers rest, so its cost is part of the figure.
@@ -47,13 +81,13 @@ final class OriginSuite: Suite {
         for way in ["THROUGH", "BEHIND", "AROUND"] {
             let larder = try RunningServer(.larderDefault, options, directory: try tree.makeDirectory("front"))
             defer { larder.stopAndRemove() }
-            try Self.set(origin, way, for: larder)
+            try Self.set("unix://\(origin.socket)", way, for: larder)
             results.add(table, "larderd, \(way)", try measure(writes, larder, origin))
         }
     }
 
-    private static func set(_ origin: RunningServer, _ way: String, for larder: RunningServer) throws(BenchError) {
-        let answer = try SocketClient(path: larder.socket).ask(["ORIGIN", "unix://\(origin.socket)", way])
+    private static func set(_ url: String, _ way: String, for larder: RunningServer) throws(BenchError) {
+        let answer = try SocketClient(path: larder.socket).ask(["ORIGIN", url, way])
         guard answer == .simpleString("OK") else { throw BenchError("ORIGIN is answered with \(answer)") }
     }
 
@@ -61,7 +95,7 @@ final class OriginSuite: Suite {
         let table = Self.table(pipeline: pipeline)
         let larder = try RunningServer(.larderDefault, options, directory: try tree.makeDirectory("front"))
         defer { larder.stopAndRemove() }
-        try Self.set(origin, "THROUGH", for: larder)
+        try Self.set("unix://\(origin.socket)", "THROUGH", for: larder)
         var reads = Load.get(pipeline: pipeline)
         results.add(table, Self.direct, try origin.measure(reads.lasting(options.secondsPerRun)))
         reads.order = .scattered
@@ -77,17 +111,24 @@ final class OriginSuite: Suite {
         results.add(Self.changes, Self.untracked, try measure(writes, origin, larder))
     }
 
-    /// The figures of a load, with the processor time of the other server beside that of the one that is asked.
     private func measure(
         _ load: Load, _ server: RunningServer, _ other: RunningServer
     ) throws(BenchError) -> [Metric: Double] {
-        let (report, processor) = try other.processorSeconds { () throws(BenchError) in
-            try server.processorSeconds { () throws(BenchError) in try LoadGenerator.run(load, server) }
+        try measure([server], [other]) { () throws(BenchError) in try LoadGenerator.run(load, server) }
+    }
+
+    /// The figures of a load, with the processor time of the other servers beside that of the one that is asked.
+    /// - Parameter servers: none, where the other ones are asked.
+    private func measure(
+        _ servers: [RunningServer], _ others: [RunningServer], _ load: () throws(BenchError) -> LoadReport
+    ) throws(BenchError) -> [Metric: Double] {
+        let (report, processor) = try others.processorSeconds { () throws(BenchError) in
+            try servers.processorSeconds(of: load)
         }
         try report.0.check()
         var figures = report.0.figures
         let count = Double(report.0.requests)
-        figures[.processor] = report.1 * 1e6 / count
+        if !servers.isEmpty { figures[.processor] = report.1 * 1e6 / count }
         figures[.otherProcessor] = processor * 1e6 / count
         return figures
     }

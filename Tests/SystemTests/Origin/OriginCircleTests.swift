@@ -132,4 +132,43 @@ import Testing
         _ = try front.call("SELECT 1")
         #expect(try front.call("GET a") == bulkReply("v"))
     }
+
+    /// Whoever is told of one database's troubles is not told of another's: here that would be itself, for ever.
+    @Test(arguments: ["", " BCAST"]) func aDatabaseOfTheSameLarder(options: String) throws {
+        let ring = try Ring(2)
+        let (one, two) = (try ring.start(0), try ring.start(1))
+        let (front, behind) = (try one.connect(), try two.connect())
+        // In itself, and in two that have each other's databases.
+        for (client, database, url) in [
+            (front, "shop", "\(ring.next(1))?db=0"), (front, "x", "\(ring.next(0))?db=y"),
+            (behind, "z", "\(ring.next(1))?db=w"),
+        ] {
+            #expect(try client.call("SELECT \(database)") == "+OK\r\n")
+            #expect(try client.call("ORIGIN \(url)\(options)") == "+OK\r\n")
+        }
+        let (store, shop) = (try one.connect(), try one.connect())
+        let bystander = try one.connect()
+        #expect(try shop.call("SELECT shop") == "+OK\r\n")
+        for round in 0..<20 {
+            #expect(try store.call("SET k \(round)") == "+OK\r\n")
+            try shop.eventually("GET k", bulkReply("\(round)"))
+            #expect(try shop.call("SET k shop-\(round)") == "+OK\r\n")
+            #expect(try store.call("GET k") == bulkReply("shop-\(round)"))
+        }
+        let clients = [shop, front, behind]
+        let lost = try clients.map { try $0.origin("lost") }
+        _ = try bystander.call("HELLO 3")
+        #expect(try bystander.call("CLIENT TRACKING ON") == "+OK\r\n")
+        // Everything in these may be another one now.
+        for client in clients { #expect(try client.call("POLICY middle") == "+OK\r\n") }
+        for round in 0..<100 { #expect(try bystander.call("ECHO \(round)") == bulkReply("\(round)")) }
+        #expect(try clients.map { try $0.origin("lost") } == lost)
+        #expect(try shop.origin("invalidated") <= 200)
+        // Everything in the origin may be another one now.
+        #expect(try store.call("POLICY middle") == "+OK\r\n")
+        try shop.eventually(origin: "lost") { $0 > lost[0] }
+        for round in 0..<100 { #expect(try shop.call("ECHO \(round)") == bulkReply("\(round)")) }
+        #expect(try shop.origin("lost") <= lost[0] + 2)
+        #expect(try behind.origin("lost") == lost[2])
+    }
 }

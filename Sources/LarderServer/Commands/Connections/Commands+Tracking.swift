@@ -9,6 +9,7 @@ enum TrackingCommands {
         var isOptIn = false
         var isOptOut = false
         var isNoLoop = false
+        var isOfDatabase = false
         var prefixes: [[UInt8]] = []
 
         init(_ call: Call) throws(CommandError) {
@@ -37,6 +38,8 @@ enum TrackingCommands {
                     isOptOut = true
                 } else if call.isWord(index, "NOLOOP") {
                     isNoLoop = true
+                } else if call.isWord(index, "DATABASE") {
+                    isOfDatabase = true
                 } else if call.isWord(index, "PREFIX"), hasMore {
                     index += 1
                     prefixes.append(call.array(index))
@@ -57,8 +60,9 @@ enum TrackingCommands {
             if options.isBroadcast {
                 // Keys of all databases: rights were looked at before.
                 var prefixes = session.modes.tracking?.prefixes ?? []
-                // All keys begin with the empty prefix.
-                prefixes += options.prefixes.isEmpty ? [[]] : options.prefixes
+                // All keys begin with the empty prefix. DATABASE may be said of what is tracked already.
+                let saysMore = options.isOfDatabase && !prefixes.isEmpty
+                prefixes += options.prefixes.isEmpty && !saysMore ? [[]] : options.prefixes
                 try PubSubCommands.checkSubscriptions(
                     prefixes.reduce(0) { $0 + Subscriptions.byteCount($1.count) }, call.server.limits)
                 mode = .broadcast(prefixes)
@@ -68,7 +72,8 @@ enum TrackingCommands {
             session.track(
                 TrackingClient(
                     session.subscriber, mode, redirect: options.redirect, isNoLoop: options.isNoLoop,
-                    hears: session.hears))
+                    database: session.database.name,
+                    onlyDatabase: options.isOfDatabase ? session.database.name : nil, hears: session.hears))
         } else if call.isWord(2, "OFF") {
             session.track(nil)
         } else {
@@ -87,6 +92,11 @@ enum TrackingCommands {
             throw CommandError(
                 "ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then "
                     + "re-enabling it with a different mode.")
+        }
+        if !options.isBroadcast, options.isOfDatabase {
+            throw CommandError(
+                "ERR DATABASE option requires BCAST mode to be enabled: who tracks what it reads hears of no other database"
+            )
         }
         if options.isBroadcast, options.isOptIn || options.isOptOut {
             throw CommandError("ERR OPTIN and OPTOUT are not compatible with BCAST")

@@ -22,7 +22,7 @@ enum ServerCommands {
             var failure: LarderError?
             // What waits for an origin is nowhere else: who wants it to be lost names it.
             let databases = all ? engine.databases.filter { !DatabaseName.isKept($0.name) } : [current]
-            notifier.tellOnce(of: databases) {
+            notifier.tellOnce(of: databases, isForAll: true) {
                 for database in databases {
                     // A database that cannot be emptied must not keep the others from being emptied.
                     do throws(LarderError) { _ = try database.purge(counting: false) } catch {
