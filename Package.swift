@@ -114,7 +114,9 @@ let package = Package(
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .target(name: "RESP", swiftSettings: settings),
         // What stands behind a cache: Redis, a cluster of them, or anything else that can be asked.
-        .target(name: "Origins", dependencies: ["COpenSSL", "CUV", "Platform", "RESP"], swiftSettings: settings),
+        .target(
+            name: "Origins", dependencies: ["COpenSSL", "CUV", "LarderVocabulary", "Platform", "RESP"],
+            swiftSettings: settings),
         // Redis and the like as origins of the library's caches: apart, because the library needs neither libuv nor OpenSSL.
         .target(
             name: "LarderOrigins", dependencies: ["Larder", "Origins", "Platform"],

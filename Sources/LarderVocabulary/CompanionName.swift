@@ -4,7 +4,14 @@ package enum CompanionName {
     /// The end of their names, such as that of `0.outbox`.
     package static let ending = ".outbox"
 
+    /// Whether a database has such a name.
     package static func isOne(_ name: String) -> Bool { name.hasSuffix(ending) }
+
+    /// The database with the positions of followers.
+    package static let positions = "_replication"
+
+    /// Whether a database is kept for the larder's own use.
+    package static func isReserved(_ name: String) -> Bool { isOne(name) || name == positions }
 
     /// Why nothing comes into one, or is followed.
     package static func refusal(_ name: String) -> String {

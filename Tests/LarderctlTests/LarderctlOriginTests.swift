@@ -29,6 +29,28 @@ import Testing
         #expect(twice.exitCode == 2 && twice.errors.contains("--prefix is given once"), "\(twice)")
     }
 
+    @Test func whatDoesNotBelongToPathIsRefused() throws {
+        let more = try larderctl("origin", "0", "path", "x")
+        #expect(more.exitCode == 2 && more.errors.contains("nothing stands behind path"), "\(more)")
+        for option in [["--user", "alice"], ["--tls"], ["--ca", "/tmp/ca.pem"]] {
+            let result = try larderctl.run(["origin", "0", "path"] + option)
+            #expect(result.exitCode == 2 && result.errors.contains("\(option[0]) goes with the URL"), "\(result)")
+        }
+        // It is the daemon's, as where no word follows, and is read.
+        for words in [["origin", "0"], ["origin", "0", "path"]] {
+            let result = try larderctl.run(words + ["--password-file", "/nowhere/password"])
+            #expect(result.exitCode != 0 && result.errors.contains("/nowhere/password"), "\(result)")
+        }
+        #expect(try larderctl("origin", "0").text == "none\n")
+    }
+
+    @Test(arguments: [("Shop", "1 to 64 characters"), ("0.outbox", "own use"), ("_replication", "own use")])
+    func aDatabaseThatNobodyMayAsk(_ name: String, _ reason: String) throws {
+        let result = try larderctl("origin", "0", "unix:///run/l.sock?db=\(name)")
+        #expect(result.exitCode != 0 && result.errors.contains(reason), "\(result)")
+        #expect(try larderctl("origin", "0").text == "none\n")
+    }
+
     @Test func fetchSaysThatItsCommandDoesNotRun() throws {
         let redis = try RedisProcess()
         #expect(try larderctl.run(["origin", "0", "unix://\(redis.socketPath)"]).exitCode == 0)

@@ -42,6 +42,20 @@ import Testing
                 == "0: nothing new\nshop: nothing new\n")
     }
 
+    @Test(arguments: ["", String(repeating: "x", count: 129)]) func tagsThatNoEntryCanHave(_ tag: String) throws {
+        let result = try larderctl("replicate", "--tag", tag, source.socketPath, target.socketPath)
+        #expect(result.exitCode == 2 && result.text.isEmpty, "\(result)")
+        #expect(result.errors.contains("--tag: a tag has 1 to 128 bytes, this one has \(tag.utf8.count)"), "\(result)")
+    }
+
+    @Test func theLongestTagIsTaken() throws {
+        let tag = String(repeating: "x", count: 128)
+        _ = try source.connect().call(["SET", "a", "1", "TAGS", "1", tag])
+        _ = try source.connect().call(["SET", "b", "1"])
+        let result = try larderctl("replicate", "--tag", tag, source.socketPath, target.socketPath)
+        #expect(result.exitCode == 0 && result.text.contains(" 1 stored"), "\(result)")
+    }
+
     /// A larder with a write that waits for an origin that is not there.
     private func hold(_ key: String, in daemon: DaemonProcess) throws {
         let client = try daemon.connect()

@@ -49,6 +49,11 @@ public final class LarderFollower {
                 .invalidArgument, "batchCount is \(options.batchCount), and must be 1 to 10000",
                 operation: "replicate")
         }
+        do throws(TagRules.Impossible) {
+            for tag in options.allTags { try TagRules.check(tag) }
+        } catch {
+            throw LarderClientError(.invalidArgument, error.message, operation: "replicate")
+        }
         guard options.database != ReplicationMark.database else {
             throw LarderClientError(
                 .invalidArgument, "the database '\(options.database)' is for the positions of followers",

@@ -5,7 +5,7 @@ import RESP
 /// as what it speaks of, and written behind it.
 struct ReplicationMark: Codable, Equatable {
     /// The database for marks.
-    static let database = "_replication"
+    static let database = CompanionName.positions
 
     /// Where to go on, as CHANGES gives it.
     var position = "0"

@@ -1,3 +1,4 @@
+import LarderVocabulary
 import Platform
 import RESP
 
@@ -92,7 +93,8 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         self.owner = owner
         usedAt = MonotonicClock.nanoseconds()
         downSince = usedAt
-        breaker = Breaker(settings.limits)
+        breaker = Breaker(
+            failures: settings.limits.failuresBeforeRest, restMilliseconds: Int64(settings.limits.rest))
         reading = RedisLink(loop, endpoint, settings.setup, settings.limits, tls: settings.tls, user: self)
         beatTimer = LoopTimer(loop) { [weak self] in self?.sendNextBeat() }
         limitTimer = LoopTimer(loop) { [weak self] in self?.beatIsMissed() }

@@ -1,3 +1,4 @@
+import LarderVocabulary
 import Platform
 
 /// Where an origin is and who asks there. Its description has no secrets.
@@ -5,7 +6,8 @@ import Platform
 /// The forms:
 /// - `redis://[user[:password]@]host[:port][/db]`, one server,
 /// - `redis+cluster://[user[:password]@]host[:port][,host[:port]…]`, some servers of a cluster, which knows the others,
-/// - `unix:///path[?db=n]`, one server at a socket; `n` may be the name of a larder's database,
+/// - `unix:///path[?db=n]`, one server at a socket; `n` may be the name of a larder's database that is not kept
+///   for its own use, as `NAME.outbox` and `_replication` are,
 /// - `rediss://` and `rediss+cluster://` for TLS, with `?ca=/path` for the certificates that are trusted, and
 ///   `?cert=/path&key=/path` for a certificate of this side.
 ///
@@ -36,7 +38,6 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
     static let defaultPort: UInt16 = 6379
     static let secretBytesMax = 4096
     static let endpointsMax = 64
-    private static let nameBytesMax = 128
 
     /// - Parameters:
     ///   - text: see the type.
@@ -114,12 +115,7 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
 
     private mutating func take(database text: Substring) throws(Failure) {
         if case .unix? = endpoints.first, !text.allSatisfy(\.isNumber) {
-            // What names there are, the larder says.
-            guard text.utf8.count <= Self.nameBytesMax, text.utf8.allSatisfy({ $0 > 32 && $0 < 127 && $0 != 47 }) else {
-                throw Failure(
-                    description: "'\(text)' is neither number nor name of a database: write ?db=0 or ?db=shop")
-            }
-            database = String(text)
+            try take(databaseNamed: String(text))
             return
         }
         guard let number = Int(text), (0...65_535).contains(number) else {
@@ -131,6 +127,20 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
             throw Failure(description: "a cluster has only the database 0")
         }
         database = String(number)
+    }
+
+    private mutating func take(databaseNamed name: String) throws(Failure) {
+        guard DatabaseName.isValid(name) else {
+            throw Failure(
+                description: "'\(printableKey(name.utf8))' is neither number nor name of a larder's database: "
+                    + "write ?db=0 or ?db=shop; \(DatabaseName.rule)")
+        }
+        guard !CompanionName.isReserved(name) else {
+            throw Failure(
+                description: "the larder keeps the database '\(name)' for its own use: it is nobody's origin; "
+                    + "write ?db=0 or ?db=shop")
+        }
+        database = name
     }
 
     private mutating func readPath(_ text: Substring) throws(Failure) {

@@ -41,7 +41,7 @@ extension Verb {
                 "the name of the database stands before the URL: larderctl origin NAME \(printableKey(name))",
                 verb: "origin")
         }
-        if words.count == 1, words[0].lowercasedText == "path" { return try showPath(arguments, context) }
+        if words.first?.lowercasedText == "path" { return try showPath(arguments, words, context) }
         guard let url = words.first, !isNone(url) else {
             return try showOrRemove(arguments, words, context)
         }
@@ -76,8 +76,14 @@ extension Verb {
         }
     }
 
-    private static func showPath(_ arguments: VerbArguments, _ context: Context) throws -> ExitCode {
-        let client = try context.connect()
+    private static func showPath(
+        _ arguments: VerbArguments, _ words: [[UInt8]], _ context: Context
+    ) throws -> ExitCode {
+        guard words.count == 1 else {
+            throw UsageError(
+                "nothing stands behind path: larderctl origin \(printableKey(arguments.words[0])) path", verb: "origin")
+        }
+        let client = try connect(arguments, context)
         try client.select(String(decoding: arguments.words[0], as: UTF8.self))
         let path = try client.command(["ORIGIN", "PATH"]).elements?.compactMap(\.string) ?? []
         if context.options.json {
@@ -90,18 +96,23 @@ extension Verb {
 
     private static func isNone(_ word: [UInt8]) -> Bool { word.lowercasedText == "none" }
 
-    private static func showOrRemove(
-        _ arguments: VerbArguments, _ words: [[UInt8]], _ context: Context
-    ) throws -> ExitCode {
+    /// A connection for a call that says nothing of an origin.
+    private static func connect(_ arguments: VerbArguments, _ context: Context) throws -> BlockingLarderClient {
         for name in ["--user", "--tls", "--ca"] where arguments.options[name] != nil {
             throw UsageError("\(name) goes with the URL of an origin", verb: "origin")
         }
         var options = context.options
-        // Nothing of an origin is said, so it is the daemon's.
+        // So it is the daemon's.
         if let option = arguments.options["--password-file"] {
             options.password = try Options.password(try option.text())
         }
-        let client = try Context(options: options, output: context.output).connect()
+        return try Context(options: options, output: context.output).connect()
+    }
+
+    private static func showOrRemove(
+        _ arguments: VerbArguments, _ words: [[UInt8]], _ context: Context
+    ) throws -> ExitCode {
+        let client = try connect(arguments, context)
         if let name = arguments.words.first { try client.select(String(decoding: name, as: UTF8.self)) }
         guard words.isEmpty else {
             try client.setOrigin(words)

@@ -51,11 +51,22 @@ extension Verb {
         var choice = ReplicationOptions()
         choice.prefix = arguments.options["--prefix"]?.value ?? []
         choice.joins = arguments.options["--join"] != nil
-        for option in arguments.given where option.name == "--tag" { choice.byteTags.insert(option.value ?? []) }
+        for option in arguments.given where option.name == "--tag" { choice.byteTags.insert(try tag(option)) }
         choice.sourceName = try arguments.options["--name"]?.text()
         let replication = Replication(ends, choice, context)
         if arguments.options["--continuous"] != nil { try replication.goOn() }
         return try replication.runOnce()
+    }
+
+    /// A tag that entries can have.
+    private static func tag(_ option: ParsedOption) throws(UsageError) -> [UInt8] {
+        let tag = option.value ?? []
+        do throws(TagRules.Impossible) {
+            try TagRules.check(tag)
+        } catch {
+            throw UsageError("--tag: \(error.message)", verb: "replicate")
+        }
+        return tag
     }
 
     /// The path of a socket.

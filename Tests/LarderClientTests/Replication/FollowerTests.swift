@@ -287,6 +287,13 @@ import Testing
         options = ReplicationOptions()
         options.batchCount = 0
         #expect(throws: LarderClientError.self) { try LarderFollower(from: client, to: target, options) }
+        options = ReplicationOptions()
+        options.tags = [""]
+        #expect(throws: LarderClientError.self) { try LarderFollower(from: client, to: target, options) }
+        options.tags = []
+        options.byteTags = [[UInt8](repeating: 1, count: 129)]
+        let tag = #expect(throws: LarderClientError.self) { try LarderFollower(from: client, to: target, options) }
+        #expect(tag?.code == .invalidArgument && tag?.message.contains("1 to 128 bytes") == true)
         options = ReplicationOptions(database: "a/b")
         #expect(throws: LarderClientError.self) { try LarderFollower(from: client, to: target, options) }
     }

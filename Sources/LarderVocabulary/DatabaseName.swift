@@ -10,25 +10,12 @@ package enum DatabaseName {
         "a name has 1 to 64 characters of a-z, 0-9, '.', '_' and '-', begins with a letter, a digit or '_', "
         + "and a number is one of 0 to 15"
 
-    /// The end of the names of databases whose entries are brought elsewhere, such as `0.outbox`.
-    package static let outboxEnding = CompanionName.ending
-
-    /// Whether nothing of a database is evicted, whatever the budgets say: its entries are nowhere else yet.
-    package static func isKept(_ name: String) -> Bool { CompanionName.isOne(name) }
-
     package static func isValid(_ name: String) -> Bool {
         let bytes = Array(name.utf8)
         guard let first = bytes.first, bytes.count <= 64, isLetterDigitUnderscore(first) else { return false }
         guard bytes.allSatisfy({ isLetterDigitUnderscore($0) || $0 == 0x2E || $0 == 0x2D }) else { return false }
         guard bytes.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return true }
         return bytes.count <= 2 && (bytes.count == 1 || first != 0x30) && (Int(name) ?? 16) <= 15
-    }
-
-    package static func check(_ name: String, operation: String) throws(LarderError) {
-        guard isValid(name) else {
-            throw LarderError(
-                .invalidArgument, "'\(printableKey(name.utf8))' is not a database name: \(rule)", operation: operation)
-        }
     }
 
     private static func isLetterDigitUnderscore(_ byte: UInt8) -> Bool {

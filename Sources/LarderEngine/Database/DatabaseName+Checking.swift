@@ -1,0 +1,14 @@
+extension DatabaseName {
+    /// The end of the names of databases whose entries are brought elsewhere, such as `0.outbox`.
+    package static let outboxEnding = CompanionName.ending
+
+    /// Whether nothing of a database is evicted, whatever the budgets say: its entries are nowhere else yet.
+    package static func isKept(_ name: String) -> Bool { CompanionName.isOne(name) }
+
+    package static func check(_ name: String, operation: String) throws(LarderError) {
+        guard isValid(name) else {
+            throw LarderError(
+                .invalidArgument, "'\(printableKey(name.utf8))' is not a database name: \(rule)", operation: operation)
+        }
+    }
+}
