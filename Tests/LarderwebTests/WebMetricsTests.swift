@@ -135,6 +135,29 @@ import Testing
         }
     }
 
+    /// Who watches can tell that an origin is away, and that writes wait for it.
+    @Test func originsHaveSeries() throws {
+        let redis = try RedisProcess()
+        let daemon = try DaemonProcess()
+        let client = try daemon.connect()
+        #expect(try client.call("SELECT shop") == "+OK\r\n")
+        #expect(try client.call("ORIGIN unix://\(redis.socketPath) BEHIND") == "+OK\r\n")
+        #expect(try client.call("GET k") == "$-1\r\n")
+        redis.kill()
+        #expect(try client.call("SET k v") == "+OK\r\n")
+        let web = try WebProcess(daemon.socketPath)
+        var text = ""
+        // The daemon notices at the next heartbeat that it is gone.
+        repeat {
+            text = try web.get("/metrics", [Self.openMetrics]).body
+        } while value("larder_origin_servers_down{database=\"shop\"}", in: text) != 1
+        #expect(value("larder_origin_servers{database=\"shop\"}", in: text) == 1)
+        #expect(value("larder_origin_asked_total{database=\"shop\"}", in: text) == 1)
+        #expect(value("larder_origin_outbox_entries{database=\"shop\"}", in: text) == 1)
+        #expect(value("larder_origins_unusable", in: text) == 0)
+        try expectFamilies(text)
+    }
+
     /// However many databases there are, the number of series is bounded.
     @Test func theNumberOfSeriesIsBounded() throws {
         let daemon = try DaemonProcess(["--max-databases", "200"])

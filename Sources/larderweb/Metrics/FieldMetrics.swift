@@ -57,6 +57,8 @@ struct FieldMetric: Sendable {
         counter("purges", "purges", "Purges of databases."),
         gauge("databases", "databases", "Databases in the larder."),
         gauge("open_snapshots", "open_snapshots", "Snapshots that are open."),
+        gauge(
+            "origins_unusable", "origins_unusable", "Databases whose origin cannot be set up, and which do not answer."),
     ]
 
     private static let fetching = [

@@ -26,6 +26,7 @@ enum Metrics {
                 [MetricsText.Sample(value: value * row.scale)])
         }
         addCommands(figures, to: &text)
+        OriginMetrics.add(figures.info, databasesMax: databasesMax, to: &text)
         if let databases = try? collector.databases() { addDatabases(databases, figures, to: &text) }
         return text.finished
     }
