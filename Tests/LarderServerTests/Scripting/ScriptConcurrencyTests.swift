@@ -41,9 +41,16 @@ import Testing
         #expect(try server.connect().call("MGET a b") == Wire.bulks("40", "40"))
     }
 
+    /// Beside all other tests a script may take longer than it usually may.
+    private static var patient: Limits {
+        var limits = Limits()
+        limits.scriptMilliseconds = 600_000
+        return limits
+    }
+
     /// A script whose key others change all the time comes to its end nevertheless.
     @Test func aScriptOfAHotKeyIsNotStarved() async throws {
-        let server = try InProcessServer()
+        let server = try InProcessServer(limits: Self.patient)
         defer { server.stop() }
         let isDone = Guarded(false)
         let script = "local v = redis.call('get','hot') \(Self.busy)\(Self.busy) redis.call('set','copy',v) return 1"
