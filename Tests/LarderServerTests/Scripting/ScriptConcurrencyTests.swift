@@ -10,7 +10,7 @@ import Testing
 
     /// Long scripts and plain increments of one counter: none is lost, and nobody sees half of a script.
     @Test(arguments: [1, 2]) func longScriptsAreIsolated(threads: Int) async throws {
-        let server = try InProcessServer(threads: threads)
+        let server = try InProcessServer(threads: threads, limits: Self.patient)
         defer { server.stop() }
         // Reads, works on for a while, and writes what it has read plus one, to two keys.
         let script =
