@@ -189,16 +189,17 @@ import Testing
         #expect(try await last.value > 0)
     }
 
-    /// However a close meets the waiting, it ends it: not only the lock's own end does.
+    /// However a close meets the waiting, it ends it: not only the lock's own end does. Beside all other tests each step
+    /// takes its turn behind theirs: LARDER_ROUNDS=60 is the long form.
     @Test func aCloseEndsTheWaiting() async throws {
         let client = try await connect()
         try await client.command("SET", "l", "somebody's", "PX", "100000000")
         var random = SeededGenerator(seed: testSeed())
-        for _ in 0..<60 {
+        for _ in 0..<(TestSetting.rounds.number() ?? 8) {
             let waiter = try await connect()
             let waiting = Task { await code { try await waiter.lock("l", for: .seconds(86_400)) { _ in } } }
             try await waitForQueue(client, 1)
-            for _ in 0..<random.below(100) { await Task.yield() }
+            for _ in 0..<random.below(30) { await Task.yield() }
             waiter.close()
             #expect(await waiting.value == .closed)
             try await waitForQueue(client, 0)
