@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `larderctl lock` with the daemon itself.
-@Suite(.timeLimit(.minutes(2))) struct LarderctlLockTests {
+@Suite(.timeLimit(.minutes(10))) struct LarderctlLockTests {
     private let directory: TemporaryDirectory
     private let daemon: DaemonProcess
     private let larderctl: Larderctl

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `larderctl replicate`.
-@Suite(.timeLimit(.minutes(3))) struct LarderctlReplicateTests {
+@Suite(.timeLimit(.minutes(10))) struct LarderctlReplicateTests {
     private let source: DaemonProcess
     private let target: DaemonProcess
     private let larderctl = Larderctl(socketPath: nil)

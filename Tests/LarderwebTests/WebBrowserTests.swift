@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The pages in a browser: they load without an error, ask nobody else, and show what happens.
-@Suite(.timeLimit(.minutes(5))) struct WebBrowserTests {
+@Suite(.timeLimit(.minutes(10))) struct WebBrowserTests {
     /// A daemon with entries of all kinds.
     private func daemon() throws -> DaemonProcess {
         let daemon = try DaemonProcess(["--slowlog-log-slower-than", "0", "--max-disk", "256M"])

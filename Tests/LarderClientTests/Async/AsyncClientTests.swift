@@ -6,7 +6,7 @@ import Testing
 
 /// The asynchronous client with a server that does as it is told: who gets which reply, and what happens to requests when
 /// replies, connections and patience fail.
-@Suite(.timeLimit(.minutes(5))) struct AsyncClientTests {
+@Suite(.timeLimit(.minutes(10))) struct AsyncClientTests {
     static func connect(_ server: FakeServer, _ options: ClientOptions = .init()) async throws -> LarderClient {
         try await LarderClient.connect(socketPath: server.path, options: options)
     }

@@ -6,7 +6,7 @@ import Testing
 @testable import LarderClient
 
 /// Tasks that stop waiting, by cancellation or because time is over: nobody else notices.
-@Suite(.timeLimit(.minutes(5))) struct CancellationTests {
+@Suite(.timeLimit(.minutes(10))) struct CancellationTests {
     /// A server that answers `HANG` and what is behind it only when the gate is opened.
     private static func server(_ gate: Gate) throws -> FakeServer {
         try AsyncClientTests.server { request in

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Many tasks and processes on one lock: never two of them hold it.
-@Suite(.timeLimit(.minutes(5))) struct LockContentionTests {
+@Suite(.timeLimit(.minutes(10))) struct LockContentionTests {
     /// What the lock protects: a directory that one holder makes and removes, and a list of tokens.
     private final class Protected: Sendable {
         let path: String

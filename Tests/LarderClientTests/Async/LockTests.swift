@@ -5,7 +5,7 @@ import Testing
 @testable import LarderClient
 
 /// Locks among processes: each client stands for one.
-@Suite(.timeLimit(.minutes(2))) struct LockTests {
+@Suite(.timeLimit(.minutes(10))) struct LockTests {
     let daemon: DaemonProcess
     let directory: TemporaryDirectory
 

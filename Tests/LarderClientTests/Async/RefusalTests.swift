@@ -5,7 +5,7 @@ import Testing
 @testable import LarderClient
 
 /// What the client refuses, before it sends anything where it can, and the words in which that is said.
-@Suite(.timeLimit(.minutes(5))) struct RefusalTests {
+@Suite(.timeLimit(.minutes(10))) struct RefusalTests {
     @discardableResult
     private func expect(
         _ code: LarderClientError.Code, sourceLocation: SourceLocation = #_sourceLocation,

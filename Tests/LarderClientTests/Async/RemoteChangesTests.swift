@@ -4,7 +4,7 @@ import Testing
 @testable import LarderClient
 
 /// Changes of entries as a client hears of them, whoever makes them.
-@Suite(.timeLimit(.minutes(3))) struct RemoteChangesTests {
+@Suite(.timeLimit(.minutes(10))) struct RemoteChangesTests {
     private static let daemons: [LiveServer] = [.larderd, .larderdOnFourThreads]
 
     /// What was told until now. Stores one more key, of which the observer must hear.

@@ -4,7 +4,7 @@ import Testing
 @testable import LarderClient
 
 /// Changes from a position on, as a client hears of them, whoever makes them.
-@Suite(.timeLimit(.minutes(3))) struct RemoteFeedTests {
+@Suite(.timeLimit(.minutes(10))) struct RemoteFeedTests {
     private func told(_ changes: PositionedChanges<Int>, end: String) async throws
         -> (texts: [String], position: ChangePosition)
     {

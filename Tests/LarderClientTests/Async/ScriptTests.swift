@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Scripts, through larderd and redis-server.
-@Suite(.timeLimit(.minutes(2))) struct ScriptTests {
+@Suite(.timeLimit(.minutes(10))) struct ScriptTests {
     private struct Reader: Codable, Equatable, Sendable {
         var name: String
         var age: Int

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderClient
 
 /// Messages of channels, with live servers and with one that breaks off.
-@Suite(.timeLimit(.minutes(5))) struct SubscriptionTests {
+@Suite(.timeLimit(.minutes(10))) struct SubscriptionTests {
     /// The next `count` messages.
     private func take(_ count: Int, _ subscription: Subscription) async throws -> [ChannelMessage] {
         var messages: [ChannelMessage] = []

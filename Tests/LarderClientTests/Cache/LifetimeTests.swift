@@ -5,7 +5,7 @@ import Testing
 @testable import LarderClient
 
 /// How long entries stay, as calls say it: what is not possible is an error, and never the database's policy.
-@Suite(.timeLimit(.minutes(5))) struct LifetimeTests {
+@Suite(.timeLimit(.minutes(10))) struct LifetimeTests {
     private static let impossible: [Double] = [0, -1, -0.5, 0.0001, .nan, .infinity, -.infinity, 1e300]
 
     private func expectRefusal(_ what: String, _ body: () async throws -> Void) async {

@@ -6,7 +6,7 @@ import Testing
 @testable import LarderClient
 
 /// The near cache: what it answers without a round trip, and that this is never older than what it was told.
-@Suite(.timeLimit(.minutes(5))) struct NearCacheTests {
+@Suite(.timeLimit(.minutes(10))) struct NearCacheTests {
     private static let near = ClientOptions(timeoutMilliseconds: 60_000, nearCache: .init())
 
     private func statistics(_ client: LarderClient) throws -> NearCacheStatistics {

@@ -9,7 +9,7 @@ private struct Book: Codable, Equatable, Sendable {
 }
 
 /// Typed caches, batches and transactions with live servers.
-@Suite(.timeLimit(.minutes(5))) struct RemoteCacheTests {
+@Suite(.timeLimit(.minutes(10))) struct RemoteCacheTests {
     private let book = Book(name: "一本书", price: 18.5)
 
     @Test(arguments: LiveServer.allCases)

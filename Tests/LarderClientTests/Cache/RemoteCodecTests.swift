@@ -24,7 +24,7 @@ private func snakeCase() -> ModelCodec {
 private struct Long: Codable, Equatable, Sendable { var longName: Int }
 
 /// The library's codecs in caches of the daemon: the bytes, what the daemon notes of them, and who reads what.
-@Suite(.timeLimit(.minutes(5))) struct RemoteCodecTests {
+@Suite(.timeLimit(.minutes(10))) struct RemoteCodecTests {
     private let book = Book(name: "一本书", price: 18.5)
 
     @Test(arguments: LiveServer.allCases)

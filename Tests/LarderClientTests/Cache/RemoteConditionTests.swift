@@ -9,7 +9,7 @@ private struct Session: Codable, Equatable, Sendable {
 }
 
 /// Writes that depend on what is stored, counters, lifetimes, snapshots, enumeration, with live servers.
-@Suite(.timeLimit(.minutes(5))) struct RemoteConditionTests {
+@Suite(.timeLimit(.minutes(10))) struct RemoteConditionTests {
     private let ana = Session(user: "ana", visits: 1)
     private let eve = Session(user: "eve", visits: 2)
 

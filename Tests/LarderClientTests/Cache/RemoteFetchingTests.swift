@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Reads that ask an origin, through larderd. Two clients stand for two processes.
-@Suite(.timeLimit(.minutes(2))) struct RemoteFetchingTests {
+@Suite(.timeLimit(.minutes(10))) struct RemoteFetchingTests {
     let daemon: DaemonProcess
     let origin = TestOrigin()
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Tags through larderd.
-@Suite(.timeLimit(.minutes(2))) struct RemoteTagTests {
+@Suite(.timeLimit(.minutes(10))) struct RemoteTagTests {
     let daemon: DaemonProcess
 
     init() throws { daemon = try DaemonProcess() }
@@ -108,7 +108,7 @@ import Testing
 }
 
 /// A server that keeps no tags refuses them before anything is sent, so that nobody trusts in a removal.
-@Suite(.timeLimit(.minutes(2))) struct TagsWithoutLarderdTests {
+@Suite(.timeLimit(.minutes(10))) struct TagsWithoutLarderdTests {
     private func refused(_ body: () async throws -> Void) async {
         let error = await #expect(throws: LarderClientError.self) { try await body() }
         #expect(error?.code == .invalidArgument && error?.message.contains("keeps no tags") == true)

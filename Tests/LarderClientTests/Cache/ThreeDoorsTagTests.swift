@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The same calls with tags at the three doors give the same answers.
-@Suite(.timeLimit(.minutes(5))) struct ThreeDoorsTagTests {
+@Suite(.timeLimit(.minutes(10))) struct ThreeDoorsTagTests {
     /// What the calls below answer at each of them.
     private static let expected = [
         "[\"a\", \"b\"] [] nil", "[\"a\", \"b\"] 5", "[\"c\"] [\"d\"] [\"e\"] [\"f\"] [\"g\"] [\"h\"] [\"i\"]",

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderClient
 
 /// Larders that follow each other: each with its daemon, which is killed, restarted, restored and purged meanwhile.
-@Suite(.timeLimit(.minutes(5))) struct FollowerTests {
+@Suite(.timeLimit(.minutes(10))) struct FollowerTests {
     private typealias Larder = FollowedLarder
 
     private func follower(

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderServer
 
 /// Scripts beside other connections: isolation of those that take long, and who waits for whom.
-@Suite(.timeLimit(.minutes(3))) struct ScriptConcurrencyTests {
+@Suite(.timeLimit(.minutes(10))) struct ScriptConcurrencyTests {
     private static let busy = "local x = 0 for i = 1, 200000 do x = x + i end "
 
     /// Long scripts and plain increments of one counter: none is lost, and nobody sees half of a script.

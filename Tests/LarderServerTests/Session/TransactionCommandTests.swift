@@ -275,7 +275,7 @@ import Testing
 
     /// Every command of the table runs inside a transaction as it does outside, with the locks held of every shard: none
     /// calls the engine past `Call`.
-    @Test(.timeLimit(.minutes(1))) func everyCommandRunsInside() throws {
+    @Test(.timeLimit(.minutes(10))) func everyCommandRunsInside() throws {
         let server = try SocketlessServer()
         let many = (0..<200).map { "many\($0)" }
         for spec in CommandTable.all where !spec.flags.contains(.inMulti) && !spec.flags.contains(.noMulti) {

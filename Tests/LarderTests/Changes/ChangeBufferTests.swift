@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What waits to be taken: one change for each key, and not more of them than are allowed.
-@Suite(.timeLimit(.minutes(1))) struct ChangeBufferTests {
+@Suite(.timeLimit(.minutes(10))) struct ChangeBufferTests {
     let buffer = ChangeBuffer(max: 4)
 
     private struct Lost: Error {}

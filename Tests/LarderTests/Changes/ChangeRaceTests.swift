@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Who is told all changes knows what is stored, whoever writes meanwhile.
-@Suite(.timeLimit(.minutes(3))) struct ChangeRaceTests {
+@Suite(.timeLimit(.minutes(10))) struct ChangeRaceTests {
     private static let end = "~end"
 
     /// What an observer knows: told changes, and everything read anew where it fell behind.

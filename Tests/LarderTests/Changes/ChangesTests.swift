@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What observers are told, by every door through which entries change.
-@Suite(.timeLimit(.minutes(2))) struct ChangesTests: Sendable {
+@Suite(.timeLimit(.minutes(10))) struct ChangesTests: Sendable {
     // One task at a time makes caches with it.
     nonisolated(unsafe) let work: Workspace
     let cache: Cache

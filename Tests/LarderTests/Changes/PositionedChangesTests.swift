@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Changes from a position on, as the library tells them.
-@Suite(.timeLimit(.minutes(2))) struct PositionedChangesTests: Sendable {
+@Suite(.timeLimit(.minutes(10))) struct PositionedChangesTests: Sendable {
     // One task at a time makes caches with it.
     nonisolated(unsafe) let work: Workspace
     let cache: Cache

@@ -6,7 +6,7 @@ import Testing
 @testable import Larder
 
 /// Tags in the library: entries that are removed together.
-@Suite(.timeLimit(.minutes(2))) struct TagTests {
+@Suite(.timeLimit(.minutes(10))) struct TagTests {
     let work: Workspace
 
     init() throws { work = try Workspace() }

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Reads that ask an origin: every source and every state of an entry.
-@Suite(.timeLimit(.minutes(2))) struct FetchingTests: Sendable {
+@Suite(.timeLimit(.minutes(10))) struct FetchingTests: Sendable {
     // One task at a time makes caches with it.
     nonisolated(unsafe) let work: Workspace
     let origin = TestOrigin()

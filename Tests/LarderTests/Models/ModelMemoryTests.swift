@@ -52,7 +52,7 @@
 
     /// Whatever shape they have, decoded models stay within their share of the memory that was allowed. Measured in a
     /// process of its own, by what the allocator has given out.
-    @Suite(.serialized, .timeLimit(.minutes(3)), .disabled(if: TestSetting.sanitized.isSet)) struct ModelMemoryTests {
+    @Suite(.serialized, .timeLimit(.minutes(10)), .disabled(if: TestSetting.sanitized.isSet)) struct ModelMemoryTests {
         private static let memoryBytes = 16 << 20
 
         /// What the process has in memory, in bytes.

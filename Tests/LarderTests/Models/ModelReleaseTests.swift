@@ -50,7 +50,7 @@ private struct Witness: Codable, Sendable {
 
 /// A decoded model is let go where no lock is held, whatever ends its entry: its deinitializer may call the cache. Were it
 /// not so, these tests would not end.
-@Suite(.serialized, .timeLimit(.minutes(2))) struct ModelReleaseTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct ModelReleaseTests {
     let work: Workspace
 
     init() throws { work = try Workspace() }

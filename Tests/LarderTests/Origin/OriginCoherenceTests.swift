@@ -4,7 +4,7 @@ import Testing
 @testable import Larder
 
 /// A cache in front of an origin that says what changes.
-@Suite(.timeLimit(.minutes(5))) struct OriginCoherenceTests {
+@Suite(.timeLimit(.minutes(10))) struct OriginCoherenceTests {
     private let workspace: Workspace
     private let origin: ScriptedCacheOrigin
 

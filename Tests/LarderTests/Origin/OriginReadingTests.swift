@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// A cache in front of an origin: what it reads.
-@Suite(.timeLimit(.minutes(5))) struct OriginReadingTests {
+@Suite(.timeLimit(.minutes(10))) struct OriginReadingTests {
     private let workspace: Workspace
     private let origin: ScriptedCacheOrigin
 

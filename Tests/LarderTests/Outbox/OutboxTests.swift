@@ -5,7 +5,7 @@ import Testing
 @testable import Larder
 
 /// Writes that are stored now and delivered later. Nothing happens by itself here: each test says when.
-@Suite(.timeLimit(.minutes(5))) struct OutboxTests {
+@Suite(.timeLimit(.minutes(10))) struct OutboxTests {
     private struct Down: Error {}
 
     private let workspace: Workspace

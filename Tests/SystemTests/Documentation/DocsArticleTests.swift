@@ -33,7 +33,7 @@ import Testing
     }
 
     /// As `make html` does. A warning is an error.
-    @Test(.timeLimit(.minutes(5))) func theCatalogueIsWhole() async throws {
+    @Test(.timeLimit(.minutes(10))) func theCatalogueIsWhole() async throws {
         let output = try TemporaryDirectory()
         let result = try await ExampleProcess.run("docs/html.sh '\(DocsTests.products)' '\(output.path)'")
         #expect(result.exitCode == 0, "\(result.output)\(result.errors)")

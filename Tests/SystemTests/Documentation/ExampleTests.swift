@@ -84,7 +84,7 @@ import Testing
         #expect(try await catalog("frobnicate").errors.contains("there is no verb 'frobnicate'"))
     }
 
-    @Test(.timeLimit(.minutes(5))) func clientsWithoutALibrary() async throws {
+    @Test(.timeLimit(.minutes(10))) func clientsWithoutALibrary() async throws {
         let place = try TemporaryDirectory()
         let daemon = try DaemonProcess(in: place)
         let clients = ExampleProcess.root + "/Examples/clients"
@@ -119,7 +119,7 @@ import Testing
     }
 
     /// Programs in four languages share an entry: whichever comes first asks the origin, for all.
-    @Test(.timeLimit(.minutes(5))) func oneClientOfAllAsksTheOrigin() async throws {
+    @Test(.timeLimit(.minutes(10))) func oneClientOfAllAsksTheOrigin() async throws {
         try ClientProgram.require("node", package: "nodejs")
         try ClientProgram.require("php", package: "php-cli")
         let place = try TemporaryDirectory()
