@@ -175,7 +175,7 @@ import Testing
         }
         let redis = RedisCacheOrigin(try OriginAddress("redis+cluster://10.0.0.5:6379,10.0.0.6:6379"))
         let larder = try RedisCacheOrigin(larderAt: "/run/larder/larder.sock")
-        let prices = OriginCache(cache, origin: redis)  // or web, or larder
+        let prices = OriginCache(cache, origin: redis)  // or larder, or web, which only reads
         let price = try await prices.value(Price.self, forKey: "apple")  // nil if it has none
         try await prices.set(Price(cents: 250), forKey: "apple")  // there, and here
         return [web, larder, price]

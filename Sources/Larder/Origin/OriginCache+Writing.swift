@@ -10,16 +10,23 @@ extension OriginCache {
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.
-    ///   - lifetime: how long it lives at the origin; nil if it does not end.
+    ///   - lifetime: how long it lives at the origin, a millisecond at least; nil if it does not end.
     ///   - policy: how long it stays fresh here; never longer than at the origin.
     ///   - tags: those of the entry here, as for `Cache.set(_:forKey:policy:tags:durability:)`.
     /// - Throws: what the origin throws: whether it has the value is not known then, and the next read asks.
-    ///   ``LarderError`` for a value, key, policy or tags that are impossible: then the origin was not asked.
+    ///   ``LarderError`` for a value, key, lifetime, policy or tags that are impossible, and after ``close()``: then the origin
+    ///   was not asked.
     public func set<Value: Codable & Sendable>(
         _ value: Value, forKey key: some CacheKey, lifetime: Duration? = nil, policy: EntryPolicy = .database,
         tags: [String] = []
     ) async throws {
         let source = cache.source
+        if source.isClosed { throw source.closedError("set") }
+        if let lifetime, lifetime < .milliseconds(1) {
+            throw LarderError(
+                .invalidArgument, "a lifetime at the origin is a millisecond at least, this one is \(lifetime)",
+                operation: "set", database: cache.name)
+        }
         let stored = try source.key(key, "set")
         let (payload, codec) = try source.encode(value, stored)
         _ = try source.put(payload, codec, stored, policy, self.tags(tags))
@@ -53,6 +60,7 @@ extension OriginCache {
     /// Removes several entries at the origin and here, like `remove(_:)` of one.
     public func remove(_ keys: some Sequence<some CacheKey>) async throws {
         let keys = try Array(Set(keys.map { Array(try cache.source.key($0, "remove").bytes) }))
+        if cache.source.isClosed { throw cache.source.closedError("remove") }
         guard !keys.isEmpty else { return }
         let began = trust.beginWrite(keys)
         defer { trust.endCall() }

@@ -97,7 +97,8 @@ public final class OriginCache: Sendable {
         changes.end()
     }
 
-    /// Stops to hear what the origin says, and closes the cache. Idempotent.
+    /// Stops to hear what the origin says, and closes the cache. Idempotent. Calls that wait for the origin go on to wait for
+    /// its answer, up to their hard timeout, and fail then; cancel their tasks to end them before.
     public func close() {
         endListening()
         changes.lost()

@@ -240,14 +240,20 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     /// Whether a write of a key waits: what the cache, or its origin, has may not be known to others yet.
     public func isWaiting(_ key: some CacheKey) -> Bool { key.withKeyBytes { outbox.index.isWaiting($0) } }
 
-    /// Returns when no write of a key waits, or when the outbox is closed. Writes whose handler throws again and again wait as
-    /// long.
+    /// Returns when no write of a key waits, when the outbox is closed, or when the task is cancelled. Writes whose handler throws
+    /// again and again wait as long. Within the handler the write that is delivered waits still: do not wait for it there.
     /// - Returns: whether none waits.
     @discardableResult
     public func untilDelivered(_ key: some CacheKey) async -> Bool {
-        await withUnsafeContinuation { (continuation: UnsafeContinuation<Bool, Never>) in
-            outbox.index.whenClear([key.keyBytes], until: .max) { continuation.resume(returning: $0) }
-            if core.isStopping { core.endWaits() }
+        let waiting = DeliveryWait()
+        return await withTaskCancellationHandler {
+            await withUnsafeContinuation { continuation in
+                waiting.begin(continuation)
+                outbox.index.whenClear([key.keyBytes], until: .max) { waiting.end($0) }
+                if core.isStopping { core.endWaits() }
+            }
+        } onCancel: {
+            waiting.end(false)
         }
     }
 

@@ -181,6 +181,21 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "a") == nil)
     }
 
+    @Test func impossibleLifetimesAndAClosedCacheAskNobody() async throws {
+        let (cache, _) = try await cache()
+        for lifetime in [Duration.zero, .seconds(-5), .microseconds(999)] {
+            let error = await #expect(throws: LarderError.self) {
+                try await cache.set("mine", forKey: "a", lifetime: lifetime)
+            }
+            #expect(error?.code == .invalidArgument && error?.message.contains("a millisecond at least") == true)
+        }
+        cache.close()
+        let set = await #expect(throws: LarderError.self) { try await cache.set("mine", forKey: "a") }
+        let removed = await #expect(throws: LarderError.self) { try await cache.remove("a") }
+        #expect(set?.code == .closed && removed?.code == .closed)
+        #expect(origin["a"] == "1")
+    }
+
     @Test func writingAround() async throws {
         let (cache, _) = try await cache(writing: .around)
         #expect(try await cache.value(String.self, forKey: "a") == "1")

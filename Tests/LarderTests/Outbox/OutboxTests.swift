@@ -49,6 +49,24 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "key:4") == "4")
     }
 
+    @Test func whoWaitsForADeliveryCanBeCancelled() async throws {
+        let outbox = try outbox()
+        try await outbox.save("1", forKey: "a")
+        let waiting = Task { await outbox.untilDelivered("a") }
+        let cancelled = Task { await outbox.untilDelivered("a") }
+        cancelled.cancel()
+        #expect(await !cancelled.value)
+        // Whoever is cancelled before has not to wait at all.
+        let late = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await outbox.untilDelivered("a")
+        }
+        #expect(await !late.value)
+        await deliver(outbox)
+        #expect(await waiting.value)
+        #expect(await outbox.untilDelivered("a"))
+    }
+
     @Test func theLastWriteOfAKeyCounts() async throws {
         let outbox = try outbox()
         for number in 1...3 { try await outbox.save("\(number)", forKey: "a") }
