@@ -9,7 +9,7 @@ import Testing
     private func front(_ origin: RedisCacheOrigin, grace: Duration = .zero) async throws -> OriginCache {
         let cache = try await Cache.inMemory(policy: .high)
         try await cache.setPolicy(.high, grace: grace)
-        let front = OriginCache(cache, origin: origin)
+        let front = OriginCache(cache, origin: origin, options: .patient)
         await eventually { front.isBelieved }
         return front
     }
@@ -183,5 +183,14 @@ import Testing
 
     @Test func addressesThatAreNone() throws {
         #expect(throws: OriginAddress.Failure.self) { try RedisCacheOrigin(larderAt: "relative/path") }
+    }
+}
+
+extension FetchOptions {
+    /// ``OriginCache/standardOptions`` for tests beside all others, whose tasks may have to wait for longer than ten seconds.
+    static var patient: FetchOptions {
+        var options = OriginCache.standardOptions
+        options.hardTimeout = .seconds(600)
+        return options
     }
 }

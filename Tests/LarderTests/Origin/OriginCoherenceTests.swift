@@ -18,7 +18,7 @@ import Testing
     ) async throws -> (OriginCache, OriginChanges) {
         let cache = try workspace.cache()
         try await cache.setPolicy(.high, grace: grace)
-        let front = OriginCache(cache, origin: origin, writing: writing)
+        let front = OriginCache(cache, origin: origin, writing: writing, options: .patient)
         await eventually { front.isBelieved }
         return (front, try #require(origin.changes))
     }
@@ -225,7 +225,7 @@ import Testing
                 return OriginAcknowledgement()
             },
             readMany: { keys in keys.map { _ in .absent } })
-        let cache = OriginCache(try workspace.cache(), origin: origin)
+        let cache = OriginCache(try workspace.cache(), origin: origin, options: .patient)
         let writers = [(first, [UInt8(1)]), (second, [2])].map { (gate, value) in
             gate.hold()
             return Task { try await cache.set(value, forKey: "a") }

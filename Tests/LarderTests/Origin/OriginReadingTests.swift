@@ -17,7 +17,7 @@ import Testing
     private func cache(grace: Duration = .zero) throws -> OriginCache {
         let cache = try workspace.cache()
         try cache.setPolicy(.high, grace: grace)
-        return OriginCache(cache, origin: origin)
+        return OriginCache(cache, origin: origin, options: .patient)
     }
 
     @Test func whatIsMissingIsAskedForOnce() async throws {
@@ -163,7 +163,7 @@ import Testing
         let books = ClosureOrigin("books", of: Book.self, lifetime: .seconds(30)) { key in
             key == "none" ? nil : Book(name: key, price: 1)
         }
-        let cache = OriginCache(try workspace.cache(), origin: books)
+        let cache = OriginCache(try workspace.cache(), origin: books, options: .patient)
         let names = (0..<20).map { "book:\($0)" }
         let found = try await cache.values(Book.self, forKeys: names + ["none"])
         #expect(found == Dictionary(uniqueKeysWithValues: names.map { ($0, Book(name: $0, price: 1)) }))

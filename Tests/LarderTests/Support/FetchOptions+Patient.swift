@@ -1,0 +1,10 @@
+import Larder
+
+extension FetchOptions {
+    /// ``OriginCache/standardOptions`` for tests beside all others, whose tasks may have to wait for longer than ten seconds.
+    static var patient: FetchOptions {
+        var options = OriginCache.standardOptions
+        options.hardTimeout = .seconds(600)
+        return options
+    }
+}
