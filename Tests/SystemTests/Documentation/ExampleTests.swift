@@ -7,8 +7,10 @@ import Testing
 @Suite(.serialized) struct ExampleTests {
     private func build(_ package: String, _ product: String) async throws -> String {
         let scratch = ".build/examples/" + package
+        // An old plan does not see files that were added to Larder since.
         try await ExampleProcess.shell(
-            "swift build --package-path Examples/\(package) --scratch-path \(scratch) --product \(product)")
+            "rm -f \(scratch)/debug.yaml; "
+                + "swift build --package-path Examples/\(package) --scratch-path \(scratch) --product \(product)")
         return "\(ExampleProcess.root)/\(scratch)/debug/\(product)"
     }
 
