@@ -2,7 +2,7 @@ import Platform
 import Synchronization
 
 /// How many bytes a larder may take on the disk, and how many it takes. All its files count: LevelDB's tables, logs and
-/// manifests, the journal, what is being purged, and what was set aside.
+/// manifests, the journal, what is being purged, and what was set aside. Images do not: a backup and a check evict nothing.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: `onChange`, `onShort` and `bytesWhenShort` are read and written
 /// with the lock held, the rest is atomic or constant.
@@ -119,9 +119,13 @@ package final class DiskBudget: @unchecked Sendable {
 
     // MARK: Sizes
 
+    /// The names of images in the larder's directory begin with this. They have the same tables, and for a while those that
+    /// LevelDB does not need any more.
+    static let imagePrefix = ".image-"
+
     /// The bytes of all files. Looks at each of them: some milliseconds for thousands.
     package func measure() -> Int {
-        let bytes = FileSystem.space(directory)
+        let bytes = FileSystem.space(directory, leavingOut: Self.imagePrefix) { _, _ in }
         note(bytes)
         return bytes
     }

@@ -9,7 +9,7 @@ extension DiskBudget {
     func measure(_ directory: String?, _ stores: [EpochStore]) -> DiskUse {
         let paths = Dictionary(stores.map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
         var tables: [String: Int] = [:]
-        let all = FileSystem.space(directory ?? self.directory) { path, bytes in
+        let all = FileSystem.space(directory ?? self.directory, leavingOut: Self.imagePrefix) { path, bytes in
             guard path.hasSuffix(".ldb") || path.hasSuffix(".sst") else { return }
             tables[FileSystem.parent(path), default: 0] += bytes
         }

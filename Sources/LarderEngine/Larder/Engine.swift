@@ -112,7 +112,7 @@ package final class Engine: @unchecked Sendable {
         DamagedFiles.clear(context)
         for name in names {
             let path = directory + "/" + name
-            if name.hasPrefix(Self.imagePrefix) {
+            if name.hasPrefix(DiskBudget.imagePrefix) {
                 try? FileSystem.removeTree(path)
             } else if name.hasPrefix(".creating-") || name.hasPrefix(".deleted-") {
                 if let epoch = name.split(separator: "-").last.flatMap({ UInt64($0) }) { context.noteEpoch(epoch) }
@@ -294,14 +294,11 @@ package final class Engine: @unchecked Sendable {
     ) throws -> Result {
         try ForkGuard.check(operation)
         guard isUsable else { throw LarderError(.closed, "the larder was closed", operation: operation) }
-        let place = directory + "/" + Self.imagePrefix + "\(context.nextEpoch(after: 0))"
+        let place = directory + "/" + DiskBudget.imagePrefix + "\(context.nextEpoch(after: 0))"
         defer { try? FileSystem.removeTree(place) }
         try images.make(at: place, adding: names, leavingOut: leavingOut)
         return try body(place)
     }
-
-    /// The names of images begin with this; one that a crash left is removed at the next start.
-    private static let imagePrefix = ".image-"
 
     /// Starts a round of the background thread now.
     package func wakeMaintenance() { maintenance.wake() }

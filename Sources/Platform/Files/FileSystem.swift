@@ -280,10 +280,14 @@ package enum FileSystem {
     }
 
     /// Like ``space(_:)``.
-    /// - Parameter found: gets the path and the space of each file, once for all its names.
-    package static func space(_ path: String, _ found: (String, Int) -> Void) -> Int {
+    /// - Parameters:
+    ///   - prefix: what is below the path and begins with this does not count; files with other names too do.
+    ///   - found: gets the path and the space of each file, once for all its names.
+    package static func space(
+        _ path: String, leavingOut prefix: String? = nil, _ found: (String, Int) -> Void
+    ) -> Int {
         var seen: Set<FileIdentity> = []
-        return space(path, &seen) { found($0.path, $0.bytes) }
+        return space(path, &seen, leavingOut: prefix) { found($0.path, $0.bytes) }
     }
 
     private struct FileIdentity: Hashable {
@@ -292,7 +296,8 @@ package enum FileSystem {
     }
 
     private static func space(
-        _ path: String, _ seen: inout Set<FileIdentity>, _ found: ((path: String, bytes: Int)) -> Void
+        _ path: String, _ seen: inout Set<FileIdentity>, leavingOut prefix: String? = nil,
+        _ found: ((path: String, bytes: Int)) -> Void
     ) -> Int {
         var status = stat()
         guard lstat(path, &status) == 0 else { return 0 }
@@ -309,7 +314,9 @@ package enum FileSystem {
             return bytes
         }
         var sum = own
-        for name in (try? list(path)) ?? [] { sum += space(path + "/" + name, &seen, found) }
+        for name in (try? list(path)) ?? [] where prefix.map({ !name.hasPrefix($0) }) ?? true {
+            sum += space(path + "/" + name, &seen, found)
+        }
         return sum
     }
 

@@ -107,7 +107,7 @@ extension Verb {
             not exist, or be empty; start a daemon on it with larderd --dir DIRECTORY. All files are copied and checked, and the
             directory gets its name when that is done. Exits with 8 if the backup is damaged. With --json: {"path":…,"files":…,"bytes":…}.
             """,
-        argumentCount: 2...2
+        argumentCount: 2...2, isUnlikeCommand: true
     ) { arguments, context in
         let place = FileSystem.absolute(try path(arguments.words[1], "restore"))
         let progress = ProgressLine()

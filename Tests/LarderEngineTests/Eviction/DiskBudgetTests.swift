@@ -82,6 +82,33 @@ import Testing
         #expect(found.count > kept.count / 2 && found.isSubset(of: kept))
     }
 
+    /// The image of a backup or a check has the tables under other names, and keeps those that were merged since.
+    @Test func anImageTakesNothingOfTheLimit() throws {
+        let larder = try larder(limit: 64 << 20)
+        let database = try larder.database(policy: .never)
+        try fill(database, 0..<4_000)
+        let engine = try larder.engine()
+        let store = try #require(try database.flushedStore())
+        let disk = database.context.larder.disk
+        try store.compactAll()
+        let tables = try #require(store.tables.measure()?.bytes)
+        let before = disk.measure(nil, [store])
+        #expect(tables > 15 << 20)
+        try engine.withImage(adding: []) { _ in
+            let within = disk.measure(nil, [store]).bytes
+            #expect(within - before.bytes < 1 << 20, "\(within) of \(before.bytes)")
+            // Tables beside those of the image, which take the place of all others.
+            try fill(database, 0..<100, seed: 2)
+            _ = try database.flushedStore()
+            try store.compactAll()
+            let merged = disk.measure(nil, [store])
+            #expect(merged.bytes - before.bytes < 4 << 20, "\(merged.bytes) of \(before.bytes)")
+            #expect(disk.measure() < before.bytes + 8 << 20)
+            #expect(FileSystem.space(larder.path) > disk.measure() + tables / 2)
+        }
+        #expect(engine.statistics.evicted.read() == 0)
+    }
+
     @Test func whatWaitsForAnOriginStaysAndEverythingElseGoes() throws {
         let larder = try larder()
         let outbox = try larder.database("a.outbox")

@@ -1,3 +1,4 @@
+import LevelDB
 import Platform
 import TestSupport
 import Testing
@@ -134,6 +135,49 @@ import Testing
             }
         }
         #expect(problems.all == [])
+    }
+
+    /// LevelDB puts its log into a table, and merges tables, when everything was copied already.
+    @Test func anImageKeepsWhatTheOriginalDoesNotNeedAnyMore() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try database.put("a", "1")
+        let store = try #require(try database.flushedStore())
+        let scratch = try TemporaryDirectory()
+        let image = EpochImage(source: store.path, place: scratch.path + "/image")
+        try FileSystem.makeDirectory(image.place)
+        func counted() throws -> Set<String> { Set(try FileSystem.list(image.place).filter { $0.contains(".") }) }
+
+        let first = try #require(try image.round())
+        let log = try #require(first.first { FileNames.logNumber($0) != nil })
+        try store.compactAll()
+        #expect(!FileSystem.exists(store.path + "/" + log), "LevelDB has its log in a table")
+        try image.removeOthers(than: first)
+        #expect(try counted().contains(log))
+        try EpochInspection.inspect(image.place)
+        #expect(try Self.keys(image.place, scratch.path + "/first") == (try store.rawKeys()))
+
+        // What an earlier round has copied goes when a later one counts.
+        let second = try #require(try image.round())
+        try image.removeOthers(than: second)
+        #expect(try !counted().contains(log))
+        #expect(try Self.keys(image.place, scratch.path + "/second") == (try store.rawKeys()))
+    }
+
+    /// The keys in a copy of LevelDB's files.
+    private static func keys(_ image: String, _ copy: String) throws -> [[UInt8]] {
+        try Files.copy(image, to: copy)
+        let database = try LevelDB.Database(path: copy)
+        defer { try? database.close() }
+        let cursor = try database.cursor()
+        defer { cursor.close() }
+        var keys: [[UInt8]] = []
+        try cursor.seekToFirst()
+        while cursor.isValid {
+            keys.append(cursor.key)
+            try cursor.next()
+        }
+        return keys
     }
 
     @Test func aDamagedDatabaseIsNotCopied() throws {
