@@ -15,7 +15,7 @@ extension Database {
                 batch.changes.add(
                     EntryChange(
                         database: self, key: key, kind: .removed, former: former, origin: note.origin,
-                        removesExpired: hasExpired), sequence)
+                        isUnseen: note.isUnseen, removesExpired: hasExpired), sequence)
             }
         }
     }

@@ -150,6 +150,7 @@ extension Database {
                 case .remove(_, let note):
                     if !wasThere(note, shard, key, hash) { shard.counters.vainRemovals += 1 }
                     shard.remove(key, hash, sequence: sequence, lease: note.lease)
+                    if note.isUnseen { shard.reads.noteUnseen(operation.key) }
                 }
             }
         }

@@ -44,7 +44,10 @@ extension Update {
     /// Removes what another larder has removed, unless what is here is later.
     /// - Parameter tags: nil for any entry; else only one with some of these tags.
     package mutating func follow(removal version: ChangeVersion, _ index: Int, tags: Set<[UInt8]>?) -> FollowedChange {
-        guard let present = stored(index) else { return .absent }
+        guard let present = stored(index) else {
+            if tags == nil, isFollowed { passOn(removal: version, index) }
+            return .absent
+        }
         if let tags, tags.isDisjoint(with: present.tags?.all ?? []) { return .absent }
         let age = ChangeVersion(time: present.header.storedAt)
         // What a purge has left, or came behind it, is later than that.
@@ -56,6 +59,16 @@ extension Update {
         return withVersion(version) { update in
             update.remove(index)
             return .removed
+        }
+    }
+
+    /// Tells followers, who may have what was evicted here, unless they know. So a removal that comes back ends here.
+    private mutating func passOn(removal version: ChangeVersion, _ index: Int) {
+        let known = database.context.changeLog.version(of: Array(keys[index].bytes), in: database)
+        guard known.map({ version > $0 }) ?? true else { return }
+        _ = withVersion(version) { update in
+            update.removeAbsent(index)
+            return .absent
         }
     }
 

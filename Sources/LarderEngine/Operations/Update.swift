@@ -329,8 +329,22 @@ package struct Update {
     package mutating func removeStored(_ index: Int) {
         guard !isStored(index) else { return remove(index) }
         if isSpeculative { return }
+        if isFollowed { return removeAbsent(index) }
         let key = keys[index]
         key.withBytes { database.shards[key].leases?.changed($0, .outdated, isRemoval: true) }
+    }
+
+    /// Whether another larder may have what is not here any more, because it was evicted.
+    var isFollowed: Bool {
+        guard database.context.changes.isOn, case .open = database.applied.presence else { return false }
+        return database.context.changeLog.isFollowed(database)
+    }
+
+    /// Removes the key at `index`, which has nothing: followers alone hear of it.
+    mutating func removeAbsent(_ index: Int) {
+        var note = changeNote(index)
+        note.isUnseen = true
+        operations.append(.remove(keys[index], note))
     }
 
     private mutating func changeNote(_ index: Int) -> ChangeNote {

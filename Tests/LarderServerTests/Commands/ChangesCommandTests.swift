@@ -44,6 +44,34 @@ import Testing
         #expect(call("CHANGES SINCE $").contains(Wire.bulk("current")))
     }
 
+    /// What was evicted may still be with who follows. Nobody else sees a difference.
+    @Test func theRemovalOfWhatIsNotHereIsTold() throws {
+        let server = try SocketlessServer(policy: .never)
+        let (call, other) = (server.connect(), server.connect())
+        #expect(call("SET k v") == Wire.ok)
+        #expect(call("DEL gone") == Wire.int(0), "nobody follows yet")
+        var place = try position(call("CHANGES SINCE $"))
+        func changes() throws -> String {
+            let reply = call("CHANGES SINCE \(place)")
+            place = try position(reply)
+            return reply
+        }
+        for line in ["WATCH gone", "MULTI", "SET l v"] { _ = other(line) }
+        #expect(call("DEL gone") == Wire.int(0))
+        #expect(other("EXEC") == Wire.array(Wire.ok))
+        let told = try changes()
+        #expect(told.contains(Wire.bulk("removed")) && told.contains(Wire.bulk("gone")), "\(told)")
+        // What comes from another larder goes on to the next, and ends where it has been.
+        #expect(call("UNPLACE away 5-7") == "+absent\r\n")
+        #expect(try changes().contains(Wire.bulk("5-7") + Wire.bulk("away")))
+        for version in ["5-7", "5-6"] { #expect(call("UNPLACE away \(version)") == "+absent\r\n") }
+        #expect(try changes().contains(Wire.bulk("changes") + "*0\r\n"))
+        // A database that has no files has none for that.
+        #expect(call("SELECT empty") == Wire.ok)
+        _ = call("CHANGES SINCE $")
+        #expect(call("DEL gone") == Wire.int(0))
+    }
+
     @Test func whatComesBehindTheEndIsWaitedFor() throws {
         let server = try SocketlessServer(policy: .never)
         let (call, other) = (server.connect(), server.connect())
