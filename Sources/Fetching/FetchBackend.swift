@@ -64,6 +64,16 @@ package enum FetchRelease: Hashable, Sendable {
     case failed(milliseconds: Int64)
 }
 
+/// Whether a question to a cache waits for whoever fetches the key.
+package enum FetchWait: Hashable, Sendable {
+    /// The answer is `wait`.
+    case never
+    /// If there is nothing to serve.
+    case ifNothingServes
+    /// Also if there is something stale. Daemons answer as with ``ifNothingServes``.
+    case ifNothingIsFresh
+}
+
 /// One key in a cache, for who fetches its value: the engine in this process, or the daemon.
 package protocol FetchBackend<Value>: Sendable {
     associatedtype Value: Sendable
@@ -74,8 +84,8 @@ package protocol FetchBackend<Value>: Sendable {
     /// - Parameters:
     ///   - maxAge: in milliseconds; nil for any age.
     ///   - lease: how long the right to fetch is good, in milliseconds; nil for the standard time.
-    ///   - waits: whether to wait, as long as the task is not cancelled, rather than to answer `wait`.
-    func ask(maxAge: Int64?, lease: Int64?, waits: Bool) async throws -> FetchReply<Value>
+    ///   - waits: when to wait, as long as the task is not cancelled.
+    func ask(maxAge: Int64?, lease: Int64?, waits: FetchWait) async throws -> FetchReply<Value>
     /// Asks about several keys, in order and without waiting.
     /// - Returns: the answers, up to the first error or with all of them. Every right to fetch that was given is there.
     static func askAll(_ backends: [Self], maxAge: Int64?, lease: Int64?) async -> [Result<
@@ -88,6 +98,8 @@ package protocol FetchBackend<Value>: Sendable {
     /// - Parameter options: with the policy and the tags of the entry.
     func store(_ value: Value, token: UInt64, _ options: CheckedFetch) async throws
     func release(token: UInt64, _ release: FetchRelease) async
+    /// What is released when the closure has thrown an error to a caller who had not gone.
+    func release(after error: any Error, _ options: CheckedFetch) -> FetchRelease
     /// Nobody was left to whom the error could be thrown.
     func failedInBackground(_ error: any Error)
 }
@@ -104,13 +116,18 @@ package struct FetchEnd<Backend: FetchBackend>: Sendable {
 }
 
 extension FetchBackend {
+    /// Where the closure was cancelled by itself nothing is known about the origin.
+    package func release(after error: any Error, _ options: CheckedFetch) -> FetchRelease {
+        error is CancellationError || options.backOff <= 0 ? .open : .failed(milliseconds: options.backOff)
+    }
+
     package static func askAll(
         _ backends: [Self], maxAge: Int64?, lease: Int64?
     ) async -> [Result<FetchReply<Value>, any Error>] {
         var answers: [Result<FetchReply<Value>, any Error>] = []
         for backend in backends {
             do {
-                answers.append(.success(try await backend.ask(maxAge: maxAge, lease: lease, waits: false)))
+                answers.append(.success(try await backend.ask(maxAge: maxAge, lease: lease, waits: .never)))
             } catch {
                 answers.append(.failure(error))
                 break

@@ -132,4 +132,7 @@ package struct CheckedFetch: Hashable, Sendable {
 
     /// Whether a value of the cache may be served that is not good enough, while the origin is asked.
     package var servesStale: Bool { source == .cacheElseOrigin }
+
+    /// Whether the caller takes something stale only if the origin fails.
+    package var waitsForFresh: Bool { servesStale && soft == nil }
 }

@@ -21,6 +21,8 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     /// A caller who waits. Guarded by the same lock, the proof for `@unchecked Sendable`.
     final class Waiter: @unchecked Sendable {
         let takesFound: Bool
+        /// Whether the flight began for the caller. What was found before another came may have changed.
+        let isFirst: Bool
         let soft: Int64?
         /// The keys whose closures wait with the caller.
         let closures = FetchContext.names
@@ -28,13 +30,14 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         var isCancelled = false
         var timers: [Task<Void, Never>] = []
 
-        init(takesFound: Bool, soft: Int64?) {
+        init(takesFound: Bool, isFirst: Bool = true, soft: Int64?) {
             self.takesFound = takesFound
+            self.isFirst = isFirst
             self.soft = soft
         }
 
         func takes(_ found: FoundValue<Value>) -> Bool {
-            found.isYoung && takesFound && (found.isFresh || soft == 0)
+            found.isYoung && takesFound && (found.isFresh && isFirst || soft == 0)
         }
     }
 
@@ -57,6 +60,10 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     /// Whether all callers have gone, so that it ends without a result.
     private var isAbandoned = false
     private var task: Task<Void, Never>?
+    /// Whether it ended with what the cache had. With the lock held until it has finished.
+    var isFromCache = false
+    /// Whether it waits for others' fetches although there may be something to serve. With the lock held.
+    var mayAskForLong = false
 
     init(_ names: [FetchName], _ lock: FlightLock) {
         self.names = names

@@ -122,9 +122,13 @@ extension FlightTable {
         for ((key, backend), answer) in zip(backends, answers) {
             switch answer {
             case .failure(let error): failure = failure ?? error
+            // Somebody fetches it, or the origin has failed.
+            case .success(.stale) where options.waitsForFresh: sorted.waits.append((key, backend))
             case .success(.fresh(let value)), .success(.stale(let value)): sorted.values[key] = value
             case .success(.absent): break
             case .success(.wait): sorted.waits.append((key, backend))
+            // What there is may serve, whatever its age.
+            case .success(.failed) where options.source == .originElseCache: sorted.waits.append((key, backend))
             case .success(.failed(let left)): failure = failure ?? FetchError.originRests(backend.name, left)
             case .success(.lead(let token, let found)):
                 if !options.refreshesAhead, let found, found.isFresh, found.isYoung {
@@ -157,11 +161,11 @@ extension FlightTable {
                 try await load(leads.map(\.key))
             }
         } catch {
-            let isFailed = !Task.isCancelled && !(error is CancellationError) && options.backOff > 0
+            let isCancelled = Task.isCancelled
             await Self.whole {
                 for lead in leads {
-                    await lead.backend.release(
-                        token: lead.token, isFailed ? .failed(milliseconds: options.backOff) : .open)
+                    let release = isCancelled ? .open : lead.backend.release(after: error, options)
+                    await lead.backend.release(token: lead.token, release)
                 }
             }
             throw error
@@ -178,7 +182,7 @@ extension FlightTable {
     package func peek<Backend: FetchBackend>(
         _ backend: Backend, _ options: CheckedFetch, maxAge: Int64?
     ) async throws -> Backend.Value? {
-        switch try await backend.ask(maxAge: maxAge, lease: options.lease, waits: false) {
+        switch try await backend.ask(maxAge: maxAge, lease: options.lease, waits: .never) {
         case .fresh(let value), .stale(let value): return value
         case .lead(let token, let found):
             await backend.release(token: token, .open)

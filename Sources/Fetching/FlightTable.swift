@@ -34,25 +34,30 @@ package final class FlightTable: @unchecked Sendable {
         // Whether the cache has said that there is nothing to serve, so that waiting is all that is left.
         var mustWait = false
         while true {
-            guard let flight = enter(backend, options, lead, asksItself: soft == 0 && !mustWait, load) else {
-                // Somebody fetches, and there was something to serve: the cache knows whether there still is.
-                switch try await askAlone(backend, options) {
-                case .value(let value): return value
-                case .lead(let token, let found): lead = Lead(token: token, found: found)
-                case .wait: mustWait = true
+            if let entered = enter(backend, options, lead, asksItself: soft == 0 && !mustWait, load) {
+                lead = nil
+                let flight = entered.flight
+                let waiter = Flight<Backend.Value>.Waiter(
+                    takesFound: options.servesStale && !mustWait, isFirst: entered.isFirst, soft: soft)
+                switch await flight.wait(waiter, hard: options.hardLeft(since: began)) {
+                case .found(let value): return value
+                case .cancelled: throw CancellationError()
+                case .finished(.success(let value)):
+                    if entered.isFirst || !flight.isFromCache { return value }
+                // What the cache had then may have changed before this caller came.
+                case .finished(.failure(let error)): return try await stale(backend, options, error)
+                case .hardTimeout:
+                    return try await stale(backend, options, FetchError.timeout(name, options.hard ?? 0))
+                case .softTimeout:
+                    soft = 0
+                    continue
                 }
-                continue
             }
-            lead = nil
-            let waiter = Flight<Backend.Value>.Waiter(takesFound: options.servesStale && !mustWait, soft: soft)
-            switch await flight.wait(waiter, hard: options.hardLeft(since: began)) {
-            case .found(let value): return value
-            case .cancelled: throw CancellationError()
-            case .finished(.success(let value)): return value
-            case .finished(.failure(let error)): return try await stale(backend, options, error)
-            case .hardTimeout:
-                return try await stale(backend, options, FetchError.timeout(name, options.hard ?? 0))
-            case .softTimeout: soft = 0
+            // Somebody fetches, and there was something to serve: the cache knows whether there still is.
+            switch try await askAlone(backend, options) {
+            case .value(let value): return value
+            case .lead(let token, let found): lead = Lead(token: token, found: found)
+            case .wait: mustWait = true
             }
         }
     }
@@ -66,7 +71,8 @@ package final class FlightTable: @unchecked Sendable {
     private func askAlone<Backend: FetchBackend>(
         _ backend: Backend, _ options: CheckedFetch
     ) async throws -> Alone<Backend.Value> {
-        switch try await backend.ask(maxAge: options.maxAge, lease: options.lease, waits: false) {
+        switch try await backend.ask(maxAge: options.maxAge, lease: options.lease, waits: .never) {
+        case .stale where options.waitsForFresh: return .wait
         case .fresh(let value), .stale(let value): return .value(value)
         case .absent: return .value(nil)
         case .failed(let left): throw FetchError.originRests(backend.name, left)
@@ -82,7 +88,7 @@ package final class FlightTable: @unchecked Sendable {
         guard options.source != .originOnly, !(error is CancellationError) else { throw error }
         // Who has asked the origin first takes a value of any age.
         let maxAge = options.source == .originElseCache ? nil : options.maxAge
-        switch try? await backend.ask(maxAge: maxAge, lease: options.lease, waits: false) {
+        switch try? await backend.ask(maxAge: maxAge, lease: options.lease, waits: .never) {
         case .fresh(let value), .stale(let value): return value
         case .lead(let token, let found):
             await backend.release(token: token, .open)
@@ -115,17 +121,18 @@ package final class FlightTable: @unchecked Sendable {
     private func enter<Backend: FetchBackend>(
         _ backend: Backend, _ options: CheckedFetch, _ lead: Lead<Backend.Value>?, asksItself: Bool,
         _ load: @escaping @Sendable () async throws -> Backend.Value?
-    ) -> Flight<Backend.Value>? {
+    ) -> (flight: Flight<Backend.Value>, isFirst: Bool)? {
         let id = Self.id(backend, options)
         return lock.withLock {
             if lead == nil, let flight = live(id, backend) {
-                if asksItself, flight.hasValue { return nil }
+                if asksItself, flight.hasValue || flight.mayAskForLong { return nil }
                 flight.enter()
-                return flight
+                return (flight, false)
             }
             let flight = begin(id, backend, options, lead, background: false, load)
+            flight.mayAskForLong = options.waitsForFresh
             flight.enter()
-            return flight
+            return (flight, true)
         }
     }
 
@@ -161,14 +168,20 @@ package final class FlightTable: @unchecked Sendable {
         _ load: @escaping @Sendable () async throws -> Backend.Value?
     ) async throws -> Backend.Value? {
         if let lead { return try await fetch(flight, backend, options, lead, load) }
-        switch try await backend.ask(maxAge: options.maxAge, lease: options.lease, waits: true) {
-        case .fresh(let value), .stale(let value): return value
-        case .absent: return nil
+        let waits: FetchWait = options.waitsForFresh ? .ifNothingIsFresh : .ifNothingServes
+        switch try await backend.ask(maxAge: options.maxAge, lease: options.lease, waits: waits) {
+        case .fresh(let value), .stale(let value):
+            lock.withLock { flight.isFromCache = true }
+            return value
+        case .absent:
+            lock.withLock { flight.isFromCache = true }
+            return nil
         case .failed(let left): throw FetchError.originRests(backend.name, left)
         case .wait: throw CancellationError()
         case .lead(let token, let found):
             if !options.refreshesAhead, let found, found.isFresh, found.isYoung {
                 await backend.release(token: token, .open)
+                lock.withLock { flight.isFromCache = true }
                 return found.value
             }
             return try await fetch(flight, backend, options, Lead(token: token, found: found), load)
@@ -187,11 +200,8 @@ package final class FlightTable: @unchecked Sendable {
             value = withoutNil(
                 try await FetchContext.$names.withValue([backend.name]) { try await load() })
         } catch {
-            // Where all callers have gone, or the closure was cancelled by itself, nothing is known about the origin.
-            let isFailed = !Task.isCancelled && !(error is CancellationError) && options.backOff > 0
-            await Self.whole {
-                await backend.release(token: lead.token, isFailed ? .failed(milliseconds: options.backOff) : .open)
-            }
+            let release = Task.isCancelled ? .open : backend.release(after: error, options)
+            await Self.whole { await backend.release(token: lead.token, release) }
             throw error
         }
         try await Self.whole {

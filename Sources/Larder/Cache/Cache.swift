@@ -30,7 +30,7 @@ public final class Cache: CacheReading {
     /// ``UpdatePolicy/lowest``, 7 days.
     /// - Parameters:
     ///   - name: 1 to 64 characters of a-z, 0-9, `.`, `_` and `-`, beginning with a letter, a digit or `_`; a number
-    ///     must be one of 0 to 15.
+    ///     must be one of 0 to 15. Names that end with `.outbox` are kept for the larder's own use.
     ///   - directory: the larder. Created if it is missing. The default is ``defaultDirectory``.
     ///   - options: how this cache reads and writes, and how the larder is opened if the process has not opened it yet.
     /// - Throws: ``LarderError/Code/larderHeld`` when another process holds the larder; ``LarderError/Code/damaged``
@@ -117,6 +117,7 @@ public final class Cache: CacheReading {
             _ name: String, _ policy: PolicyChange?, _ directory: String?, _ options: CacheOptions,
             onShutdown: @escaping @Sendable () -> Void = {}
         ) throws(LarderError) {
+            try DatabaseName.checkIsNotCompanion(name, operation: "open")
             var engineOptions = try options.engineOptions()
             engineOptions.onShutdown = onShutdown
             let engine = try Engine.open(

@@ -23,7 +23,7 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
 
     // MARK: Asking
 
-    func ask(maxAge: Int64?, lease: Int64?, waits: Bool) async throws -> FetchReply<Value> {
+    func ask(maxAge: Int64?, lease: Int64?, waits: FetchWait) async throws -> FetchReply<Value> {
         let held = try source.hold("fetch")
         defer { database.releaseDetached() }
         defer { withExtendedLifetime(held) {} }
@@ -31,8 +31,9 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
         var request = FetchRequest(key: key, holder: source.leaseHolder, askedAt: database.now())
         request.maxAge = maxAge
         request.leaseMilliseconds = lease
-        if waits {
+        if waits != .never {
             request.mayWait = true
+            request.waitsForFresh = waits == .ifNothingIsFresh
             request.waiter = waiter(wakeUp, lease)
         }
         var isSecond = false
@@ -50,7 +51,7 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
                 request.maxAge = 0
                 request.askedAt = max(database.now(), record.header.storedAt)
                 // The former one may have seen this value stored.
-                if waits { request.waiter = waiter(wakeUp, lease) }
+                if waits != .never { request.waiter = waiter(wakeUp, lease) }
             case .lead(let token): return .lead(token: token, found(answer, record, request))
             case .queued(let until):
                 await wakeUp.wait(milliseconds: until - now())

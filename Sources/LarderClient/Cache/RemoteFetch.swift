@@ -18,11 +18,11 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
 
     func now() -> Int64 { MonotonicClock.milliseconds() }
 
-    func ask(maxAge: Int64?, lease: Int64?, waits: Bool) async throws -> FetchReply<Value> {
+    func ask(maxAge: Int64?, lease: Int64?, waits: FetchWait) async throws -> FetchReply<Value> {
         guard try await store.server().isLarder else { return try await askRedis(maxAge) }
         var limit = AgeLimit(maxAge)
         while true {
-            let wakeUp = waits ? store.signals.listen(key) : nil
+            let wakeUp = waits != .never ? store.signals.listen(key) : nil
             defer { if let wakeUp { store.signals.forget(wakeUp, key) } }
             let asked = limit.now
             let answer = try await store.fetch(.fetch(key, maxAge: asked, lease: lease))

@@ -34,9 +34,10 @@ package struct FreshnessRules: Hashable, Sendable {
     package var settings: DatabasePolicy { DatabasePolicy(policy, grace: grace, jitter: jitter) }
 
     /// **The boundary rule, stated once**: an entry is expired if and only if `now >= deadline`. Then it is stale while
-    /// `now < deadline + grace`, and gone from there on.
+    /// `now < deadline + grace`, and gone from there on. What a purge of a tag has ended is expired at every instant: who
+    /// reads may have looked at the clock before the purge, and the entry may have ended by an earlier one.
     package func freshness(_ header: RecordHeader, now: Int64) -> Freshness {
-        guard let deadline = deadline(header), now >= deadline else { return .fresh }
+        guard let deadline = deadline(header), now >= deadline || header.tagsEnd != .max else { return .fresh }
         return now < end(header, deadline) ? .stale : .gone
     }
 

@@ -107,7 +107,7 @@ package final class TagPurges: Sendable {
             var note = stripes[stripe][hash] ?? Note()
             if note == Note() { count += 1 }
             if let softAt {
-                // Entries that are stale since an earlier one may stay a little longer: nobody but FETCH sees them.
+                // Entries that are stale since an earlier one stay so, and may serve a little longer.
                 (note.soft, note.softAt) = (sequence, softAt)
             } else {
                 note.hard = sequence

@@ -15,6 +15,8 @@ package struct FetchRequest: Sendable {
     package var waiter: LeaseWaiter?
     /// Whether the caller still waits if there is nothing to serve.
     package var mayWait = false
+    /// Whether it then waits too if there is something stale that may be served.
+    package var waitsForFresh = false
     /// Whether the caller only wants to know what is stored, fresh or stale, and refreshes nothing.
     fileprivate var onlyLooks = false
 
@@ -140,7 +142,9 @@ extension Database {
                 guard FetchRequest.isYoung(header.storedAt, maxAge, now) else { return false }
                 let deadline = applied.rules.deadline(header)
                 if let deadline {
-                    guard now < deadline, !endsSoon(header.storedAt, deadline, shard, hash, now) else { return false }
+                    guard applied.rules.freshness(header, now: now) == .fresh,
+                        !endsSoon(header.storedAt, deadline, shard, hash, now)
+                    else { return false }
                 }
                 ticket = max(ticket, CommitTicket(sequence: max(undecided(entry), applied.sequence)))
                 shard.counters.hits += 1
@@ -306,7 +310,7 @@ extension Database {
     }
 
     /// What is being fetched for all keys with a prefix is out of date.
-    func endLeases(prefix: [UInt8]) {
+    package func endLeases(prefix: [UInt8]) {
         for shard in shards.all { shard.lock.withLock { shard.leases?.changed(prefix: prefix) } }
     }
 
@@ -338,6 +342,11 @@ extension Database {
     /// Tells the operator of an origin's failure that nobody else hears of.
     package func reportFailedRefresh(_ key: Key, _ error: any Error) {
         context.report(.warning, "database '\(name)': fetching '\(key)' anew in the background failed: \(error)")
+    }
+
+    /// Tells the operator that an origin is left alone for a while, or is asked again.
+    package func reportOrigin(isAsked: Bool, _ message: String) {
+        context.report(isAsked ? .info : .warning, "database '\(name)': \(message)")
     }
 
     /// What became of a lease that was given up.
@@ -376,7 +385,7 @@ extension LeaseTable {
         case nil: break
         }
         if let lease = state.lease {
-            if mayServe { return .stale }
+            if mayServe, !(request.mayWait && request.waitsForFresh) { return .stale }
             guard request.mayWait, let waiter = request.waiter else { return .wait(until: lease.ends) }
             try add(waiter, key, leaseEnds: lease.ends)
             return .queued(until: lease.ends)

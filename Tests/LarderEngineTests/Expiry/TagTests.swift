@@ -58,6 +58,22 @@ import Testing
         }
     }
 
+    /// A reader may have looked at the clock before a later purge, which must not make fresh what an earlier one has ended.
+    @Test func whatWasPurgedSoftlyIsFreshAtNoInstant() throws {
+        let hash = Array("x".utf8).withUnsafeBytes { TagPurges.hash($0) }
+        let purges = TagPurges().adding([hash], 50, softAt: 2_000).adding([hash], 60, softAt: 3_000)
+        var rules = FreshnessRules(policy: .low)
+        rules.purges = purges
+        let header = RecordHeader(storedAt: 1_000, rule: .own(100_000), codec: .json, grace: 5_000)
+        for (stamp, expected) in [(42 as UInt64, Freshness.stale), (55, .stale), (61, .fresh)] {
+            let stored = Record(header, tags: try tags("x").section(stamp: stamp), payload: [1]).stored
+            let read = try Record(parsing: stored, purges)
+            for now: Int64 in [1_500, 2_000, 2_999, 3_000] {
+                #expect(rules.freshness(read.header, now: now) == expected, "\(stamp) at \(now)")
+            }
+        }
+    }
+
     @Test(arguments: [0, 64 << 20]) func aPurgeEndsWhatWasStoredBefore(memory: Int) throws {
         let larder = try TestLarder { $0.memoryBytes = memory }
         let database = try larder.database()

@@ -1,0 +1,51 @@
+import TestSupport
+import Testing
+
+@testable import Fetching
+
+/// Callers who share a fetch, with a cache that answers when the test says so.
+@Suite(.timeLimit(.minutes(10))) struct FlightTests {
+    /// A cache of one key. Each question gets what was there when it was asked.
+    private struct HeldCache: FetchBackend {
+        final class State: Sendable {
+            let value = Guarded("old")
+            let asked = Guarded(0)
+            let gate = TestOrigin()
+        }
+
+        let state = State()
+        var name: FetchName { FetchName(state, "held", [0x6B]) }
+
+        func now() -> Int64 { 0 }
+
+        func ask(maxAge: Int64?, lease: Int64?, waits: FetchWait) async throws -> FetchReply<String> {
+            let value = state.value.with { $0 }
+            let isFirst = state.asked.with { count in
+                count += 1
+                return count == 1
+            }
+            if isFirst { _ = try await state.gate.value() }
+            return .fresh(value)
+        }
+
+        func store(_ value: String, token: UInt64, _ options: CheckedFetch) async throws {}
+        func release(token: UInt64, _ release: FetchRelease) async {}
+        func failedInBackground(_ error: any Error) {}
+    }
+
+    /// What the cache had when another asked it may have changed before a caller came.
+    @Test func whoJoinsALookAtTheCacheLooksItself() async throws {
+        let cache = HeldCache()
+        let options = try CheckedFetch(FetchOptions(), cache.name)
+        cache.state.gate.hold()
+        let first = Task { try await FlightTable.shared.value(cache, options) { "origin" } }
+        await cache.state.gate.waitUntil(calls: 1)
+        cache.state.value.with { $0 = "new" }
+        let later = (0..<3).map { _ in Task { try await FlightTable.shared.value(cache, options) { "origin" } } }
+        // Whether they have joined by now or not.
+        for _ in 0..<100 { await Task.yield() }
+        cache.state.gate.letGo()
+        #expect(try await first.value == "old")
+        for task in later { #expect(try await task.value == "new") }
+    }
+}
