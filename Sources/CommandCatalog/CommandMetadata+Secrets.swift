@@ -29,17 +29,26 @@ extension CommandMetadata {
     private func ownSecretRange(_ count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> Range<Int> {
         switch secrets {
         case .none, .ofCall: return 0..<0
-        case .all: return 1..<max(1, count)
+        case .from(let first): return min(first, count)..<count
         case .ofSecretSettings:
-            let first = stride(from: 2, to: count, by: 2).first { index in
+            // Also where a value before it was forgotten.
+            let first = (2..<max(2, count)).first { index in
                 Self.secretSettings.contains { Self.isWord(word(index), $0) }
             }
             return first.map { min($0 + 1, count)..<count } ?? 0..<0
         case .afterAUTH:
-            var index = 2
+            // Also where the version before it, or the name behind SETNAME, was forgotten.
+            var index = 1
             while index < count {
                 if Self.isWord(word(index), "AUTH") { return index + 1..<min(index + 3, count) }
-                index += Self.isWord(word(index), "SETNAME") ? 2 : 1
+                guard Self.isWord(word(index), "SETNAME"), index + 1 < count else {
+                    index += 1
+                    continue
+                }
+                // A name may be AUTH too.
+                let isName = index + 2 < count && Self.isWord(word(index + 2), "AUTH")
+                if Self.isWord(word(index + 1), "AUTH"), !isName { return index + 2..<count }
+                index += 2
             }
             return 0..<0
         }

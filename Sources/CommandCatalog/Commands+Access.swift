@@ -55,7 +55,7 @@ extension CommandMetadata {
 
     package static let aclSetuser = CommandMetadata(
         "acl|setuser", arity: -3, administers, group: .server, since: "6.0.0", complexity: "O(N)",
-        syntax: "user [rule ...]", summary: "Fails: options of larderd give rights.", reply: "error")
+        syntax: "user [rule ...]", summary: "Fails: options of larderd give rights.", reply: "error", secrets: .from(2))
 
     package static let aclDeluser = CommandMetadata(
         "acl|deluser", arity: -3, administers, group: .server, since: "6.0.0", syntax: "user [user ...]",

@@ -152,7 +152,7 @@ extension CommandMetadata {
         "auth", arity: -2, [.fast, .loading, .stale, .noScript, .allowBusy, .noAuth], group: .connection,
         since: "1.0.0", syntax: "[username] password",
         summary: "Authenticates with the password that larderd was started with (--password-file).", reply: "OK",
-        secrets: .all, effect: .introduces)
+        secrets: .from(1), effect: .introduces)
 
     package static let reset = CommandMetadata(
         "reset", arity: 1, [.fast, .loading, .stale, .inMulti, .noScript, .allowBusy, .noAuth, .inSubscriberMode],

@@ -86,8 +86,8 @@ package enum DatabaseArgument: Equatable, Sendable {
 /// Which words of a call are secret.
 package enum SecretWords: Sendable {
     case none
-    /// All arguments.
-    case all
+    /// All from this word on.
+    case from(Int)
     /// The two behind AUTH.
     case afterAUTH
     /// Those of the call that begins with this word.

@@ -241,6 +241,18 @@ import Testing
         #expect(client.split(separator: "\n").allSatisfy { $0.count <= 120 })
     }
 
+    /// Verbs and commands with one name tell of each other, and whether they do the same.
+    @Test(arguments: [("watch", "does something else"), ("restore", "does something else"), ("get", "can do more")])
+    func aVerbAndItsCommandTellOfEachOther(_ verb: String, _ relation: String) throws {
+        let larderctl = Larderctl(socketPath: "/nonexistent/socket")
+        let (lower, upper) = (try larderctl("help", verb).text, try larderctl("help", verb.uppercased()).text)
+        #expect(lower.hasPrefix("usage: larderctl [OPTION…] \(verb) "))
+        #expect(
+            lower.hasSuffix("\nThe daemon's command of that name \(relation): larderctl help \(verb.uppercased())\n"))
+        #expect(upper.hasPrefix("usage: larderctl [OPTION…] \(verb.uppercased()) "))
+        #expect(upper.contains("\nThe verb of that name: larderctl help \(verb) ("))
+    }
+
     @Test func versionAndHelp() throws {
         let larderctl = Larderctl(socketPath: nil)
         #expect(try larderctl("--version").text.hasPrefix("larderctl "))

@@ -69,7 +69,9 @@ enum Help {
     }
 
     private static func text(of command: CommandMetadata) -> String {
-        CommandHelp.text(of: command, caller: "larderctl [OPTION…] ", helpCall: "larderctl help")
+        let text = CommandHelp.text(of: command, caller: "larderctl [OPTION…] ", helpCall: "larderctl help")
+        guard let verb = Verb.all.first(where: { $0.name == command.name }) else { return text }
+        return text + "\n\nThe verb of that name: larderctl help \(verb.name) (\(verb.summary))"
     }
 
     private static func text(of verb: Verb) -> String {
@@ -77,7 +79,8 @@ enum Help {
         lines += ["", verb.summary.prefix(1).uppercased() + verb.summary.dropFirst() + ".", "", verb.details]
         if !verb.options.isEmpty { lines += [""] + optionLines(verb.options) }
         if let command = CommandMetadata.named(verb.name) {
-            lines += ["", "The daemon's command of that name can do more: larderctl help \(command.name.uppercased())"]
+            let does = verb.isUnlikeCommand ? "does something else" : "can do more"
+            lines += ["", "The daemon's command of that name \(does): larderctl help \(command.name.uppercased())"]
         }
         return lines.joined(separator: "\n")
     }

@@ -15,6 +15,8 @@ struct Verb: Sendable {
     var options: [OptionSpec] = []
     /// The allowed number of arguments.
     let argumentCount: ClosedRange<Int>
+    /// Whether the daemon's command of the same name does something else.
+    var isUnlikeCommand = false
     let run: @Sendable (VerbArguments, Context) throws -> ExitCode
 
     static let all: [Verb] = [

@@ -12,7 +12,7 @@ extension Verb {
             changed meanwhile. With --json: objects of time (milliseconds since 1970), database, change, and key or tag.
             """,
         options: [OptionSpec(name: "--prefix", value: "PREFIX", summary: "only entries whose keys begin with PREFIX")],
-        argumentCount: 0...1
+        argumentCount: 0...1, isUnlikeCommand: true
     ) { arguments, context in
         let prefix = arguments.options["--prefix"]?.value
         let entries: BlockingLarderClient.WatchedEntries
