@@ -23,7 +23,11 @@ extension Session {
         }
         let isSent = spec.flags.contains(.write) || isScript
         // What was sent is answered, even if the origin was taken away meanwhile.
-        if isSent || origin.isForwarded, origin.call != nil { return try replyWithOrigins() }
+        if isSent || origin.isForwarded, origin.call != nil {
+            let outcome = try replyWithOrigins()
+            if case .done = outcome { tellUnheard(spec, keys.map { words.array($0) }, nil) }
+            return outcome
+        }
         if let failure = origin.failure { throw failure }
         guard let tier = origin.tier else {
             if origin.call != nil { endOriginCall() }
@@ -44,6 +48,7 @@ extension Session {
         do throws(CommandError) {
             let outcome = try command.run(&call)
             if case .waits = outcome { return outcome }
+            if call.readsOrigin { tellUnheard(spec, keys.map { words.array($0) }, tier) }
             endOriginCall()
             return outcome
         } catch {
@@ -185,7 +190,12 @@ extension Session {
         do throws(CommandError) {
             if origin.call != nil {
                 let outcome = try replyWithOrigins()
-                if case .done = outcome { transactions.discard() }
+                if case .done = outcome {
+                    for command in transactions.queue?.commands ?? [] {
+                        tellUnheard(command.row, Self.keys(command), nil)
+                    }
+                    transactions.discard()
+                }
                 return outcome
             }
             guard let queue = transactions.queue, !queue.isAborted, let tier = origin.tier, case .current = view else {

@@ -135,7 +135,7 @@ extension Session {
             hasCommand = false
             hasStarted = true
             if modes.tracking != nil { willUse(spec, count: parser.argumentCount) { parser.argument($0) } }
-            defer { if !call.isCold { endCaching(spec) } }
+            defer { if !call.isCold, !hasCommand { endCaching(spec) } }
             record.lastCommand.store(spec.number, ordering: .relaxed)
             begin = MonotonicClock.nanoseconds()
             switch try origin.isLookedAt ? runBeforeOrigin(command, &call) : command.run(&call) {

@@ -4,8 +4,10 @@ import Synchronization
 
 /// A connection that wants a report when something that it has read changes.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: ``databases`` is read and written with the lock held, `isTracking` is
-/// atomic, and the rest is constant.
+/// It stays the same when the connection gives its settings again: what it has read before concerns it as well then.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: ``settings`` and ``databases`` are read and written with the lock held,
+/// `isTracking` is atomic, and the rest is constant.
 final class TrackingClient: @unchecked Sendable {
     enum Mode: Sendable {
         /// All keys that it reads.
@@ -19,33 +21,29 @@ final class TrackingClient: @unchecked Sendable {
     }
 
     let subscriber: Subscriber
-    let mode: Mode
-    /// The number of the connection that gets the reports instead; 0 for itself.
-    let redirect: Int64
-    /// Whether its own changes are not reported to it.
-    let isNoLoop: Bool
     /// Whether it may know what happens in the database of this name.
     let hears: @Sendable (String) -> Bool
-    /// The only database whose changes it hears of, with ``Mode/broadcast(_:)``; nil for all.
-    let onlyDatabase: String?
     private let isTracking = Atomic<Bool>(true)
     private let lock = Lock()
+    private var settings: TrackingSettings
     /// The databases that it has had selected: it can have read in no others.
     private var databases: Set<String>
 
     /// - Parameter database: the one that it has selected.
     init(
-        _ subscriber: Subscriber, _ mode: Mode, redirect: Int64, isNoLoop: Bool, database: String,
-        onlyDatabase: String? = nil, hears: @escaping @Sendable (String) -> Bool
+        _ subscriber: Subscriber, _ settings: TrackingSettings, database: String,
+        hears: @escaping @Sendable (String) -> Bool
     ) {
         databases = [database]
-        self.onlyDatabase = onlyDatabase
+        self.settings = settings
         self.subscriber = subscriber
-        self.mode = mode
-        self.redirect = redirect
-        self.isNoLoop = isNoLoop
         self.hears = hears
     }
+
+    private var now: TrackingSettings { lock.withLock { settings } }
+    var mode: Mode { now.mode }
+    var redirect: Int64 { now.redirect }
+    var isNoLoop: Bool { now.isNoLoop }
 
     var isActive: Bool { isTracking.load(ordering: .relaxed) }
     func end() { isTracking.store(false, ordering: .relaxed) }
@@ -53,15 +51,19 @@ final class TrackingClient: @unchecked Sendable {
     /// It selects a database.
     func visit(_ database: String) { lock.withLock { _ = databases.insert(database) } }
 
-    /// Goes on where another one ends.
-    func continues(_ old: TrackingClient) {
-        let former = old.lock.withLock { old.databases }
-        lock.withLock { databases.formUnion(former) }
+    /// Goes on with the settings of another one of the same connection, which nobody else has.
+    func take(_ other: TrackingClient) {
+        let (settings, databases) = (other.settings, other.databases)
+        lock.withLock {
+            self.settings = settings
+            self.databases.formUnion(databases)
+        }
     }
 
     /// Whether what happens to a database as a whole concerns it; with ``Mode/broadcast(_:)`` also what happens in it.
     func isConcerned(by database: String) -> Bool {
-        if isBroadcast { return onlyDatabase.map { $0 == database } ?? true }
+        let settings = now
+        if case .broadcast = settings.mode { return settings.onlyDatabase.map { $0 == database } ?? true }
         return hears(database) && lock.withLock { databases.contains(database) }
     }
 
@@ -73,6 +75,17 @@ final class TrackingClient: @unchecked Sendable {
     var isBroadcast: Bool {
         if case .broadcast = mode { true } else { false }
     }
+}
+
+/// What CLIENT TRACKING ON says.
+struct TrackingSettings: Sendable {
+    var mode = TrackingClient.Mode.read
+    /// The number of the connection that gets the reports instead; 0 for itself.
+    var redirect: Int64 = 0
+    /// Whether its own changes are not reported to it.
+    var isNoLoop = false
+    /// The only database whose changes it hears of, with ``TrackingClient/Mode/broadcast(_:)``; nil for all.
+    var onlyDatabase: String?
 }
 
 /// Who has read which keys, and gets a report when they change: CLIENT TRACKING.
@@ -149,39 +162,48 @@ final class Tracking: @unchecked Sendable {
 
     // MARK: Clients
 
-    /// Adds a client, or replaces its former settings.
-    func add(_ client: TrackingClient) {
-        change(client.subscriber.id, to: client)
+    /// Adds a client. Where its connection tracks already, that one takes its settings, and what it has read stays noted.
+    /// - Returns: the one that counts.
+    func add(_ client: TrackingClient) -> TrackingClient {
+        let (counts, changed) = lock.withLock {
+            let present = clients[client.subscriber.id]
+            if present?.isBroadcast ?? false { broadcastCount.add(-1) }
+            if client.isBroadcast { broadcastCount.add(1) }
+            present?.take(client)
+            clients[client.subscriber.id] = present ?? client
+            clientCount.store(clients.count, ordering: .relaxed)
+            return (present ?? client, clientsChanged)
+        }
+        changed()
+        return counts
     }
 
     func remove(_ client: TrackingClient) {
         client.end()
-        change(client.subscriber.id, to: nil)
-        // Its keys leave the table when they change, like those of others.
-        if !hasClients { forgetKeys() }
-    }
-
-    private func change(_ id: Int64, to client: TrackingClient?) {
         let changed = lock.withLock {
-            let old = clients[id]
-            old?.end()
-            if let old { client?.continues(old) }
-            clients[id] = client
+            if clients.removeValue(forKey: client.subscriber.id)?.isBroadcast ?? false { broadcastCount.add(-1) }
             clientCount.store(clients.count, ordering: .relaxed)
-            broadcastCount.add((client?.isBroadcast ?? false ? 1 : 0) - (old?.isBroadcast ?? false ? 1 : 0))
             return clientsChanged
         }
         changed()
+        // Its keys leave the table when they change, like those of others.
+        if !hasClients { forgetKeys { !$0.isActive } }
     }
 
-    private func forgetKeys() {
+    /// Forgets what was noted for some clients. Others may come and read meanwhile: what they have read stays.
+    private func forgetKeys(of isGone: (TrackingClient) -> Bool) {
         for part in parts {
             part.lock.withLock {
-                keyCount.add(-part.readers.count)
-                itemCount.add(-part.readers.values.reduce(0) { $0 + $1.count })
-                part.readers = [:]
-                part.writers = [:]
-                part.deadlines.removeAll()
+                let before = (part.readers.count, part.readers.values.reduce(0) { $0 + $1.count })
+                let left = part.readers.compactMapValues { readers in
+                    let left = readers.filter { !isGone($0) }
+                    return left.isEmpty ? nil : left
+                }
+                keyCount.add(left.count - before.0)
+                itemCount.add(left.values.reduce(0) { $0 + $1.count } - before.1)
+                part.readers = left
+                part.writers = part.writers.filter { left[$0.key] != nil }
+                if left.isEmpty { part.deadlines.removeAll() }
             }
         }
     }
@@ -305,8 +327,19 @@ final class Tracking: @unchecked Sendable {
         let told =
             databases.map { names in all.filter { client in names.contains { client.isConcerned(by: $0) } } } ?? all
         // What is kept of others' keys is told once more than necessary, at most.
-        if told.count == all.count { forgetKeys() }
+        if told.count == all.count {
+            let gone = Set(told.map { ObjectIdentifier($0) })
+            forgetKeys { gone.contains(ObjectIdentifier($0)) || !$0.isActive }
+        }
         for client in told { send(nil, to: client) }
+    }
+
+    /// Reports keys to one client.
+    func tell(_ keys: [[UInt8]], _ client: TrackingClient, in database: String) {
+        guard client.isBroadcast else { return send(keys, to: client) }
+        guard client.isConcerned(by: database) else { return }
+        let meant = keys.filter { key in client.prefixes.contains { key.starts(with: $0) } }
+        if !meant.isEmpty { send(meant, to: client) }
     }
 
     private func broadcast(_ keys: [(key: [UInt8], by: Int64, database: String)]) {

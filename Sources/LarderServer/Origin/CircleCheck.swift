@@ -2,7 +2,7 @@ import Origins
 import Platform
 
 /// Asks an origin that is a larder, again and again, whom it asks itself: if that is this database, over however many others,
-/// all would wait for each other, and the origin is held until it is no longer so.
+/// all would wait for each other, and the origin is held until it is no longer so; also if it is another that asks itself.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: all below "guarded" is read and written with the lock held.
 final class CircleCheck: @unchecked Sendable {
@@ -47,7 +47,8 @@ final class CircleCheck: @unchecked Sendable {
             isUnderWay = false
             switch answer {
             case .path(let path):
-                let reason = OriginPath.circle(of: node, tier.origin.name, path)
+                let origin = tier.origin.name
+                let reason = OriginPath.circle(of: node, origin, path) ?? OriginPath.circle(behind: origin, path)
                 if reason != nil { pause = Self.soonMilliseconds }
                 due = now + pause
                 if reason == nil { pause = min(2 * pause, Self.usualMilliseconds) }

@@ -32,4 +32,11 @@ enum OriginPath {
             + "of them another origin, or none (where writes wait, which cannot be brought: ORIGIN NONE DISCARD forgets that "
             + "they wait, and keeps the values)"
     }
+    /// - Returns: why nobody can answer, although this larder is not part of it; nil if that is not known.
+    static func circle(behind origin: String, _ path: [String]) -> String? {
+        guard let last = path.last, path.dropLast().contains(last) else { return nil }
+        return
+            "a cycle: behind \(origin) larders have each other as origins, and would wait for each other; give one of them "
+            + "another origin, or none"
+    }
 }

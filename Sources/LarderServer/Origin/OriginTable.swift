@@ -167,11 +167,16 @@ package final class OriginTable: @unchecked Sendable {
             let outbox = found
             let goesOn =
                 outbox != nil && !discards && settings?.writing == .behind && settings?.source == before?.source
-            if !goesOn { outbox?.index.seal(true) }
+            if !goesOn { try checkNothingWaits(name, outbox, discards) }
+            let tier = try settings.map { (settings) throws(CommandError) in
+                try self.tier(settings, name, outbox: goesOn ? outbox : nil)
+            }
             do throws(CommandError) {
-                if !goesOn { try checkNothingWaits(name, outbox, discards) }
-                let tier = try settings.map { (settings) throws(CommandError) in
-                    try self.tier(settings, name, outbox: goesOn ? outbox : nil)
+                // Takes as long as the origin does: meanwhile all goes on as before.
+                if let tier { try checkIsNoCircle(tier) }
+                if !goesOn {
+                    outbox?.index.seal(true)
+                    try checkNothingWaits(name, outbox, discards)
                 }
                 // From here on no entry of the former origin comes.
                 former?.keep(isSame)
@@ -181,6 +186,7 @@ package final class OriginTable: @unchecked Sendable {
                 }
                 try change(name, to: tier, settings, goesOn ? nil : outbox)
             } catch {
+                tier?.close()
                 former?.keep(true)
                 outbox?.index.seal(false)
                 if let former { beginDelivery(former) }
@@ -206,21 +212,15 @@ package final class OriginTable: @unchecked Sendable {
     private func change(
         _ name: String, to tier: OriginTier?, _ settings: OriginSettings?, _ discarded: Outbox?
     ) throws(CommandError) {
-        do throws(CommandError) {
-            if let tier { try checkIsNoCircle(tier) }
-            // What is under way ends before it is forgotten, or brought by another.
-            lock.withLock { deliveries.removeValue(forKey: name) }?.stop()
-            do throws(LarderError) {
-                try discarded?.discard()
-                if discarded != nil { try tier?.outbox?.load() }
-            } catch {
-                throw CommandError(error)
-            }
-            try write(settings, name)
+        // What is under way ends before it is forgotten, or brought by another.
+        lock.withLock { deliveries.removeValue(forKey: name) }?.stop()
+        do throws(LarderError) {
+            try discarded?.discard()
+            if discarded != nil { try tier?.outbox?.load() }
         } catch {
-            tier?.close()
-            throw error
+            throw CommandError(error)
         }
+        try write(settings, name)
         lock.withLock {
             tiers[name] = tier
             failed[name] = nil

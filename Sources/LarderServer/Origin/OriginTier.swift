@@ -150,6 +150,14 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         return reading.stamp.map { origin.isCurrent($0, now: MonotonicClock.nanoseconds()) } ?? false
     }
 
+    /// Whether a reading is what is known of its key now: then a change is told.
+    func isKnown(_ reading: OriginReading, of key: [UInt8]) -> Bool {
+        guard let mark = marks.find(Key.hash(of: key)), mark.rollbacks == surroundings.engine.rollbackCount else {
+            return false
+        }
+        return mark.sentAt == reading.sentAt && isBelieved(mark, MonotonicClock.nanoseconds())
+    }
+
     // MARK: Asking
 
     /// Asks for keys, unless somebody else has.
@@ -255,6 +263,18 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
     }
 
+    /// No entry lives longer than at the origin, nor than the policy says.
+    /// - Parameters:
+    ///   - left: the rest of the lifetime at the origin, in milliseconds; nil if it does not expire there.
+    ///   - now: the engine's time.
+    private func rule(_ left: Int64?, _ now: Int64) -> DeadlineRule {
+        let interval = database.rules.policy.intervalMilliseconds ?? .max
+        return left.map { $0 < interval ? .own(now + max(0, $0)) : .governed } ?? .governed
+    }
+
+    /// The rule of what the origin has answered, as if it were kept now.
+    func rule(of reading: OriginReading, now: Int64) -> DeadlineRule { rule(reading.lifetimeMilliseconds, now) }
+
     /// - Returns: whether the larder has it now. A long value, or one for which files must be opened, is not stored: this
     ///   thread must not block.
     private func store(_ value: [UInt8], _ key: [UInt8], _ left: Int64?, _ now: Int64) -> Bool {
@@ -264,8 +284,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
             return false
         }
         guard !surroundings.engine.pipeline.isCongested else { return false }
-        let interval = database.rules.policy.intervalMilliseconds ?? .max
-        let rule = left.map { $0 < interval ? DeadlineRule.own(now + $0) : .governed } ?? .governed
+        let rule = rule(left, now)
         return key.withUnsafeBytes { key in
             value.withUnsafeBytes { value in
                 (try? database.put(key, payload: value, rule: rule, now: now)) != nil

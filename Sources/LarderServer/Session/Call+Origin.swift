@@ -49,7 +49,7 @@ extension Call {
         switch asked?.reading(bytes) {
         case .success(let reading)? where tier.isGood(reading, since: asked?.startedAt ?? .max):
             guard let value = reading.value else { return false }
-            let rule = reading.lifetimeMilliseconds.map { DeadlineRule.own(now + max(0, $0)) } ?? .governed
+            let rule = tier.rule(of: reading, now: now)
             value.withUnsafeBytes { body(RecordHeader(storedAt: now, rule: rule), $0) }
             return true
         case .failure(let error)? where error.isOfOtherType:
@@ -159,7 +159,7 @@ extension Call {
         else { return try readStale(key, body) }
         // A replica may lag behind what was known here lately, and what was written here.
         if key.withBytes({ tier.wasKnown($0) }), try readStale(key, body) { return true }
-        let rule = reading.lifetimeMilliseconds.map { DeadlineRule.own(now + max(0, $0)) } ?? .governed
+        let rule = tier.rule(of: reading, now: now)
         value.withUnsafeBytes { body(RecordHeader(storedAt: now, rule: rule), $0) }
         hasReadStale = true
         tier.counts.stale.add()

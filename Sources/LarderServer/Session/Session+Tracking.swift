@@ -1,5 +1,6 @@
 import CommandCatalog
 import LarderEngine
+import Origins
 import RESP
 
 /// A session whose client keeps copies of what it has read, and is told when an entry changes.
@@ -17,11 +18,11 @@ extension Session {
 
     func track(_ client: TrackingClient?) {
         if let client {
-            server.tracking.add(client)
+            modes.tracking = server.tracking.add(client)
         } else if let tracking = modes.tracking {
             server.tracking.remove(tracking)
+            modes.tracking = nil
         }
-        modes.tracking = client
         modes.caching = nil
         noteMode()
         if client != nil { renewRights() }
@@ -40,7 +41,30 @@ extension Session {
         }
     }
 
-    /// CLIENT CACHING applies to one command, or to the transaction that begins with it.
+    // MARK: Before an origin
+
+    /// Tells the client, behind a reply, of what it has read there without a promise to hear of its next change: it must not
+    /// keep that. So it is if the key has changed since the origin was asked, which was told before the reply, and if the
+    /// origin says nothing of the key.
+    /// - Parameter tier: whose knowledge was served, with the readings of this command; nil if the origin itself has answered.
+    func tellUnheard(_ spec: CommandMetadata, _ keys: @autoclosure () -> [[UInt8]], _ tier: OriginTier?) {
+        guard let tracking = modes.tracking, spec.flags.contains(.readonly), tracking.isBroadcast || tracksReads else {
+            return
+        }
+        let unheard = keys().filter { key in tier.map { !isHeard(key, $0) } ?? true }
+        if !unheard.isEmpty { server.tracking.tell(unheard, tracking, in: database.name) }
+    }
+
+    /// Whether a change from now on would be told. Called when the key is noted: what is known then is heard of behind that.
+    private func isHeard(_ key: [UInt8], _ tier: OriginTier) -> Bool {
+        switch origin.call?.reading(key) {
+        case .success(let reading)?: tier.isKnown(reading, of: key)
+        case .failure?: false
+        case nil: key.withUnsafeBytes { tier.knowledge($0, now: clock.now()) != .nothing }
+        }
+    }
+
+    /// CLIENT CACHING applies to one command, or to the transaction that begins with it. One that waits runs again.
     func endCaching(_ spec: CommandMetadata) {
         if modes.caching != nil, transactions.queue == nil, transactions.execution == nil,
             !spec.flags.contains(.keepsCaching)

@@ -235,6 +235,53 @@ import Testing
         _ = server
     }
 
+    // MARK: Settings
+
+    /// What was read under the former settings is told as well.
+    @Test(arguments: ["", " NOLOOP", " OPTIN", " OPTOUT"]) func settingsGivenAgainForgetNothing(_ options: String)
+        throws
+    {
+        let (server, reader, writer) = try Self.start()
+        _ = writer("SET k v")
+        #expect(reader("GET k") == Wire.bulk("v"))
+        _ = reader("SELECT 1")
+        #expect(reader("CLIENT TRACKING ON\(options)") == Wire.ok)
+        #expect(server.state.tracking.trackingClients == 1)
+        _ = writer("SET k w")
+        server.deliver()
+        #expect(reader.takeSendable() == Self.invalidation("k"))
+        // Of the database that was selected before too.
+        #expect(writer("PURGE").isEmpty == false)
+        server.deliver()
+        #expect(reader.takeSendable() == Self.everything)
+    }
+
+    /// Who comes while all others are told that everything may have changed has read what is newer.
+    @Test func whoComesMeanwhileIsNotForgotten() throws {
+        let tracking = Tracking(directory: ConnectionDirectory(), keysMax: 10)
+        let queue = PushQueue(PendingBytes())
+        let told = Recorder<Int64>()
+        queue.deliver = { for id in $0.connections { told.add(id) } }
+        let late = TrackingClient(
+            Subscriber(id: 2, queue: queue), TrackingSettings(), database: "0", hears: { _ in true })
+        let first = TrackingClient(Subscriber(id: 1, queue: queue), TrackingSettings(), database: "0") { _ in
+            // While it is found out who is concerned.
+            if tracking.trackingClients == 1 { tracking.willRead([1], tracking.add(late)) }
+            return true
+        }
+        tracking.willRead([2], tracking.add(first))
+        tracking.invalidateAll(in: ["0"])
+        queue.deliverAll()
+        #expect(told.all == [1])
+        #expect(tracking.trackedKeys == 1)
+        tracking.invalidate([[1], [2]], in: "0")
+        queue.deliverAll()
+        #expect(told.all == [1, 2])
+        tracking.remove(first)
+        tracking.remove(late)
+        #expect(tracking.trackedKeys == 0 && tracking.trackedItems == 0)
+    }
+
     // MARK: Over sockets
 
     /// Whatever was acknowledged before a client asks is either what it has, or was told of before the answer.

@@ -7,17 +7,8 @@ import Testing
 
 /// The ways of hearing of changes, and replicas that are asked when the origin is slow.
 @Suite struct OriginReadsTests {
-    private struct Fixture {
-        let origin = ScriptedOrigin()
-        let server: SocketlessServer
-        let client: TestClient
-
-        init(_ words: String, policy: UpdatePolicy = .high, grace: Bool = true) throws {
-            server = try SocketlessServer(policy: policy, origin: origin)
-            client = server.connect()
-            if grace { #expect(client("POLICY high GRACE 600") == Wire.ok) }
-            #expect(client("ORIGIN redis://there \(words)") == Wire.ok)
-        }
+    private func fixture(_ words: String, hasGrace: Bool = true) throws -> OriginFixture {
+        try OriginFixture(words, policy: .high, hasGrace: hasGrace)
     }
 
     // MARK: The words
@@ -38,20 +29,20 @@ import Testing
         ("REPLICAS", "REPLICAS takes milliseconds"), ("REPLICAS 0", "1 to 60000"), ("REPLICAS x", "1 to 60000"),
         ("REPLICAS 60001", "1 to 60000"), ("REPLICAS 1 REPLICAS 1", "'REPLICAS' is not possible"),
     ]) func badWordsChangeNothing(words: String, reason: String) throws {
-        let fixture = try Fixture("STALE")
+        let fixture = try self.fixture("STALE")
         let reply = fixture.client("ORIGIN redis://there \(words)")
         #expect(reply.hasPrefix("-ERR ") && reply.contains(reason), "\(reply)")
         #expect(fixture.origin.reads == OriginReads())
     }
 
     @Test func tooManyPrefixesAreRefused() throws {
-        let fixture = try Fixture("STALE")
+        let fixture = try self.fixture("STALE")
         let many = (100..<165).map { "PREFIX \($0)" }.joined(separator: " ")
         #expect(fixture.client("ORIGIN redis://there BCAST \(many)").contains("at most 64 prefixes"))
     }
 
     @Test func theWayIsShownAndSurvivesARestart() throws {
-        let fixture = try Fixture("BCAST PREFIX a: PREFIX b: REPLICAS 30")
+        let fixture = try self.fixture("BCAST PREFIX a: PREFIX b: REPLICAS 30")
         let expected = OriginReads(hearing: .broadcast(prefixes: ["a:", "b:"]), secondReadAfter: 30)
         #expect(fixture.origin.reads == expected)
         let shown = fixture.client("ORIGIN")
@@ -85,7 +76,7 @@ import Testing
     // MARK: Replicas
 
     @Test func whatAReplicaSaysIsStale() throws {
-        let fixture = try Fixture("STALE REPLICAS 20")
+        let fixture = try self.fixture("STALE REPLICAS 20")
         fixture.origin.change("a", to: "new")
         fixture.origin.setReplica("a", "old")
         fixture.origin.hold()
@@ -105,7 +96,7 @@ import Testing
     }
 
     @Test func withoutStaleOnlyFetchGetsIt() throws {
-        let fixture = try Fixture("REPLICAS 20")
+        let fixture = try self.fixture("REPLICAS 20")
         fixture.origin.change("a", to: "new")
         fixture.origin.setReplica("a", "old")
         fixture.origin.hold()
@@ -119,7 +110,7 @@ import Testing
     }
 
     @Test func withoutGraceNobodyGetsIt() throws {
-        let fixture = try Fixture("STALE REPLICAS 20", grace: false)
+        let fixture = try self.fixture("STALE REPLICAS 20", hasGrace: false)
         fixture.origin.change("a", to: "new")
         fixture.origin.setReplica("a", "old")
         fixture.origin.hold()
@@ -133,7 +124,7 @@ import Testing
     }
 
     @Test func thatAReplicaHasNothingSaysNothing() throws {
-        let fixture = try Fixture("STALE REPLICAS 20")
+        let fixture = try self.fixture("STALE REPLICAS 20")
         fixture.origin.change("a", to: "new")
         fixture.origin.setReplica("a", nil)
         fixture.origin.hold()
@@ -144,7 +135,7 @@ import Testing
     }
 
     @Test func allKeysOfACommandNeedAnAnswer() throws {
-        let fixture = try Fixture("STALE REPLICAS 20")
+        let fixture = try self.fixture("STALE REPLICAS 20")
         fixture.origin.change("a", to: "new")
         fixture.origin.change("b", to: "new")
         fixture.origin.setReplica("a", "old")
@@ -157,7 +148,7 @@ import Testing
 
     /// Somebody has written here, and the primary froze before its replica heard of it.
     @Test func whatWasKnownHereComesBeforeAReplica() throws {
-        let fixture = try Fixture("STALE REPLICAS 20")
+        let fixture = try self.fixture("STALE REPLICAS 20")
         #expect(fixture.client("SET a two") == Wire.ok)
         fixture.origin.setReplica("a", "one")
         fixture.origin.lose()
@@ -169,7 +160,7 @@ import Testing
     }
 
     @Test func anErrorBehindTheReplicasAnswerIsNoObstacle() throws {
-        let fixture = try Fixture("STALE REPLICAS 20")
+        let fixture = try self.fixture("STALE REPLICAS 20")
         fixture.origin.setReplica("a", "old")
         fixture.origin.fail(.resting("there"))
         #expect(fixture.client("GET a") == Wire.bulk("old"))
@@ -179,7 +170,7 @@ import Testing
     // MARK: Lifetimes
 
     @Test func withLifetimesNothingIsHeardUntilTheTimeIsOver() throws {
-        let fixture = try Fixture("LIFETIMES", grace: false)
+        let fixture = try self.fixture("LIFETIMES", hasGrace: false)
         fixture.origin.stopTracking()
         fixture.origin.change("a", to: "one", tells: false)
         fixture.origin.change("short", to: "s", lifetime: 5_000, tells: false)
@@ -204,7 +195,7 @@ import Testing
     }
 
     @Test func theTimeRunsFromTheSendingOfTheQuestion() throws {
-        let fixture = try Fixture("LIFETIMES")
+        let fixture = try self.fixture("LIFETIMES")
         fixture.origin.stopTracking()
         fixture.origin.change("a", to: "one", tells: false)
         fixture.origin.answerLate(milliseconds: 30_000)
@@ -221,7 +212,7 @@ import Testing
     }
 
     @Test func ownWritesAreKnownAndReadBack() throws {
-        let fixture = try Fixture("LIFETIMES")
+        let fixture = try self.fixture("LIFETIMES")
         fixture.origin.stopTracking()
         #expect(fixture.client("GET a") == Wire.null)
         #expect(fixture.client("SET a one") == Wire.ok)
@@ -235,7 +226,7 @@ import Testing
     }
 
     @Test func oneQuestionServesAllWhoWaitHereToo() throws {
-        let fixture = try Fixture("LIFETIMES")
+        let fixture = try self.fixture("LIFETIMES")
         fixture.origin.stopTracking()
         fixture.origin.change("a", to: "one", tells: false)
         let others = (0..<5).map { _ in fixture.server.connect() }
@@ -248,7 +239,7 @@ import Testing
     }
 
     @Test func lifetimesNeedAPolicyThatEnds() throws {
-        let fixture = try Fixture("THROUGH", grace: false)
+        let fixture = try self.fixture("THROUGH", hasGrace: false)
         _ = fixture.client("POLICY never")
         #expect(fixture.client("ORIGIN redis://there LIFETIMES").contains("the policy of this database is never"))
         #expect(fixture.origin.reads == OriginReads())

@@ -7,22 +7,8 @@ import Testing
 
 /// A database in front of an origin: what is asked, what is kept, and what is believed.
 @Suite struct OriginTests {
-    /// A server whose standard database has an origin.
-    private struct Fixture {
-        let origin = ScriptedOrigin()
-        let server: SocketlessServer
-        let client: TestClient
-
-        init(_ words: String = "", policy: UpdatePolicy = .low, limits: Limits = Limits()) throws {
-            server = try SocketlessServer(policy: policy, limits: limits, origin: origin)
-            client = server.connect()
-            #expect(client(("ORIGIN redis://there " + words).trimmingSpaces) == Wire.ok)
-            _ = origin.takeCommands()
-        }
-    }
-
     @Test(arguments: ["", "AROUND", "BEHIND"]) func aMalformedWriteIsRefused(_ words: String) throws {
-        let fixture = try Fixture(words)
+        let fixture = try OriginFixture(words)
         #expect(fixture.client("MSET a 1 b").contains("wrong number of arguments for 'mset'"))
         #expect(fixture.origin.takeCommands() == [])
     }
@@ -30,7 +16,7 @@ import Testing
     /// They would be neither at the origin nor where they were.
     @Test(arguments: ["MOVE k 0", "COPY k k DB 0", "COPY k k DB 0 REPLACE", "SWAPDB 0 1", "SWAPDB 1 0"])
     func entriesDoNotGoToADatabaseWithAnOrigin(_ line: String) throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         let other = fixture.server.connect()
         _ = other("SELECT 1")
         _ = other("SET k mine")
@@ -42,7 +28,7 @@ import Testing
     }
 
     @Test(arguments: ["MOVE k 1", "COPY k k DB 1"]) func entriesDoNotLeaveADatabaseWithAnOrigin(_ line: String) throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         fixture.origin.change("k", to: "v")
         #expect(fixture.client(line).contains("the database '0' has an origin"))
         #expect(fixture.origin.takeCommands() == [])
@@ -51,7 +37,7 @@ import Testing
     // MARK: Reading
 
     @Test func aMissIsAskedForOnceAndThenKnown() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         fixture.origin.change("a", to: "one")
         #expect(fixture.client("GET a") == Wire.bulk("one"))
         #expect(fixture.origin.takeReads() == ["a"])
@@ -64,7 +50,7 @@ import Testing
     }
 
     @Test func whatIsAbsentIsRememberedToo() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         #expect(fixture.client("GET a") == Wire.null)
         #expect(fixture.client("GET a") == Wire.null)
         #expect(fixture.client("EXISTS a") == Wire.int(0))
@@ -75,7 +61,7 @@ import Testing
     }
 
     @Test func aChangeElsewhereIsSeenByTheNextRead() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         for value in ["one", "two", nil, "three"] {
             fixture.origin.change("a", to: value)
             #expect(fixture.client("GET a") == (value.map(Wire.bulk) ?? Wire.null))
@@ -83,7 +69,7 @@ import Testing
     }
 
     @Test func manyKeysAreAskedForTogether() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         fixture.origin.change("a", to: "1")
         fixture.origin.change("c", to: "3")
         _ = fixture.client("GET a")
@@ -92,7 +78,7 @@ import Testing
     }
 
     @Test func whatThePipelineNeedsIsAskedForTogether() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         for name in ["a", "b", "c", "d"] { fixture.origin.change(name, to: "v" + name) }
         _ = fixture.client("GET b")
         _ = fixture.client("GET x")
@@ -109,7 +95,7 @@ import Testing
     }
 
     @Test func whatIsLostWithinARunIsAskedForAgain() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         for name in ["a", "b", "c"] { fixture.origin.change(name, to: "v" + name) }
         _ = fixture.client("MGET a b c")
         _ = try fixture.server.engine.database("0").purge(prefix: Array("b".utf8))
@@ -119,7 +105,7 @@ import Testing
     }
 
     @Test func oneQuestionServesAllWhoWait() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         fixture.origin.change("a", to: "one")
         let others = (0..<5).map { _ in fixture.server.connect() }
         fixture.origin.hold()
@@ -131,7 +117,7 @@ import Testing
     }
 
     @Test func anAnswerIsNotKeptIfTheKeyHasChangedMeanwhile() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         fixture.origin.change("a", to: "old")
         fixture.origin.hold()
         #expect(fixture.client("GET a") == "")
@@ -146,9 +132,11 @@ import Testing
     }
 
     @Test func anEntryLivesNoLongerThanAtTheOriginNorThanThePolicySays() throws {
-        let fixture = try Fixture(policy: .high)
+        let fixture = try OriginFixture(policy: .high)
         fixture.origin.change("short", to: "s", lifetime: 5_000)
         fixture.origin.change("long", to: "l", lifetime: 3_600_000)
+        #expect(fixture.client("PTTL long") == Wire.int(60_000), "the answer itself")
+        #expect(fixture.client("META long").contains(Wire.bulk("rule") + Wire.bulk("governed")))
         _ = fixture.client("MGET short long")
         let short = Int(fixture.client("PTTL short").dropFirst().dropLast()) ?? 0
         let long = Int(fixture.client("PTTL long").dropFirst().dropLast()) ?? 0
@@ -161,7 +149,7 @@ import Testing
     }
 
     @Test func whatIsEvictedOrPurgedHereIsAskedForAgain() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         fixture.origin.change("a", to: "one")
         _ = fixture.client("GET a")
         _ = fixture.client("PURGE")
@@ -170,7 +158,7 @@ import Testing
     }
 
     @Test func aLongValueIsGivenAndNotKept() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         let most = String(repeating: "v", count: 1 << 20)
         fixture.origin.change("fits", to: most)
         fixture.origin.change("long", to: most + "v")
@@ -183,7 +171,7 @@ import Testing
     }
 
     @Test func anOriginThatTellsNoChangesIsAskedEachTime() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         fixture.origin.stopTracking()
         fixture.origin.change("a", to: "one", tells: false)
         #expect(fixture.client("GET a") == Wire.bulk("one"))
@@ -194,7 +182,7 @@ import Testing
     // MARK: Losing the origin
 
     @Test func afterALossNothingIsBelieved() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         fixture.origin.change("a", to: "one")
         _ = fixture.client("MGET a b")
         fixture.origin.change("a", to: "two", tells: false)
@@ -205,7 +193,7 @@ import Testing
     }
 
     @Test func withoutItsOriginADatabaseSaysWhyItDoesNotAnswer() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         fixture.origin.fail(.unreachable("there:6379: connection refused"))
         #expect(
             fixture.client("GET a")
@@ -217,7 +205,7 @@ import Testing
     }
 
     @Test func withinItsGraceWhatIsKeptIsServedAsStale() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         _ = fixture.client("POLICY high GRACE 600")
         fixture.origin.change("a", to: "one")
         _ = fixture.client("GET a")
@@ -232,7 +220,7 @@ import Testing
     }
 
     @Test func withStaleGetIsAnsweredToo() throws {
-        let fixture = try Fixture("STALE")
+        let fixture = try OriginFixture("STALE")
         _ = fixture.client("POLICY high GRACE 600")
         fixture.origin.change("a", to: "one")
         _ = fixture.client("GET a")
@@ -248,7 +236,7 @@ import Testing
     }
 
     @Test func withoutGraceNothingStaleIsServed() throws {
-        let fixture = try Fixture("STALE")
+        let fixture = try OriginFixture("STALE")
         fixture.origin.change("a", to: "one")
         _ = fixture.client("GET a")
         fixture.origin.lose()
@@ -260,7 +248,7 @@ import Testing
     // MARK: Writing
 
     @Test func aSetIsAtTheOriginAndKnownHere() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         #expect(fixture.client("SET a one") == Wire.ok)
         #expect(fixture.origin.value("a") == "one")
         #expect(fixture.client("GET a") == Wire.bulk("one"))
@@ -270,14 +258,14 @@ import Testing
     }
 
     @Test func aroundForgetsWhatWasWritten() throws {
-        let fixture = try Fixture("AROUND")
+        let fixture = try OriginFixture("AROUND")
         #expect(fixture.client("SET a one") == Wire.ok)
         #expect(fixture.client("GET a") == Wire.bulk("one"))
         #expect(fixture.origin.takeReads() == ["a"])
     }
 
     @Test func aWriteThatFailsLeavesNothingThatIsBelieved() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         _ = fixture.client("SET a one")
         fixture.origin.fail(.timedOut(milliseconds: 2000))
         #expect(
@@ -288,7 +276,7 @@ import Testing
     }
 
     @Test func othersCommandsGoToTheOriginAsTheyAre() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         #expect(fixture.client("INCR n") == Wire.int(1))
         #expect(fixture.client("GET n") == Wire.bulk("1"))
         #expect(fixture.client("INCR n") == Wire.int(2))
@@ -299,7 +287,7 @@ import Testing
     }
 
     @Test func manyKeysAreWrittenAndRemoved() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         #expect(fixture.client("MSET a 1 b 2") == Wire.ok)
         #expect(fixture.client("MGET a b") == Wire.bulks("1", "2"))
         #expect(fixture.client("DEL a b c") == Wire.int(2))
@@ -307,7 +295,7 @@ import Testing
     }
 
     @Test func lifetimesGoAlong() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         _ = fixture.client("SET a v PX 5000")
         _ = fixture.client("SET b v KEEPTTL")
         _ = fixture.client("SET c v POLICY high")
@@ -320,21 +308,21 @@ import Testing
     }
 
     @Test func whatOnlyALarderKnowsIsRefused() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         #expect(fixture.client("SET a v TAGS 1 t").contains("which does not know them"))
         #expect(fixture.client("RELEASE a 1").hasPrefix("-ERR RELEASE is for what clients fetch themselves"))
         #expect(fixture.origin.value("a") == nil)
     }
 
     /// The reply to EXEC behind some commands.
-    private func transaction(_ fixture: Fixture, _ lines: String...) -> String {
+    private func transaction(_ fixture: OriginFixture, _ lines: String...) -> String {
         _ = fixture.client("MULTI")
         for line in lines { #expect(fixture.client(line) == "+QUEUED\r\n") }
         return fixture.client("EXEC")
     }
 
     @Test func aTransactionIsOneOfTheOrigin() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         fixture.origin.change("a", to: "old")
         #expect(fixture.client("MGET a b") == "*2\r\n" + Wire.bulk("old") + Wire.null)
         #expect(
@@ -348,7 +336,7 @@ import Testing
     }
 
     @Test func aTransactionThatFailsIsOver() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         fixture.origin.fail(.timedOut(milliseconds: 2000))
         #expect(transaction(fixture, "SET a 1") == Wire.error("ORIGIN the origin did not answer within 2000 ms"))
         fixture.origin.fail(nil)
@@ -362,7 +350,7 @@ import Testing
     }
 
     @Test func whatIsNotOfTheOriginAloneIsNoTransactionOfIt() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         for other in ["PING", "SELECT 1", "EVAL return(1) 0", "META a"] {
             _ = fixture.client("SELECT 0")
             #expect(transaction(fixture, "SET a 1", other).contains("ORIGIN a transaction"), "\(other)")
@@ -379,7 +367,7 @@ import Testing
     }
 
     @Test func readersWhoBeginAfterAWriteDoNotGetWhatWasReadBefore() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         fixture.origin.change("a", to: "old")
         fixture.origin.hold()
         let reader = fixture.server.connect()
@@ -395,7 +383,7 @@ import Testing
     // MARK: The setting
 
     @Test func theOriginIsShownKeptAndTakenAway() throws {
-        let fixture = try Fixture("AROUND STALE")
+        let fixture = try OriginFixture("AROUND STALE")
         let shown = fixture.client("ORIGIN")
         #expect(shown.contains(Wire.bulk("redis://there")) && shown.contains(Wire.bulk("around")))
         fixture.server.engine.shutdown()
@@ -414,7 +402,7 @@ import Testing
 
     /// Who waits gets what the origin says; nobody gets it later for something else.
     @Test func anOriginIsTakenAwayWhileCommandsWait() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         fixture.origin.change("a", to: "old")
         let (writer, second, other) = (fixture.server.connect(), fixture.server.connect(), fixture.server.connect())
         fixture.origin.hold()
@@ -438,7 +426,7 @@ import Testing
     }
 
     @Test func anotherDatabaseHasNone() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         _ = fixture.client("SELECT 1")
         #expect(fixture.client("SET a here") == Wire.ok)
         #expect(fixture.client("GET a") == Wire.bulk("here"))
@@ -448,7 +436,7 @@ import Testing
     }
 
     @Test func badSettingsChangeNothing() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         #expect(fixture.client("ORIGIN redis://x BESIDE").contains("'BESIDE' is not possible here"))
         #expect(fixture.client("ORIGIN bad:x").contains("'bad:x' is no address"))
         fixture.origin.change("a", to: "one")
@@ -481,6 +469,21 @@ import Testing
         origin.setPath(["another"], then: ["another", own])
         #expect(client("ORIGIN unix:///other") == Wire.ok)
         #expect(client("GET a").contains("-ORIGIN the origin cannot be used: a cycle: "))
+    }
+
+    /// Who stands before a cycle may be set, and knows that nobody answers.
+    @Test func aLarderBeforeACycleIsHeldUntilThatEnds() throws {
+        let origin = ScriptedOrigin()
+        let server = try SocketlessServer(origin: origin)
+        let client = server.connect()
+        origin.setPath(["one", "two", "three", "two"])
+        #expect(client("ORIGIN unix:///other") == Wire.ok)
+        let reply = client("GET a")
+        #expect(reply.contains("-ORIGIN the origin cannot be used: a cycle: behind redis://there larders"), "\(reply)")
+        origin.setPath(["one", "two", "three"])
+        server.time.advance(milliseconds: 1_000)
+        server.state.origins.checkCircles()
+        #expect(client("GET a") == Wire.null)
     }
 
     @Test func lardersThatAskEachOtherLaterAreHeldUntilTheyDoNot() throws {
@@ -523,7 +526,7 @@ import Testing
 
     /// A server that is none is not asked who stands behind it, again and again.
     @Test func whoIsNoLarderIsAskedOnceForEachConnection() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         let own = fixture.client("ORIGIN PATH").split(separator: "\r\n")[2]
         fixture.origin.refuseInquiries()
         fixture.origin.believeAnew()
@@ -540,7 +543,7 @@ import Testing
     }
 
     @Test func aDamagedFileIsNoReasonToAnswerWithoutTheOrigin() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture()
         fixture.server.engine.shutdown()
         let path = fixture.server.directory.path + "/larder/ORIGINS"
         try Files.write(path, Array("larder-origins 1\n0 redis://elsewhere THROUGH\ncrc64 0\n".utf8))
@@ -548,8 +551,4 @@ import Testing
         #expect(again.connect()("GET a").contains("ORIGINS cannot be read"))
         #expect(again.connect()("PING") == "+PONG\r\n")
     }
-}
-
-extension String {
-    fileprivate var trimmingSpaces: String { split(separator: " ").joined(separator: " ") }
 }

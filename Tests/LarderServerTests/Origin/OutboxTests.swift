@@ -8,56 +8,26 @@ import Testing
 
 /// Writes that are acknowledged here, and brought to the origin later.
 @Suite struct OutboxTests {
-    /// A server whose standard database has an origin that writes wait for. They are brought when the test says so.
-    private struct Fixture {
-        let origin: ScriptedOrigin
-        let server: SocketlessServer
-        let client: TestClient
-
-        init(
-            limits: Limits = Limits(), policy: UpdatePolicy = .low, configure: (inout EngineOptions) -> Void = { _ in }
-        ) throws {
-            origin = ScriptedOrigin()
-            server = try SocketlessServer(policy: policy, limits: limits, origin: origin, configure: configure)
-            client = server.connect()
-            #expect(client("ORIGIN redis://there BEHIND") == Wire.ok)
-            _ = origin.takeCommands()
-        }
-
-        init(after other: Fixture) throws {
-            origin = other.origin
-            other.server.state.origins.close()
-            other.server.engine.shutdown()
-            server = try SocketlessServer(reopening: other.server, origin: origin)
-            client = server.connect()
-            _ = origin.takeCommands()
-        }
-
-        /// One attempt.
-        @discardableResult
-        func deliver() -> Int64? {
-            let pause = server.state.origins.deliver("0")
-            server.commit()
-            return pause
-        }
-
-        /// One attempt after the rest of the former ones.
-        func deliverLater() {
-            server.time.advance(milliseconds: 60_000)
-            deliver()
-        }
-
-        /// A field of ORIGIN.
-        func field(_ name: String) -> Int {
-            let lines = client("ORIGIN").split(separator: "\r\n").map(String.init)
-            return lines.firstIndex(of: name).flatMap { Int(lines[$0 + 1].dropFirst()) } ?? -1
-        }
-    }
-
     // MARK: Writing and reading
 
+    /// Another origin may take its time to say who is behind it: what is written meanwhile is acknowledged, and waits for the
+    /// origin that there is.
+    @Test func writesGoOnWhileAnotherOriginIsSet() throws {
+        let fixture = try OriginFixture("BEHIND")
+        let replies = Recorder<String>()
+        nonisolated(unsafe) let writer = fixture.server.connect()
+        fixture.origin.duringNextInquiry { replies.add(writer("SET k v")) }
+        let reply = fixture.client("ORIGIN redis://elsewhere BEHIND")
+        #expect(replies.all == [Wire.ok])
+        #expect(reply.hasPrefix("-ERR 1 writes wait for the origin"), "\(reply)")
+        fixture.deliver()
+        #expect(fixture.origin.value("k") == "v")
+        #expect(fixture.client("ORIGIN redis://elsewhere BEHIND") == Wire.ok)
+        #expect(fixture.client("SET k w") == Wire.ok)
+    }
+
     @Test func aWriteIsAcknowledgedHereAndBroughtLater() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         #expect(fixture.client("SET a one") == Wire.ok)
         #expect(fixture.origin.value("a") == nil)
         #expect(fixture.client("GET a") == Wire.bulk("one"))
@@ -74,7 +44,7 @@ import Testing
     }
 
     @Test func writesAreBroughtInTheirOrderAndOnceForEachKey() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         for line in ["SET a 1", "SET b 1", "MSET c 1 c 2 a 2", "DEL d", "SET e 1", "DEL e"] {
             #expect(!fixture.client(line).hasPrefix("-"), "\(line)")
         }
@@ -89,7 +59,7 @@ import Testing
     }
 
     @Test func whatWaitsIsReadWhateverElseIsKnown() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         fixture.origin.change("a", to: "old")
         fixture.origin.change("b", to: "old")
         #expect(fixture.client("MGET a b") == Wire.bulks("old", "old"))
@@ -117,7 +87,7 @@ import Testing
     }
 
     @Test func aReadThatIsUnderWayDoesNotPutSomethingOlderOverAWrite() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         fixture.origin.change("a", to: "old")
         fixture.origin.hold()
         let reader = fixture.server.connect()
@@ -130,7 +100,7 @@ import Testing
     }
 
     @Test func removalsCountWhatIsHere() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("MSET a 1 b 2 c 3")
         #expect(fixture.client("DEL a b x a") == Wire.int(2))
         #expect(fixture.client("UNLINK a c") == Wire.int(1))
@@ -139,7 +109,7 @@ import Testing
     }
 
     @Test func lifetimesAreInstants() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET a v PX 5000")
         _ = fixture.client("SET b v POLICY high")
         _ = fixture.client("SET c v PX 100")
@@ -154,7 +124,7 @@ import Testing
     }
 
     @Test func whatTheOriginMustDecideGoesThereAfterWhatWaits() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET n 5")
         let other = fixture.server.connect()
         #expect(other("INCR n") == "", "it waits")
@@ -171,7 +141,7 @@ import Testing
     }
 
     @Test func aCommandThatWaitsTooLongIsNeverDone() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET n 5")
         fixture.origin.fail(.unreachable("gone"))
         let other = fixture.server.connect()
@@ -187,7 +157,7 @@ import Testing
     }
 
     @Test func transactionsComeBehindWhatWaits() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET a one")
         _ = fixture.client("MULTI")
         _ = fixture.client("GET a")
@@ -202,7 +172,7 @@ import Testing
     @Test func thereIsRoomForSoManyKeys() throws {
         var limits = Limits()
         limits.originKeysMax = 16
-        let fixture = try Fixture(limits: limits)
+        let fixture = try OriginFixture("BEHIND", limits: limits)
         for number in 0..<16 { #expect(fixture.client("SET \(number) v") == Wire.ok) }
         #expect(fixture.client("SET more v").contains("the writes of 16 keys wait"))
         #expect(fixture.client("SET 3 w") == Wire.ok, "it waits already")
@@ -212,7 +182,7 @@ import Testing
 
     /// Nothing evicts it: otherwise there would be no room for the removal of what was brought.
     @Test func itTakesAtMostHalfOfTheDisk() throws {
-        let fixture = try Fixture { $0.diskBytesMax = 16 << 20 }
+        let fixture = try OriginFixture("BEHIND") { $0.diskBytesMax = 16 << 20 }
         let value = String(repeating: "v", count: 200_000)
         func set(_ key: String, _ value: String) -> String {
             // Nobody else empties the journal.
@@ -231,7 +201,7 @@ import Testing
     // MARK: Failures
 
     @Test func nothingIsLostWhileTheOriginIsAway() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         fixture.origin.fail(.unreachable("gone"))
         for number in 0..<600 { #expect(fixture.client("SET \(number) v\(number)") == Wire.ok) }
         let rest = try #require(fixture.deliver())
@@ -249,7 +219,7 @@ import Testing
 
     /// The first attempt behind a recovery may fail once more: that must not cost the longest rest.
     @Test func restsBeginAnewWhenTheOriginAnswersAgain() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         fixture.origin.fail(.unreachable("gone"))
         _ = fixture.client("SET a 1")
         for _ in 0..<10 { fixture.deliverLater() }
@@ -262,7 +232,7 @@ import Testing
     }
 
     @Test func aRefusalConcernsItsKeyAlone() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         fixture.origin.fail("b", .refused("ERR not this one"))
         _ = fixture.client("MSET a 1 b 1 c 1")
         fixture.deliver()
@@ -278,7 +248,7 @@ import Testing
     }
 
     @Test func aServerThatStartsIsNoRefusal() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET a 1")
         fixture.origin.fail(.refused("LOADING Redis is loading the dataset in memory"))
         fixture.deliver()
@@ -289,7 +259,7 @@ import Testing
     }
 
     @Test func aWriteWhoseAnswerWasLostIsRepeated() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         fixture.origin.fail("a", .timedOut(milliseconds: 2000))
         _ = fixture.client("SET a 1")
         fixture.deliver()
@@ -302,7 +272,7 @@ import Testing
     }
 
     @Test func itIsNotRepeatedOverSomethingNewer() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         fixture.origin.change("a", to: "old")
         fixture.origin.loseAnswers(true)
         _ = fixture.client("SET a mine")
@@ -317,7 +287,7 @@ import Testing
     }
 
     @Test func whatIsWrittenWhileTheFormerWriteIsUnderWayIsBroughtToo() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET a 1")
         let done = Guarded(false)
         let (server, other) = (fixture.server, fixture.server.connect())
@@ -343,13 +313,13 @@ import Testing
     // MARK: Restarts
 
     @Test func whatWaitsSurvivesARestartInItsOrder() throws {
-        let first = try Fixture()
+        let first = try OriginFixture("BEHIND")
         first.origin.fail(.unreachable("gone"))
         _ = first.client("MSET a 1 b 1 c 1")
         _ = first.client("SET a 2")
         _ = first.client("DEL b")
         first.deliver()
-        let fixture = try Fixture(after: first)
+        let fixture = try OriginFixture(after: first)
         #expect(fixture.field("outbox") == 3)
         #expect(fixture.client("MGET a b c") == "*3\r\n" + Wire.bulk("2") + Wire.null + Wire.bulk("1"))
         #expect(fixture.origin.takeReads() == [])
@@ -360,14 +330,14 @@ import Testing
             fixture.origin.takeCommands() == [
                 "write c unlimited", "write a unlimited", "remove b", "write d unlimited",
             ])
-        let again = try Fixture(after: fixture)
+        let again = try OriginFixture(after: fixture)
         #expect(again.field("outbox") == 0)
     }
 
     // MARK: The setting
 
     @Test func anotherOriginGetsNothingOfIt() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         fixture.origin.fail(.unreachable("gone"))
         _ = fixture.client("SET a 1")
         for line in ["ORIGIN NONE", "ORIGIN redis://elsewhere BEHIND", "ORIGIN redis://there THROUGH"] {
@@ -389,7 +359,7 @@ import Testing
     }
 
     @Test func discardForgetsWhatWaitsOnly() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET a 1")
         #expect(fixture.client("ORIGIN redis://elsewhere BEHIND DISCARD") == Wire.ok)
         #expect(fixture.field("outbox") == 0)
@@ -405,7 +375,7 @@ import Testing
     }
 
     @Test func anEmptyOutboxIsNoObstacle() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET a 1")
         fixture.deliver()
         #expect(fixture.client("ORIGIN redis://elsewhere") == Wire.ok)
@@ -414,7 +384,7 @@ import Testing
     }
 
     @Test func onlyItsOwnPurgeForgetsIt() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         fixture.origin.change("a", to: "there")
         _ = fixture.client("MSET a 1 b 1")
         #expect(fixture.client("FLUSHALL") == Wire.ok)
@@ -432,12 +402,12 @@ import Testing
     }
 
     @Test func whatIsNoneOfItsWritesHarmsNothing() throws {
-        let fixture = try Fixture()
+        let fixture = try OriginFixture("BEHIND")
         let outbox = try fixture.server.engine.database("0.outbox")
         try outbox.commit([Key(Array("strange".utf8))], loading: false) { update in
             Array("1".utf8).withUnsafeBytes { update.put(0, payload: $0, rule: .ownNever) }
         }
-        let again = try Fixture(after: fixture)
+        let again = try OriginFixture(after: fixture)
         #expect(again.client("SET a 1") == Wire.ok)
         again.deliver()
         #expect(again.origin.value("a") == "1" && again.origin.value("strange") == nil)
@@ -494,5 +464,28 @@ import Testing
             #expect(
                 reply.hasPrefix("-ERR BEHIND needs a database") || reply.contains("cannot have one itself"), "\(reply)")
         }
+    }
+}
+
+/// What waits is brought when the test says so.
+extension OriginFixture {
+    /// One attempt.
+    @discardableResult
+    func deliver() -> Int64? {
+        let pause = server.state.origins.deliver("0")
+        server.commit()
+        return pause
+    }
+
+    /// One attempt after the rest of the former ones.
+    func deliverLater() {
+        server.time.advance(milliseconds: 60_000)
+        deliver()
+    }
+
+    /// A field of ORIGIN.
+    func field(_ name: String) -> Int {
+        let lines = client("ORIGIN").split(separator: "\r\n").map(String.init)
+        return lines.firstIndex(of: name).flatMap { Int(lines[$0 + 1].dropFirst()) } ?? -1
     }
 }

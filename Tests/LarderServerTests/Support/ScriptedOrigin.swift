@@ -28,6 +28,7 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     private var isTracking = true
     private var otherTypes: Set<[UInt8]> = []
     private var beforeSettling: (@Sendable () -> Void)?
+    private var beforeInquiry: (@Sendable () -> Void)?
     private var replica: [[UInt8]: String?] = [:]
     private var answersAge: Int64 = 0
     private var reading = OriginReads()
@@ -94,6 +95,9 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
 
     /// Runs something once, when what was said of changes is waited for.
     func whenSettling(_ body: @escaping @Sendable () -> Void) { lock.withLock { beforeSettling = body } }
+
+    /// Runs something once, while somebody waits to hear which larders are behind it.
+    func duringNextInquiry(_ body: @escaping @Sendable () -> Void) { lock.withLock { beforeInquiry = body } }
 
     /// From now on writes are done, and nobody hears of it.
     func loseAnswers(_ isOn: Bool) { lock.withLock { losesAnswers = isOn } }
@@ -280,6 +284,11 @@ final class ScriptedOrigin: Origin, @unchecked Sendable {
     func inquire(
         _ words: [[UInt8]], completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
     ) {
+        let body = lock.withLock {
+            defer { beforeInquiry = nil }
+            return beforeInquiry
+        }
+        body?()
         let answer = lock.withLock { () -> Result<RESPValue, OriginError> in
             performed.append(words.map { String(decoding: $0, as: UTF8.self) }.joined(separator: " "))
             if let ownFailure { return .failure(ownFailure) }

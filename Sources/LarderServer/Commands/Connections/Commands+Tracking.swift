@@ -71,9 +71,11 @@ enum TrackingCommands {
             }
             session.track(
                 TrackingClient(
-                    session.subscriber, mode, redirect: options.redirect, isNoLoop: options.isNoLoop,
-                    database: session.database.name,
-                    onlyDatabase: options.isOfDatabase ? session.database.name : nil, hears: session.hears))
+                    session.subscriber,
+                    TrackingSettings(
+                        mode: mode, redirect: options.redirect, isNoLoop: options.isNoLoop,
+                        onlyDatabase: options.isOfDatabase ? session.database.name : nil),
+                    database: session.database.name, hears: session.hears))
         } else if call.isWord(2, "OFF") {
             session.track(nil)
         } else {

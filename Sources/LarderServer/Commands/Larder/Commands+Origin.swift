@@ -32,8 +32,11 @@ enum OriginCommands {
                 "ERR with LIFETIMES an entry is believed until its time is over, and the policy of this database is "
                     + "never: set another one first, such as POLICY high")
         }
+        let (record, mayDrop) = (call.session.record, !call.session.isSilent)
         return try call.awaitReply { [settings] reply in
             server.origins.inTurn { (origins) throws(CommandError) in
+                // It must not delay others, whose turn is behind it.
+                if mayDrop, record.isGone { throw CommandError("ERR the client is gone: nothing was changed") }
                 try origins.set(settings, for: name, discards: discards)
             } then: {
                 reply($0.map { .simpleString("OK") })

@@ -1,0 +1,117 @@
+import LarderEngine
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+/// Clients that keep copies of what they have read in a database with an origin: they keep nothing of which they would not be
+/// told.
+@Suite struct OriginTrackingTests {
+    private struct Fixture {
+        let origin = ScriptedOrigin()
+        let server: SocketlessServer
+        let reader: TestClient
+
+        init(_ options: String = "") throws {
+            server = try SocketlessServer(policy: .high, origin: origin)
+            reader = server.connect()
+            #expect(reader("ORIGIN redis://there") == Wire.ok)
+            _ = reader("HELLO 3")
+            #expect(reader("CLIENT TRACKING ON\(options)") == Wire.ok)
+        }
+
+        /// What the reader gets for a line, with all that comes behind the reply.
+        func read(_ line: String) -> String {
+            reader.feed(encodeRequest(line))
+            // A command may wait for the origin more than once; what it causes is delivered then.
+            for _ in 0..<4 { server.commit() }
+            return reader.takeSendable()
+        }
+    }
+
+    private static func invalidation(_ key: String) -> String {
+        ">2\r\n$10\r\ninvalidate\r\n*1\r\n" + Wire.bulk(key)
+    }
+
+    @Test(arguments: ["", " BCAST", " OPTOUT"]) func whatIsKnownIsToldOnceItChanges(options: String) throws {
+        let fixture = try Fixture(options)
+        fixture.origin.change("a", to: "one", tells: false)
+        for line in ["GET a", "GET a"] { #expect(fixture.read(line).hasSuffix(Wire.bulk("one"))) }
+        fixture.origin.change("a", to: "two")
+        fixture.server.deliver()
+        #expect(fixture.reader.takeSendable() == Self.invalidation("a"))
+        #expect(fixture.read("GET a").hasSuffix(Wire.bulk("two")))
+    }
+
+    /// The change is told before the reply that is older: it must be told behind it too.
+    @Test(arguments: ["", " BCAST"], [false, true])
+    func whatChangesMeanwhileIsToldBehindTheReply(options: String, isKnownAgain: Bool) throws {
+        let fixture = try Fixture(options)
+        fixture.origin.change("a", to: "one", tells: false)
+        fixture.origin.hold()
+        #expect(fixture.reader("GET a") == "", "it waits")
+        fixture.origin.change("a", to: "two")
+        if isKnownAgain {
+            // Somebody else asks, and is answered first.
+            fixture.origin.letGo()
+            #expect(fixture.server.connect()("GET a") == Wire.bulk("two"))
+        }
+        fixture.origin.answer()
+        fixture.server.deliver()
+        fixture.server.deliver()
+        let all = fixture.reader.takeSendable()
+        #expect(all.hasSuffix(Wire.bulk("one") + Self.invalidation("a")), "\(all)")
+    }
+
+    /// The key of a command that waits is noted when it runs again too.
+    @Test func whoWaitsIsStillToBeNoted() throws {
+        let fixture = try Fixture(" OPTIN")
+        fixture.origin.change("a", to: "one", tells: false)
+        fixture.origin.hold()
+        #expect(fixture.reader("CLIENT CACHING YES") == Wire.ok)
+        #expect(fixture.reader("GET a") == "", "it waits")
+        fixture.origin.change("b", to: "x")
+        fixture.origin.change("a", to: "two")
+        fixture.origin.answer()
+        fixture.server.deliver()
+        fixture.server.deliver()
+        let all = fixture.reader.takeSendable()
+        #expect(all.hasSuffix(Wire.bulk("one") + Self.invalidation("a")), "\(all)")
+        // One command only.
+        fixture.origin.letGo()
+        #expect(fixture.read("GET b") == Wire.bulk("x"))
+        fixture.origin.change("b", to: "y")
+        fixture.server.deliver()
+        #expect(fixture.reader.takeSendable() == "")
+    }
+
+    /// As with keys beside the prefixes of BCAST.
+    @Test func whatTheOriginSaysNothingOfIsNotKept() throws {
+        let fixture = try Fixture()
+        fixture.origin.stopTracking()
+        fixture.origin.change("a", to: "one", tells: false)
+        for _ in 0..<2 { #expect(fixture.read("GET a") == Wire.bulk("one") + Self.invalidation("a")) }
+    }
+
+    @Test func whatTheOriginItselfAnswersIsNotKept() throws {
+        let fixture = try Fixture()
+        #expect(fixture.read("EVAL_RO text 1 a").hasSuffix(Wire.bulk("text") + Self.invalidation("a")))
+        fixture.origin.setOtherType("l")
+        #expect(fixture.read("TYPE l").hasSuffix(Wire.bulk("TYPE") + Self.invalidation("l")))
+        fixture.origin.change("a", to: "one", tells: false)
+        for line in ["MULTI", "GET a"] { _ = fixture.reader(line) }
+        #expect(fixture.read("EXEC").hasSuffix(Wire.bulks("one") + Self.invalidation("a")))
+    }
+
+    /// Nobody is told of what it does not keep.
+    @Test func othersAreToldNothing() throws {
+        let fixture = try Fixture(" OPTIN")
+        fixture.origin.stopTracking()
+        fixture.origin.change("a", to: "one", tells: false)
+        #expect(fixture.read("GET a") == Wire.bulk("one"))
+        let other = try Fixture(" BCAST PREFIX b")
+        other.origin.stopTracking()
+        other.origin.change("a", to: "one", tells: false)
+        #expect(other.read("GET a") == Wire.bulk("one"))
+    }
+}

@@ -1,0 +1,38 @@
+import LarderEngine
+import Origins
+import TestSupport
+import Testing
+
+@testable import LarderServer
+
+/// A server whose standard database has an origin that tests write the answers of.
+struct OriginFixture {
+    let origin: ScriptedOrigin
+    let server: SocketlessServer
+    let client: TestClient
+
+    /// - Parameters:
+    ///   - words: what stands behind the address.
+    ///   - hasGrace: whether entries serve for ten minutes more. Then the policy is `high`.
+    init(
+        _ words: String = "", policy: UpdatePolicy = .low, hasGrace: Bool = false, limits: Limits = Limits(),
+        configure: (inout EngineOptions) -> Void = { _ in }
+    ) throws {
+        origin = ScriptedOrigin()
+        server = try SocketlessServer(policy: policy, limits: limits, origin: origin, configure: configure)
+        client = server.connect()
+        if hasGrace { #expect(client("POLICY high GRACE 600") == Wire.ok) }
+        #expect(client("ORIGIN redis://there" + (words.isEmpty ? "" : " " + words)) == Wire.ok)
+        _ = origin.takeCommands()
+    }
+
+    /// What another becomes at its next start.
+    init(after other: OriginFixture) throws {
+        origin = other.origin
+        other.server.state.origins.close()
+        other.server.engine.shutdown()
+        server = try SocketlessServer(reopening: other.server, origin: origin)
+        client = server.connect()
+        _ = origin.takeCommands()
+    }
+}
