@@ -11,7 +11,8 @@ extension CommandMetadata {
         "meta", arity: 2, [.readonly, .fast], keys: .one, group: .larder, since: "0.1.0", syntax: "key",
         summary: "Returns when an entry was stored, when it expires, and why.",
         reply: "map of stored-at, age, deadline, ttl (milliseconds, -1 never), rule, policy, grace, size, codec, "
-            + "state (fresh, or stale: within its grace); null when there is neither", access: ["RO"])
+            + "state (fresh, or stale: within its grace, or not to be verified at the origin); null when there is neither",
+        access: ["RO"])
 
     package static let policy = CommandMetadata(
         "policy", arity: -1, [.readonly, .writesWithArguments], group: .larder, since: "0.1.0",
@@ -45,7 +46,7 @@ extension CommandMetadata {
             "map of url (empty: none), writing, stale, hears (tracking, broadcast, lifetimes), bound (how old what is fresh "
             + "may be, in milliseconds; -1: without end), replicas (milliseconds; 0: never), prefixes, state, known "
             + "(entries), outbox (keys that wait), and counters; OK when it was set; array of larder/database with PATH",
-        secrets: .all)
+        secrets: .from(1))
 
     package static let fetch = CommandMetadata(
         "fetch", arity: -2, [.readonly, .noMulti, .noScript], keys: .one, group: .larder, since: "0.1.0",

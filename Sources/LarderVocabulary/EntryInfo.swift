@@ -19,10 +19,14 @@ public struct EntryInfo: Hashable, Sendable {
     public let byteCount: Int
     /// When this was read, in milliseconds since 1970.
     public let readAtMilliseconds: Int64
+    /// Whether the entry is told as stale although its deadline is ahead: the daemon could not ask the database's origin
+    /// whether it is still so. The library's own caches never say this.
+    public let isUnverified: Bool
 
     package init(
         storedAtMilliseconds: Int64, deadlineMilliseconds: Int64?, rule: DeadlineRule, graceMilliseconds: Int64,
-        databasePolicy: UpdatePolicy, codec: Codec, byteCount: Int, readAtMilliseconds: Int64
+        databasePolicy: UpdatePolicy, codec: Codec, byteCount: Int, readAtMilliseconds: Int64,
+        isUnverified: Bool = false
     ) {
         self.storedAtMilliseconds = storedAtMilliseconds
         self.deadlineMilliseconds = deadlineMilliseconds
@@ -32,6 +36,7 @@ public struct EntryInfo: Hashable, Sendable {
         self.codec = codec
         self.byteCount = byteCount
         self.readAtMilliseconds = readAtMilliseconds
+        self.isUnverified = isUnverified
     }
 
     /// How long ago the value was written; never negative.

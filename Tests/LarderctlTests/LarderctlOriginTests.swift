@@ -51,6 +51,20 @@ import Testing
         #expect(try larderctl("origin", "0").text == "none\n")
     }
 
+    /// What is served without being verified is not called fresh.
+    @Test func metaTellsWhatCannotBeVerified() throws {
+        let behind = try DaemonProcess()
+        _ = try behind.connect().call("SET a one")
+        _ = try daemon.connect().call("POLICY low GRACE 600")
+        _ = try larderctl("origin", "0", "unix://\(behind.socketPath)", "STALE")
+        #expect(try larderctl("get", "a").text.hasPrefix("one"))
+        #expect(try larderctl("meta", "a").text.hasSuffix("state      fresh\n"))
+        _ = try behind.stop()
+        for _ in 0..<1000 where try larderctl("meta", "a").text.hasSuffix("state      fresh\n") {}
+        #expect(try larderctl("meta", "a").text.hasSuffix("state      unverified\n"))
+        #expect(try larderctl("--json", "meta", "a").text.hasSuffix(#""state":"unverified"}"# + "\n"))
+    }
+
     @Test func fetchSaysThatItsCommandDoesNotRun() throws {
         let redis = try RedisProcess()
         #expect(try larderctl.run(["origin", "0", "unix://\(redis.socketPath)"]).exitCode == 0)

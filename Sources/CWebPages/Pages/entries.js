@@ -113,7 +113,7 @@ function showEntry() {
   byID("entry-key").textContent = label(entry.key) || "(empty)";
   const rule = { governed: `its database's policy, ${entry.policy}`, own: "its own", never: "its own: it never expires" }[entry.rule];
   const facts = [
-    ["state", entry.isStale ? "stale: only FETCH serves it" : "fresh"],
+    ["state", entry.isStale ? "stale: only FETCH serves it" : entry.isUnverified ? "unverified: the origin cannot be asked" : "fresh"],
     ["stored", `${instant(entry.storedAt)}, ${span((entry.now - entry.storedAt) / 1000)} ago`],
     ["fresh until", entry.deadline === undefined ? "ever" : `${instant(entry.deadline)}, ${left(entry.deadline - entry.now)}`],
     ["grace", entry.grace > 0 ? span(entry.grace / 1000) : "none"],

@@ -15,12 +15,15 @@ extension EntryInfo {
         guard let codec = Codec(name: codec) ?? UInt8(codec).map({ Codec(rawValue: $0) }) else {
             throw .unexpectedReply(to: "META", "a map with a codec that this client knows")
         }
+        let readAt = storedAt + (try fields.integer("age"))
+        // What has reached its deadline is stale for that alone.
+        let isUnverified = try fields.string("state") == "stale" && deadline.map { readAt < $0 } ?? true
         self.init(
             storedAtMilliseconds: storedAt, deadlineMilliseconds: deadline,
             rule: Self.rule(try fields.string("rule"), deadline),
             graceMilliseconds: try fields.integerIfAny("grace") ?? 0, databasePolicy: databasePolicy, codec: codec,
             byteCount: Int(clamping: try fields.integer("size")),
-            readAtMilliseconds: storedAt + (try fields.integer("age")))
+            readAtMilliseconds: readAt, isUnverified: isUnverified)
     }
 
     /// A rule that only a later daemon knows counts as the entry's own.

@@ -82,6 +82,8 @@ struct EntryBrowser: Sendable {
         let size: Int
         let codec: String
         let isStale: Bool
+        /// Whether the origin cannot be asked whether it is still so.
+        let isUnverified: Bool
         let tags: [String]
         /// Nil of a stale entry, which only FETCH serves.
         let value: BytesReport?
@@ -110,7 +112,7 @@ struct EntryBrowser: Sendable {
                 database: database, key: BytesReport(key: key), storedAt: info.storedAtMilliseconds,
                 now: info.readAtMilliseconds, deadline: info.deadlineMilliseconds, grace: info.graceMilliseconds,
                 rule: rule, policy: "\(info.databasePolicy)", size: info.byteCount, codec: "\(info.codec)",
-                isStale: info.isExpired, tags: try client.tags(forKey: key) ?? [],
+                isStale: info.isExpired, isUnverified: info.isUnverified, tags: try client.tags(forKey: key) ?? [],
                 value: value.map(BytesReport.init(value:)), isCut: info.byteCount > Self.valueBytesMax)
         }
         guard let report else { return .problem(404, "there is no such entry, or it has expired") }

@@ -1,4 +1,4 @@
-/// The metrics that are one field of INFO each. To add one, add a row.
+/// A metric that is one number of INFO. To add one, add a row.
 struct FieldMetric: Sendable {
     let kind: MetricsText.Kind
     /// Behind `larder_`.
@@ -9,19 +9,19 @@ struct FieldMetric: Sendable {
     /// What a metric's unit has of the field's.
     var scale = 1.0
 
-    private static func counter(_ name: String, _ field: String, _ help: String) -> FieldMetric {
+    static func counter(_ name: String, _ field: String, _ help: String) -> FieldMetric {
         FieldMetric(kind: .counter, name: name, field: field, help: help)
     }
 
-    private static func gauge(_ name: String, _ field: String, _ help: String) -> FieldMetric {
+    static func gauge(_ name: String, _ field: String, _ help: String) -> FieldMetric {
         FieldMetric(kind: .gauge, name: name, field: field, help: help)
     }
 
-    private static func bytes(
+    static func bytes(
         _ name: String, _ field: String, _ help: String, _ kind: MetricsText.Kind = .gauge
     ) -> FieldMetric { FieldMetric(kind: kind, name: name, field: field, help: help, unit: "bytes") }
 
-    private static func seconds(
+    static func seconds(
         _ name: String, _ field: String, _ help: String, _ kind: MetricsText.Kind = .gauge, scale: Double = 1
     ) -> FieldMetric { FieldMetric(kind: kind, name: name, field: field, help: help, unit: "seconds", scale: scale) }
 

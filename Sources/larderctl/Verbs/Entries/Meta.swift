@@ -7,7 +7,8 @@ extension Verb {
         details: """
             Prints when it was stored, its age, when it expires and by which rule, its grace, its size, and its codec. With --json
             all spans and instants are in milliseconds, the latter since 1970, and null means never.
-            Also of a stale one, within its grace. Exits with 1 and prints nothing if there is neither.
+            Also of a stale one, within its grace: its state is expired, or unverified, if the database's origin cannot be asked
+            whether it is still so. Exits with 1 and prints nothing if there is neither.
             """,
         argumentCount: 1...1
     ) { arguments, context in
@@ -61,5 +62,7 @@ extension Verb {
         ])
     }
 
-    private static func state(_ info: EntryInfo) -> String { info.isExpired ? "expired" : "fresh" }
+    private static func state(_ info: EntryInfo) -> String {
+        info.isExpired ? "expired" : info.isUnverified ? "unverified" : "fresh"
+    }
 }
