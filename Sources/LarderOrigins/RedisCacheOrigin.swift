@@ -7,6 +7,7 @@ import enum Origins.OriginError
 import protocol Origins.OriginListener
 import struct Origins.OriginReading
 import struct Origins.OriginStamp
+@_exported import struct Origins.OriginStatus
 import struct Origins.OriginWrite
 import class Origins.RedisOrigin
 
@@ -41,15 +42,35 @@ public final class RedisCacheOrigin: CacheOrigin {
         self.init(try OriginAddress("unix://\(socketPath)?db=\(database)"))
     }
 
+    /// Another larder of this machine: the database with a name, which any database of the library has.
+    public convenience init(larderAt socketPath: String, database: String) throws {
+        self.init(try OriginAddress("unix://\(socketPath)?db=\(database)"))
+    }
+
     deinit { redis.close() }
 
     public var name: String { redis.name }
 
+    /// Yes: ``OriginLimits``, for each server.
+    public var keepsLimits: Bool { true }
+
+    /// How its servers are, and what has happened: for all caches in front of it. Asks nobody.
+    public func status() -> OriginStatus { redis.status() }
+
+    /// How many keys one call has, for which its limit holds.
+    private static let keysPerCall = 4_096
+
     public func read(_ keys: [[UInt8]]) async throws -> [OriginAnswer] {
-        let results = await withUnsafeContinuation { continuation in
-            redis.read(keys) { continuation.resume(returning: $0) }
+        var answers: [OriginAnswer] = []
+        answers.reserveCapacity(keys.count)
+        for start in stride(from: 0, to: keys.count, by: Self.keysPerCall) {
+            let some = Array(keys[start..<min(start + Self.keysPerCall, keys.count)])
+            let results = await withUnsafeContinuation { continuation in
+                redis.read(some) { continuation.resume(returning: $0) }
+            }
+            for result in results { answers.append(try answer(try result.get())) }
         }
-        return try results.map { try answer(try $0.get()) }
+        return answers
     }
 
     private func answer(_ reading: OriginReading) throws -> OriginAnswer {

@@ -145,6 +145,29 @@ import Testing
         #expect(try other.call("GET a") == "$1\r\n3\r\n")
     }
 
+    @Test func aLarderWhoseDatabaseHasAName() async throws {
+        let daemon = try DaemonProcess()
+        let other = try daemon.connect()
+        _ = try other.call("SELECT shop")
+        _ = try other.call("SET a 1")
+        let cache = try await front(try RedisCacheOrigin(larderAt: daemon.socketPath, database: "shop"))
+        await eventually { (try? await cache.value(String.self, forKey: "a")) == "1" }
+        #expect(throws: OriginAddress.Failure.self) {
+            try RedisCacheOrigin(larderAt: daemon.socketPath, database: "no/name")
+        }
+    }
+
+    /// In several questions, each within its limit.
+    @Test func moreKeysThanAQuestionHas() async throws {
+        let redis = try RedisProcess()
+        let cache = try await front(RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)))
+        let keys = (0..<9_000).map { "key:\($0)" }
+        let there = stride(from: 0, to: 9_000, by: 1_000).map { "key:\($0)" }
+        for key in there { try change(redis, "SET \(key) \(key)") }
+        let expected = Dictionary(uniqueKeysWithValues: there.map { ($0, $0) })
+        #expect(try await cache.values(String.self, forKeys: keys) == expected)
+    }
+
     private struct Price: Codable {
         var cents: Int
     }

@@ -40,6 +40,10 @@ public protocol CacheOrigin: Sendable {
     /// nil if nothing is known to be current now. For origins that find out by a clock that nobody told them anything, like
     /// those with a heartbeat. Asked for at every read: must return at once, and not call the cache.
     var epoch: UInt64? { get }
+
+    /// Whether it has limits of its own for its calls, and leaves alone for a while what has failed. Then the cache adds
+    /// none; else those of ``OriginCacheLimits`` hold. Constant.
+    var keepsLimits: Bool { get }
 }
 
 extension CacheOrigin {
@@ -62,6 +66,9 @@ extension CacheOrigin {
 
     /// Always the same.
     public var epoch: UInt64? { 0 }
+
+    /// False.
+    public var keepsLimits: Bool { false }
 }
 
 /// What an origin has for a key.
@@ -124,12 +131,21 @@ public struct OriginAcknowledgement: Sendable {
     }
 }
 
-/// The errors of origins that Larder has.
+/// The errors of origins that Larder has, and one for origins of your own.
 public enum OriginFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// The origin takes no writes.
     case readOnly(String)
     /// The origin gave another number of answers than there were keys.
     case wrongAnswers(String, expected: Int, got: Int)
+    /// The origin has failed some times in a row, and is not asked for a while: its name, and what happened last. Nothing
+    /// was done. See ``OriginCacheLimits``.
+    case resting(String, reason: String)
+    /// The origin did not answer within ``OriginCacheLimits/call``. A write or removal may have been done, or may be done
+    /// later: nothing is kept for its key until the origin's function has ended.
+    case timedOut(String, milliseconds: Int)
+    /// To be thrown by your own origin: it has answered, and says no to this call alone, for a reason. It does not count as
+    /// a failure for which the origin is left alone.
+    case refused(String)
 
     /// What was wrong, for people.
     public var description: String {
@@ -137,6 +153,10 @@ public enum OriginFailure: Error, Hashable, Sendable, CustomStringConvertible {
         case .readOnly(let name): "the origin '\(name)' takes no writes: it has no function for them"
         case .wrongAnswers(let name, let expected, let got):
             "the origin '\(name)' gave \(got) answers for \(expected) keys: it must give one for each, in their order"
+        case .resting(let name, let reason):
+            "the origin '\(name)' is not asked for a moment because it failed: \(reason)"
+        case .timedOut(let name, let milliseconds): "the origin '\(name)' did not answer within \(milliseconds) ms"
+        case .refused(let reason): "the origin refused: \(reason)"
         }
     }
 }

@@ -7,7 +7,7 @@ import LarderEngine
 /// let prices = OriginCache(try Cache(named: "prices", policy: .middle), origin: origin)
 /// ```
 /// It says nothing of changes: entries live as long as their policy and the lifetimes in its answers say.
-/// ``OriginCache/invalidate(_:)`` ends an entry by hand.
+/// ``OriginCache/invalidate(_:)-(CacheKey)`` ends an entry by hand.
 public struct ClosureOrigin: CacheOrigin {
     public let name: String
     private let reads: @Sendable ([[UInt8]]) async throws -> [OriginAnswer]
@@ -36,9 +36,10 @@ public struct ClosureOrigin: CacheOrigin {
     /// ``concurrentReads``.
     /// - Parameters:
     ///   - name: for messages.
-    ///   - read: gives the answer for a key.
+    ///   - read: gives the answer for a key. Keys that are no UTF-8 fail with ``OriginFailure/refused(_:)``: those are for
+    ///     an origin that takes bytes.
     public init(_ name: String, read: @escaping @Sendable (_ key: String) async throws -> OriginAnswer) {
-        self.init(name, readMany: { keys in try await Self.each(keys) { try await read($0) } })
+        self.init(name, readMany: { keys in try await Self.each(keys) { try await read(Self.text($0)) } })
     }
 
     /// An origin whose values are models.
@@ -74,15 +75,21 @@ public struct ClosureOrigin: CacheOrigin {
         try await removes(keys)
     }
 
+    private static func text(_ key: [UInt8]) throws(OriginFailure) -> String {
+        if let text = String(validating: key, as: UTF8.self) { return text }
+        // Else two keys could be one text.
+        throw .refused("this origin takes keys that are text, and '\(Key(key))' is no UTF-8")
+    }
+
     private static func each(
-        _ keys: [[UInt8]], _ read: @escaping @Sendable (String) async throws -> OriginAnswer
+        _ keys: [[UInt8]], _ read: @escaping @Sendable ([UInt8]) async throws -> OriginAnswer
     ) async throws -> [OriginAnswer] {
-        if keys.count == 1 { return [try await read(String(decoding: keys[0], as: UTF8.self))] }
+        if keys.count == 1 { return [try await read(keys[0])] }
         return try await withThrowingTaskGroup(of: (Int, OriginAnswer).self) { group in
             var answers = [OriginAnswer](repeating: .absent, count: keys.count)
             for (position, key) in keys.enumerated() {
                 if position >= concurrentReads, let (done, answer) = try await group.next() { answers[done] = answer }
-                group.addTask { (position, try await read(String(decoding: key, as: UTF8.self))) }
+                group.addTask { (position, try await read(key)) }
             }
             for try await (done, answer) in group { answers[done] = answer }
             return answers

@@ -1,5 +1,6 @@
 import Fetching
 import LarderEngine
+import Platform
 
 // Questions to the origin.
 
@@ -20,7 +21,7 @@ extension OriginCache {
         if checked.source == .ignoreCache {
             let bytes = Array(stored.bytes)
             return try await FlightTable.shared.unstored(backend.name, checked) { [self] in
-                try await ask(type, [bytes])[0]
+                try await ask(type, [bytes], since: began)[0]
             }?.model
         }
         if options.takesAnyFresh, let value = try await cache.source.modelToShareForTask(type, key, fillCache: true) {
@@ -45,7 +46,7 @@ extension OriginCache {
         let key = Array(backend.base.key.bytes)
         while true {
             let fetched = try await FlightTable.shared.value(backend, options, since: began) { [self] in
-                try await ask(Value.self, [key])[0]
+                try await ask(Value.self, [key], since: began)[0]
             }
             guard let fetched, isOutdated(fetched, call, backend.base.key) else { return fetched }
         }
@@ -60,7 +61,7 @@ extension OriginCache {
     func refreshAhead<Value: Codable & Sendable>(
         _ type: Value.Type, _ key: some CacheKey, _ options: FetchOptions
     ) {
-        guard options.refreshesAhead, options.source == .cacheElseOrigin,
+        guard options.refreshesAhead, options.source == .cacheElseOrigin, !limiter.isResting,
             let backend: OriginFetch<Value> = try? backend(key, isCounted: true),
             let checked = try? CheckedFetch(options, backend.name)
         else { return }
@@ -69,13 +70,26 @@ extension OriginCache {
     }
 
     /// Asks the origin, once for all keys.
+    /// - Parameter began: when the call began for which it is asked; nil if nobody waits.
     func ask<Value: Codable & Sendable>(
-        _ type: Value.Type, _ keys: [[UInt8]]
+        _ type: Value.Type, _ keys: [[UInt8]], since began: Int64? = nil
     ) async throws -> [OriginFetched<Value>] {
+        let pass = try limiter.enter()
         let ticket = trust.beginCall()
         defer { trust.endCall() }
         let sentAt = cache.source.database.leaseTime()
-        let answers = try await origin.read(keys)
+        let patience = began.flatMap { began in
+            options.hardTimeout?.roundedMilliseconds.map { $0 - (MonotonicClock.milliseconds() - began) }
+        }
+        let end = await limiter.run(pass, question: keys, patience: patience) { [origin] in
+            try await origin.read(keys)
+        }
+        let answers: [OriginAnswer]
+        switch end {
+        case .answered(let result): answers = try result.get()
+        case .timedOut: throw limiter.timeout
+        case .closed: throw cache.source.closedError("value")
+        }
         guard answers.count == keys.count else {
             throw OriginFailure.wrongAnswers(origin.name, expected: keys.count, got: answers.count)
         }

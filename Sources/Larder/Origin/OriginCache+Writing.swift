@@ -13,9 +13,11 @@ extension OriginCache {
     ///   - lifetime: how long it lives at the origin, a millisecond at least; nil if it does not end.
     ///   - policy: how long it stays fresh here; never longer than at the origin.
     ///   - tags: those of the entry here, as for `Cache.set(_:forKey:policy:tags:durability:)`.
-    /// - Throws: what the origin throws: whether it has the value is not known then, and the next read asks.
-    ///   ``LarderError`` for a value, key, lifetime, policy or tags that are impossible, and after ``close()``: then the origin
-    ///   was not asked.
+    /// - Throws: what the origin throws: whether it has the value is not known then, and the next read asks. So it is with
+    ///   ``OriginFailure/timedOut(_:milliseconds:)``, when ``OriginCacheLimits/call`` is over: the value may still get
+    ///   there, and as long as the origin's function has not ended, nothing is kept for the key and each read asks.
+    ///   ``OriginFailure/resting(_:reason:)`` if the origin is left alone, and ``LarderError`` for a value, key, lifetime,
+    ///   policy or tags that are impossible, and after ``close()``: then the origin was not asked, and what is here stays.
     public func set<Value: Codable & Sendable>(
         _ value: Value, forKey key: some CacheKey, lifetime: Duration? = nil, policy: EntryPolicy = .database,
         tags: [String] = []
@@ -34,17 +36,10 @@ extension OriginCache {
         let bytes = Array(stored.bytes)
         try await settle(CollectionOfOne(bytes))
         let sentAt = source.database.leaseTime()
-        let began = trust.beginWrite([bytes])
-        defer { trust.endCall() }
-        let acknowledgement: OriginAcknowledgement
-        do {
-            acknowledgement = try await origin.write(writing, forKey: bytes)
-        } catch {
-            _ = trust.endWrite([bytes], began)
-            await forget([bytes])
-            throw error
+        let (acknowledgement, ticket) = try await write([bytes]) { [origin] in
+            try await origin.write(writing, forKey: bytes)
         }
-        let ticket = trust.endWrite([bytes], began)
+        defer { trust.endCall() }
         let life = OriginLifetime(acknowledgement.lifetime, since: sentAt)
         guard self.writing == .through, acknowledgement.isWatched || !trust.isTold, let ticket,
             let policy = life.policy(policy, source.database)
@@ -62,17 +57,40 @@ extension OriginCache {
         let keys = try Array(Set(keys.map { Array(try cache.source.key($0, "remove").bytes) }))
         if cache.source.isClosed { throw cache.source.closedError("remove") }
         guard !keys.isEmpty else { return }
-        let began = trust.beginWrite(keys)
-        defer { trust.endCall() }
-        let result: Result<Void, any Error>
-        do {
-            result = .success(try await origin.remove(keys))
-        } catch {
-            result = .failure(error)
-        }
-        _ = trust.endWrite(keys, began)
+        _ = try await write(keys) { [origin] in try await origin.remove(keys) }
+        trust.endCall()
         await forget(keys)
-        try result.get()
+    }
+
+    /// Runs a write or a removal at the origin. What is here for the keys is forgotten if it fails.
+    /// - Returns: what the origin said, and what a value that was written is as good as: see `endWrite`. The caller ends the
+    ///   call of ``trust``.
+    private func write<Value: Sendable>(
+        _ keys: [[UInt8]], _ body: @escaping @Sendable () async throws -> Value
+    ) async throws -> (Value, OriginTrust.Ticket?) {
+        let pass = try limiter.enter()
+        let began = trust.beginWrite(keys)
+        let end = await limiter.run(pass, body) { [weak self] in
+            // Only now it is known that nothing more is written.
+            guard let self else { return }
+            _ = trust.endWrite(keys, began)
+            trust.endCall()
+            await forget(keys)
+        }
+        switch end {
+        case .answered(.success(let value)): return (value, trust.endWrite(keys, began))
+        case .answered(.failure(let error)):
+            _ = trust.endWrite(keys, began)
+            trust.endCall()
+            await forget(keys)
+            throw error
+        case .timedOut:
+            await forget(keys)
+            throw limiter.timeout
+        case .closed:
+            _ = trust.changed(keys)
+            throw cache.source.closedError("set")
+        }
     }
 
     /// Keeps a value that the origin has acknowledged.

@@ -43,11 +43,12 @@ public final class OriginCache: Sendable {
     /// How calls fetch that do not say it.
     public let options: FetchOptions
     let trust: OriginTrust
+    let limiter: OriginLimiter
     let changes: OriginChanges
     private let listener: Task<Void, Never>?
 
     /// ``FetchOptions`` that wait for the origin, ten seconds at most, and leave a key for which it has failed alone for a
-    /// second. Writes take as long as the origin does.
+    /// second. Writes take as long as ``OriginCacheLimits/call`` allows.
     public static var standardOptions: FetchOptions {
         var options = FetchOptions()
         options.softTimeout = nil
@@ -63,15 +64,17 @@ public final class OriginCache: Sendable {
     ///   - origin: what is asked.
     ///   - writing: how values get there.
     ///   - options: how calls fetch that do not say it.
+    ///   - limits: how long calls of the origin may take, and when it is left alone because it has failed.
     public init(
         _ cache: Cache, origin: some CacheOrigin, writing: Writing = .through,
-        options: FetchOptions = OriginCache.standardOptions
+        options: FetchOptions = OriginCache.standardOptions, limits: OriginCacheLimits = OriginCacheLimits()
     ) {
         self.cache = cache
         self.origin = origin
         self.writing = writing
         self.options = options
         trust = OriginTrust(isTold: origin.tellsChanges) { origin.epoch }
+        limiter = OriginLimiter(origin, limits, cache.source.database)
         changes = OriginChanges(trust, cache.source.database)
         guard trust.isTold else {
             listener = nil
@@ -97,17 +100,22 @@ public final class OriginCache: Sendable {
         changes.end()
     }
 
-    /// Stops to hear what the origin says, and closes the cache. Idempotent. Calls that wait for the origin go on to wait for
-    /// its answer, up to their hard timeout, and fail then; cancel their tasks to end them before.
+    /// Stops to hear what the origin says, and closes the cache. Idempotent. Calls that wait for the origin fail at once with
+    /// ``LarderError/Code/closed``, and their tasks are cancelled: a write may have been done, or be done later. Those of
+    /// origins that keep limits themselves (``CacheOrigin/keepsLimits``) end within these.
     public func close() {
         endListening()
         changes.lost()
         cache.close()
+        limiter.close()
     }
 
     /// Whether the origin says what changes, as far as it is known, so that what it answers now may be kept. Always true for
     /// origins that never say it.
     public var isBelieved: Bool { trust.epoch.isBelieved }
+
+    /// How the origin is: whether it rests, and what calls to it came to. Asks nobody; costs a lock.
+    public var status: OriginCacheStatus { limiter.status }
 
     // MARK: Reading
 
@@ -118,7 +126,8 @@ public final class OriginCache: Sendable {
     ///   - options: nil for ``options``. With a ``FetchOptions/softTimeout`` of zero an unverified value is served at once, as
     ///     any other stale one.
     /// - Returns: nil if the origin has no value.
-    /// - Throws: what the origin throws, if there is nothing to serve instead; what ``Cache`` throws for a closure that
+    /// - Throws: what the origin throws, or ``OriginFailure`` if it rests or took too long, if there is nothing to serve
+    ///   instead; what ``Cache`` throws for a closure that
     ///   fetches; ``LarderError/Code/decoding`` if what the origin has is no such model: nothing is kept then.
     public func value<Value: Codable & Sendable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions? = nil
@@ -163,7 +172,7 @@ public final class OriginCache: Sendable {
         let call = trust.beginCall()
         defer { trust.endCall() }
         let fetched = try await FlightTable.shared.values(backends, checked, since: began) { [self] keys in
-            let answers = try await ask(type, keys.map(\.keyBytes))
+            let answers = try await ask(type, keys.map(\.keyBytes), since: began)
             return Dictionary(uniqueKeysWithValues: zip(keys, answers))
         }
         for (key, backend) in backends {
@@ -175,17 +184,6 @@ public final class OriginCache: Sendable {
             found[key] = each.model
         }
         return found
-    }
-
-    // MARK: By hand
-
-    /// Ends entries of which the program itself knows that they have changed at the origin: they are stale, and looked up
-    /// again. What is being fetched for them is not kept.
-    public func invalidate(_ keys: some Sequence<some CacheKey>) async throws {
-        let keys = try keys.map { Array(try cache.source.key($0, "invalidate").bytes) }
-        guard !keys.isEmpty else { return }
-        _ = trust.changed(keys)
-        try await settle(keys)
     }
 
     /// Makes the database agree with what the origin has said, unless it does.

@@ -26,7 +26,7 @@ struct OriginFetch<Value: Codable & Sendable>: FetchBackend {
 
     func now() -> Int64 { base.now() }
 
-    func ask(maxAge: Int64?, lease: Int64?, waits: Bool) async throws -> FetchReply<OriginFetched<Value>> {
+    func ask(maxAge: Int64?, lease: Int64?, waits: FetchWait) async throws -> FetchReply<OriginFetched<Value>> {
         switch try await base.ask(maxAge: maxAge, lease: lease, waits: waits) {
         case .fresh(let model): .fresh(OriginFetched(model: model))
         case .stale(let model): .stale(OriginFetched(model: model))
@@ -62,7 +62,19 @@ struct OriginFetch<Value: Codable & Sendable>: FetchBackend {
 
     func release(token: UInt64, _ release: FetchRelease) async { await base.release(token: token, release) }
 
-    func failedInBackground(_ error: any Error) { base.failedInBackground(error) }
+    func release(after error: any Error, _ options: CheckedFetch) -> FetchRelease {
+        // The origin has answered, with what this caller cannot have; or it rests, and its keys need no rests of their own,
+        // which would end later.
+        if case .refused? = error as? OriginFailure { return .open }
+        return (error as? LarderError)?.code == .decoding || cache.limiter.isResting
+            ? .open : base.release(after: error, options)
+    }
+
+    func failedInBackground(_ error: any Error) {
+        // That it rests was told when it began.
+        if case .resting? = error as? OriginFailure { return }
+        base.failedInBackground(error)
+    }
 }
 
 /// How long an entry lives at its origin.

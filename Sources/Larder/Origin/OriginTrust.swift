@@ -119,6 +119,15 @@ final class OriginTrust: @unchecked Sendable {
         }
     }
 
+    /// Keys have changed that nobody has listed: nothing is kept that was asked for before this.
+    func changedMany() {
+        lock.withLock {
+            sequence += 1
+            floor = sequence
+            changes = [:]
+        }
+    }
+
     private func note(_ keys: [[UInt8]]) {
         sequence += 1
         guard calls > 0 else { return }
@@ -215,7 +224,12 @@ final class OriginTrust: @unchecked Sendable {
             }
             if before != now {
                 // In an epoch that was not believed nothing was stored.
-                if before.map(\.isBelieved) ?? true { try database.purge(tags: [Array(Self.tag.utf8)], soft: true) }
+                if before.map(\.isBelieved) ?? true {
+                    // First: an answer of the former epoch that may just be on its way to the disk is stored before the
+                    // purge or not at all. Of a key without an entry the purge does not know that it would get the tag.
+                    database.endLeases(prefix: [])
+                    try database.purge(tags: [Array(Self.tag.utf8)], soft: true)
+                }
                 lock.withLock { settled = now }
             }
             guard !noted.isEmpty else { return }
@@ -227,7 +241,7 @@ final class OriginTrust: @unchecked Sendable {
     }
 
     /// What is being fetched for the keys is out of date, and their entries are stale. May block.
-    private static func makeStale(_ keys: [[UInt8]], _ database: Database) throws(LarderError) {
+    static func makeStale(_ keys: [[UInt8]], _ database: Database) throws(LarderError) {
         let keys = keys.map { Key($0) }
         // First: what is stored behind this was asked for behind it.
         database.endLeases(keys)

@@ -90,11 +90,23 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         Task { [core] in await BlockingWork.run { core.stop() } }
     }
 
-    /// Stops to deliver: the handler's tasks are cancelled, and this waits for their ends. What waits stays. Idempotent.
-    public func close() { core.stop() }
+    /// Stops to deliver: the handler's tasks are cancelled, and this waits for their ends. What waits stays. Idempotent. Within
+    /// the handler it does not wait: the outbox is closed when the handler has ended.
+    public func close() {
+        if core.isInHandler { return stopBehindHandler() }
+        core.stop()
+    }
 
     /// ``close()``, without blocking the caller.
-    public func close() async { await BlockingWork.run { [core] in core.stop() } }
+    public func close() async {
+        if core.isInHandler { return stopBehindHandler() }
+        await BlockingWork.run { [core] in core.stop() }
+    }
+
+    private func stopBehindHandler() {
+        core.beginStop()
+        Task.detached { [core] in await BlockingWork.run { core.stop() } }
+    }
 
     private static func deliver(
         _ parcel: Outboxes.Outbox.Parcel, _ source: CacheSource,
@@ -184,14 +196,12 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     ) throws(LarderError) {
         let bytes = Array(key.bytes)
         let (source, outbox) = (cache.source, outbox)
-        guard !core.isStopping else {
-            throw LarderError(
-                .closed, "the outbox was closed", operation: "save", database: cache.name, key: key.description)
-        }
+        let operation = value == nil ? "remove" : "save"
+        guard !core.isStopping else { throw closed(operation, key.description) }
         let size = bytes.count + (value?.count ?? 0)
         if let refusal = outbox.index.refusal(of: [bytes], bytes: size, limit: "keysMax") {
             throw LarderError(
-                .writesSuspended, refusal, operation: "save", database: cache.name, key: key.description)
+                .writesSuspended, refusal, operation: operation, database: cache.name, key: key.description)
         }
         let token = OutboxEntry.makeToken()
         try source.whileOpen("save") { (engine) throws(LarderError) in
@@ -241,10 +251,12 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     public func isWaiting(_ key: some CacheKey) -> Bool { key.withKeyBytes { outbox.index.isWaiting($0) } }
 
     /// Returns when no write of a key waits, when the outbox is closed, or when the task is cancelled. Writes whose handler throws
-    /// again and again wait as long. Within the handler the write that is delivered waits still: do not wait for it there.
+    /// again and again wait as long. Within the handler that delivers a write of the key, which waits until it has ended, it
+    /// returns at once.
     /// - Returns: whether none waits.
     @discardableResult
     public func untilDelivered(_ key: some CacheKey) async -> Bool {
+        if core.isDelivering(key.keyBytes) { return false }
         let waiting = DeliveryWait()
         return await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
@@ -257,11 +269,19 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Forgets all writes that wait, except those that are being delivered at this moment. The entries in the cache stay.
+    private func closed(_ operation: String, _ key: String? = nil) -> LarderError {
+        LarderError(.closed, "the outbox was closed", operation: operation, database: cache.name, key: key)
+    }
+
+    /// Forgets all writes that wait. Of one that is being delivered at this moment nothing waits any more; if its handler
+    /// throws, it is not tried again. The entries in the cache stay.
     /// - Returns: how many keys waited.
+    /// - Throws: ``LarderError``; ``LarderError/Code/closed`` if the outbox was closed, and nothing is forgotten.
     @discardableResult
     public func purge() throws(LarderError) -> Int {
-        try cache.source.whileOpen("purge") { (_) throws(LarderError) in
+        // What waits may be another's by now.
+        if core.isStopping { throw closed("purge") }
+        return try cache.source.whileOpen("purge") { (_) throws(LarderError) in
             let count = outbox.index.waiting
             try outbox.discard()
             // What was saved since then waits.

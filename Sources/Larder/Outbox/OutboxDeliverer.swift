@@ -21,6 +21,18 @@ final class OutboxDeliverer: @unchecked Sendable {
 
     typealias Handler = @Sendable (Outboxes.Outbox.Parcel) async -> End
 
+    /// What the running handler delivers, and for whom: who waits for that in there would wait for himself.
+    struct Delivering: Sendable {
+        fileprivate let deliverer: ObjectIdentifier
+        fileprivate let key: [UInt8]
+    }
+    @TaskLocal static var delivering: Delivering?
+
+    /// Whether this is called within the handler.
+    var isInHandler: Bool { Self.delivering?.deliverer == ObjectIdentifier(self) }
+    /// Whether this is called within the handler that delivers a write of `key`.
+    func isDelivering(_ key: [UInt8]) -> Bool { isInHandler && Self.delivering?.key == key }
+
     let outbox: Outboxes.Outbox
     let engine: Engine
     private let handler: Handler
@@ -77,15 +89,20 @@ final class OutboxDeliverer: @unchecked Sendable {
 
     var isStopping: Bool { mustStop.load(ordering: .acquiring) }
 
-    /// Cancels what is under way, and waits for its end. What waits stays. Idempotent.
-    func stop() {
+    /// Cancels what is under way, and does not wait for its end.
+    func beginStop() {
         mustStop.store(true, ordering: .releasing)
         outbox.index.wake()
-        let (thread, running) = lock.withLock { () -> (WorkThread?, [Task<Void, Never>]) in
+        for task in lock.withLock({ running }) { task.cancel() }
+    }
+
+    /// Cancels what is under way, and waits for its end. What waits stays. Idempotent.
+    func stop() {
+        beginStop()
+        let thread = lock.withLock {
             defer { self.thread = nil }
-            return (self.thread, self.running)
+            return self.thread
         }
-        for task in running { task.cancel() }
         thread?.join()
         // A round that somebody else runs ends before the next outbox of the database begins.
         let isFirst = rounds.withLock {
@@ -186,7 +203,9 @@ final class OutboxDeliverer: @unchecked Sendable {
     private func ends(of parcels: [Outboxes.Outbox.Parcel]) -> [End] {
         let answers = OutboxAnswers<End>(parcels.count)
         let tasks = parcels.enumerated().map { position, parcel in
-            Task { [handler] in answers.set(position, await handler(parcel)) }
+            Task { [handler, delivering = Delivering(deliverer: ObjectIdentifier(self), key: parcel.turn.key)] in
+                answers.set(position, await Self.$delivering.withValue(delivering) { await handler(parcel) })
+            }
         }
         lock.withLock { running = tasks }
         // Who stops cancels what is listed before; this cancels what was listed too late for that.

@@ -11,4 +11,13 @@ extension DatabaseName {
                 .invalidArgument, "'\(printableKey(name.utf8))' is not a database name: \(rule)", operation: operation)
         }
     }
+
+    /// What waits to be brought elsewhere is no cache's: stored entries would be in its way, and removed ones lost.
+    package static func checkIsNotCompanion(_ name: String, operation: String) throws(LarderError) {
+        guard CompanionName.isOne(name) else { return }
+        throw LarderError(
+            .invalidArgument,
+            "databases whose names end with '\(CompanionName.ending)' have what waits to be brought elsewhere, and are for "
+                + "the larder's own use; choose another name", operation: operation, database: name)
+    }
 }

@@ -155,6 +155,31 @@ import Testing
         #expect(try await feed.value(Int.self, forKey: "one") == 1)
     }
 
+    private struct Log {
+        func warning(_ text: String) {}
+    }
+
+    @Test func originsThatAreSlowOrGone() async throws {
+        let log = Log()
+        let http = HTTP()
+        let service = ClosureOrigin("weather service") { city in
+            OriginAnswer(try await http.get("/weather/" + city).body)
+        }
+
+        var limits = OriginCacheLimits()
+        limits.call = .seconds(2)
+        limits.failuresBeforeRest = 3
+        let weather = OriginCache(cache, origin: service, limits: limits)
+        if weather.status.isResting { log.warning("no weather: \(weather.status.lastError ?? "")") }
+        #expect(try await weather.value(Weather.self, forKey: "oslo")?.degrees == 4)
+
+        try await weather.invalidate("oslo")
+        try await weather.invalidate(prefix: "city:no:")
+        try await weather.invalidateAll()
+        try await weather.purge(prefix: "city:no:")
+        #expect(try await !weather.cache.contains("oslo"))
+    }
+
     @Test func writingToOrigins() async throws {
         let sent = Recorder<String>()
         let origin = ClosureOrigin(

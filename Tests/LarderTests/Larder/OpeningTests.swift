@@ -76,6 +76,14 @@ import Testing
         expectError(.invalidArgument) { try Cache.setAsideDamaged(named: name, directory: work.directory) }
     }
 
+    /// What an outbox has to deliver is changed by the outbox alone.
+    @Test func noCacheOpensWhatWaits() throws {
+        let text = expectError(.invalidArgument) { _ = try work.cache("orders.outbox") }
+        #expect(text.contains("own use"))
+        expectError(.invalidArgument) { _ = try Cache.inMemory(named: "orders.outbox") }
+        #expect(try Cache.databases(in: work.directory) == [])
+    }
+
     @Test func impossibleOptionsAreRefused() throws {
         let changes: [(String, (inout CacheOptions) -> Void)] = [
             ("memoryBytes", { $0.memoryBytes = -1 }), ("blockCacheBytes", { $0.blockCacheBytes = -1 }),

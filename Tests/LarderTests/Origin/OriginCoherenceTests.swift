@@ -18,7 +18,7 @@ import Testing
     ) async throws -> (OriginCache, OriginChanges) {
         let cache = try workspace.cache()
         try await cache.setPolicy(.high, grace: grace)
-        let front = OriginCache(cache, origin: origin, writing: writing, options: .patient)
+        let front = OriginCache(cache, origin: origin, writing: writing, options: .patient, limits: .patient)
         await eventually { front.isBelieved }
         return (front, try #require(origin.changes))
     }
@@ -44,6 +44,33 @@ import Testing
         origin.fails = false
         workspace.time.advance(milliseconds: 1_000)
         #expect(try await cache.value(String.self, forKey: "a") == "new")
+    }
+
+    /// What is stale serves while the origin fails, and not while another call asks it.
+    @Test(arguments: ["value", "values", "originOnly", "originElseCache"], ["value", "values", "both"])
+    func whatChangedIsWaitedFor(first: String, second: String) async throws {
+        let (cache, _) = try await cache(grace: .seconds(60))
+        #expect(try await cache.values(String.self, forKeys: ["a", "b"]).count == 2)
+        origin.change("a", to: "new")
+        origin.isHeld = true
+        @Sendable func read(_ how: String) async throws -> String? {
+            var options = FetchOptions.patient
+            switch how {
+            case "value": break
+            case "values": return try await cache.values(String.self, forKeys: ["a"])["a"]
+            case "both": return try await cache.values(String.self, forKeys: ["a", "b"])["a"]
+            case "originOnly": options.source = .originOnly
+            default: options.source = .originElseCache
+            }
+            return try await cache.value(String.self, forKey: "a", options: options)
+        }
+        let one = Task { try await read(first) }
+        await eventually { origin.running == 1 }
+        let other = Task { try await read(second) }
+        await eventually { cache.trust.callCount >= 3 }
+        origin.isHeld = false
+        #expect(try await one.value == "new")
+        #expect(try await other.value == "new")
     }
 
     /// The question was sent before the change: its callers get the former value, later ones do not, and nothing is kept.
@@ -225,7 +252,7 @@ import Testing
                 return OriginAcknowledgement()
             },
             readMany: { keys in keys.map { _ in .absent } })
-        let cache = OriginCache(try workspace.cache(), origin: origin, options: .patient)
+        let cache = OriginCache(try workspace.cache(), origin: origin, options: .patient, limits: .patient)
         let writers = [(first, [UInt8(1)]), (second, [2])].map { (gate, value) in
             gate.hold()
             return Task { try await cache.set(value, forKey: "a") }

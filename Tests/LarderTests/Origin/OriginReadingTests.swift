@@ -17,7 +17,7 @@ import Testing
     private func cache(grace: Duration = .zero) throws -> OriginCache {
         let cache = try workspace.cache()
         try cache.setPolicy(.high, grace: grace)
-        return OriginCache(cache, origin: origin, options: .patient)
+        return OriginCache(cache, origin: origin, options: .patient, limits: .patient)
     }
 
     @Test func whatIsMissingIsAskedForOnce() async throws {
@@ -40,6 +40,24 @@ import Testing
             ($0 as? LarderError)?.code == .decoding
         }
         #expect(try await !cache.cache.contains("a"))
+    }
+
+    /// The error is that of the reader alone: the keys do not rest, nor does the origin.
+    @Test func whoReadsWithTheWrongTypeIsAloneWithIt() async throws {
+        origin.change("book", to: #"{"name":"Reader","price":2.5}"#)
+        let cache = try cache()
+        for _ in 1...6 {
+            await #expect { _ = try await cache.values(Book.self, forKeys: ["book", "a"]) } throws: {
+                ($0 as? LarderError)?.code == .decoding
+            }
+            await #expect { _ = try await cache.value(Book.self, forKey: "b") } throws: {
+                ($0 as? LarderError)?.code == .decoding
+            }
+        }
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        #expect(try await cache.value(String.self, forKey: "b") == "2")
+        #expect(try await cache.values(Book.self, forKeys: ["book"]).count == 1)
+        #expect(cache.status.failures == 0)
     }
 
     @Test func absentIsRememberedForAWhile() async throws {
@@ -163,7 +181,7 @@ import Testing
         let books = ClosureOrigin("books", of: Book.self, lifetime: .seconds(30)) { key in
             key == "none" ? nil : Book(name: key, price: 1)
         }
-        let cache = OriginCache(try workspace.cache(), origin: books, options: .patient)
+        let cache = OriginCache(try workspace.cache(), origin: books, options: .patient, limits: .patient)
         let names = (0..<20).map { "book:\($0)" }
         let found = try await cache.values(Book.self, forKeys: names + ["none"])
         #expect(found == Dictionary(uniqueKeysWithValues: names.map { ($0, Book(name: $0, price: 1)) }))
@@ -173,5 +191,19 @@ import Testing
         try await cache.invalidate(["book:0"])
         #expect(try await !cache.cache.contains("book:0"))
         #expect(try await cache.cache.contains("book:1"))
+    }
+
+    /// Else two keys would be asked for as one.
+    @Test func keysThatAreNoText() async throws {
+        let cache = OriginCache(
+            try workspace.cache(), origin: ClosureOrigin("text") { key in OriginAnswer(Array(key.utf8)) },
+            options: .patient, limits: .patient)
+        #expect(try await cache.value(String.self, forKey: [0xC3, 0xA9] as [UInt8]) == "é")
+        for keys: [[UInt8]] in [[[0xFF]], [[0x61], [0xFE]]] {
+            await #expect { _ = try await cache.values(String.self, forKeys: keys) } throws: { error in
+                guard case .refused(let reason)? = error as? OriginFailure else { return false }
+                return reason.contains("is no UTF-8")
+            }
+        }
     }
 }

@@ -290,4 +290,42 @@ import Testing
         #expect(gate.cancellations == 1 && outbox.isWaiting("held"))
         #expect(outbox.progress.retried == 0)
     }
+
+    @Test func aClosedOutboxForgetsNothing() async throws {
+        let former = try outbox()
+        try await former.save("1", forKey: "a")
+        await former.close()
+        let outbox = try outbox()
+        await #expect { try await former.purge() } throws: { ($0 as? LarderError)?.code == .closed }
+        await deliver(outbox)
+        #expect(server.all == ["a=1"])
+    }
+
+    /// A handler that waits for its own end would wait for ever.
+    @Test(arguments: [false, true]) func theHandlerUsesItsOutbox(blocks: Bool) async throws {
+        let cache = try await Cache.inMemory()
+        let own = Guarded<Outbox<String>?>(nil)
+        let outbox = try Outbox<String>(cache) { [server] delivery in
+            guard let outbox = own.with({ $0 }) else { return }
+            if delivery.key == "first" {
+                server.add("\(await outbox.untilDelivered("first"))")
+            } else if blocks {
+                Self.closeBlocking(outbox)
+            } else {
+                await outbox.close()
+            }
+        }
+        own.with { $0 = outbox }
+        try await outbox.save("x", forKey: "first")
+        #expect(await outbox.untilDelivered("first"))
+        #expect(server.all == ["false"])
+        try await outbox.save("x", forKey: "second")
+        // It was delivered, or the end came before that was noted.
+        _ = await outbox.untilDelivered("second")
+        await outbox.close()
+        own.with { $0 = nil }
+        try await Outbox<String>(cache) { _ in }.close()
+    }
+
+    private static func closeBlocking(_ outbox: Outbox<String>) { outbox.close() }
 }

@@ -8,3 +8,12 @@ extension FetchOptions {
         return options
     }
 }
+
+extension OriginCacheLimits {
+    /// The same for calls of the origin.
+    static var patient: OriginCacheLimits {
+        var limits = OriginCacheLimits()
+        limits.call = .seconds(3_600)
+        return limits
+    }
+}

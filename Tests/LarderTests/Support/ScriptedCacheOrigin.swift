@@ -14,6 +14,7 @@ final class ScriptedCacheOrigin: CacheOrigin, @unchecked Sendable {
         var writes: [String] = []
         var running = 0
         var isHeld = false
+        var holdsWrites = false
         var fails = false
         var epoch: UInt64? = 0
         var lifetime: Duration?
@@ -45,6 +46,11 @@ final class ScriptedCacheOrigin: CacheOrigin, @unchecked Sendable {
         get { with { $0.isHeld } }
         set { with { $0.isHeld = newValue } }
     }
+    /// Whether writes and removals wait, when they are done; reads do not. As with ``isHeld``, a cancelled one goes on.
+    var holdsWrites: Bool {
+        get { with { $0.holdsWrites } }
+        set { with { $0.holdsWrites = newValue } }
+    }
     var lifetime: Duration? {
         get { with { $0.lifetime } }
         set { with { $0.lifetime = newValue } }
@@ -74,9 +80,10 @@ final class ScriptedCacheOrigin: CacheOrigin, @unchecked Sendable {
         if !silently { changes?.changed([key]) }
     }
 
-    private func waitWhileHeld() async {
+    private func waitWhileHeld(isWrite: Bool = false) async {
         with { $0.running += 1 }
-        await eventually { !self.isHeld }
+        // A task of its own, so that a cancelled caller does not spin.
+        await Task { await eventually { !self.isHeld && !(isWrite && self.holdsWrites) } }.value
         with { $0.running -= 1 }
     }
 
@@ -105,7 +112,7 @@ final class ScriptedCacheOrigin: CacheOrigin, @unchecked Sendable {
             state.values[String(decoding: key, as: UTF8.self)] = text
             return (state.fails, OriginAcknowledgement(lifetime: value.lifetime, isWatched: state.isWatched))
         }
-        await waitWhileHeld()
+        await waitWhileHeld(isWrite: true)
         if fails { throw Failure() }
         return acknowledgement
     }
@@ -114,6 +121,7 @@ final class ScriptedCacheOrigin: CacheOrigin, @unchecked Sendable {
         with { state in
             for key in keys { state.values[String(decoding: key, as: UTF8.self)] = nil }
         }
+        await waitWhileHeld(isWrite: true)
         if fails { throw Failure() }
     }
 

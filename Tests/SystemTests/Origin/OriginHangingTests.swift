@@ -62,6 +62,28 @@ import Testing
         #expect(try again.connect().call("ORIGIN").hasPrefix("*2\r\n$3\r\nurl\r\n$0\r\n"))
     }
 
+    /// What nobody waits for any more delays nobody, and is not done behind somebody's back.
+    @Test func clientsThatAreGoneSetNothing() throws {
+        let redis = try RedisProcess()
+        redis.freeze()
+        defer { redis.thaw() }
+        let daemon = try DaemonProcess(["--origin-limit", "60000"])
+        let observer = try daemon.connect()
+        let first = try Self.ask(["ORIGIN unix://\(redis.socketPath)"], daemon)[0]
+        func awaitSettings(_ count: Int) throws {
+            try observer.eventually("CLIENT LIST") { $0.split(separator: " cmd=origin ").count - 1 == count }
+        }
+        try awaitSettings(1)
+        let gone = try daemon.connect()
+        try gone.send(["ORIGIN", "unix:///nowhere"])
+        try awaitSettings(2)
+        gone.close()
+        let last = try Self.ask(["ORIGIN NONE"], daemon)[0]
+        redis.thaw()
+        for client in [first, last] { #expect(String(decoding: try client.receive(), as: UTF8.self) == "+OK\r\n") }
+        #expect(try observer.call("ORIGIN").hasPrefix("*2\r\n$3\r\nurl\r\n$0\r\n"))
+    }
+
     @Test func inATransactionItIsRefused() throws {
         let daemon = try DaemonProcess()
         let client = try daemon.connect()

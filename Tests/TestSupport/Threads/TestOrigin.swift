@@ -49,7 +49,14 @@ package final class TestOrigin: @unchecked Sendable {
     }
 }
 
-/// Waits for something that another task does. The test's time limit ends it.
-package func eventually(_ isSo: () async throws -> Bool) async rethrows {
-    while try await !isSo() { try? await Task.sleep(for: .milliseconds(1)) }
+/// Waits for something that another task does. The test's time limit ends it; where it waits is printed after some time.
+package func eventually(
+    _ isSo: () async throws -> Bool, fileID: String = #fileID, line: Int = #line
+) async rethrows {
+    var turns = 0
+    while try await !isSo() {
+        try? await Task.sleep(for: .milliseconds(1))
+        turns += 1
+        if turns == 20_000 { print("\(fileID):\(line): still waiting") }
+    }
 }

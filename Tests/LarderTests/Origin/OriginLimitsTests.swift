@@ -1,0 +1,310 @@
+import Fetching
+import TestSupport
+import Testing
+
+@testable import Larder
+
+/// What a cache does when its origin is slow or gone.
+@Suite(.timeLimit(.minutes(5))) struct OriginLimitsTests {
+    private let workspace: Workspace
+    private let origin: ScriptedCacheOrigin
+    private let events = Recorder<CacheEvent>()
+
+    init() throws {
+        workspace = try Workspace()
+        origin = ScriptedCacheOrigin(["a": "1", "b": "2"])
+    }
+
+    private func cache(
+        call: Duration = .seconds(3_600), grace: Duration = .zero, hard: Duration? = nil,
+        origin other: (any CacheOrigin)? = nil
+    ) throws -> OriginCache {
+        let cache = try workspace.cache { [events] options in options.onEvent = { events.add($0) } }
+        try cache.setPolicy(.high, grace: grace)
+        var limits = OriginCacheLimits()
+        limits.call = call
+        var options = OriginCache.standardOptions
+        options.hardTimeout = hard
+        let chosen: any CacheOrigin = other ?? origin
+        return OriginCache(cache, origin: chosen, options: options, limits: limits)
+    }
+
+    private func expectResting(
+        _ reason: String, sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
+    ) async {
+        await #expect(throws: OriginFailure.resting(origin.name, reason: reason), sourceLocation: sourceLocation) {
+            try await body()
+        }
+    }
+
+    // MARK: Limits
+
+    @Test(arguments: [false, true]) func aWriteThatIsNotAnswered(isRemoval: Bool) async throws {
+        let cache = try cache(call: .seconds(1))
+        // On a busy machine an answer may take as long, too.
+        await eventually { (try? await cache.value(String.self, forKey: "a")) == "1" }
+        origin.holdsWrites = true
+        defer { origin.holdsWrites = false }
+        await #expect(throws: OriginFailure.timedOut(origin.name, milliseconds: 1_000)) {
+            if isRemoval { try await cache.remove("a") } else { try await cache.set("mine", forKey: "a") }
+        }
+        // It may have been done, as here, and may be done once more: nothing is kept before it is known.
+        for value in [isRemoval ? nil : "mine", "late"] {
+            origin.change("a", to: value, silently: true)
+            await eventually { (try? await cache.value(String.self, forKey: "a")) == .some(value) }
+            #expect(try await !cache.cache.contains("a"))
+        }
+        await eventually { (try? await cache.value(String.self, forKey: "b")) == "2" }
+        #expect(try await cache.cache.contains("b"))
+        origin.holdsWrites = false
+        await eventually {
+            _ = try? await cache.value(String.self, forKey: "a")
+            return (try? await cache.cache.contains("a")) == true
+        }
+        #expect(cache.trust.callCount == 0)
+        #expect(cache.status.timeouts >= 1)
+    }
+
+    @Test func aQuestionThatIsNotAnswered() async throws {
+        let cache = try cache(call: .seconds(1), grace: .seconds(60))
+        await eventually { (try? await cache.value(String.self, forKey: "a")) == "1" }
+        workspace.time.advance(milliseconds: 60_000)
+        origin.isHeld = true
+        defer { origin.isHeld = false }
+        // No caller has a limit of its own.
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        for keys in [["b"], ["c", "d"]] {
+            await #expect(throws: OriginFailure.timedOut(origin.name, milliseconds: 1_000)) {
+                _ = try await cache.values(String.self, forKeys: keys)
+            }
+        }
+        #expect(cache.status.timeouts >= 3)
+    }
+
+    /// A function that ends when its task is cancelled does so, and nothing is known of the origin.
+    @Test func aWriterThatGivesUp() async throws {
+        let slow = TestOrigin()
+        slow.hold()
+        let cache = try cache(
+            origin: ClosureOrigin(
+                "slow",
+                write: { _, _ in
+                    _ = try await slow.value()
+                    return OriginAcknowledgement()
+                },
+                readMany: { keys in keys.map { _ in .absent } }))
+        let writer = Task { try await cache.set("1", forKey: "a") }
+        await slow.waitUntil(calls: 1)
+        writer.cancel()
+        await #expect(throws: CancellationError.self) { try await writer.value }
+        #expect(slow.cancellations == 1 && cache.status.failures == 0 && cache.trust.callCount == 0)
+    }
+
+    @Test func limitsAreTakenAsPossibleOnes() {
+        var limits = OriginCacheLimits()
+        (limits.call, limits.failuresBeforeRest, limits.rest) = (.zero, -1, .seconds(-5))
+        var checked = OriginCacheLimits.Checked(limits)
+        #expect(checked.call == 1 && checked.failuresBeforeRest == 1 && checked.rest == 1)
+        (limits.call, limits.rest) = (.seconds(Int64.max), .seconds(86_401))
+        checked = OriginCacheLimits.Checked(limits)
+        #expect(checked.call == 86_400_000 && checked.rest == 86_400_000)
+    }
+
+    // MARK: Rests
+
+    private func fail(_ cache: OriginCache, _ keys: [String]) async {
+        for key in keys {
+            await #expect(throws: ScriptedCacheOrigin.Failure.self) {
+                _ = try await cache.value(String.self, forKey: key)
+            }
+        }
+    }
+
+    private let five = ["1", "2", "3", "4", "5"]
+
+    @Test func anOriginThatHasFailedRests() async throws {
+        let cache = try cache(grace: .seconds(60))
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        workspace.time.advance(milliseconds: 60_000)
+        origin.fails = true
+        await fail(cache, ["1", "2", "3", "4"])
+        #expect(cache.status.failuresInRow == 4 && !cache.status.isResting)
+        await fail(cache, ["5"])
+        #expect(cache.status.isResting && cache.status.restLeft == .seconds(1))
+        #expect(cache.status.lastError == "Failure()")
+        #expect(events.all.map(\.message).filter { $0.contains("is not asked for 1000 ms") }.count == 1)
+        origin.fails = false
+        let reads = origin.reads.count
+        await expectResting("Failure()") { _ = try await cache.value(String.self, forKey: "b") }
+        await expectResting("Failure()") { _ = try await cache.values(String.self, forKeys: ["b", "c"]) }
+        // What is stale serves, and stays when a write is refused.
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        await expectResting("Failure()") { try await cache.set("mine", forKey: "a") }
+        await expectResting("Failure()") { try await cache.remove("a") }
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        #expect(origin.reads.count == reads && origin.writes.isEmpty && origin["a"] == "1")
+        #expect(cache.status.refused == 6 && cache.status.calls == 6)
+
+        workspace.time.advance(milliseconds: 1_000)
+        #expect(!cache.status.isResting)
+        // What was refused has no rest of its own.
+        #expect(try await cache.value(String.self, forKey: "b") == "2")
+        #expect(cache.status.failuresInRow == 0 && cache.status.lastError == nil)
+        #expect(events.all.last?.message.hasSuffix("answers again") == true)
+        #expect(try await cache.values(String.self, forKeys: ["a", "c"]) == ["a": "1"])
+    }
+
+    @Test func oneCallAtATimeTriesIt() async throws {
+        let cache = try cache()
+        origin.fails = true
+        await fail(cache, five)
+        for fails in [true, false] {
+            workspace.time.advance(milliseconds: 1_000)
+            origin.fails = fails
+            origin.isHeld = true
+            let reads = origin.reads.count
+            let probe = Task { try await cache.value(String.self, forKey: fails ? "6" : "b") }
+            await eventually { origin.running == 1 }
+            await expectResting("Failure()") { _ = try await cache.value(String.self, forKey: "7") }
+            #expect(cache.status.isResting && cache.status.restLeft == .zero)
+            origin.isHeld = false
+            if fails {
+                await #expect(throws: ScriptedCacheOrigin.Failure.self) { try await probe.value }
+                await expectResting("Failure()") { _ = try await cache.value(String.self, forKey: "7") }
+                #expect(cache.status.restLeft == .seconds(1))
+            } else {
+                #expect(try await probe.value == "2")
+            }
+            #expect(origin.reads.count == reads + 1)
+        }
+        #expect(try await cache.value(String.self, forKey: "7") == nil)
+    }
+
+    /// Calls that were sent before the rest let nobody else in when they end.
+    @Test func callsFromBefore() async throws {
+        let cache = try cache()
+        origin.fails = true
+        origin.isHeld = true
+        let early = (1...8).map { number in Task { try await cache.value(String.self, forKey: "early:\(number)") } }
+        await eventually { origin.running == 8 }
+        origin.isHeld = false
+        for each in early { await #expect(throws: ScriptedCacheOrigin.Failure.self) { try await each.value } }
+        #expect(cache.status.failures == 8 && cache.status.failuresInRow == 5)
+        await expectResting("Failure()") { _ = try await cache.value(String.self, forKey: "b") }
+    }
+
+    @Test func oneQuestionThatFailsAgainAndAgain() async throws {
+        let cache = try cache()
+        origin.fails = true
+        for _ in 1...8 {
+            await fail(cache, ["a"])
+            // Its own rest.
+            workspace.time.advance(milliseconds: 1_000)
+        }
+        #expect(cache.status.failuresInRow == 1 && cache.status.failures == 8)
+        origin.fails = false
+        #expect(try await cache.value(String.self, forKey: "b") == "2")
+    }
+
+    @Test func anAnswerThatSaysNoIsNoFailure() async throws {
+        let cache = try cache(origin: ClosureOrigin("picky") { _ in throw OriginFailure.refused("no such page") })
+        for key in five + five.map({ $0 + $0 }) {
+            await #expect(throws: OriginFailure.refused("no such page")) {
+                _ = try await cache.value(String.self, forKey: key)
+            }
+            await #expect(throws: OriginFailure.readOnly("picky")) { try await cache.set(1, forKey: key) }
+        }
+        #expect(cache.status.failures == 0 && cache.status.calls == 20)
+    }
+
+    /// Nobody else's keys rest for it.
+    @Test func aKeyThatIsRefused() async throws {
+        let cache = try cache(
+            origin: ClosureOrigin("picky") { key in
+                if key == "bad" { throw OriginFailure.refused("no such page") }
+                return OriginAnswer(Array(key.utf8))
+            })
+        for key in ["bad", "good"] {
+            await #expect(throws: OriginFailure.refused("no such page")) {
+                _ = try await cache.values(String.self, forKeys: [key, "bad", "other"])
+            }
+        }
+        #expect(try await cache.values(String.self, forKeys: ["good", "other"]).count == 2)
+    }
+
+    /// Of one key and of several: what there is, while the origin is left alone.
+    @Test func originElseCacheServesWhatThereIs() async throws {
+        let cache = try cache(grace: .seconds(60))
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        workspace.time.advance(milliseconds: 60_000)
+        origin.fails = true
+        var options = cache.options
+        options.source = .originElseCache
+        for _ in 1...3 {
+            #expect(try await cache.value(String.self, forKey: "a", options: options) == "1")
+            #expect(try await cache.values(String.self, forKeys: ["a"], options: options) == ["a": "1"])
+        }
+    }
+
+    /// The callers' patience ends before the limit, and the function ends when it is cancelled: it took too long all the
+    /// same.
+    @Test func questionsThatAreGivenUp() async throws {
+        let slow = TestOrigin()
+        slow.hold()
+        let cache = try cache(
+            hard: .milliseconds(200),
+            origin: ClosureOrigin("slow") { _ in
+                _ = try await slow.value()
+                return .absent
+            })
+        for key in five {
+            let error = await #expect(throws: FetchError.self) { _ = try await cache.value(String.self, forKey: key) }
+            #expect(error?.code == .timeout)
+        }
+        await eventually { cache.status.isResting }
+        await #expect(throws: OriginFailure.resting("slow", reason: "no answer within its limit")) {
+            _ = try await cache.value(String.self, forKey: "6")
+        }
+        #expect(cache.status.timeouts == 5 && slow.cancellations == 5)
+    }
+
+    /// A caller who has given up says nothing, also if its call was the one that tried the origin.
+    @Test func aProbeThatIsGivenUp() async throws {
+        let cache = try cache()
+        origin.fails = true
+        await fail(cache, five)
+        workspace.time.advance(milliseconds: 1_000)
+        origin.holdsWrites = true
+        let probe = Task { try await cache.set("mine", forKey: "a") }
+        await eventually { origin.running == 1 }
+        await expectResting("Failure()") { try await cache.set("mine", forKey: "b") }
+        probe.cancel()
+        origin.holdsWrites = false
+        await #expect(throws: ScriptedCacheOrigin.Failure.self) { try await probe.value }
+        origin.fails = false
+        #expect(try await cache.value(String.self, forKey: "b") == "2")
+    }
+
+    /// Whoever waits for an origin that hangs need not wait for its limit.
+    @Test func closingEndsWhatWaits() async throws {
+        let cache = try cache()
+        origin.isHeld = true
+        defer { origin.isHeld = false }
+        let calls = [
+            Task { _ = try await cache.value(String.self, forKey: "a") },
+            Task { _ = try await cache.values(String.self, forKeys: ["b", "c"]) },
+            Task { try await cache.set("mine", forKey: "d") },
+            Task { try await cache.remove("e") },
+        ]
+        await eventually { origin.running == 4 }
+        cache.close()
+        for call in calls {
+            await #expect { try await call.value } throws: { ($0 as? LarderError)?.code == .closed }
+        }
+        origin.isHeld = false
+        // What ends behind it is counted down once.
+        await eventually { cache.trust.callCount == 0 }
+        #expect(cache.status.failures == 0)
+        await #expect { try await cache.set("mine", forKey: "d") } throws: { ($0 as? LarderError)?.code == .closed }
+    }
+}
