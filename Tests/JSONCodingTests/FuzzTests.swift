@@ -34,7 +34,7 @@ import Testing
         struct Small: Codable {
             var a: Int
             var b: [String?]
-            var c: [String: Double]
+            var c: Doubles
             var d: Everything.Form?
             var e: Bool?
         }
@@ -43,7 +43,8 @@ import Testing
             let seed = first &+ UInt64(round)
             var random = SeededGenerator(seed: seed)
             let model = Small(
-                a: Int(random.next() % 1000), b: [random.text(), nil], c: [random.text(): random.double()],
+                a: Int(random.next() % 1000), b: [random.text(), nil],
+                c: Doubles(values: [random.text(): random.double()]),
                 d: random.form(),
                 e: random.next() % 2 == 0 ? true : nil)
             let text = damaged(try JSONCoder().encode(model), &random)
@@ -54,6 +55,43 @@ import Testing
             // Which of several errors comes first is left to the order of Foundation's dictionary.
             let ours = try? JSONCoder().decode([String: Everything.Form].self, from: text)
             #expect(ours == (try? Reference.decode([String: Everything.Form].self, text)), "seed \(seed)")
+            let numbers = try? JSONCoder().decode(WithNumbers.self, from: text)
+            #expect(numbers == (try? Reference.decode(WithNumbers.self, text)), "seed \(seed)")
+        }
+    }
+
+    private struct WithNumbers: Decodable, Equatable {
+        var c: [String: Double]
+    }
+
+    /// A dictionary that is read and shown by the order of its names: of several errors the first is the same with every
+    /// coder.
+    private struct Doubles: Codable, CustomStringConvertible {
+        var values: [String: Double]
+
+        var description: String { "\(values.sorted { $0.key < $1.key })" }
+
+        struct Name: CodingKey {
+            var stringValue: String
+            var intValue: Int? { nil }
+
+            init(stringValue: String) { self.stringValue = stringValue }
+
+            init?(intValue: Int) { nil }
+        }
+
+        init(values: [String: Double]) { self.values = values }
+
+        init(from decoder: any Decoder) throws {
+            let fields = try decoder.container(keyedBy: Name.self)
+            values = [:]
+            for name in fields.allKeys.sorted(by: { $0.stringValue < $1.stringValue }) {
+                values[name.stringValue] = try fields.decode(Double.self, forKey: name)
+            }
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            try values.encode(to: encoder)
         }
     }
 

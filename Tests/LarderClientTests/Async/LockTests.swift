@@ -218,12 +218,17 @@ import Testing
         )
         try await observer.command("SET", "l", "somebody's", "PX", "100000000")
         let token = Task { try await waiter.lock("l", for: .seconds(3_600)) { $0.token } }
+        let hasIt = Guarded(false)
         let limited = Task {
             await code {
-                try await waiter.lock("m", for: .milliseconds(1)) { _ in try await Task.sleep(for: .seconds(60)) }
+                try await waiter.lock("m", for: .milliseconds(1)) { _ in
+                    hasIt.with { $0 = true }
+                    try await Task.sleep(for: .seconds(600))
+                }
             }
         }
         try await waitForQueue(observer, 1)
+        await eventually { hasIt.with { $0 } }
         daemon?.kill()
         // A call of the same client fails: so does the one whose lock's time is over.
         #expect(await limited.value == .lockLost)

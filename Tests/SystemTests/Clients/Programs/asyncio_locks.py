@@ -65,11 +65,14 @@ async def in_aiocache(raw):
         return "made"
 
     # Who hears of another's lock before that other one has heard of its success does not wait in aiocache, so the first
-    # has it already.
+    # has it already; and who takes the lock while the first still hears that it has released it finds no event in the end,
+    # so all others wait for the first.
     first = asyncio.create_task(value())
     await asked.wait()
     others = [asyncio.create_task(value()) for _ in range(20)]
-    await asyncio.sleep(0)
+    [released] = RedLock._EVENTS.values()
+    while len(released._waiters) < len(others):
+        await asyncio.sleep(0.001)
     answer.set()
     expect(await asyncio.gather(first, *others), ["made"] * 21)
     expect(made, [1])
