@@ -134,7 +134,8 @@ extension CommandMetadata {
             + "more); reason (asked, other-feed or forgotten where a full pass begins, else null); range (of the keys of "
             + "which a full pass has named all: behind which, null from the first, up to which, null to the last; else "
             + "null); time (of the larder, milliseconds since 1970); changes: array of arrays of kind, sequence, version, "
-            + "and of stored: the 8 fields of ENTRIES; of removed: key; of purged: nothing; of purged-tags: array of tags"
+            + "and of stored: the 8 fields of ENTRIES; of removed: key; of purged: nothing; of purged-prefix: prefix; "
+            + "of purged-tags: array of tags"
     )
 
     package static let unplace = CommandMetadata(

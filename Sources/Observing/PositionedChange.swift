@@ -6,8 +6,9 @@ public struct PositionedChange<Value: Sendable>: Sendable {
         case stored
         /// There is no entry under the key any more.
         case removed
-        /// Without ``PositionedChange/tags``: the database was emptied. With them: all entries with one of them are gone,
-        /// or stale.
+        /// With ``PositionedChange/tags``: all entries with one of them are gone, or stale. With
+        /// ``PositionedChange/prefixBytes``: all entries whose keys begin with them are gone. Without both: the database
+        /// was emptied.
         case purged
         /// The changes behind the position are not known any more, or the beginning was asked for: all entries follow, in
         /// no special order with what changes meanwhile.
@@ -23,6 +24,8 @@ public struct PositionedChange<Value: Sendable>: Sendable {
     public let keyBytes: [UInt8]?
     /// Of a stored entry, or those that were purged.
     public let tags: [[UInt8]]
+    /// With what the keys of purged entries begin; nil for other changes, and if that did not matter.
+    public let prefixBytes: [UInt8]?
     /// When a stored entry was stored, in milliseconds since 1970; nil for other changes.
     public let storedAt: Int64?
     /// When a stored entry expires, in milliseconds since 1970; nil for never, and for other changes.
@@ -32,12 +35,14 @@ public struct PositionedChange<Value: Sendable>: Sendable {
     private let result: Result<Value?, any Error>
 
     package init(
-        _ kind: Kind, keyBytes: [UInt8]? = nil, tags: [[UInt8]] = [], storedAt: Int64? = nil, deadline: Int64? = nil,
-        position: ChangePosition, _ result: Result<Value?, any Error> = .success(nil)
+        _ kind: Kind, keyBytes: [UInt8]? = nil, tags: [[UInt8]] = [], prefixBytes: [UInt8]? = nil,
+        storedAt: Int64? = nil, deadline: Int64? = nil, position: ChangePosition,
+        _ result: Result<Value?, any Error> = .success(nil)
     ) {
         self.kind = kind
         self.keyBytes = keyBytes
         self.tags = tags
+        self.prefixBytes = prefixBytes
         self.storedAt = storedAt
         self.deadline = deadline
         self.position = position

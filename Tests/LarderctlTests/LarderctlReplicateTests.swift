@@ -56,6 +56,23 @@ import Testing
         #expect(result.exitCode == 0 && result.text.contains(" 1 stored"), "\(result)")
     }
 
+    /// The source does not know any more what it has evicted, and what was stored in the target alone is the same to it.
+    @Test(arguments: [[], ["--prefix", "a:1"], ["--prefix", "a"]])
+    func purgesOfAPrefixComeOver(_ filter: [String]) throws {
+        let (client, other) = (try source.connect(), try target.connect())
+        let words = ["replicate"] + filter + [source.socketPath, target.socketPath]
+        try set(client, ["a:1", "a:2", "b"])
+        #expect(try larderctl.run(words).exitCode == 0)
+        try set(other, ["a:1:evicted", "b:kept"])
+        _ = try client.call("PURGE PREFIX a:")
+        try set(client, ["a:1:later"])
+        let result = try larderctl.run(words)
+        #expect(result.exitCode == 0 && !result.text.contains("full pass"), "\(result)")
+        let kept = filter.isEmpty ? ["a:1:later", "b", "b:kept"] : ["a:1:later", "b:kept"]
+        for key in kept { #expect(try other.call("EXISTS \(key)") == ":1\r\n", "\(key)") }
+        #expect(try other.call("DBSIZE") == ":\(kept.count)\r\n")
+    }
+
     /// A larder with a write that waits for an origin that is not there.
     private func hold(_ key: String, in daemon: DaemonProcess) throws {
         let client = try daemon.connect()

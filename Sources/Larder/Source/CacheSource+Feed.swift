@@ -69,6 +69,7 @@ extension CacheSource {
                 position: position, Result { try read(record, key) })
         case .removed(let key): PositionedChange(.removed, keyBytes: key, position: position)
         case .purged: PositionedChange(.purged, position: position)
+        case .purgedPrefix(let prefix): PositionedChange(.purged, prefixBytes: prefix, position: position)
         case .purgedTags(let tags): PositionedChange(.purged, tags: tags, position: position)
         }
     }

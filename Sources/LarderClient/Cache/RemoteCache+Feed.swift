@@ -83,6 +83,8 @@ extension RemoteCache {
                         Result { try read(entry) }))
             case .removed(let key): changes.append(PositionedChange(.removed, keyBytes: key, position: position))
             case .purged: changes.append(PositionedChange(.purged, position: position))
+            case .purgedPrefix(let prefix):
+                changes.append(PositionedChange(.purged, prefixBytes: prefix, position: position))
             case .purgedTags(let tags): changes.append(PositionedChange(.purged, tags: tags, position: position))
             }
         }

@@ -60,10 +60,16 @@ struct FollowerTarget {
             case .removed(let key): commands.append(removal(key, item.version))
             case .purged:
                 try send(&commands, &counts)
-                try purge(item.version, tags.isEmpty ? nil : Array(tags), &counts)
+                try purge(item.version, of: options.prefix, tags.isEmpty ? nil : Array(tags), &counts)
+            case .purgedPrefix(let purged):
+                // What both have; the source passes over others.
+                guard purged.starts(with: options.prefix) || options.prefix.starts(with: purged) else { continue }
+                let common = purged.count < options.prefix.count ? options.prefix : purged
+                try send(&commands, &counts)
+                try purge(item.version, of: common, tags.isEmpty ? nil : Array(tags), &counts)
             case .purgedTags(let purged):
                 try send(&commands, &counts)
-                try purge(item.version, purged, &counts)
+                try purge(item.version, of: options.prefix, purged, &counts)
             }
         }
         try send(&commands, &counts)
@@ -94,9 +100,11 @@ struct FollowerTarget {
         for (command, reply) in zip(batch, replies) { try counts.add(reply, to: command) }
     }
 
-    private func purge(_ version: String, _ tags: [[UInt8]]?, _ counts: inout Counts) throws(LarderClientError) {
+    private func purge(
+        _ version: String, of prefix: [UInt8], _ tags: [[UInt8]]?, _ counts: inout Counts
+    ) throws(LarderClientError) {
         var words = wordList("PURGE", "UPTO", version)
-        if !options.prefix.isEmpty { words += [Array("PREFIX".utf8), options.prefix] }
+        if !prefix.isEmpty { words += [Array("PREFIX".utf8), prefix] }
         if let tags { words += [Array("TAG".utf8)] + tags }
         let reply = try client.command(bytes: words)
         if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "PURGE") }

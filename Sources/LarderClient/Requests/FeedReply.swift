@@ -26,6 +26,7 @@ struct FeedReply {
         case stored(Entry)
         case removed(key: [UInt8])
         case purged
+        case purgedPrefix([UInt8])
         case purgedTags([[UInt8]])
     }
 
@@ -86,6 +87,9 @@ struct FeedReply {
             guard fields.count > 3, let key = fields[3].bytes else { return nil }
             change = .removed(key: key)
         case "purged": change = .purged
+        case "purged-prefix":
+            guard fields.count > 3, let prefix = fields[3].bytes else { return nil }
+            change = .purgedPrefix(prefix)
         case "purged-tags":
             guard fields.count > 3, let tags = fields[3].elements else { return nil }
             change = .purgedTags(tags.compactMap(\.bytes))

@@ -169,12 +169,12 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     }
 
     /// Takes those who wait for a change. Called with the lock held.
-    /// - Parameter keys: nil if the change concerns all.
-    private func takeWaiters(_ id: ObjectIdentifier, _ keys: [[UInt8]]?) -> [FeedWaiter] {
+    /// - Parameter concerns: whether the change concerns one.
+    private func takeWaiters(_ id: ObjectIdentifier, _ concerns: (FeedWaiter) -> Bool) -> [FeedWaiter] {
         guard let all = waiters[id] else { return [] }
         var woken: [FeedWaiter] = []
         let rest = all.filter { waiter in
-            let isMeant = keys.map { keys in keys.contains { $0.starts(with: waiter.prefix) } } ?? true
+            let isMeant = concerns(waiter)
             if isMeant { woken.append(waiter) }
             return !isMeant
         }
@@ -202,7 +202,9 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
                 if waiters[id] != nil { concerned[id, default: []].append(change.key) }
             }
             forgetOldest()
-            return concerned.flatMap { takeWaiters($0.key, $0.value) }
+            return concerned.flatMap { id, keys in
+                takeWaiters(id) { waiter in keys.contains { $0.starts(with: waiter.prefix) } }
+            }
         }
         for waiter in woken { waiter.wake() }
     }
@@ -260,6 +262,16 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
+    /// All entries whose keys begin with a prefix are about to go, also from who has them still and this larder has not.
+    func purged(prefix: [UInt8], in database: any DatabaseIdentity) {
+        let time = now()
+        change(database, prefix: prefix) { log in
+            let version = ChangeVersion(time: time, sequence: log.last.sequence + 1)
+            log.purge(prefix: prefix, version)
+            return .purgePrefix(log.number, prefix, version)
+        }
+    }
+
     /// Everything of a database that was changed up to a version was purged in another larder, and here.
     func noteForeignPurge(_ version: ChangeVersion, in database: any DatabaseIdentity) {
         var records = ChangeRecordWriter()
@@ -275,8 +287,12 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     package func policyChanged(_ database: any DatabaseIdentity) {}
     package func purgesChanged(_ database: any DatabaseIdentity) {}
 
-    /// - Parameter body: changes a log, with the lock held, and says what the files are told of it.
-    private func change(_ database: any DatabaseIdentity, _ body: (DatabaseChanges) -> ChangeRecord?) {
+    /// - Parameters:
+    ///   - prefix: with what all keys begin that it concerns.
+    ///   - body: changes a log, with the lock held, and says what the files are told of it.
+    private func change(
+        _ database: any DatabaseIdentity, prefix: [UInt8] = [], _ body: (DatabaseChanges) -> ChangeRecord?
+    ) {
         var records = ChangeRecordWriter()
         let woken = lock.withLock { () -> [FeedWaiter] in
             let id = ObjectIdentifier(database)
@@ -286,7 +302,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
             bytes += (logs[id] == nil ? 0 : log.bytes) - before
             // Else the files get it with all that is known.
             if let record, log.isWritten { records.add(record) }
-            return takeWaiters(id, nil)
+            return takeWaiters(id) { $0.prefix.starts(with: prefix) || prefix.starts(with: $0.prefix) }
         }
         write(records)
         for waiter in woken { waiter.wake() }

@@ -120,6 +120,7 @@ struct ChangeLogLoader {
             numbers[number]?.purge(version)
             _ = numbers[number]?.takePurge()
         case .purgeTags(let number, let tags, let version): numbers[number]?.purge(tags: tags, version)
+        case .purgePrefix(let number, let prefix, let version): numbers[number]?.purge(prefix: prefix, version)
         case .foreignPurge(let number, let version): numbers[number]?.noteForeignPurge(version)
         case .anew(let number, let feed): numbers[number]?.beginAnew(feed)
         case .read(let number, let time): numbers[number]?.readAt = time

@@ -7,6 +7,7 @@ enum ChangeRecord: Equatable {
     case key(UInt32, key: [UInt8], sequence: UInt64, ChangeVersion)
     case purge(UInt32, ChangeVersion)
     case purgeTags(UInt32, [[UInt8]], ChangeVersion)
+    case purgePrefix(UInt32, [UInt8], ChangeVersion)
     /// A purge in another larder that counts here.
     case foreignPurge(UInt32, ChangeVersion)
     /// Nobody knows what the database has now: a new feed begins.
@@ -66,6 +67,10 @@ struct ChangeRecordWriter {
         case .changing: begin(11)
         case .changed: begin(12)
         case .closed: begin(13)
+        case .purgePrefix(let number, let prefix, let version):
+            begin(14, number)
+            add(version)
+            add(prefix)
         }
     }
 
@@ -150,6 +155,9 @@ struct ChangeRecordReader {
         case 11: return .changing
         case 12: return .changed
         case 13: return .closed
+        case 14:
+            let (database, version) = (try short(), try version())
+            return .purgePrefix(database, try text(), version)
         default: throw Malformed()
         }
     }

@@ -130,6 +130,11 @@ final class DatabaseChanges {
         append(.purgeTags(tags), version)
     }
 
+    func purge(prefix: [UInt8], _ version: ChangeVersion) {
+        advance(last.sequence)
+        append(.purgePrefix(prefix), version)
+    }
+
     /// Nobody knows what the database has now: everybody begins with a full pass.
     /// - Parameter number: names the feed from now on.
     func beginAnew(_ number: UInt64 = UInt64.random(in: 1 ... .max)) {
@@ -164,6 +169,7 @@ final class DatabaseChanges {
         switch item.kind {
         case .key(let key): overhead + 2 * key.count
         case .purge: overhead
+        case .purgePrefix(let prefix): overhead + prefix.count
         case .purgeTags(let tags): tags.reduce(overhead) { $0 + overhead + $1.count }
         }
     }
@@ -217,8 +223,11 @@ final class DatabaseChanges {
             }
             looked += 1
             upTo = item.place
-            if case .key(let key) = item.kind, !key.starts(with: prefix) { continue }
-            found.append(item)
+            switch item.kind {
+            case .key(let key) where !key.starts(with: prefix): continue
+            case .purgePrefix(let purged) where !purged.starts(with: prefix) && !prefix.starts(with: purged): continue
+            case .key, .purge, .purgePrefix, .purgeTags: found.append(item)
+            }
         }
         return .changes(found, feed: feed, upTo: last, hasMore: false)
     }

@@ -20,6 +20,8 @@ package struct LoggedChange: Sendable {
         case key([UInt8])
         /// The database was emptied.
         case purge
+        /// The entries whose keys begin with this are gone.
+        case purgePrefix([UInt8])
         /// The entries with some of these tags are gone, or stale.
         case purgeTags([[UInt8]])
     }

@@ -70,6 +70,7 @@ extension Database {
             let kind: FeedChange.Kind
             switch change.kind {
             case .purge: kind = .purged
+            case .purgePrefix(let prefix): kind = .purgedPrefix(prefix)
             case .purgeTags(let tags): kind = .purgedTags(tags)
             case .key(let key):
                 bytes += key.count

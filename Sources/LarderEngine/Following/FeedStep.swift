@@ -9,6 +9,8 @@ package struct FeedChange: Sendable {
         case removed(key: [UInt8])
         /// The database was emptied.
         case purged
+        /// The entries whose keys begin with this are gone, also those that were evicted before.
+        case purgedPrefix([UInt8])
         /// The entries with some of these tags are gone, or stale.
         case purgedTags([[UInt8]])
     }
@@ -61,7 +63,7 @@ package struct FeedStep: Sendable {
 
 /// Which changes a step has.
 package struct FeedOptions: Sendable {
-    /// Only those of keys that begin with it; purges in any case.
+    /// Only those of keys that begin with it; purges in any case, but for those of a prefix that has no such keys.
     package var prefix: [UInt8] = []
     /// How many changes at most, and how many entries of a full pass.
     package var count = 100

@@ -13,12 +13,21 @@ extension Database {
     package func purge(prefix: [UInt8]) throws(LarderError) -> PurgeReport {
         // Of keys without an entry too. A lease that is given from now on is for what is newer than the call.
         endLeases(prefix: prefix)
+        tellFollowers(purgeOf: prefix)
         return try removeMatching(prefix) { _, _, _ in
             true
         } stillMatches: { found, header, _, start in
             // An entry stored in the future has a later time than the call. Its header identifies it.
             header.storedAt <= start || header == found
         }
+    }
+
+    /// Who follows may have what was evicted here. Told before the first removal, so that what is stored meanwhile comes
+    /// behind it.
+    private func tellFollowers(purgeOf prefix: [UInt8]) {
+        guard context.changes.isOn, context.changeLog.isFollowed(self) else { return }
+        _ = pipeline.enqueue(perform: {}, committed: { [self] _ in context.changeLog.purged(prefix: prefix, in: self) })
+        pipeline.drain()
     }
 
     /// Removes the entries that are gone now, in commit units of at most 512, and frees their space. Reads all

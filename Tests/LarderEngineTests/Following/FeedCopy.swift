@@ -38,6 +38,9 @@ struct FeedCopy {
                 entries[key] = Entry(value: record.text, deadline: deadline, tags: Set(tags))
             case .removed(let key): entries[key] = nil
             case .purged: entries = [:]
+            case .purgedPrefix(let purged):
+                #expect(purged.starts(with: prefix) || prefix.starts(with: purged))
+                entries = entries.filter { !$0.key.starts(with: purged) }
             case .purgedTags(let tags):
                 let purged = Set(tags.map { String(decoding: $0, as: UTF8.self) })
                 entries = entries.filter { $0.value.tags.isDisjoint(with: purged) }

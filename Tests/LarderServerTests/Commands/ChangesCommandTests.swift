@@ -72,6 +72,27 @@ import Testing
         #expect(call("DEL gone") == Wire.int(0))
     }
 
+    /// What was evicted may still be with who follows: a purge of a prefix is told as one, before what it removes.
+    @Test func thePurgeOfAPrefixIsTold() throws {
+        let server = try SocketlessServer(policy: .never)
+        let call = server.connect()
+        for key in ["a:1", "b:1"] { #expect(call("SET \(key) v") == Wire.ok) }
+        let place = try position(call("CHANGES SINCE $"))
+        #expect(call("PURGE PREFIX a:").contains(Wire.bulk("entries") + Wire.int(1)))
+        let purge = Wire.bulk("a:")
+        let told = call("CHANGES SINCE \(place)")
+        let (first, second) = (told.range(of: Wire.bulk("purged-prefix")), told.range(of: Wire.bulk("removed")))
+        #expect(try #require(first).upperBound < #require(second).lowerBound, "\(told)")
+        #expect(told.contains(purge) && told.contains(Wire.bulk("a:1")), "\(told)")
+        // Also where nothing is left to be removed, and to who asks for a part of it, or for more.
+        let next = try position(told)
+        #expect(call("PURGE PREFIX a:2").contains(Wire.bulk("entries") + Wire.int(0)))
+        for prefix in ["a", "a:2", "a:2:x"] {
+            #expect(call("CHANGES SINCE \(next) PREFIX \(prefix)").contains(Wire.bulk("a:2")))
+        }
+        #expect(call("CHANGES SINCE \(next) PREFIX b").contains(Wire.bulk("changes") + "*0\r\n"))
+    }
+
     @Test func whatComesBehindTheEndIsWaitedFor() throws {
         let server = try SocketlessServer(policy: .never)
         let (call, other) = (server.connect(), server.connect())

@@ -60,6 +60,10 @@ import Testing
         var iterator = last.makeAsyncIterator()
         #expect(try await iterator.next()?.kind == .purged)
         #expect(try await iterator.next()?.key == "a1")
+        try await cache.remove(prefix: "a1")
+        let purged = try await iterator.next()
+        #expect(purged?.kind == .purged && purged?.prefixBytes == Array("a1".utf8))
+        #expect(try await iterator.next()?.kind == .removed)
     }
 
     @Test func whoWaitsIsToldAtOnce() async throws {

@@ -85,6 +85,9 @@ enum ChangesCommands {
             begin("removed", 1)
             reply.bulk(key)
         case .purged: begin("purged", 0)
+        case .purgedPrefix(let prefix):
+            begin("purged-prefix", 1)
+            reply.bulk(prefix)
         case .purgedTags(let tags):
             begin("purged-tags", 1)
             reply.array(count: tags.count)
