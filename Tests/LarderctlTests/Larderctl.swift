@@ -51,13 +51,8 @@ struct Larderctl {
         return Result(exitCode: exitCode, output: child.outputBytes, errors: child.errors)
     }
 
-    /// Nothing else than the socket, and what tells a sanitizer how to report: nobody may be there to read of leaks.
-    var environment: [String] {
-        let options = ["ASAN_OPTIONS", "TSAN_OPTIONS"].compactMap { (name: String) -> String? in
-            getenv(name).map { "\(name)=\(String(cString: $0))" }
-        }
-        return options + (socketPath.map { ["LARDER_SOCKET=\($0)"] } ?? [])
-    }
+    /// Nothing else than the socket.
+    var environment: [String] { socketPath.map { ["LARDER_SOCKET=\($0)"] } ?? [] }
 
     #if os(Linux)
         /// Runs it with a terminal as its standard output. Gives what the terminal got.

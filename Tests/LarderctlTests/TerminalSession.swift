@@ -23,7 +23,8 @@
             guard side >= 0 else { throw ChildProcess.Failure(description: "cannot open the other side of a terminal") }
             defer { close(side) }
             Self.resize(terminal, width, height)
-            var start = ProcessStart(["setsid", "--ctty"] + words, environment: environment)
+            var start = ProcessStart(
+                ["setsid", "--ctty"] + words, environment: environment + ChildProcess.sanitizerOptions)
             start.descriptors = [side, side, side]
             start.closesBelow = 256
             pid = try start.start()

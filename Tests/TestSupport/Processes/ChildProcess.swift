@@ -27,11 +27,18 @@ package final class ChildProcess: @unchecked Sendable {
     /// How long a test waits for something before it fails, in milliseconds. Never waited for when all is well.
     private static let patienceMilliseconds: Int64 = 120_000
 
+    /// What tells a sanitizer how to report: nobody may be there to read of leaks.
+    package static var sanitizerOptions: [String] {
+        ["ASAN_OPTIONS", "TSAN_OPTIONS"].compactMap { (name: String) -> String? in
+            getenv(name).map { "\(name)=\(String(cString: $0))" }
+        }
+    }
+
     /// Starts a program.
     /// - Parameters:
     ///   - program: a path, or a name that is looked for in PATH.
     ///   - input: what it reads from its standard input.
-    ///   - environment: instead of this process' environment.
+    ///   - environment: instead of this process' environment, but for ``sanitizerOptions``.
     ///   - directory: where it runs.
     ///   - passing: what is its descriptor 3.
     package convenience init(
@@ -55,7 +62,7 @@ package final class ChildProcess: @unchecked Sendable {
         let output = try Pipe()
         let errors = try Pipe()
         let feed = try Pipe()
-        var start = ProcessStart(words: command, environment: environment)
+        var start = ProcessStart(words: command, environment: environment.map { $0 + Self.sanitizerOptions })
         start.descriptors = [feed.readEnd, output.writeEnd, errors.writeEnd] + [passing].compactMap { $0 }
         let file = outputPath.map { open($0, O_WRONLY | O_NOCTTY | O_CLOEXEC) }
         defer { if let file { close(file) } }
