@@ -169,7 +169,7 @@ install-files:
 	$(call install_with_paths,Sources/packaging/systemd/user/larderd.service,$(USER_UNITS))
 	$(call install_with_paths,Sources/packaging/systemd/larderweb.service,$(SYSTEM_UNITS))
 	$(call install_with_paths,Sources/packaging/systemd/user/larderweb.service,$(USER_UNITS))
-	install -m 644 Sources/CWebPages/Pages/chart/LICENSE.md $(DESTDIR)$(PREFIX)/share/doc/larder/chart.js.LICENSE.md
+	install -m 644 Sources/System/CLarderWebPages/Pages/chart/LICENSE.md $(DESTDIR)$(PREFIX)/share/doc/larder/chart.js.LICENSE.md
 	$(call install_with_paths,Sources/packaging/launchd/larder.larderd.plist,$(DESTDIR)$(PREFIX)/share/doc/larder)
 	install -m 644 Sources/packaging/sysusers.d/larder.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d
 	$(foreach n,1 7 8,install -m 644 Sources/packaging/man/*.$n $(SHARE)/man/man$n;)
@@ -271,15 +271,15 @@ FUZZ_BUILD = swiftc -O -parse-as-library -swift-version 6 -package-name larder -
 fuzz: deps
 	@for name in Request Reply; do \
 	  mkdir -p .build/fuzz/$$name.corpus && \
-	  $(FUZZ_BUILD) Sources/RESP/*.swift Tests/Fuzz/$${name}Fuzz.swift -o .build/fuzz/$$name && \
+	  $(FUZZ_BUILD) Sources/Shared/LarderRESP/*.swift Tests/Fuzz/$${name}Fuzz.swift -o .build/fuzz/$$name && \
 	  $(FUZZ_RUN) -max_len=4096 -dict=Tests/Fuzz/resp.dict .build/fuzz/$$name.corpus || exit 1; \
 	done
 	@name=Salvage; mkdir -p .build/fuzz/$$name.corpus && \
-	  clang -c -O2 -ISources/CCRC32C/include Sources/CCRC32C/crc32c.c -o .build/fuzz/crc32c.o && \
-	  echo 'module CCRC32C { header "$(CURDIR)/Sources/CCRC32C/include/ccrc32c.h" }' >.build/fuzz/module.modulemap && \
+	  clang -c -O2 -ISources/System/CLarderCRC32C/include Sources/System/CLarderCRC32C/crc32c.c -o .build/fuzz/crc32c.o && \
+	  echo 'module CLarderCRC32C { header "$(CURDIR)/Sources/System/CLarderCRC32C/include/ccrc32c.h" }' >.build/fuzz/module.modulemap && \
 	  swiftc -O -parse-as-library -swift-version 6 -package-name larder -module-name Platform -wmo -c \
-	    -emit-module-path .build/fuzz/Platform.swiftmodule $$(find Sources/Platform -name '*.swift') -o .build/fuzz/platform.o && \
-	  $(FUZZ_BUILD) -I.build/fuzz -ISources/CSnappy $$(find Sources/LevelDBSalvage -name '*.swift') Tests/Fuzz/SalvageFuzz.swift \
+	    -emit-module-path .build/fuzz/Platform.swiftmodule $$(find Sources/Shared/LarderPlatform -name '*.swift') -o .build/fuzz/platform.o && \
+	  $(FUZZ_BUILD) -I.build/fuzz -ISources/System/CLarderSnappy $$(find Sources/Engine/LarderLevelDBSalvage -name '*.swift') Tests/Fuzz/SalvageFuzz.swift \
 	    .build/fuzz/crc32c.o .build/fuzz/platform.o -o .build/fuzz/$$name && \
 	  n=0; for file in $$(find Tests/LarderEngineTests/Golden -name '*.ldb' -o -name '00*.log' -o -name 'MANIFEST-*'); do \
 	    case $$file in *.log) kinds='0 20 60';; *.ldb) kinds='2';; *) kinds='1 21';; esac; \
@@ -288,8 +288,8 @@ fuzz: deps
 	  $(FUZZ_RUN) -max_len=16384 .build/fuzz/$$name.corpus
 	@name=Script; mkdir -p .build/fuzz/$$name.corpus && \
 	  python3 Tests/Fuzz/script_seeds.py .build/fuzz/$$name.corpus && \
-	  clang -O1 -g -fsanitize=fuzzer,address,undefined -fuse-ld=lld -ISources/CLuaBridge/include \
-	    $$(pkg-config --cflags lua5.1) Sources/CLuaBridge/*.c Tests/Fuzz/ScriptFuzz.c -o .build/fuzz/$$name \
+	  clang -O1 -g -fsanitize=fuzzer,address,undefined -fuse-ld=lld -ISources/System/CLarderLuaBridge/include \
+	    $$(pkg-config --cflags lua5.1) Sources/System/CLarderLuaBridge/*.c Tests/Fuzz/ScriptFuzz.c -o .build/fuzz/$$name \
 	    $$(pkg-config --libs lua5.1) -llua5.1-cjson -llua5.1-bitop -lm && \
 	  $(FUZZ_RUN) -max_len=2048 .build/fuzz/$$name.corpus
 

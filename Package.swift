@@ -32,7 +32,12 @@ let settings: [SwiftSetting] = [.enableUpcomingFeature("ExistentialAny")] + home
     let usesJemalloc = false
 #endif
 let allocatorTargets: [Target] =
-    usesJemalloc ? [.target(name: "CAllocator", linkerSettings: [.linkedLibrary("jemalloc")])] : []
+    usesJemalloc
+    ? [
+        .target(
+            name: "CLarderAllocator", path: "Sources/System/CLarderAllocator",
+            linkerSettings: [.linkedLibrary("jemalloc")])
+    ] : []
 
 let package = Package(
     name: "Larder",
@@ -47,196 +52,256 @@ let package = Package(
     ],
     targets: allocatorTargets + [
         .systemLibrary(
-            name: "CLevelDB",
+            name: "CLarderLevelDB", path: "Sources/System/CLarderLevelDB",
             providers: [.apt(["libleveldb-dev", "libsnappy-dev"]), .brew(["leveldb", "snappy"])]),
         .systemLibrary(
-            name: "CUV", pkgConfig: "libuv",
+            name: "CLarderUV", path: "Sources/System/CLarderUV", pkgConfig: "libuv",
             providers: [.apt(["libuv1-dev"]), .brew(["libuv"])]),
-        .systemLibrary(name: "CSnappy", providers: [.apt(["libsnappy-dev"]), .brew(["snappy"])]),
         .systemLibrary(
-            name: "CXXHash", pkgConfig: "libxxhash",
+            name: "CLarderSnappy", path: "Sources/System/CLarderSnappy",
+            providers: [.apt(["libsnappy-dev"]), .brew(["snappy"])]),
+        .systemLibrary(
+            name: "CLarderXXHash", path: "Sources/System/CLarderXXHash", pkgConfig: "libxxhash",
             providers: [.apt(["libxxhash-dev"]), .brew(["xxhash"])]),
         .systemLibrary(
-            name: "CLua", pkgConfig: "lua5.1",
+            name: "CLarderLua", path: "Sources/System/CLarderLua", pkgConfig: "lua5.1",
             providers: [.apt(["liblua5.1-0-dev", "lua-cjson-dev", "lua-bitop-dev"]), .brew(["lua@5.1"])]),
         .systemLibrary(
-            name: "CMessageDigest", pkgConfig: "libmd", providers: [.apt(["libmd-dev"]), .brew(["libmd"])]),
+            name: "CLarderMessageDigest", path: "Sources/System/CLarderMessageDigest", pkgConfig: "libmd",
+            providers: [.apt(["libmd-dev"]), .brew(["libmd"])]),
         // For origins behind TLS.
         .systemLibrary(
-            name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
+            name: "CLarderOpenSSL", path: "Sources/System/CLarderOpenSSL", pkgConfig: "openssl",
+            providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
         // For larderctl alone.
         .systemLibrary(
-            name: "CEditLine", pkgConfig: "libedit", providers: [.apt(["libedit-dev"]), .brew(["libedit"])]),
+            name: "CLarderEditLine", path: "Sources/System/CLarderEditLine", pkgConfig: "libedit",
+            providers: [.apt(["libedit-dev"]), .brew(["libedit"])]),
         // All that Lua may leave by longjmp. Homebrew has neither cjson nor bit; Debian's pkg-config file of bit is faulty.
         .target(
-            name: "CLuaBridge", dependencies: ["CLua"],
+            name: "CLarderLuaBridge", dependencies: ["CLarderLua"], path: "Sources/System/CLarderLuaBridge",
             linkerSettings: [
                 .linkedLibrary("lua5.1-cjson", .when(platforms: [.linux])),
                 .linkedLibrary("lua5.1-bitop", .when(platforms: [.linux])),
             ]),
-        .target(name: "CLevelDBFiles", dependencies: ["CLevelDB"], cxxSettings: homebrewCXX),
-        .target(name: "CCRC32C"),
-        .target(name: "CPrefetch"),
+        .target(
+            name: "CLarderLevelDBFiles", dependencies: ["CLarderLevelDB"], path: "Sources/System/CLarderLevelDBFiles",
+            cxxSettings: homebrewCXX),
+        .target(name: "CLarderCRC32C", path: "Sources/System/CLarderCRC32C"),
+        .target(name: "CLarderPrefetch", path: "Sources/System/CLarderPrefetch"),
         // Everything of the operating system, once.
-        .target(name: "Platform", swiftSettings: settings),
+        .target(name: "LarderPlatform", path: "Sources/Shared/LarderPlatform", swiftSettings: settings),
         // What programs that run as services share: log, service manager, the socket's file.
-        .target(name: "Services", dependencies: ["Platform"], swiftSettings: settings),
-        .target(name: "LarderVocabulary", dependencies: ["Platform"], swiftSettings: settings),
+        .target(
+            name: "LarderServices", dependencies: ["LarderPlatform"], path: "Sources/Shared/LarderServices",
+            swiftSettings: settings),
+        .target(
+            name: "LarderVocabulary", dependencies: ["LarderPlatform"], path: "Sources/Shared/LarderVocabulary",
+            swiftSettings: settings),
         // Single flight and its rules, for the library and the client alike.
         .target(
-            name: "Fetching", dependencies: ["LarderVocabulary", "Platform"],
+            name: "LarderFetching", dependencies: ["LarderVocabulary", "LarderPlatform"],
+            path: "Sources/Shared/LarderFetching",
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         // Changes of entries as they are told, for the library and the client alike.
         .target(
-            name: "Observing", dependencies: ["LarderVocabulary", "Platform"],
+            name: "LarderObserving", dependencies: ["LarderVocabulary", "LarderPlatform"],
+            path: "Sources/Shared/LarderObserving",
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .target(
-            name: "LevelDB", dependencies: ["CCRC32C", "CLevelDB", "CLevelDBFiles", "Platform"],
+            name: "LarderLevelDB",
+            dependencies: ["CLarderCRC32C", "CLarderLevelDB", "CLarderLevelDBFiles", "LarderPlatform"],
+            path: "Sources/Engine/LarderLevelDB",
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
-            name: "LevelDBSalvage", dependencies: ["CCRC32C", "CSnappy", "Platform"],
+            name: "LarderLevelDBSalvage", dependencies: ["CLarderCRC32C", "CLarderSnappy", "LarderPlatform"],
+            path: "Sources/Engine/LarderLevelDBSalvage",
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
             name: "LarderEngine",
-            dependencies: ["CCRC32C", "CPrefetch", "LevelDB", "LevelDBSalvage", "LarderVocabulary", "Platform"],
+            dependencies: [
+                "CLarderCRC32C", "CLarderPrefetch", "LarderLevelDB", "LarderLevelDBSalvage", "LarderVocabulary",
+                "LarderPlatform",
+            ], path: "Sources/Engine/LarderEngine",
             swiftSettings: settings),
         // Without LevelDB: larderctl checks and restores backups.
-        .target(name: "Backup", dependencies: ["CCRC32C", "Platform"], swiftSettings: settings),
-        // What waits to be brought elsewhere, durably: for the daemon and the library alike.
-        .target(name: "Outboxes", dependencies: ["LarderEngine", "Platform"], swiftSettings: settings),
-        .target(name: "JSONCoding", swiftSettings: settings),
         .target(
-            name: "ModelCoding", dependencies: ["JSONCoding", "LarderVocabulary", "Platform"], swiftSettings: settings),
+            name: "LarderBackup", dependencies: ["CLarderCRC32C", "LarderPlatform"],
+            path: "Sources/Engine/LarderBackup", swiftSettings: settings),
+        // What waits to be brought elsewhere, durably: for the daemon and the library alike.
+        .target(
+            name: "LarderOutboxes", dependencies: ["LarderEngine", "LarderPlatform"],
+            path: "Sources/Engine/LarderOutboxes", swiftSettings: settings),
+        .target(name: "LarderJSONCoding", path: "Sources/Shared/LarderJSONCoding", swiftSettings: settings),
+        .target(
+            name: "LarderModelCoding", dependencies: ["LarderJSONCoding", "LarderVocabulary", "LarderPlatform"],
+            path: "Sources/Shared/LarderModelCoding", swiftSettings: settings),
         .target(
             name: "Larder",
-            dependencies: ["Fetching", "ModelCoding", "Observing", "Outboxes", "LarderEngine", "Platform"],
+            dependencies: [
+                "LarderFetching", "LarderModelCoding", "LarderObserving", "LarderOutboxes", "LarderEngine",
+                "LarderPlatform",
+            ],
             // What is called from an actor stays on it: a hot read costs no change of threads.
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
-        .target(name: "RESP", swiftSettings: settings),
+        .target(name: "LarderRESP", path: "Sources/Shared/LarderRESP", swiftSettings: settings),
         // What stands behind a cache: Redis, a cluster of them, or anything else that can be asked.
         .target(
-            name: "Origins", dependencies: ["COpenSSL", "CUV", "LarderVocabulary", "Platform", "RESP"],
+            name: "LarderOriginClients",
+            dependencies: ["CLarderOpenSSL", "CLarderUV", "LarderVocabulary", "LarderPlatform", "LarderRESP"],
+            path: "Sources/Shared/LarderOriginClients",
             swiftSettings: settings),
         // Redis and the like as origins of the library's caches: apart, because the library needs neither libuv nor OpenSSL.
         .target(
-            name: "LarderOrigins", dependencies: ["Larder", "Origins", "Platform"],
+            name: "LarderOrigins", dependencies: ["Larder", "LarderOriginClients", "LarderPlatform"],
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         // Without LevelDB and libuv: larderctl has its help from it.
-        .target(name: "CommandCatalog", dependencies: ["LarderVocabulary", "RESP"], swiftSettings: settings),
+        .target(
+            name: "LarderCommandCatalog", dependencies: ["LarderVocabulary", "LarderRESP"],
+            path: "Sources/Server/LarderCommandCatalog", swiftSettings: settings),
         .target(
             name: "LarderServer",
             dependencies: [
-                "Backup", "CLuaBridge", "CMessageDigest", "CommandCatalog", "LarderEngine", "Origins", "Outboxes",
-                "RESP",
-                "Platform",
-                "Services",
-                "CUV", "CXXHash",
-            ],
+                "LarderBackup", "CLarderLuaBridge", "CLarderMessageDigest", "LarderCommandCatalog", "LarderEngine",
+                "LarderOriginClients", "LarderOutboxes",
+                "LarderRESP",
+                "LarderPlatform",
+                "LarderServices",
+                "CLarderUV", "CLarderXXHash",
+            ], path: "Sources/Server/LarderServer",
             swiftSettings: settings, linkerSettings: homebrewLink),
         .target(
             name: "LarderClient",
             dependencies: [
-                "CommandCatalog", "Fetching", "ModelCoding", "Observing", "RESP", "LarderVocabulary", "Platform",
+                "LarderCommandCatalog", "LarderFetching", "LarderModelCoding", "LarderObserving", "LarderRESP",
+                "LarderVocabulary", "LarderPlatform",
             ],
             // What is called from an actor stays on it: a read of the near cache costs no change of threads.
             swiftSettings: settings + [.enableUpcomingFeature("NonisolatedNonsendingByDefault")]),
         .executableTarget(
             name: "larderd",
-            dependencies: ["LarderServer", "LarderEngine", "Platform", "RESP"] + (usesJemalloc ? ["CAllocator"] : []),
+            dependencies: ["LarderServer", "LarderEngine", "LarderPlatform", "LarderRESP"]
+                + (usesJemalloc ? ["CLarderAllocator"] : []),
             swiftSettings: settings + (usesJemalloc ? [.define("LARDER_JEMALLOC")] : [])),
         // Makes docs/Protocol.md: for the tests, not for the daemon.
         .target(
-            name: "ProtocolReference", dependencies: ["CommandCatalog", "LarderEngine", "LarderServer"],
+            name: "LarderProtocolReference", dependencies: ["LarderCommandCatalog", "LarderEngine", "LarderServer"],
+            path: "Sources/Server/LarderProtocolReference",
             swiftSettings: settings),
         .executableTarget(
             name: "larderctl",
             dependencies: [
-                "Backup", "CCRC32C", "CEditLine", "CommandCatalog", "JSONCoding", "LarderClient", "LarderVocabulary",
-                "Platform", "RESP",
+                "LarderBackup", "CLarderCRC32C", "CLarderEditLine", "LarderCommandCatalog", "LarderJSONCoding",
+                "LarderClient", "LarderVocabulary",
+                "LarderPlatform", "LarderRESP",
             ],
             swiftSettings: settings),
         .systemLibrary(
-            name: "CMicroHTTPD", pkgConfig: "libmicrohttpd",
+            name: "CLarderMicroHTTPD", path: "Sources/System/CLarderMicroHTTPD", pkgConfig: "libmicrohttpd",
             providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),
         // The pages of larderweb, in the program itself.
-        .target(name: "CWebPages", exclude: ["Pages"]),
+        .target(name: "CLarderWebPages", path: "Sources/System/CLarderWebPages", exclude: ["Pages"]),
         .executableTarget(
             name: "larderweb",
             dependencies: [
-                "CMicroHTTPD", "CommandCatalog", "CWebPages", "JSONCoding", "Larder", "LarderClient",
+                "CLarderMicroHTTPD", "LarderCommandCatalog", "CLarderWebPages", "LarderJSONCoding", "Larder",
+                "LarderClient",
                 "LarderVocabulary",
-                "Platform", "RESP", "Services",
+                "LarderPlatform", "LarderRESP", "LarderServices",
             ],
             swiftSettings: settings, linkerSettings: homebrewLink),
         .executableTarget(
             name: "larderbench",
-            dependencies: ["CLevelDB", "CUV", "Larder", "LarderEngine", "LevelDB", "Origins", "RESP", "Platform"],
+            dependencies: [
+                "CLarderLevelDB", "CLarderUV", "Larder", "LarderEngine", "LarderLevelDB", "LarderOriginClients",
+                "LarderRESP", "LarderPlatform",
+            ],
             swiftSettings: settings, linkerSettings: homebrewLink),
 
         // preload.c is compiled by the tests that preload it.
         .target(
-            name: "CFaultLibrary", path: "Tests/FaultLibrary", exclude: ["preload.c"], publicHeadersPath: "include"),
+            name: "CLarderFaultLibrary", path: "Tests/FaultLibrary", exclude: ["preload.c"],
+            publicHeadersPath: "include"),
         .target(
-            name: "TestSupport", dependencies: ["CFaultLibrary", "Platform", "RESP"], path: "Tests/TestSupport",
+            name: "LarderTestSupport", dependencies: ["CLarderFaultLibrary", "LarderPlatform", "LarderRESP"],
+            path: "Tests/LarderTestSupport",
             swiftSettings: settings),
         // Makes accidents of recorded runs of larderd, and judges what an engine makes of them.
         .target(
-            name: "CrashMachine", dependencies: ["LarderEngine", "TestSupport", "Platform"],
-            path: "Tests/CrashMachine",
+            name: "LarderCrashMachine", dependencies: ["LarderEngine", "LarderTestSupport", "LarderPlatform"],
+            path: "Tests/LarderCrashMachine",
             swiftSettings: settings),
         .executableTarget(
-            name: "larderaccidents", dependencies: ["CrashMachine", "larderd", "Platform", "TestSupport"],
+            name: "larderaccidents",
+            dependencies: ["LarderCrashMachine", "larderd", "LarderPlatform", "LarderTestSupport"],
             path: "Tests/larderaccidents", swiftSettings: settings),
         .testTarget(
-            name: "LevelDBTests", dependencies: ["CCRC32C", "LevelDB", "LevelDBSalvage", "Platform", "TestSupport"],
+            name: "LarderLevelDBTests",
+            dependencies: [
+                "CLarderCRC32C", "LarderLevelDB", "LarderLevelDBSalvage", "LarderPlatform", "LarderTestSupport",
+            ],
             swiftSettings: settings),
         .testTarget(
-            name: "LarderEngineTests", dependencies: ["CCRC32C", "LarderEngine", "LevelDB", "Platform", "TestSupport"],
+            name: "LarderEngineTests",
+            dependencies: ["CLarderCRC32C", "LarderEngine", "LarderLevelDB", "LarderPlatform", "LarderTestSupport"],
             exclude: ["Golden"], swiftSettings: settings),
         .testTarget(
             name: "LarderTests",
-            dependencies: ["Fetching", "Larder", "LarderEngine", "Observing", "TestSupport", "Platform"],
+            dependencies: [
+                "LarderFetching", "Larder", "LarderEngine", "LarderObserving", "LarderTestSupport", "LarderPlatform",
+            ],
             swiftSettings: settings),
-        .testTarget(name: "JSONCodingTests", dependencies: ["JSONCoding", "TestSupport"], swiftSettings: settings),
         .testTarget(
-            name: "OriginsTests", dependencies: ["Origins", "Platform", "RESP", "TestSupport"], swiftSettings: settings),
-        .testTarget(name: "RESPTests", dependencies: ["RESP", "TestSupport"], swiftSettings: settings),
+            name: "LarderJSONCodingTests", dependencies: ["LarderJSONCoding", "LarderTestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "LarderOriginClientsTests",
+            dependencies: ["LarderOriginClients", "LarderPlatform", "LarderRESP", "LarderTestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "LarderRESPTests", dependencies: ["LarderRESP", "LarderTestSupport"], swiftSettings: settings),
         .testTarget(
             name: "LarderServerTests",
             dependencies: [
-                "CommandCatalog", "LarderServer", "LarderEngine", "Origins", "Outboxes", "Platform",
-                "ProtocolReference",
-                "RESP",
-                "Services",
-                "TestSupport",
+                "LarderCommandCatalog", "LarderServer", "LarderEngine", "LarderOriginClients", "LarderOutboxes",
+                "LarderPlatform",
+                "LarderProtocolReference",
+                "LarderRESP",
+                "LarderServices",
+                "LarderTestSupport",
             ],
             swiftSettings: settings),
         .testTarget(
             name: "LarderClientTests",
             dependencies: [
-                "Fetching", "Larder", "LarderClient", "LarderEngine", "larderctl", "larderd", "Observing", "RESP",
-                "TestSupport", "Platform",
+                "LarderFetching", "Larder", "LarderClient", "LarderEngine", "larderctl", "larderd", "LarderObserving",
+                "LarderRESP",
+                "LarderTestSupport", "LarderPlatform",
             ],
             swiftSettings: settings),
         .testTarget(
-            name: "BackupTests", dependencies: ["Backup", "Platform", "TestSupport"], swiftSettings: settings),
+            name: "LarderBackupTests", dependencies: ["LarderBackup", "LarderPlatform", "LarderTestSupport"],
+            swiftSettings: settings),
         .testTarget(
-            name: "LarderctlTests", dependencies: ["larderctl", "larderd", "TestSupport"], swiftSettings: settings),
+            name: "LarderctlTests", dependencies: ["larderctl", "larderd", "LarderTestSupport"], swiftSettings: settings
+        ),
         .testTarget(
-            name: "LarderwebTests", dependencies: ["larderd", "larderweb", "Platform", "Services", "TestSupport"],
+            name: "LarderwebTests",
+            dependencies: ["larderd", "larderweb", "LarderPlatform", "LarderServices", "LarderTestSupport"],
             exclude: ["Programs"], swiftSettings: settings),
         .testTarget(
-            name: "LarderBenchTests", dependencies: ["larderbench", "larderd", "TestSupport", "Platform"],
+            name: "LarderBenchTests", dependencies: ["larderbench", "larderd", "LarderTestSupport", "LarderPlatform"],
             swiftSettings: settings),
         .testTarget(
-            name: "LarderOriginsTests", dependencies: ["Larder", "LarderOrigins", "larderd", "TestSupport"],
+            name: "LarderOriginsTests", dependencies: ["Larder", "LarderOrigins", "larderd", "LarderTestSupport"],
             swiftSettings: settings),
         .testTarget(
-            name: "SystemTests",
+            name: "LarderSystemTests",
             dependencies: [
-                "CommandCatalog", "CrashMachine", "Larder", "LarderClient", "LarderOrigins", "LarderServer",
-                "LarderVocabulary", "larderd", "larderctl", "larderweb", "Platform", "ProtocolReference", "RESP",
-                "TestSupport",
+                "LarderCommandCatalog", "LarderCrashMachine", "Larder", "LarderClient", "LarderOrigins", "LarderServer",
+                "LarderVocabulary", "larderd", "larderctl", "larderweb", "LarderPlatform", "LarderProtocolReference",
+                "LarderRESP",
+                "LarderTestSupport",
             ],
             exclude: ["Clients/Programs"], swiftSettings: settings),
     ],

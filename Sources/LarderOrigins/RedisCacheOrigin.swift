@@ -1,15 +1,15 @@
 import Larder
-import Platform
+import LarderPlatform
 
-@_exported import struct Origins.OriginAddress
-import enum Origins.OriginError
-@_exported import struct Origins.OriginLimits
-import protocol Origins.OriginListener
-import struct Origins.OriginReading
-import struct Origins.OriginStamp
-@_exported import struct Origins.OriginStatus
-import struct Origins.OriginWrite
-import class Origins.RedisOrigin
+@_exported import struct LarderOriginClients.OriginAddress
+import enum LarderOriginClients.OriginError
+@_exported import struct LarderOriginClients.OriginLimits
+import protocol LarderOriginClients.OriginListener
+import struct LarderOriginClients.OriginReading
+import struct LarderOriginClients.OriginStamp
+@_exported import struct LarderOriginClients.OriginStatus
+import struct LarderOriginClients.OriginWrite
+import class LarderOriginClients.RedisOrigin
 
 /// A Redis or Valkey server, a cluster of them, or another larder behind `larderd`, as the origin of an `OriginCache`.
 ///

@@ -1,5 +1,5 @@
 #if LARDER_JEMALLOC
-    import CAllocator
+    import CLarderAllocator
 #endif
 
 /// The allocator of this process.

@@ -1,6 +1,6 @@
 import LarderEngine
+import LarderPlatform
 import LarderServer
-import Platform
 
 /// `larderd --check`: looks at the files of a larder that no daemon has.
 enum Check {

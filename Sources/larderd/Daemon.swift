@@ -1,6 +1,6 @@
 import LarderEngine
+import LarderPlatform
 import LarderServer
-import Platform
 
 /// larderd's command line: parses it, then serves, purges or checks.
 enum Daemon {

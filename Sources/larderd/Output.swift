@@ -1,5 +1,5 @@
 import LarderEngine
-import Platform
+import LarderPlatform
 import Synchronization
 
 /// Standard output, for requested text. Thread-safe.

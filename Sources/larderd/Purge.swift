@@ -1,7 +1,7 @@
 import LarderEngine
+import LarderPlatform
+import LarderRESP
 import LarderServer
-import Platform
-import RESP
 
 /// `larderd --purge`: works on the files, or through the socket of the daemon that has the larder.
 enum Purge {

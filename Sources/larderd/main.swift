@@ -1,5 +1,5 @@
 import LarderEngine
+import LarderPlatform
 import LarderServer
-import Platform
 
 exit(Daemon.main(Array(CommandLine.arguments.dropFirst())))

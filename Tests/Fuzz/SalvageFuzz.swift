@@ -4,8 +4,8 @@
 // The first byte of an input chooses what it is: a log, a manifest, a table, a block, a batch with a part missing.
 // Whatever it is, nothing may be read beyond its end, nothing may trap, and keys come in order.
 
-import CCRC32C
-import Platform
+import CLarderCRC32C
+import LarderPlatform
 
 /// A directory in memory if there is one, made once.
 private let directory: String = {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "CLuaBridge.h"
+#include "CLarderLuaBridge.h"
 
 static long asked;
 static unsigned char choice;

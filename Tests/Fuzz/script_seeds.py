@@ -6,7 +6,7 @@ import sys
 KINDS = [("Scripting", r'EVAL "((?:[^"\\]|\\.)*)" ', "a"), ("Functions", r'FUNCTION LOAD (?:REPLACE )?"((?:[^"\\]|\\.)*)"', "c")]
 
 for name, pattern, kind in KINDS:
-    with open(f"Tests/SystemTests/Conformance/ConformanceScript+{name}.swift") as file:
+    with open(f"Tests/LarderSystemTests/Conformance/ConformanceScript+{name}.swift") as file:
         text = file.read()
     for number, match in enumerate(re.finditer(pattern, text)):
         script = match.group(1).replace('\\"', '"').replace("\\n", "\n")

@@ -1,7 +1,7 @@
 import Larder
 import LarderOrigins
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 /// Caches of the library in front of servers.

@@ -1,5 +1,5 @@
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 
 /// The program larderctl, run as a process.
 struct Larderctl {

@@ -1,5 +1,5 @@
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 /// `larderctl fetch` with the daemon itself: which of its calls runs the command, and what the others get.

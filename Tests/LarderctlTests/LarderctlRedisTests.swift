@@ -1,5 +1,5 @@
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 /// `larderctl import --from-redis` and `export --to-redis`, with redis-server at the other end.

@@ -1,5 +1,5 @@
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 /// What goes on until it is ended: messages of channels and changes of entries; and listings of any length.

@@ -1,4 +1,4 @@
-import TestSupport
+import LarderTestSupport
 import Testing
 
 /// What larderctl says to a wrong command line, to a missing daemon, and about itself.

@@ -1,4 +1,4 @@
-import TestSupport
+import LarderTestSupport
 import Testing
 
 /// larderctl's verbs, as a process against a larder in memory: what they send, write and end with.

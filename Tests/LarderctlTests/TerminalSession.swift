@@ -1,6 +1,6 @@
 #if os(Linux)
-    import Platform
-    import TestSupport
+    import LarderPlatform
+    import LarderTestSupport
 
     /// A program with a terminal of its own, which a test types on and reads.
     ///

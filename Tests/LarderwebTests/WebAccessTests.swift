@@ -1,5 +1,5 @@
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 /// Who gets an answer, and who does not: each rule with what it keeps out.

@@ -1,6 +1,6 @@
 import Foundation
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 /// The pages in a browser: they load without an error, ask nobody else, and show what happens.

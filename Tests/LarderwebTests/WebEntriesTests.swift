@@ -1,6 +1,6 @@
 import Foundation
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 /// The browser of entries as programs see it: docs/Web.md.

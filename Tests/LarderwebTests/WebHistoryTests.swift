@@ -1,7 +1,7 @@
 import Foundation
-import Platform
-import Services
-import TestSupport
+import LarderPlatform
+import LarderServices
+import LarderTestSupport
 import Testing
 
 @testable import larderweb

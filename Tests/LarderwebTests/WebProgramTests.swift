@@ -1,5 +1,5 @@
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 /// larderweb as a program: its options, its socket, its service manager.

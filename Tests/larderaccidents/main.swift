@@ -1,6 +1,6 @@
-import CrashMachine
-import Platform
-import TestSupport
+import LarderCrashMachine
+import LarderPlatform
+import LarderTestSupport
 
 // `make crash` and `make power`: larderaccidents crash|power POINTS. LARDER_SEED, LARDER_POINT and LARDER_VERBOSE repeat one,
 // LARDER_MODEL names one model of power cuts.

@@ -1,5 +1,5 @@
 import LarderEngine
-import Observing
+import LarderObserving
 
 // Changes as they happen.
 

@@ -1,5 +1,5 @@
 import LarderEngine
-import Platform
+import LarderPlatform
 
 extension Cache {
     // MARK: This database

@@ -1,5 +1,5 @@
 import LarderEngine
-import Observing
+import LarderObserving
 
 // Changes from a position on.
 

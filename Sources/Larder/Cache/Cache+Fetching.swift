@@ -1,5 +1,5 @@
-import Fetching
 import LarderEngine
+import LarderFetching
 
 // Reads that ask an origin for what the cache does not have.
 

@@ -1,5 +1,5 @@
 import LarderEngine
-import Platform
+import LarderPlatform
 
 // Larders that leave nothing behind. LevelDB needs files, and its C interface offers no other place for them. So they
 // are in a file system in memory, in a directory that is removed with the larder.

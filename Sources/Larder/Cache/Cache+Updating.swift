@@ -1,6 +1,6 @@
 import LarderEngine
-import ModelCoding
-import Platform
+import LarderModelCoding
+import LarderPlatform
 
 // Changes that depend on the stored value.
 

@@ -1,5 +1,5 @@
 import LarderEngine
-import Platform
+import LarderPlatform
 
 /// Writes that all happen or none: collected here, applied by `Cache.apply(_:durability:)`.
 ///

@@ -1,5 +1,5 @@
-import Fetching
 import LarderEngine
+import LarderFetching
 
 /// One key of a cache, for who fetches its value.
 struct CacheFetch<Value: Codable & Sendable>: FetchBackend {

@@ -2,7 +2,7 @@
 // Closures that await and closures that do not have one form each.
 
 import LarderEngine
-import Platform
+import LarderPlatform
 
 // Enumeration in asynchronous code: threads that may block read ahead, and the asking task decodes.
 

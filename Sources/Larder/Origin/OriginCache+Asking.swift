@@ -1,6 +1,6 @@
-import Fetching
 import LarderEngine
-import Platform
+import LarderFetching
+import LarderPlatform
 
 // Questions to the origin.
 

@@ -1,6 +1,6 @@
-import Fetching
 import LarderEngine
-import Platform
+import LarderFetching
+import LarderPlatform
 
 /// A cache in front of an origin: a read that the cache cannot answer asks the origin, once for all who want the key.
 ///

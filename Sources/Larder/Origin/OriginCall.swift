@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// A call that is waited for until its limit is over. What runs is told to end then, and may go on nevertheless.
 ///

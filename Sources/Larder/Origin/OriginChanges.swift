@@ -1,5 +1,5 @@
 import LarderEngine
-import Platform
+import LarderPlatform
 
 /// Where an origin says what has changed: one cache that asks it.
 ///

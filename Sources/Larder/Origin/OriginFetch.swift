@@ -1,5 +1,5 @@
-import Fetching
 import LarderEngine
+import LarderFetching
 
 /// What a call got for a key: from the cache, or from the origin.
 struct OriginFetched<Value: Sendable>: Sendable {

@@ -1,5 +1,5 @@
 import LarderEngine
-import Platform
+import LarderPlatform
 
 /// Lets the calls of a cache to its origin through: each within a limit, and none for a while when the origin has failed
 /// some times in a row. An origin that keeps limits itself is only counted.

@@ -1,5 +1,5 @@
 import LarderEngine
-import Platform
+import LarderPlatform
 
 /// What a cache may believe of its origin's answers.
 ///

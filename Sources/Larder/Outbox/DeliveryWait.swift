@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// A task that waits until a write is delivered: whatever ends that first.
 ///

@@ -1,6 +1,6 @@
 import LarderEngine
-import Outboxes
-import Platform
+import LarderOutboxes
+import LarderPlatform
 
 /// Writes that are stored now and delivered later: what a program saves is in the cache at once, and its handler brings it
 /// where it belongs, in order, until that has worked.
@@ -34,7 +34,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     public let cache: Cache
     private let core: OutboxDeliverer
 
-    private var outbox: Outboxes.Outbox { core.outbox }
+    private var outbox: LarderOutboxes.Outbox { core.outbox }
 
     /// Opens the outbox of a cache's database, and begins to deliver what waits. May block, to read it.
     /// - Parameters:
@@ -62,7 +62,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
             throw refuse("the concurrency is \(concurrency), and must be from 1 to 64")
         }
         guard keysMax >= 1 else { throw refuse("keysMax is \(keysMax), and must be at least 1") }
-        guard let name = Outboxes.Outbox.name(for: source.database.name) else {
+        guard let name = LarderOutboxes.Outbox.name(for: source.database.name) else {
             throw refuse(
                 "what waits stands in a database '\(source.database.name).outbox', and that is no possible name")
         }
@@ -72,7 +72,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
             throw refuse("the outbox of this database is open already in this process: close that one first")
         }
         do throws(LarderError) {
-            let outbox = try Outboxes.Outbox(
+            let outbox = try LarderOutboxes.Outbox(
                 companion, most: keysMax, held: lease.engine.held, hasTokens: true)
             core = OutboxDeliverer(outbox, lease, concurrency: concurrency) { parcel in
                 await Self.deliver(parcel, source, undecodable, handler)
@@ -109,7 +109,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     }
 
     private static func deliver(
-        _ parcel: Outboxes.Outbox.Parcel, _ source: CacheSource,
+        _ parcel: LarderOutboxes.Outbox.Parcel, _ source: CacheSource,
         _ undecodable: (@Sendable (UndecodableDelivery) async throws -> Void)?,
         _ handler: @Sendable (OutboxDelivery<Value>) async throws -> Void
     ) async -> OutboxDeliverer.End {

@@ -1,6 +1,6 @@
 import LarderEngine
-import Outboxes
-import Platform
+import LarderOutboxes
+import LarderPlatform
 import Synchronization
 
 /// Has what waits in an outbox delivered, on a thread of its own: in the order of the writes, some at a time, and a key never
@@ -19,7 +19,7 @@ final class OutboxDeliverer: @unchecked Sendable {
         case cancelled
     }
 
-    typealias Handler = @Sendable (Outboxes.Outbox.Parcel) async -> End
+    typealias Handler = @Sendable (LarderOutboxes.Outbox.Parcel) async -> End
 
     /// What the running handler delivers, and for whom: who waits for that in there would wait for himself.
     struct Delivering: Sendable {
@@ -33,7 +33,7 @@ final class OutboxDeliverer: @unchecked Sendable {
     /// Whether this is called within the handler that delivers a write of `key`.
     func isDelivering(_ key: [UInt8]) -> Bool { isInHandler && Self.delivering?.key == key }
 
-    let outbox: Outboxes.Outbox
+    let outbox: LarderOutboxes.Outbox
     let engine: Engine
     private let handler: Handler
     private let concurrency: Int
@@ -59,7 +59,7 @@ final class OutboxDeliverer: @unchecked Sendable {
     /// and then one write is tried.
     private static let failuresBeforeRest = 8
 
-    init(_ outbox: Outboxes.Outbox, _ lease: EngineLease, concurrency: Int, _ handler: @escaping Handler) {
+    init(_ outbox: LarderOutboxes.Outbox, _ lease: EngineLease, concurrency: Int, _ handler: @escaping Handler) {
         self.outbox = outbox
         self.lease = lease
         engine = lease.engine
@@ -156,7 +156,7 @@ final class OutboxDeliverer: @unchecked Sendable {
             outbox.index.rest(turn, until: engine.monotonic() + OutboxRests.longest)
         }
         outbox.counts.retried.add(parcels.count { $0.turn.failures > 0 })
-        var settled: [Outboxes.Outbox.Settled] = []
+        var settled: [LarderOutboxes.Outbox.Settled] = []
         var (successes, failures) = (0, 0)
         for (parcel, end) in zip(parcels, ends(of: parcels)) {
             let isUndecodable = if case .undecodable = end { true } else { false }
@@ -200,7 +200,7 @@ final class OutboxDeliverer: @unchecked Sendable {
         try outbox.settle(settled)
     }
 
-    private func ends(of parcels: [Outboxes.Outbox.Parcel]) -> [End] {
+    private func ends(of parcels: [LarderOutboxes.Outbox.Parcel]) -> [End] {
         let answers = OutboxAnswers<End>(parcels.count)
         let tasks = parcels.enumerated().map { position, parcel in
             Task { [handler, delivering = Delivering(deliverer: ObjectIdentifier(self), key: parcel.turn.key)] in

@@ -1,5 +1,5 @@
 import LarderEngine
-import Platform
+import LarderPlatform
 
 /// Threads for work that may block, so that asynchronous callers do not block Swift's cooperative pool.
 ///

@@ -1,5 +1,5 @@
 import LarderEngine
-import Observing
+import LarderObserving
 
 extension CacheSource {
     /// The changes from a position on.

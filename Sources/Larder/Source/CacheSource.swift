@@ -1,5 +1,5 @@
 import LarderEngine
-import Platform
+import LarderPlatform
 import Synchronization
 
 /// The source from which a ``Cache`` or a ``CacheSnapshot`` reads. Opaque: it exists so that ``CacheReading`` can hold

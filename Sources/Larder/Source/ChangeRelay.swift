@@ -1,6 +1,6 @@
 import LarderEngine
-import Observing
-import Platform
+import LarderObserving
+import LarderPlatform
 
 /// Hands what the engine tells to a sequence of changes. Thread-safe: constant.
 final class ChangeRelay: EntryObserver {

@@ -1,5 +1,5 @@
 import LarderEngine
-import Platform
+import LarderPlatform
 
 /// The tasks of one cache that wait for a change.
 ///

@@ -1,5 +1,5 @@
 import LarderEngine
-import ModelCoding
+import LarderModelCoding
 
 extension LarderError {
     /// The same error, with the caller's name for what the engine calls an update or a get.

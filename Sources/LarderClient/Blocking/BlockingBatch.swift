@@ -1,6 +1,6 @@
 // Several writes in one step.
 
-import RESP
+import LarderRESP
 
 /// Writes that all happen or none: collected here, applied by ``BlockingLarderClient/apply(_:)``.
 ///

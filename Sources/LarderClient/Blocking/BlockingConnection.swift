@@ -5,8 +5,8 @@
 // - Replies are read while a long request is still being sent, so two full socket buffers cannot block each other.
 // - After any failure the connection is unusable, because its replies would be out of step with the requests.
 
-import Platform
-import RESP
+import LarderPlatform
+import LarderRESP
 
 /// One connected stream socket. Single owner: one thread at a time.
 package final class BlockingConnection {

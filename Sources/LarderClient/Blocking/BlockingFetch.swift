@@ -1,5 +1,5 @@
-import Fetching
-import Platform
+import LarderFetching
+import LarderPlatform
 
 /// One key that a blocking client fetches. Single owner: the call.
 final class BlockingFetch<Value: Codable> {

@@ -1,6 +1,6 @@
 // Writes that depend on the stored value, counters, lifetimes.
 
-import Platform
+import LarderPlatform
 
 extension BlockingLarderClient {
     // MARK: Conditions

@@ -1,5 +1,5 @@
-import Fetching
-import Platform
+import LarderFetching
+import LarderPlatform
 
 // Reads that ask an origin for what the daemon does not have.
 

@@ -1,4 +1,4 @@
-@_exported import enum RESP.RESPValue
+@_exported import enum LarderRESP.RESPValue
 
 /// A connection to a running `larderd` whose calls block: for command-line tools and your own threads. Asynchronous
 /// code uses ``LarderClient``.

@@ -1,9 +1,9 @@
 // The layer between the calls and the wire: one connection at a time, replaced after a loss, and brought into the state
 // of the last one.
 
-import CommandCatalog
-import Platform
-import RESP
+import LarderCommandCatalog
+import LarderPlatform
+import LarderRESP
 
 /// A connection that repairs itself. Carries out one request or pipeline at a time.
 ///

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Ends the waiting of a thread for a connection, from another thread.
 ///

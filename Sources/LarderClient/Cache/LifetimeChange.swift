@@ -1,6 +1,6 @@
 // Lifetimes of existing entries.
 
-import RESP
+import LarderRESP
 
 /// Another lifetime for an existing entry, as requests.
 struct LifetimeChange: Sendable {

@@ -1,6 +1,6 @@
 // Several writes in one step.
 
-import RESP
+import LarderRESP
 
 /// One write of a batch.
 struct BatchChange: Sendable {

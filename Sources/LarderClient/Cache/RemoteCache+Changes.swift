@@ -1,4 +1,4 @@
-import Observing
+import LarderObserving
 
 // Changes as they happen, whoever makes them.
 

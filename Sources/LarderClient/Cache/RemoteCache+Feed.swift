@@ -1,5 +1,5 @@
-import Observing
-import RESP
+import LarderObserving
+import LarderRESP
 
 // Changes from a position on.
 

@@ -1,4 +1,4 @@
-import Fetching
+import LarderFetching
 
 // Reads that ask an origin for what the daemon does not have.
 

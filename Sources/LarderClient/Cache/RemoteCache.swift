@@ -1,4 +1,4 @@
-import RESP
+import LarderRESP
 
 /// A database of the daemon's larder, for models of one type: the asynchronous counterpart of the library's `Cache`,
 /// for other processes.

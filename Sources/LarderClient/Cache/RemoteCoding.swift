@@ -1,6 +1,6 @@
 // Codable models as the bytes of the daemon's entries, with this module's errors.
 
-import RESP
+import LarderRESP
 
 /// A codec in a process that does not see the headers of entries: `GET` gives bytes only, and the daemon tells an entry's
 /// codec only on request (`META`). A second request for each read would halve the speed, so the codec is concluded from

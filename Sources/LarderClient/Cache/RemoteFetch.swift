@@ -1,6 +1,6 @@
-import Fetching
-import Platform
-import RESP
+import LarderFetching
+import LarderPlatform
+import LarderRESP
 
 /// One key of a daemon's database, for who fetches its value.
 struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {

@@ -1,6 +1,6 @@
 // Reads that belong together.
 
-import RESP
+import LarderRESP
 
 /// A database as it was at one instant, for as long as the body of ``RemoteCache/withSnapshot(_:)`` runs; afterwards
 /// every call throws `closed`. It does not return entries that expire meanwhile.

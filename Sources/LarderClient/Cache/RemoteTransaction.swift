@@ -1,7 +1,7 @@
 // Transactions that depend on what they read.
 
-import Platform
-import RESP
+import LarderPlatform
+import LarderRESP
 
 /// The reads and writes of the body of ``RemoteCache/transaction(watching:attempts:_:)``. Reads happen at once. Writes
 /// are collected and carried out together after the body, if no watched key was changed.

@@ -1,6 +1,6 @@
 // Counters of any width.
 
-import RESP
+import LarderRESP
 
 /// An addition to a whole number, for the clients. The daemon adds numbers of 64 bits with a sign by itself; sums of other
 /// types are made here, and stored only if the number is still the one that was read: a sum beyond the type's range,

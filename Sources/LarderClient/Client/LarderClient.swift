@@ -1,7 +1,7 @@
-import Platform
-import RESP
+import LarderPlatform
+import LarderRESP
 
-@_exported import enum RESP.RESPValue
+@_exported import enum LarderRESP.RESPValue
 
 /// A client of a running `larderd`, for processes other than the one that holds the larder.
 ///

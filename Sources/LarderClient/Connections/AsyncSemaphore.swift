@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// A counting semaphore for tasks: a limited number may hold it at the same time; the others wait in order, for a
 /// limited time.

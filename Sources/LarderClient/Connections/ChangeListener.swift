@@ -1,5 +1,5 @@
-import Observing
-import Platform
+import LarderObserving
+import LarderPlatform
 
 /// Makes changes of entries out of the daemon's messages about them, and has the near cache drop them first: who was told
 /// a change reads that state or a newer one.

@@ -1,7 +1,7 @@
 // Shared by a client, its caches and its subscriptions.
 
-import Platform
-import RESP
+import LarderPlatform
+import LarderRESP
 import Synchronization
 
 /// The databases in use and the subscriptions. Closes everything when its last reference is released.

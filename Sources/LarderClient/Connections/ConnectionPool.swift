@@ -1,7 +1,7 @@
 // Connections that one caller has alone for a while.
 
-import Platform
-import RESP
+import LarderPlatform
+import LarderRESP
 import Synchronization
 
 /// Lends connections, a limited number at a time; further callers wait in order.

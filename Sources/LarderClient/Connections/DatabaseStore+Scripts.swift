@@ -1,4 +1,4 @@
-import RESP
+import LarderRESP
 
 // Scripts in one database.
 

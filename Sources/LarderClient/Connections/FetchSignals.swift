@@ -1,6 +1,6 @@
-import Fetching
-import Platform
-import RESP
+import LarderFetching
+import LarderPlatform
+import LarderRESP
 
 /// Wakes those who wait for values that other processes fetch, when the daemon reports that a key was filled or given up.
 ///

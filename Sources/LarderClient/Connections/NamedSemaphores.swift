@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// For each name a place for one task of this process; the others wait in order.
 ///

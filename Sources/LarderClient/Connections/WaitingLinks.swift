@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Connections on which the daemon keeps a request waiting: each for one caller.
 ///

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// The clock by which a holder knows how long its lock is good. It goes on while the machine sleeps. A value.
 struct LockClock: Sendable {

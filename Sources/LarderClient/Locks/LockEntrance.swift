@@ -1,6 +1,6 @@
-import Fetching
-import Platform
-import RESP
+import LarderFetching
+import LarderPlatform
+import LarderRESP
 
 /// The way to a lock: first a place among the tasks of this process, then one in the daemon's queue, then the lock.
 ///

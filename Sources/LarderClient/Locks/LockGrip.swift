@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Which lock it is. A value.
 struct LockName: Hashable, Sendable {

@@ -1,4 +1,4 @@
-import Fetching
+import LarderFetching
 import Synchronization
 
 /// Wakes who waits for a lock when the daemon tells that its entry has changed.

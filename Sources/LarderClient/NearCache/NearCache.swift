@@ -12,7 +12,7 @@
 //   is a change. Entries can become readable without a change if they are from a clock that was ahead; therefore
 //   absence is kept for a minute at most.
 
-import Platform
+import LarderPlatform
 
 /// Thread-safe. The proof for `@unchecked Sendable`: every mutable property is touched only with `lock` held.
 final class NearCache: @unchecked Sendable {

@@ -1,6 +1,6 @@
 // The table of the near cache: which entries it has, and which leave when it is full.
 
-import Platform
+import LarderPlatform
 
 /// A decoded model, in memory that several tasks may read: models are Sendable.
 final class NearBox<Value: Sendable>: Sendable {

@@ -1,4 +1,4 @@
-import RESP
+import LarderRESP
 
 /// One change under a rule of the caller's own: looks at what the target has, asks, and writes only if that has not
 /// changed meanwhile.

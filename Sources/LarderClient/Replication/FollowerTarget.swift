@@ -1,4 +1,4 @@
-import RESP
+import LarderRESP
 
 /// Applies changes of a source to a target.
 struct FollowerTarget {

@@ -1,5 +1,5 @@
+import LarderRESP
 import LarderVocabulary
-import RESP
 
 /// Brings what changes in a database of one larder into the database of the same name in another larder. One way; two
 /// followers bring two larders to the same entries.

@@ -1,5 +1,5 @@
+import LarderRESP
 import LarderVocabulary
-import RESP
 
 /// How far a target has followed a source. Stands in the target itself, in a database for that alone: so it is as durable
 /// as what it speaks of, and written behind it.

@@ -1,5 +1,5 @@
-import CommandCatalog
-import RESP
+import LarderCommandCatalog
+import LarderRESP
 
 /// Which commands may be sent as they are, where.
 enum CommandRules {

@@ -1,4 +1,4 @@
-import RESP
+import LarderRESP
 
 /// Requests that are sent together, without others in between, and the caller that waits for their replies.
 ///

@@ -1,5 +1,5 @@
+import LarderRESP
 import LarderVocabulary
-import RESP
 
 /// An answer of CHANGES.
 struct FeedReply {

@@ -1,6 +1,6 @@
 // Replies that are maps, as values of the vocabulary.
 
-import RESP
+import LarderRESP
 
 extension EntryInfo {
     /// Reads the reply to `META`.

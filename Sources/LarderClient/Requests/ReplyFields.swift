@@ -1,4 +1,4 @@
-import RESP
+import LarderRESP
 
 /// The fields of a reply with names and values: a map, or in RESP2 alternating names and values.
 ///

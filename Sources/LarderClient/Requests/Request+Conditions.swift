@@ -1,6 +1,6 @@
 // Requests that depend on the stored value, count, or change the lifetime of an entry.
 
-import RESP
+import LarderRESP
 
 extension Request where Result == Bool {
     /// Stores an entry if a condition holds.

@@ -1,7 +1,7 @@
 // Requests of who fetches.
 
-import Fetching
-import RESP
+import LarderFetching
+import LarderRESP
 
 /// The reply to FETCH.
 struct FetchAnswer: Sendable {

@@ -1,6 +1,6 @@
 // Requests about tags.
 
-import RESP
+import LarderRESP
 
 extension Request where Result == [String]? {
     /// The tags of an entry that are text; nil without a fresh entry.

@@ -1,6 +1,6 @@
 // Every request of a call, and how its reply is read: once, for the blocking and the asynchronous client.
 
-import RESP
+import LarderRESP
 
 /// A command and the meaning of its reply. A value.
 struct Request<Result: Sendable>: Sendable {

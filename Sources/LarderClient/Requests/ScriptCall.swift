@@ -1,4 +1,4 @@
-import RESP
+import LarderRESP
 
 /// A call of a script, checked: what is sent, and how its reply is read. A value.
 struct ScriptCall: Sendable {

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// The SHA-1 of scripts, by which servers know them: as a server has told them. They are the same for all servers.
 ///

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Messages between the loop's thread and the tasks that take them.
 ///

@@ -1,7 +1,7 @@
 // All subscriptions of a client, over one connection.
 
-import Platform
-import RESP
+import LarderPlatform
+import LarderRESP
 
 /// The kinds of topics.
 enum Topic: Hashable, Sendable {

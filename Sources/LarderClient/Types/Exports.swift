@@ -1,16 +1,16 @@
+@_exported import LarderModelCoding
 @_exported import LarderVocabulary
-@_exported import ModelCoding
 
 // The types that clients share with the engine, and the codecs that they share with the library, are part of their own
 // interface.
-@_exported import struct Fetching.FetchError
-@_exported import struct Fetching.FetchOptions
-@_exported import struct Fetching.FetchSequence
-@_exported import enum Fetching.FetchSource
-@_exported import struct Observing.CacheChange
-@_exported import class Observing.CacheChanges
-@_exported import struct Observing.ChangePosition
-@_exported import struct Observing.DecodedChange
-@_exported import struct Observing.DecodedChanges
-@_exported import struct Observing.PositionedChange
-@_exported import struct Observing.PositionedChanges
+@_exported import struct LarderFetching.FetchError
+@_exported import struct LarderFetching.FetchOptions
+@_exported import struct LarderFetching.FetchSequence
+@_exported import enum LarderFetching.FetchSource
+@_exported import struct LarderObserving.CacheChange
+@_exported import class LarderObserving.CacheChanges
+@_exported import struct LarderObserving.ChangePosition
+@_exported import struct LarderObserving.DecodedChange
+@_exported import struct LarderObserving.DecodedChanges
+@_exported import struct LarderObserving.PositionedChange
+@_exported import struct LarderObserving.PositionedChanges

@@ -1,4 +1,4 @@
-import ModelCoding
+import LarderModelCoding
 
 /// A model that is given to a script, or returned by one, in the bytes in which caches store it: JSON, but text and bytes
 /// as they are. A value.

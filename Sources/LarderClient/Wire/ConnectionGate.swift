@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 import Synchronization
 
 /// A connection that can be made to wait.

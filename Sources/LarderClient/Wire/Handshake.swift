@@ -1,6 +1,6 @@
 // The first exchange on every new connection.
 
-import RESP
+import LarderRESP
 
 /// The first requests of a connection, and the check of their replies. A value.
 struct Handshake {

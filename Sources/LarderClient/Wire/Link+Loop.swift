@@ -1,7 +1,7 @@
 // A link's work on the loop's thread: connecting, receiving, giving up, starting again.
 
-import Platform
-import RESP
+import LarderPlatform
+import LarderRESP
 
 /// Finished exchanges, collected with the lock held and resumed without it.
 struct Resolved {

@@ -10,8 +10,8 @@
 //   and drops them: the connection stays in step.
 // - Continuations are resumed, and `events` called, without the lock held.
 
-import Platform
-import RESP
+import LarderPlatform
+import LarderRESP
 
 /// Events of a link for its owner. Called on the loop's thread, in the order of arrival: a message that was pushed
 /// before a reply is delivered before anybody gets that reply. Must not block.

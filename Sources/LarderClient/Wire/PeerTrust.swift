@@ -1,6 +1,6 @@
 // Which process may answer at a socket's path: checked before a byte is sent, above all before a password is.
 
-import Platform
+import LarderPlatform
 
 /// Which daemons are trusted.
 ///

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// The path of a daemon's socket.
 enum SocketPath {

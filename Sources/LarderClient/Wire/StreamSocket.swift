@@ -1,6 +1,6 @@
 // A connected Unix stream socket and its system calls. Knows nothing of requests and replies.
 
-import Platform
+import LarderPlatform
 
 /// Why a connection could not be made or has failed.
 package struct WireFailure: Error {

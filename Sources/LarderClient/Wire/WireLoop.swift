@@ -1,6 +1,6 @@
 // The one thread that reads from all connections of the process's asynchronous clients.
 
-import Platform
+import LarderPlatform
 import Synchronization
 
 /// Waits until something happens on one of its links, and lets them act on it.

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// diskcache, a cache for Python over SQLite, in a Python process of its own.
 enum Diskcache {

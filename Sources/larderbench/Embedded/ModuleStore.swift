@@ -1,19 +1,19 @@
-import LevelDB
+import LarderLevelDB
 
 /// The module LevelDB: the safe Swift interface, without entries, policies or commits.
 final class ModuleStore: EmbeddedStore {
     private let entries: Entries
-    private let database: LevelDB.Database
+    private let database: LarderLevelDB.Database
     private let batch = WriteBatch()
 
     init(_ directory: String, _ entries: Entries) throws {
         self.entries = entries
-        var options = LevelDB.Options()
+        var options = LarderLevelDB.Options()
         options.createIfMissing = true
         options.bloomBitsPerKey = StoreOptions.bloomBitsPerKey
         options.blockCache = BlockCache(bytes: StoreOptions.blockCacheBytes)
         options.writeBufferBytes = StoreOptions.writeBufferBytes
-        database = try LevelDB.Database(path: directory + "/db", options: options)
+        database = try LarderLevelDB.Database(path: directory + "/db", options: options)
     }
 
     func put(_ index: Int) throws { try database.put(entries.keys[index], entries.values[index]) }

@@ -1,4 +1,4 @@
-import CLevelDB
+import CLarderLevelDB
 
 /// LevelDB's C functions alone: the baseline for everything else.
 final class RawStore: EmbeddedStore {

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// The SQLite functions used here. They are looked up at run time, so the package builds without SQLite's header and
 /// the benchmark runs without SQLite.

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Computes what larders before an origin give: docs/Fleet.md has the formulae and where they are from.
 ///

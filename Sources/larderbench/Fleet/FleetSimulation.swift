@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// A fleet, event by event: every read and every write of every machine. It shows what the model's formulae are worth.
 ///

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// How often each key is read and written, by ranks: the first ranks one by one, later ones in groups whose members
 /// differ by less than one percent.

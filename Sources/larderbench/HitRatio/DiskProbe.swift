@@ -1,5 +1,5 @@
 import LarderEngine
-import Platform
+import LarderPlatform
 
 /// Runs a trace on a larder with a limit of the disk, as an application uses a cache: it reads a key, and stores what is not
 /// there. The only place that knows how to limit the disk.

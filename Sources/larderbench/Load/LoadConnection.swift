@@ -1,5 +1,5 @@
-import CUV
-import Platform
+import CLarderUV
+import LarderPlatform
 
 /// One connection of the load generator: the times of its requests, and its output and input bytes.
 ///

@@ -1,4 +1,4 @@
-import CUV
+import CLarderUV
 import Synchronization
 
 /// Sends a ``Load`` to a server over its Unix socket and measures the answers: many connections on one thread, without

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// A load on a thread of its own, beside another measurement.
 ///

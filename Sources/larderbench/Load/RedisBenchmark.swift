@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// redis-benchmark as the load generator, to check this program's own: its arguments and its output.
 struct RedisBenchmark {

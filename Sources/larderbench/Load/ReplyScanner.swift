@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Finds the end and the kind of each reply to a GET or a SET in a server's output. Builds nothing: a load generator
 /// must cost less than the server.

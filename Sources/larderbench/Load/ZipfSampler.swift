@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Draws k from 0..<count with a probability proportional to 1 / (k + 1)^exponent, in constant time and without a
 /// table: rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// The parsed command line.
 struct BenchOptions {

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Progress messages. They go to standard error, so that standard output has only the report.
 enum Progress {

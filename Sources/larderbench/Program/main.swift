@@ -1,3 +1,3 @@
-import Platform
+import LarderPlatform
 
 exit(Bench.main(Array(CommandLine.arguments.dropFirst())))

@@ -1,5 +1,5 @@
-import CLevelDB
-import Platform
+import CLarderLevelDB
+import LarderPlatform
 
 /// The machine and the measured versions. Printed with the figures, which mean nothing without it.
 enum Machine {

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// A server to measure: its program and its settings.
 struct Contender {

@@ -1,4 +1,4 @@
-import CUV
+import CLarderUV
 
 /// The lower bound for every server: libuv, one loop, and no parsing. Each connection first sends the length of its
 /// requests and the answer; after that the server counts bytes and sends fixed answers.

@@ -1,5 +1,5 @@
-import Platform
-import RESP
+import LarderPlatform
+import LarderRESP
 
 /// A running server of a ``Contender`` on a socket of its own. Deinitialization stops it.
 final class RunningServer {

@@ -1,5 +1,5 @@
-import Platform
-import RESP
+import LarderPlatform
+import LarderRESP
 
 /// One blocking connection to a server, to fill and query it. Not used for measuring.
 final class SocketClient {

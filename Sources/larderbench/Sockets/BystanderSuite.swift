@@ -1,4 +1,4 @@
-import RESP
+import LarderRESP
 
 /// The waiting time of ordinary clients while another one sends a very long command.
 final class BystanderSuite: Suite {

@@ -1,5 +1,5 @@
-import Origins
-import RESP
+import LarderOriginClients
+import LarderRESP
 
 /// Three redis-servers that are a cluster on 127.0.0.1, without replicas and persistence. Deinitialization stops it.
 final class RunningCluster {

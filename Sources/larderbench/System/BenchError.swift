@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// The reason why something could not be measured. Reported with the results, never swallowed.
 struct BenchError: Error, CustomStringConvertible {

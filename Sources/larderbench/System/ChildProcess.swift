@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// A program that runs beside this one, with its output in a file.
 final class ChildProcess {

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Elapsed time and processor time.
 enum Clocks {

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 import Synchronization
 
 /// Whether SIGINT or SIGTERM arrived. Checked between measurements, so that servers are stopped and the temporary

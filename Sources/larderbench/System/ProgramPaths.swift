@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Paths of programs.
 enum ProgramPaths {

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// A directory for databases and sockets, removed at the end.
 final class TemporaryTree {

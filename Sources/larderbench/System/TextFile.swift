@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Small files as text.
 enum TextFile {

@@ -1,8 +1,8 @@
 // The options of the program, and how options are parsed.
 
 import LarderClient
+import LarderPlatform
 import LarderVocabulary
-import Platform
 
 /// An option, `--name` or `--name VALUE`.
 struct OptionSpec: Sendable {

@@ -1,7 +1,7 @@
 // The text of `larderctl help`. The daemon's commands come from the daemon's own catalog.
 
-import CommandCatalog
 import LarderClient
+import LarderCommandCatalog
 
 /// The texts of the help.
 enum Help {

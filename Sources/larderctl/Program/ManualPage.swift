@@ -1,6 +1,6 @@
 // The manual page larderctl(1), from the tables of verbs and options.
 
-import CommandCatalog
+import LarderCommandCatalog
 
 /// Makes the manual page, in the macros of man(7).
 enum ManualPage {

@@ -1,7 +1,7 @@
 // Commands that are sent to the daemon unchanged.
 
-import CommandCatalog
 import LarderClient
+import LarderCommandCatalog
 
 /// Sends a command of the command table and writes its reply.
 enum Raw {

@@ -1,8 +1,8 @@
 // From the words of the command line to an exit code.
 
-import CommandCatalog
 import LarderClient
-import Platform
+import LarderCommandCatalog
+import LarderPlatform
 
 /// The program.
 enum Tool {

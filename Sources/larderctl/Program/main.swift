@@ -1,7 +1,7 @@
 // larderctl, the command line for a running larderd. `larderctl help` lists its verbs.
 
 import LarderClient
-import Platform
+import LarderPlatform
 
 guard StandardDescriptors.fill() else { exit(ExitCode.inputOutput.rawValue) }
 exit(Tool.run(ProcessArguments.words).rawValue)

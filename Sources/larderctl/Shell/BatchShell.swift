@@ -1,7 +1,7 @@
-import CommandCatalog
 import LarderClient
-import Platform
-import RESP
+import LarderCommandCatalog
+import LarderPlatform
+import LarderRESP
 
 /// The shell on standard input that is no terminal: a line is a command, and the replies come one after the other.
 ///

@@ -1,6 +1,6 @@
-import CommandCatalog
 import LarderClient
-import Platform
+import LarderCommandCatalog
+import LarderPlatform
 
 /// What may stand for a word of one of the daemon's commands. Asks a daemon for databases and keys, on a connection of its
 /// own; without one there are none.

@@ -1,7 +1,7 @@
-import CommandCatalog
 import LarderClient
-import Platform
-import RESP
+import LarderCommandCatalog
+import LarderPlatform
+import LarderRESP
 
 /// The shell on a terminal: a line is a command.
 final class InteractiveShell {

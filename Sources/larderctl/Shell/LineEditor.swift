@@ -1,5 +1,5 @@
-import CEditLine
-import Platform
+import CLarderEditLine
+import LarderPlatform
 
 /// Edits lines on the terminal, with history and completion: libedit.
 ///

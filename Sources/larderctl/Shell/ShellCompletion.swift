@@ -1,5 +1,5 @@
-import CommandCatalog
 import LarderClient
+import LarderCommandCatalog
 
 /// What Tab does in the interactive shell.
 struct ShellCompletion {

@@ -1,5 +1,5 @@
-import CommandCatalog
-import Platform
+import LarderCommandCatalog
+import LarderPlatform
 
 /// The file with the lines that were typed, which only the user may read. Single owner.
 ///

@@ -1,5 +1,5 @@
-import CommandCatalog
 import LarderClient
+import LarderCommandCatalog
 
 /// The connection of a shell, and what is known of its state. Single owner.
 final class ShellSession {

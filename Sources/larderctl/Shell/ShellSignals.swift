@@ -1,5 +1,5 @@
 import LarderClient
-import Platform
+import LarderPlatform
 import Synchronization
 
 /// The signals of an interactive shell, on a thread of their own. While a line is edited they come through a pipe, which is

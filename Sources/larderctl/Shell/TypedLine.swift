@@ -1,4 +1,4 @@
-import RESP
+import LarderRESP
 
 /// A line of the shell up to the cursor, as far as it is typed: whole words, and the one that is being typed.
 struct TypedLine {

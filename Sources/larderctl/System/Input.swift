@@ -1,7 +1,7 @@
 // Values that are not on the command line.
 
 import LarderClient
-import Platform
+import LarderPlatform
 
 /// Reads a whole file or all of standard input.
 enum Input {

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Who has a larder open, as its LOCK says.
 enum LarderHolder {

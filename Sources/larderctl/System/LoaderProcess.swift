@@ -1,6 +1,6 @@
 // The command of `larderctl fetch`.
 
-import Platform
+import LarderPlatform
 import Synchronization
 
 /// A command whose standard output is a value. It has this program's standard input and standard error.

@@ -1,6 +1,6 @@
 // The command of `larderctl lock`.
 
-import Platform
+import LarderPlatform
 
 /// A command that runs while a lock is held. It has this program's standard input, output and error.
 ///

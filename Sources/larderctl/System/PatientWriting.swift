@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Writes to the terminal, or to standard error.
 enum PatientWriting {

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// The command line as bytes: `CommandLine.arguments` would change words that are not UTF-8, which keys and values may
 /// be.

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Descriptors that a program will need later, where it could not do without.
 enum SpareDescriptors {

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 import Synchronization
 
 /// The terminal of a full-screen program: its size, its keys, and the signals that concern it. It takes the screen when it is

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// The main thread's way to wait for a task.
 ///

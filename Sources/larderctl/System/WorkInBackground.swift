@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Work on a thread of its own.
 ///

@@ -1,6 +1,6 @@
 // What the catalog says of the daemon's commands, for people.
 
-import CommandCatalog
+import LarderCommandCatalog
 
 /// The texts about commands.
 enum CommandHelp {

@@ -1,5 +1,5 @@
-import CommandCatalog
 import LarderClient
+import LarderCommandCatalog
 
 /// Replies that are lines of fields, such as those of INFO and CLIENT LIST, as JSON.
 ///

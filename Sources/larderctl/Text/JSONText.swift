@@ -1,6 +1,6 @@
 // JSON output. A separate writer, because keys and values are bytes, which a library's strings cannot hold.
 
-import RESP
+import LarderRESP
 
 /// A JSON document.
 ///

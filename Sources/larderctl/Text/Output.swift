@@ -1,7 +1,7 @@
 // Standard output and standard error.
 
 import LarderClient
-import Platform
+import LarderPlatform
 
 /// Standard output, written in large pieces. Single owner.
 final class Output {

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Shows on standard error how far long work has come, if that is a terminal; else says nothing. Single owner.
 final class ProgressLine {

@@ -1,6 +1,6 @@
 // Questions before what cannot be undone.
 
-import Platform
+import LarderPlatform
 
 /// A question to the user of a terminal.
 enum Question {

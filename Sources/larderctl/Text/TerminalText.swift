@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Bytes that are safe to show on a terminal: a key or value must not move the cursor, rename the window or type into
 /// the shell.

@@ -1,5 +1,5 @@
-import CommandCatalog
 import LarderClient
+import LarderCommandCatalog
 
 /// Replies as redis-cli shows them to people: with their types, strings in quotes, elements numbered. No byte of a reply
 /// reaches the terminal as a control character.

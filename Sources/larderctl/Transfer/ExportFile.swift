@@ -1,5 +1,5 @@
 import LarderClient
-import Platform
+import LarderPlatform
 
 /// The file of an export while it is written: `FILE.part`, which becomes `FILE` when it is complete. So `FILE` is never half
 /// an export, and an interrupted one goes on behind its last whole line.

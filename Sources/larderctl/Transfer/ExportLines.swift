@@ -1,7 +1,7 @@
 // The lines of an export, as they are written. docs/ExportImport.md describes them.
 
-import JSONCoding
 import LarderClient
+import LarderJSONCoding
 
 /// The first line.
 struct ExportHeader: Equatable {

@@ -1,5 +1,5 @@
 import LarderClient
-import Platform
+import LarderPlatform
 
 /// Writes the entries of databases as lines. Single owner.
 ///

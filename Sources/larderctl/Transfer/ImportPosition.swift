@@ -1,6 +1,6 @@
-import CCRC32C
-import JSONCoding
-import Platform
+import CLarderCRC32C
+import LarderJSONCoding
+import LarderPlatform
 
 /// How far an import of a file has come: kept in `FILE.position` beside it until it is complete.
 ///

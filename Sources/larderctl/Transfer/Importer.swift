@@ -1,5 +1,5 @@
 import LarderClient
-import Platform
+import LarderPlatform
 
 /// Stores the entries of an export in a daemon. Single owner.
 ///

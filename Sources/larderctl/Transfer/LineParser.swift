@@ -1,7 +1,7 @@
 // The lines of an export, as they are read.
 
-import JSONCoding
 import LarderClient
+import LarderJSONCoding
 import LarderVocabulary
 
 /// What a line is not, and what would be right.

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Reads a file or a pipe line by line. What stands behind the last line end is no line. Single owner.
 final class LineReader {

@@ -1,5 +1,5 @@
 import LarderClient
-import RESP
+import LarderRESP
 
 /// Stores the fresh entries of a daemon in a Redis, while both are in use. Single owner.
 struct RedisExport {

@@ -1,5 +1,5 @@
 import LarderClient
-import RESP
+import LarderRESP
 
 /// Stores the strings of a Redis in a daemon, while both are in use. Single owner.
 ///

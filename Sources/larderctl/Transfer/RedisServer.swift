@@ -1,6 +1,6 @@
 import LarderClient
-import Platform
-import RESP
+import LarderPlatform
+import LarderRESP
 
 /// A Redis cannot be reached, or has answered with an error.
 struct RedisError: Error {

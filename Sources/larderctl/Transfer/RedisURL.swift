@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Where a Redis is: `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]` or `unix:PATH[?db=DATABASE]`.
 struct RedisURL {

@@ -1,5 +1,5 @@
 import LarderClient
-import Platform
+import LarderPlatform
 
 /// Brings the databases of one larder into another one, each with a follower of its own.
 struct Replication {

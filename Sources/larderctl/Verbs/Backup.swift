@@ -1,7 +1,7 @@
-import Backup
+import LarderBackup
 import LarderClient
-import Platform
-import RESP
+import LarderPlatform
+import LarderRESP
 
 extension Verb {
     static let backup = Verb(

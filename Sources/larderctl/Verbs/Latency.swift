@@ -1,5 +1,5 @@
-import CommandCatalog
 import LarderClient
+import LarderCommandCatalog
 
 extension Verb {
     static let latency = Verb(

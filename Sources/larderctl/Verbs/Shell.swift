@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 extension Verb {
     static let shell = Verb(

@@ -1,5 +1,5 @@
 import LarderClient
-import Platform
+import LarderPlatform
 
 extension Verb {
     static let top = Verb(

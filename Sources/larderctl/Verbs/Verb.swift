@@ -1,6 +1,6 @@
 // The definition of a verb. Each has its own file, and is listed in `Verb.all`.
 
-import CommandCatalog
+import LarderCommandCatalog
 import LarderVocabulary
 
 /// A verb of the command line.

@@ -1,5 +1,5 @@
 import LarderClient
-import Platform
+import LarderPlatform
 
 /// Asks the daemon for what `top` shows, on a thread of its own: a daemon that does not answer must not keep the keys and
 /// the signals of the terminal waiting.

@@ -1,5 +1,5 @@
 import LarderClient
-import Platform
+import LarderPlatform
 
 /// Commands that take long, with their progress on a terminal.
 enum LongCall {

@@ -1,5 +1,5 @@
-import CommandCatalog
 import LarderClient
+import LarderCommandCatalog
 
 extension SlowCommand {
     /// Whether programs send it for their work, and not people and tools that look after the daemon.

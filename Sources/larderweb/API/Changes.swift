@@ -1,5 +1,5 @@
-import JSONCoding
 import LarderClient
+import LarderJSONCoding
 
 /// What `--allow-changes` allows. Each request names all that it is about; a purge names its database twice.
 struct Changes: Sendable {

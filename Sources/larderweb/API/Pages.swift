@@ -1,5 +1,5 @@
-import CWebPages
-import Platform
+import CLarderWebPages
+import LarderPlatform
 
 /// The files for browsers, which the program has in itself.
 enum Pages {

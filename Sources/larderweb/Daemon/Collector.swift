@@ -1,5 +1,5 @@
 import LarderClient
-import Platform
+import LarderPlatform
 
 /// What larderweb knows of the daemon. However many look, each question is asked once in a while only.
 ///

@@ -1,5 +1,5 @@
 import LarderClient
-import Platform
+import LarderPlatform
 
 /// The way to the daemon: a few connections that the threads of larderweb share, one at a time each.
 ///

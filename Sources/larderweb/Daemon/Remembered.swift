@@ -1,5 +1,5 @@
 import LarderClient
-import Platform
+import LarderPlatform
 
 /// A value that is fetched when somebody wants it and the last one is too old; a failure is remembered as well. Whoever
 /// comes meanwhile waits for the same fetch.

@@ -1,5 +1,5 @@
-import Platform
-import Services
+import LarderPlatform
+import LarderServices
 
 /// Who may ask for what: names under which larderweb is reached, other sites, tokens.
 ///

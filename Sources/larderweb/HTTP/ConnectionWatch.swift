@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Ends connections that take too long to send a request or to take its answer, however often they move a byte; and the one
 /// that has been sending its request for the longest time when there are too many.

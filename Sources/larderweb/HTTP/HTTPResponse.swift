@@ -1,4 +1,4 @@
-import JSONCoding
+import LarderJSONCoding
 
 /// Memory that stays as it is for as long as the process lives.
 ///

@@ -1,5 +1,5 @@
-import CMicroHTTPD
-import Platform
+import CLarderMicroHTTPD
+import LarderPlatform
 
 /// The thin shell around libmicrohttpd: sockets and bytes in, answers out. It decides nothing but what is too large and too
 /// slow.

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Where larderweb listens: `127.0.0.1:8377`, `[::1]:8377` or `unix:/path`.
 enum ListenAddress: Equatable, Sendable {

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Browsers that have shown the token: each has a random name instead of it.
 ///

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// A listening TCP socket.
 enum NetworkSocket {

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// The path and the query of a request. Values are bytes, because keys are.
 struct RequestTarget: Sendable {

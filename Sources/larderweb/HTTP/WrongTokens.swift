@@ -1,5 +1,5 @@
-import Platform
-import Services
+import LarderPlatform
+import LarderServices
 
 /// Tells the log of wrong tokens: at once of the first, then of all of some seconds in one line.
 ///

@@ -1,7 +1,7 @@
 import Larder
 import LarderClient
-import Platform
-import Services
+import LarderPlatform
+import LarderServices
 
 /// The figures of the last minutes, in memory, and of the last day, in a larder of larderweb's own: entries that expire. What
 /// it does not take stays in memory.

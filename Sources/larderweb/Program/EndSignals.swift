@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// SIGTERM and SIGINT, which end the program; SIGHUP too, unless the parent had it ignored, as nohup does.
 ///

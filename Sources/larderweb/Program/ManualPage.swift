@@ -1,4 +1,4 @@
-import CommandCatalog
+import LarderCommandCatalog
 
 /// Makes the manual page larderweb(8), in the macros of man(7), from the table of options.
 enum ManualPage {

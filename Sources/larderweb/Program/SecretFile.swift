@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 
 /// Files that hold a secret in their first line.
 enum SecretFile {

@@ -1,7 +1,7 @@
-import CommandCatalog
+import LarderCommandCatalog
+import LarderPlatform
+import LarderServices
 import LarderVocabulary
-import Platform
-import Services
 
 /// One of larderweb's options: how it is parsed, and its help. Add a row to add one.
 struct WebOption: Sendable {

@@ -1,5 +1,5 @@
+import LarderServices
 import LarderVocabulary
-import Services
 
 /// larderweb's command line, parsed.
 struct WebOptions {

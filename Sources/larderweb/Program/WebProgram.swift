@@ -1,7 +1,7 @@
 import LarderClient
+import LarderPlatform
+import LarderServices
 import LarderVocabulary
-import Platform
-import Services
 
 /// The program: parses its command line, then serves.
 enum WebProgram {

@@ -1,5 +1,5 @@
-import Platform
-import Services
+import LarderPlatform
+import LarderServices
 
 /// The socket on which larderweb listens, of either kind. Confined to the main thread.
 final class WebSocket {

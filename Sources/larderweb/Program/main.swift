@@ -1,3 +1,3 @@
-import Platform
+import LarderPlatform
 
 exit(WebProgram.main(Array(CommandLine.arguments.dropFirst())))

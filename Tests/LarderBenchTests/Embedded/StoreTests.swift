@@ -1,6 +1,6 @@
 import Testing
 
-import class TestSupport.TemporaryDirectory
+import class LarderTestSupport.TemporaryDirectory
 
 @testable import larderbench
 

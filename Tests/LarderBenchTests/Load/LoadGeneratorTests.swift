@@ -1,7 +1,7 @@
 import Testing
 
-import class TestSupport.FakeServer
-import class TestSupport.Guarded
+import class LarderTestSupport.FakeServer
+import class LarderTestSupport.Guarded
 
 @testable import larderbench
 

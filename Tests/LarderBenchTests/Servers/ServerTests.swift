@@ -1,8 +1,8 @@
-import Platform
+import LarderPlatform
 import Testing
 
-import class TestSupport.DaemonProcess
-import class TestSupport.TemporaryDirectory
+import class LarderTestSupport.DaemonProcess
+import class LarderTestSupport.TemporaryDirectory
 
 @testable import larderbench
 

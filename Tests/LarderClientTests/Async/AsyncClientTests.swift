@@ -1,5 +1,5 @@
-import RESP
-import TestSupport
+import LarderRESP
+import LarderTestSupport
 import Testing
 
 @testable import LarderClient

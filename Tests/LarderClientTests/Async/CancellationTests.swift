@@ -1,6 +1,6 @@
 import Foundation
-import RESP
-import TestSupport
+import LarderRESP
+import LarderTestSupport
 import Testing
 
 @testable import LarderClient

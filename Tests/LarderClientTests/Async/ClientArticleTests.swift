@@ -1,5 +1,5 @@
 import LarderClient
-import TestSupport
+import LarderTestSupport
 import Testing
 
 /// The code of the articles of `LarderClient.docc`, as it stands there: `DocsArticleTests` compares them.

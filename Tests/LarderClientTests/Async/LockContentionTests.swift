@@ -1,6 +1,6 @@
 import LarderClient
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 /// Many tasks and processes on one lock: never two of them hold it.

@@ -1,6 +1,6 @@
 import Foundation
 import LarderClient
-import TestSupport
+import LarderTestSupport
 import Testing
 
 /// Scripts, through larderd and redis-server.

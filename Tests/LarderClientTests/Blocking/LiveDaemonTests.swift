@@ -1,7 +1,7 @@
 import Larder
 import LarderClient
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 private struct Book: Codable, Equatable {

@@ -1,6 +1,6 @@
-import Platform
-import RESP
-import TestSupport
+import LarderPlatform
+import LarderRESP
+import LarderTestSupport
 import Testing
 
 @testable import LarderClient

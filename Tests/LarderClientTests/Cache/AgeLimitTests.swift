@@ -1,5 +1,5 @@
-import Fetching
-import TestSupport
+import LarderFetching
+import LarderTestSupport
 import Testing
 
 @Suite struct AgeLimitTests {

@@ -1,5 +1,5 @@
 import Foundation
-import TestSupport
+import LarderTestSupport
 import Testing
 
 @testable import LarderClient

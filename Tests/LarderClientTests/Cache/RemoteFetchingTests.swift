@@ -1,6 +1,6 @@
-import Fetching
 import LarderClient
-import TestSupport
+import LarderFetching
+import LarderTestSupport
 import Testing
 
 /// Reads that ask an origin, through larderd. Two clients stand for two processes.

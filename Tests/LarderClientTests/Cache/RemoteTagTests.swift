@@ -1,6 +1,6 @@
-import Fetching
 import LarderClient
-import TestSupport
+import LarderFetching
+import LarderTestSupport
 import Testing
 
 /// Tags through larderd.

@@ -1,6 +1,6 @@
 import Larder
 import LarderClient
-import TestSupport
+import LarderTestSupport
 import Testing
 
 /// The same calls with tags at the three doors give the same answers.

@@ -1,7 +1,7 @@
 import Foundation
 import Larder
 import LarderClient
-import TestSupport
+import LarderTestSupport
 import Testing
 
 /// The same calls at the three doors give the same answers.

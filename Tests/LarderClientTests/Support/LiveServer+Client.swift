@@ -1,5 +1,5 @@
 import LarderClient
-import TestSupport
+import LarderTestSupport
 
 extension LiveServer {
     /// Runs `body` with a client of the server.

@@ -1,6 +1,6 @@
-import LevelDB
-import Platform
-import TestSupport
+import LarderLevelDB
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 @testable import LarderEngine
@@ -108,8 +108,10 @@ import Testing
                         try Files.remove($0 + "/" + name)
                     }
                     let other = try TemporaryDirectory()
-                    try LevelDB.Database(path: other.path + "/db", options: LevelDB.Options(createIfMissing: true))
-                        .close()
+                    try LarderLevelDB.Database(
+                        path: other.path + "/db", options: LarderLevelDB.Options(createIfMissing: true)
+                    )
+                    .close()
                     let made = try Files.read(other.path + "/db/" + Files.manifest(other.path + "/db"))
                     try Files.write($0 + "/MANIFEST-000001", Array(made.prefix(50)))
                 }

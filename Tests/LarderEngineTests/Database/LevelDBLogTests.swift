@@ -1,6 +1,6 @@
-import LevelDB
-import Platform
-import TestSupport
+import LarderLevelDB
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 @testable import LarderEngine
@@ -187,7 +187,7 @@ import Testing
         _ = try database.purge(counting: false)
         let store = try #require(database.durableState.store)
         #expect(!store.isMade)
-        let batch = LevelDB.WriteBatch()
+        let batch = LarderLevelDB.WriteBatch()
         batch.put([KeyKind.metadata, 1], [1])
         try store.write(batch, sync: false)
         let note = try #require(SyncedFiles(parsing: try Files.read(larder.epochDirectory() + "/SYNCED")))

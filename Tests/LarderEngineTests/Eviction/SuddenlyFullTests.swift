@@ -1,6 +1,6 @@
+import LarderPlatform
+import LarderTestSupport
 import LarderVocabulary
-import Platform
-import TestSupport
 import Testing
 
 @testable import LarderEngine

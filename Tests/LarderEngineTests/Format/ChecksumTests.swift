@@ -1,5 +1,5 @@
-import CCRC32C
-import TestSupport
+import CLarderCRC32C
+import LarderTestSupport
 import Testing
 
 @testable import LarderEngine

@@ -1,4 +1,4 @@
-import Platform
+import LarderPlatform
 import Testing
 
 @testable import LarderEngine

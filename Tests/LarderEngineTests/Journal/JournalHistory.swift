@@ -1,5 +1,5 @@
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 
 @testable import LarderEngine
 

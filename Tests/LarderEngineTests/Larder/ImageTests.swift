@@ -1,6 +1,6 @@
-import LevelDB
-import Platform
-import TestSupport
+import LarderLevelDB
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 @testable import LarderEngine
@@ -167,7 +167,7 @@ import Testing
     /// The keys in a copy of LevelDB's files.
     private static func keys(_ image: String, _ copy: String) throws -> [[UInt8]] {
         try Files.copy(image, to: copy)
-        let database = try LevelDB.Database(path: copy)
+        let database = try LarderLevelDB.Database(path: copy)
         defer { try? database.close() }
         let cursor = try database.cursor()
         defer { cursor.close() }

@@ -1,6 +1,6 @@
-import LevelDB
-import Platform
-import TestSupport
+import LarderLevelDB
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 @testable import LarderEngine

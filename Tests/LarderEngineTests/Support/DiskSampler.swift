@@ -1,7 +1,7 @@
-import LevelDB
-import Platform
+import LarderLevelDB
+import LarderPlatform
+import LarderTestSupport
 import Synchronization
-import TestSupport
 
 /// Looks at the files of a directory all the time, on a thread of its own, until ``stop()``.
 final class DiskSampler: Sendable {

@@ -1,5 +1,5 @@
-import LevelDB
-import Platform
+import LarderLevelDB
+import LarderPlatform
 
 @testable import LarderEngine
 

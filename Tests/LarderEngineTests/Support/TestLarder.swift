@@ -1,6 +1,6 @@
-import Platform
+import LarderPlatform
+import LarderTestSupport
 import Synchronization
-import TestSupport
 
 @testable import LarderEngine
 

@@ -1,5 +1,5 @@
 import LarderEngine
-import TestSupport
+import LarderTestSupport
 import Testing
 
 @testable import LarderServer

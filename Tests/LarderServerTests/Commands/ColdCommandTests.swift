@@ -1,5 +1,5 @@
+import LarderTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
 @testable import LarderEngine

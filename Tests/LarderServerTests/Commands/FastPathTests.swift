@@ -1,6 +1,6 @@
 import LarderEngine
-import RESP
-import TestSupport
+import LarderRESP
+import LarderTestSupport
 import Testing
 
 @testable import LarderServer

@@ -1,5 +1,5 @@
-import CommandCatalog
-import ProtocolReference
+import LarderCommandCatalog
+import LarderProtocolReference
 import Testing
 
 @testable import LarderServer

@@ -1,7 +1,7 @@
-import CommandCatalog
+import LarderCommandCatalog
 import LarderEngine
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 @testable import LarderServer

@@ -1,5 +1,5 @@
 import LarderServer
-import TestSupport
+import LarderTestSupport
 import Testing
 
 /// What larderd's own calls send to a running daemon.

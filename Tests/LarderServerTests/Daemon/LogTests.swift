@@ -1,8 +1,8 @@
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
-@testable import Services
+@testable import LarderServices
 
 @Suite struct LogTests {
     private func lines(_ reading: Int32) -> [String] {

@@ -1,8 +1,8 @@
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
-@testable import Services
+@testable import LarderServices
 
 @Suite struct ServiceManagerTests {
     /// A daemon of which a part is stuck gives no sign of life, and one that works gives one for each half interval.

@@ -1,5 +1,5 @@
 import LarderEngine
-import Platform
+import LarderPlatform
 import Testing
 
 @testable import LarderServer

@@ -1,6 +1,6 @@
 import LarderEngine
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 @testable import LarderServer

@@ -1,6 +1,6 @@
 import LarderEngine
-import Origins
-import TestSupport
+import LarderOriginClients
+import LarderTestSupport
 import Testing
 
 @testable import LarderServer

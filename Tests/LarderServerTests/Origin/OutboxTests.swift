@@ -1,7 +1,7 @@
 import LarderEngine
-import Origins
-import Outboxes
-import TestSupport
+import LarderOriginClients
+import LarderOutboxes
+import LarderTestSupport
 import Testing
 
 @testable import LarderServer

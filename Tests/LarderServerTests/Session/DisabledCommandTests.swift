@@ -1,5 +1,5 @@
-import CommandCatalog
-import TestSupport
+import LarderCommandCatalog
+import LarderTestSupport
 import Testing
 
 @testable import LarderServer

@@ -1,7 +1,7 @@
-import Platform
-import RESP
+import LarderPlatform
+import LarderRESP
+import LarderTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
 @testable import LarderEngine

@@ -1,7 +1,7 @@
 import LarderEngine
-import Platform
-import RESP
-import TestSupport
+import LarderPlatform
+import LarderRESP
+import LarderTestSupport
 import Testing
 
 @testable import LarderServer

@@ -1,8 +1,8 @@
-import CommandCatalog
+import LarderCommandCatalog
 import LarderEngine
-import Platform
-import RESP
-import TestSupport
+import LarderPlatform
+import LarderRESP
+import LarderTestSupport
 import Testing
 
 @testable import LarderServer

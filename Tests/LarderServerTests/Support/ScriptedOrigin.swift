@@ -1,6 +1,6 @@
-import Origins
-import Platform
-import RESP
+import LarderOriginClients
+import LarderPlatform
+import LarderRESP
 
 @testable import LarderServer
 

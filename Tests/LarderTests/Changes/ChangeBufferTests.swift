@@ -1,5 +1,5 @@
-import Observing
-import TestSupport
+import LarderObserving
+import LarderTestSupport
 import Testing
 
 /// What waits to be taken: one change for each key, and not more of them than are allowed.

@@ -1,5 +1,5 @@
 import Larder
-import TestSupport
+import LarderTestSupport
 import Testing
 
 /// Who is told all changes knows what is stored, whoever writes meanwhile.

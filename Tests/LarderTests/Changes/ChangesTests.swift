@@ -1,6 +1,6 @@
 import Larder
 import LarderEngine
-import TestSupport
+import LarderTestSupport
 import Testing
 
 /// What observers are told, by every door through which entries change.

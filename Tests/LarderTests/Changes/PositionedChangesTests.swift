@@ -1,6 +1,6 @@
 import Larder
 import LarderEngine
-import TestSupport
+import LarderTestSupport
 import Testing
 
 /// Changes from a position on, as the library tells them.

@@ -1,8 +1,8 @@
 import Foundation
 import Larder
-import Platform
+import LarderPlatform
+import LarderTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
 /// Changes that depend on what is stored.

@@ -1,6 +1,6 @@
 import Foundation
 import Larder
-import TestSupport
+import LarderTestSupport
 import Testing
 
 @Suite struct EnumerationTests {

@@ -1,6 +1,6 @@
 import Larder
 import LarderEngine
-import TestSupport
+import LarderTestSupport
 import Testing
 
 /// Grace and jitter in what the library stores.

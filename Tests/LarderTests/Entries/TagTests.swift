@@ -1,6 +1,6 @@
-import Fetching
 import LarderEngine
-import TestSupport
+import LarderFetching
+import LarderTestSupport
 import Testing
 
 @testable import Larder

@@ -1,7 +1,7 @@
 import Foundation
-import Platform
+import LarderPlatform
+import LarderTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
 @testable import Larder

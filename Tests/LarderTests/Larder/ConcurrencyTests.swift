@@ -1,7 +1,7 @@
 import Foundation
 import Larder
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 @Suite struct ConcurrencyTests {

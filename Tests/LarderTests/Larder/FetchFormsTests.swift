@@ -1,5 +1,5 @@
 import Larder
-import TestSupport
+import LarderTestSupport
 import Testing
 
 /// The forms in which people write calls that fetch: each compiles, and means what it says.

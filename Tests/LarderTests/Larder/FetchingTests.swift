@@ -1,6 +1,6 @@
-import Fetching
 import Larder
-import TestSupport
+import LarderFetching
+import LarderTestSupport
 import Testing
 
 /// Reads that ask an origin: every source and every state of an entry.

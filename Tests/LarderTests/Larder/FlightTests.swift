@@ -1,7 +1,7 @@
-import TestSupport
+import LarderTestSupport
 import Testing
 
-@testable import Fetching
+@testable import LarderFetching
 
 /// Callers who share a fetch, with a cache that answers when the test says so.
 @Suite(.timeLimit(.minutes(10))) struct FlightTests {

@@ -1,6 +1,6 @@
 import Foundation
 import Larder
-import TestSupport
+import LarderTestSupport
 import Testing
 
 /// The code of the articles of `Larder.docc`, as it stands there: `DocsArticleTests` compares them.

@@ -1,6 +1,6 @@
 import Foundation
 import Larder
-import TestSupport
+import LarderTestSupport
 import Testing
 
 /// A random run of everything that changes entries, against a dictionary that says what must be there: with time that

@@ -1,6 +1,6 @@
 import Foundation
 import Larder
-import TestSupport
+import LarderTestSupport
 import Testing
 
 /// The example that README shows, as a program would write it.

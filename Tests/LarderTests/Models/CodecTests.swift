@@ -1,6 +1,6 @@
 import Foundation
 import Larder
-import TestSupport
+import LarderTestSupport
 import Testing
 
 /// JSON turned round, as an encoding that only its own closures can read.

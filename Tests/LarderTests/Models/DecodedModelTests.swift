@@ -1,7 +1,7 @@
 import Foundation
 import Larder
+import LarderTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
 /// Counts how often it was decoded, and by which thread does not matter.

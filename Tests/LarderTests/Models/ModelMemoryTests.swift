@@ -1,7 +1,7 @@
 #if os(Linux)
     import Foundation
     import Larder
-    import TestSupport
+    import LarderTestSupport
     import Testing
 
     /// A model that is large where its text is short.

@@ -1,7 +1,7 @@
 import Larder
 import LarderEngine
+import LarderTestSupport
 import Synchronization
-import TestSupport
 import Testing
 
 /// What models do when they are let go: the current test's.

@@ -1,6 +1,6 @@
 import Larder
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 /// A program with an outbox is killed while it saves and delivers: nothing that was acknowledged is lost, and the order of

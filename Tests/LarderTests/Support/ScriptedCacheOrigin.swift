@@ -1,6 +1,6 @@
 import Larder
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 
 /// An origin in memory that is told what to do, and says what happened.
 ///

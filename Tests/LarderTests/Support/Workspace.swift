@@ -1,5 +1,5 @@
 import Larder
-import TestSupport
+import LarderTestSupport
 import Testing
 
 /// A larder of its own for one test, whose time is moved by hand and where nothing happens in the background.

@@ -1,6 +1,6 @@
 import Foundation
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 /// Headless Chromium, by Programs/browse.py.

@@ -1,5 +1,5 @@
-import Platform
-import TestSupport
+import LarderPlatform
+import LarderTestSupport
 
 /// A `larderweb` as a process, on a Unix-domain socket of its own. It is killed when the last reference goes.
 final class WebProcess {

@@ -1,4 +1,4 @@
-import CommandCatalog
+import LarderCommandCatalog
 
 /// What may stand for the last word of a command line, for the completion of shells.
 struct CommandLineCompletion {

@@ -1,6 +1,6 @@
 import LarderClient
+import LarderPlatform
 import LarderVocabulary
-import Platform
 
 /// `keys --long`: entries with their size, lifetime, policy and state, in the order of keys. Single owner.
 ///

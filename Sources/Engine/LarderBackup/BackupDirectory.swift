@@ -1,0 +1,72 @@
+import LarderPlatform
+
+/// A directory of backups of a larder, each in a directory named by its time: `20261123T061500Z`. The names' order is that
+/// of the times.
+package struct BackupDirectory {
+    package let path: String
+
+    package init(_ path: String) { self.path = path }
+
+    /// The names of the backups, the oldest first, also of those that are damaged.
+    package func names() throws(BackupError) -> [String] {
+        try takenNames().filter { FileSystem.isDirectory(path + "/" + $0) }
+    }
+
+    /// Whatever is there under the name of a backup.
+    func takenNames() throws(BackupError) -> [String] {
+        do throws(FileError) {
+            guard FileSystem.isDirectory(path) else { return [] }
+            return try FileSystem.list(path).filter(Self.isName)
+        } catch {
+            throw .io("\(error)")
+        }
+    }
+
+    /// The backup that a path means: itself, or the newest of a directory of them. If that one is damaged, an older one is
+    /// not taken instead.
+    package static func backup(at path: String) throws(BackupError) -> String {
+        if try hasList(path) { return path }
+        if isName(path.split(separator: "/").last.map(String.init) ?? ""), FileSystem.isDirectory(path) {
+            throw .damaged(noList(path))
+        }
+        let names = try BackupDirectory(path).names()
+        guard let newest = names.last else {
+            throw .noBackup("\(path) is no backup, and no directory of backups")
+        }
+        if try hasList(path + "/" + newest) { return path + "/" + newest }
+        for name in names.reversed() where try hasList(path + "/" + name) {
+            throw .damaged(noList(path + "/" + newest) + "; name the one before if you want it: \(path)/\(name)")
+        }
+        throw .damaged(noList(path + "/" + newest))
+    }
+
+    private static func hasList(_ path: String) throws(BackupError) -> Bool {
+        do throws(FileError) {
+            return try FileSystem.linkStatus(path + "/" + BackupList.fileName) != nil
+        } catch {
+            throw .io("\(error)")
+        }
+    }
+
+    private static func noList(_ path: String) -> String {
+        "\(path) is damaged: its file \(BackupList.fileName) is missing"
+    }
+
+    /// Whether a name is that of a backup: a time, and behind it a number if there were several in a second.
+    static func isName(_ name: String) -> Bool {
+        let bytes = Array(name.utf8)
+        guard bytes.count >= 16, bytes[8] == UInt8(ascii: "T"), bytes[15] == UInt8(ascii: "Z") else { return false }
+        let isTime = (Array(0..<8) + Array(9..<15)).allSatisfy { isDigit(bytes[$0]) }
+        return isTime
+            && (bytes.count == 16 || bytes[16] == UInt8(ascii: "-") && bytes.dropFirst(17).allSatisfy(isDigit))
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }
+
+    /// Unfinished backups begin with this.
+    static let unfinishedPrefix = ".unfinished-"
+    /// Unfinished larders begin with this.
+    static let restoringPrefix = ".restoring-"
+    /// Locked while a backup is made, and removed behind it.
+    static let lockName = ".lock"
+}

@@ -1,0 +1,102 @@
+import LarderPlatform
+
+/// Reads a backup: checks it, or makes a larder of it.
+package struct BackupReader {
+    private let path: String
+    private let list: BackupList
+
+    /// - Parameter path: a backup, or a directory of backups: then the newest.
+    package init(_ path: String) throws(BackupError) {
+        self.path = try BackupDirectory.backup(at: path)
+        list = try BackupList(of: self.path)
+    }
+
+    /// The backup's directory.
+    package var directory: String { path }
+    package var fileCount: Int { list.files.count }
+    package var byteCount: Int { list.byteCount }
+
+    /// Reads all files.
+    /// - Returns: what is wrong, one line each; empty if nothing is.
+    package func verify(note: (BackupProgress) -> Void = { _ in }) throws(BackupError) -> [String] {
+        var problems: [String] = []
+        var progress = BackupProgress(totalBytes: list.byteCount)
+        for (name, file) in list.files.sorted(by: { $0.key < $1.key }) {
+            do throws(FileError) {
+                let found = try FileDigest.read(path + "/" + name)
+                if let problem = Self.problem(name, file, found) { problems.append(problem) }
+            } catch {
+                guard let problem = Self.problem(name, error) else { throw .io("\(error)") }
+                problems.append(problem)
+            }
+            progress.doneBytes += file.byteCount
+            note(progress)
+        }
+        let known = Set(list.files.keys).union([BackupList.fileName])
+        for name in try BackupWriter.files(below: path, withEmpty: true) where !known.contains(name) {
+            problems.append("\(name) does not belong to the backup")
+        }
+        return problems
+    }
+
+    /// What is wrong with a file of a backup that cannot be read.
+    /// - Returns: nil if that is not to be blamed on the backup.
+    static func problem(_ name: String, _ error: FileError) -> String? {
+        switch error.number {
+        case ENOENT, ENOTDIR: "\(name) is missing"
+        case ELOOP, EISDIR, ENXIO: "\(name) is no file"
+        case EIO: "\(name) cannot be read: \(error)"
+        default: nil
+        }
+    }
+
+    /// What is wrong with a file of a backup that was read.
+    static func problem(
+        _ name: String, _ file: BackupList.File, _ found: (digest: FileDigest, byteCount: Int)
+    ) -> String? {
+        if found.byteCount != file.byteCount {
+            return "\(name) has \(found.byteCount) bytes instead of \(file.byteCount)"
+        }
+        return found.digest == file.digest ? nil : "\(name) is damaged: its bytes are not those that were written"
+    }
+
+    /// Makes a larder of the backup: all files are copied and checked, and then the directory gets its name.
+    /// - Parameter place: the larder's directory: absent or empty.
+    package func restore(to place: String, note: (BackupProgress) -> Void = { _ in }) throws(BackupError) {
+        let restoration = try Restoration(of: place)
+        do {
+            try copyAll(to: restoration.unfinished, note)
+            try restoration.finish()
+        } catch {
+            restoration.undo()
+            throw (error as? BackupError) ?? .io("\(error); nothing was restored")
+        }
+    }
+
+    private func copyAll(to place: String, _ note: (BackupProgress) -> Void) throws {
+        var progress = BackupProgress(totalBytes: list.byteCount)
+        var directories: Set<String> = [place]
+        for (name, file) in list.files.sorted(by: { $0.key < $1.key }) {
+            let target = place + "/" + name
+            try FileSystem.makeDirectories(FileSystem.parent(target))
+            directories.insert(FileSystem.parent(target))
+            if let problem = try copy(name, file, to: target) {
+                throw BackupError.damaged("\(path)/\(problem); nothing was restored")
+            }
+            progress.doneBytes += file.byteCount
+            note(progress)
+        }
+        for directory in directories.sorted(by: >) { try FileSystem.syncDirectory(directory) }
+    }
+
+    /// - Returns: what is wrong with the file in the backup.
+    private func copy(_ name: String, _ file: BackupList.File, to target: String) throws(FileError) -> String? {
+        let source = path + "/" + name
+        do throws(FileError) {
+            return Self.problem(name, file, try FileDigest.copy(source, to: target))
+        } catch {
+            guard error.path == source, let problem = Self.problem(name, error) else { throw error }
+            return problem
+        }
+    }
+}

@@ -1,0 +1,215 @@
+import LarderPlatform
+
+/// Makes a backup from an image of a larder.
+///
+/// Tables that the former backup has are linked from there, if they have the same content. What is new is linked from the
+/// image if it is on the same file system, and copied else. Until it is complete and synced, the backup has another name.
+package struct BackupWriter {
+    private let name: String
+    private let former: FormerBackup?
+    private var list = BackupList()
+    private var progress: BackupProgress
+    private let note: (BackupProgress) -> Void
+    private var result: Result
+    /// Tables with the name of one in the former backup, and another content.
+    private var differing = 0
+
+    /// What was done.
+    package struct Result: Sendable {
+        package var path = ""
+        package var files = 0
+        package var bytes = 0
+        /// The bytes that did not come from the former backup.
+        package var newBytes = 0
+        /// What is wrong or strange about former backups, one line each. This one does not have it.
+        package var warnings: [String] = []
+    }
+
+    /// - Parameters:
+    ///   - path: the directory of backups.
+    ///   - time: seconds since 1970.
+    ///   - note: is told how far it has come.
+    private init(_ path: String, time: Int64, totalBytes: Int, note: @escaping (BackupProgress) -> Void)
+        throws(BackupError)
+    {
+        let directory = BackupDirectory(path)
+        let last = try directory.takenNames().last
+        var name = Self.name(ofTime: time)
+        var number = 1
+        // The same second, or a clock that was set back: the newest has the last name all the same.
+        while let last, name <= last {
+            number += 1
+            name =
+                String(last.prefix(16)) + "-" + String(repeating: "0", count: max(0, 3 - "\(number)".count))
+                + "\(number)"
+            if number > 999 { throw .place("\(path) has too many backups of the same second") }
+        }
+        self.name = name
+        self.note = note
+        progress = BackupProgress(totalBytes: totalBytes)
+        var result = Result()
+        former = try FormerBackup.newest(of: directory) { result.warnings.append($0) }
+        self.result = result
+    }
+
+    private static func name(ofTime seconds: Int64) -> String {
+        var time = time_t(seconds)
+        var parts = tm()
+        gmtime_r(&time, &parts)
+        func text(_ number: Int32, _ digits: Int) -> String {
+            let text = String(number)
+            return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text
+        }
+        return text(parts.tm_year + 1900, 4) + text(parts.tm_mon + 1, 2) + text(parts.tm_mday, 2) + "T"
+            + text(parts.tm_hour, 2) + text(parts.tm_min, 2) + text(parts.tm_sec, 2) + "Z"
+    }
+
+    /// Makes a backup.
+    /// - Parameters:
+    ///   - image: the directory of the image, which is in that of its larder.
+    ///   - path: the directory of backups; made if it is missing.
+    /// - Throws: if a backup is being made there already, by whomever; then nothing is changed.
+    package static func write(
+        image: String, to path: String, time: Int64, note: @escaping (BackupProgress) -> Void = { _ in }
+    ) throws(BackupError) -> Result {
+        let lock = try Self.lock(path, larder: FileSystem.parent(image))
+        let result = Swift.Result { () throws(BackupError) in
+            try clear(path)
+            return try writeLocked(image: image, to: path, time: time, note: note)
+        }
+        lock.remove()
+        return try result.get()
+    }
+
+    private static func lock(_ path: String, larder: String) throws(BackupError) -> FileLock {
+        let place = path + "/" + BackupDirectory.lockName
+        do throws(FileError) {
+            try FileSystem.makeDirectories(path)
+            if let lock = try FileLock.file(place, note: "process \(getpid()), for the larder \(larder)") {
+                return lock
+            }
+        } catch {
+            throw .place("\(error)")
+        }
+        let holder = FileLock.note(place).map { " (\($0))" } ?? ""
+        throw .place("another backup is being made in \(path)\(holder); no backup was made, try again later")
+    }
+
+    private static func writeLocked(
+        image: String, to path: String, time: Int64, note: @escaping (BackupProgress) -> Void
+    ) throws(BackupError) -> Result {
+        let names = try files(below: image)
+        let totalBytes = names.reduce(0) { $0 + FileSystem.size(image + "/" + $1) }
+        var writer = try BackupWriter(path, time: time, totalBytes: totalBytes, note: note)
+        let unfinished = path + "/" + BackupDirectory.unfinishedPrefix + writer.name
+        do {
+            try writer.write(names, from: image, to: unfinished)
+            try FileSystem.rename(unfinished, to: path + "/" + writer.name)
+            try FileSystem.syncDirectory(path)
+        } catch {
+            try? FileSystem.removeTree(unfinished)
+            if case .damaged(let text) = error as? BackupError { throw .damaged("\(text); no backup was made") }
+            throw .io("\(error); no backup was made")
+        }
+        writer.result.path = path + "/" + writer.name
+        writer.warnOfOtherLarder()
+        return writer.result
+    }
+
+    private mutating func warnOfOtherLarder() {
+        guard differing > 0, let former else { return }
+        result.warnings.append(
+            "\(former.path) has tables of the same names with another content (\(differing)), which were not taken: it is of "
+                + "another larder, of this one before it was restored, or one of the two is damaged")
+    }
+
+    /// Removes what an earlier attempt has left.
+    private static func clear(_ path: String) throws(BackupError) {
+        do throws(FileError) {
+            for name in try FileSystem.list(path) where name.hasPrefix(BackupDirectory.unfinishedPrefix) {
+                try FileSystem.removeTree(path + "/" + name)
+            }
+        } catch {
+            throw .io("\(error)")
+        }
+    }
+
+    private mutating func write(_ names: [String], from image: String, to place: String) throws {
+        try FileSystem.makeDirectory(place)
+        var directories: Set<String> = [place]
+        for name in names {
+            let target = place + "/" + name
+            let parent = FileSystem.parent(target)
+            if directories.insert(parent).inserted {
+                try FileSystem.makeDirectories(parent)
+                directories.insert(FileSystem.parent(parent))
+            }
+            try add(name, image + "/" + name, target)
+        }
+        try FileSystem.writeFile(place + "/" + BackupList.fileName, Array(list.text.utf8))
+        for directory in directories.sorted(by: >) { try FileSystem.syncDirectory(directory) }
+        result.files = list.files.count
+        result.bytes = list.byteCount
+    }
+
+    private mutating func add(_ name: String, _ source: String, _ target: String) throws {
+        let byteCount = FileSystem.size(source)
+        if name.hasSuffix(".ldb") || name.hasSuffix(".sst") {
+            try addTable(name, source, target)
+        } else {
+            try addNew(name, FileDigest.copy(source, to: target))
+        }
+        progress.doneBytes += byteCount
+        note(progress)
+    }
+
+    private mutating func addTable(_ name: String, _ source: String, _ target: String) throws {
+        if let former, former.has(name) {
+            let found = try FileDigest.read(source)
+            let file = BackupList.File(digest: found.digest, byteCount: found.byteCount)
+            switch try former.link(name, sameAs: source, file, to: target) {
+            case .linked:
+                list.files[name] = file
+                return
+            case .differs: differing += 1
+            case .useless(let problem):
+                if let problem { result.warnings.append("\(problem); it was taken from the larder anew") }
+            }
+        }
+        if (try? FileSystem.hardLink(source, to: target)) != nil {
+            try addNew(name, FileDigest.read(target))
+        } else {
+            try addNew(name, FileDigest.copy(source, to: target))
+        }
+    }
+
+    private mutating func addNew(_ name: String, _ found: (digest: FileDigest, byteCount: Int)) {
+        list.files[name] = BackupList.File(digest: found.digest, byteCount: found.byteCount)
+        result.newBytes += found.byteCount
+    }
+
+    /// The names of all files below a directory, in order. Links are files.
+    /// - Parameter withEmpty: whether empty directories are among them, with a slash behind their names.
+    static func files(below directory: String, withEmpty: Bool = false) throws(BackupError) -> [String] {
+        do throws(FileError) {
+            return try listed(directory, "").filter { withEmpty || !$0.hasSuffix("/") }
+        } catch {
+            throw .io("\(error)")
+        }
+    }
+
+    private static func listed(_ directory: String, _ prefix: String) throws(FileError) -> [String] {
+        let found = try FileSystem.list(directory)
+        if found.isEmpty, !prefix.isEmpty { return [prefix] }
+        var names: [String] = []
+        for name in found {
+            let path = directory + "/" + name
+            if let status = try FileSystem.linkStatus(path), status.st_mode & S_IFMT == S_IFDIR {
+                names += try listed(path, prefix + name + "/")
+            } else {
+                names.append(prefix + name)
+            }
+        }
+        return names
+    }
+}

@@ -1,0 +1,68 @@
+import CLarderCRC32C
+import LarderPlatform
+
+/// The CRC-32C of a file's bytes, as in RFC 3720: finds damage, not forgery.
+struct FileDigest: Equatable {
+    let value: UInt32
+
+    private static let chunkBytes = 1 << 20
+
+    /// Reads a file, and hands each piece to `body`. Links are not followed.
+    /// - Returns: the digest and the length in bytes.
+    /// - Throws: with the number `ELOOP`, `EISDIR` or `ENXIO` when it is no file but a link, a directory, or something else.
+    static func read(
+        _ path: String, _ body: (UnsafeRawBufferPointer) throws(FileError) -> Void = { _ in }
+    ) throws(FileError) -> (digest: FileDigest, byteCount: Int) {
+        let file = FileSystem.openFile(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard file >= 0 else { throw FileError(operation: "open", path: path, number: errno) }
+        defer { close(file) }
+        var status = stat()
+        guard fstat(file, &status) == 0 else { throw FileError(operation: "stat", path: path, number: errno) }
+        let kind = status.st_mode & S_IFMT
+        guard kind == S_IFREG else {
+            throw FileError(operation: "read", path: path, number: kind == S_IFDIR ? EISDIR : ENXIO)
+        }
+        let chunk = UnsafeMutableRawBufferPointer.allocate(byteCount: chunkBytes, alignment: 16)
+        defer { chunk.deallocate() }
+        var byteCount = 0
+        var checksum: UInt32 = 0
+        while true {
+            let count = systemRead(file, chunk.baseAddress, chunk.count)
+            if count == 0 { break }
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw FileError(operation: "read", path: path, number: errno)
+            }
+            let piece = UnsafeRawBufferPointer(rebasing: chunk[..<count])
+            checksum = larder_crc32c_extend(checksum, piece.baseAddress, piece.count)
+            byteCount += count
+            try body(piece)
+        }
+        return (FileDigest(value: checksum), byteCount)
+    }
+
+    /// Copies a file to a new one, which is synced.
+    static func copy(_ path: String, to other: String) throws(FileError) -> (digest: FileDigest, byteCount: Int) {
+        let file = FileSystem.openFile(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { throw FileError(operation: "create", path: other, number: errno) }
+        defer { close(file) }
+        let result = try read(path) { (piece) throws(FileError) in
+            try FileSystem.writeAll(Array(piece), descriptor: file, path: other)
+        }
+        guard fsync(file) == 0 else { throw FileError(operation: "fsync", path: other, number: errno) }
+        return result
+    }
+
+    /// 8 hexadecimal digits.
+    var text: String {
+        let digits = String(value, radix: 16)
+        return String(repeating: "0", count: 8 - digits.count) + digits
+    }
+
+    init(value: UInt32) { self.value = value }
+
+    init?(_ text: Substring) {
+        guard text.utf8.count == 8, let value = UInt32(text, radix: 16) else { return nil }
+        self.value = value
+    }
+}

@@ -1,0 +1,64 @@
+import LarderPlatform
+
+/// An exclusive lock (flock(2)) on a file or a directory, which ends with this, or with the process.
+struct FileLock: ~Copyable {
+    private let path: String
+    private let descriptor: Int32
+
+    /// The lock of a file that is made for it, with a note that tells others who has it.
+    /// - Returns: nil if somebody else has it.
+    static func file(_ path: String, note: String) throws(FileError) -> FileLock? {
+        guard let lock = try take(path, O_RDWR | O_CREAT | O_NONBLOCK) else { return nil }
+        // Without the note it holds nevertheless: a full disk does not matter.
+        if ftruncate(lock.descriptor, 0) == 0 {
+            try? FileSystem.writeAll(Array(note.utf8), descriptor: lock.descriptor, path: path)
+        }
+        return lock
+    }
+
+    /// The lock of a directory. File systems that cannot lock one give none: then it is as if nobody else had it.
+    /// - Returns: nil if somebody else has it.
+    static func directory(_ path: String) throws(FileError) -> FileLock? {
+        try take(path, O_RDONLY | O_DIRECTORY, isVital: false)
+    }
+
+    /// What the holder has noted.
+    static func note(_ path: String) -> String? {
+        guard let bytes = try? FileSystem.read(path, bytesMax: 4096), !bytes.isEmpty,
+            let text = String(validating: bytes, as: UTF8.self)
+        else { return nil }
+        return String(text.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7F })
+    }
+
+    private static func take(_ path: String, _ flags: Int32, isVital: Bool = true) throws(FileError) -> FileLock? {
+        while true {
+            let file = FileSystem.openFile(path, flags | O_CLOEXEC | O_NOFOLLOW, 0o600)
+            guard file >= 0 else { throw FileError(operation: "open", path: path, number: errno) }
+            if flock(file, LOCK_EX | LOCK_NB) != 0 {
+                let number = errno
+                guard !isVital, number != EWOULDBLOCK else {
+                    close(file)
+                    if number == EWOULDBLOCK { return nil }
+                    throw FileError(operation: "lock", path: path, number: number)
+                }
+            }
+            let lock = FileLock(path: path, descriptor: file)
+            // A former holder may have removed or renamed it between the two calls.
+            var opened = stat()
+            if fstat(file, &opened) == 0, let named = try FileSystem.linkStatus(path), opened.st_ino == named.st_ino,
+                opened.st_dev == named.st_dev
+            {
+                return lock
+            }
+        }
+    }
+
+    /// Removes the file while nobody else can have its lock.
+    consuming func remove() { unlink(path) }
+
+    deinit {
+        // A child between fork and exec has a copy of the descriptor, and would keep the lock.
+        flock(descriptor, LOCK_UN)
+        close(descriptor)
+    }
+}

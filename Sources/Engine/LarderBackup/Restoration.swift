@@ -1,0 +1,74 @@
+import LarderPlatform
+
+/// The place where a larder is restored: a directory beside it, which gets its name in the end. Others cannot restore to
+/// the same place meanwhile.
+struct Restoration: ~Copyable {
+    /// What becomes the larder: an empty directory.
+    let unfinished: String
+    private let place: String
+    private let lock: FileLock
+
+    /// - Parameter place: the larder's directory: absent or empty.
+    /// - Throws: whatever would be in the way in the end.
+    init(of place: String) throws(BackupError) {
+        self.place = place
+        let name = place.split(separator: "/").last.map(String.init) ?? "larder"
+        let parent = FileSystem.parent(place)
+        unfinished = parent + "/" + BackupDirectory.restoringPrefix + name
+        let obstacle: String?
+        let lock: FileLock?
+        do throws(FileError) {
+            obstacle = try Self.obstacle(at: place, name)
+            if obstacle == nil { try FileSystem.makeDirectories(parent) }
+            lock = obstacle == nil ? try Self.begin(unfinished) : nil
+        } catch {
+            throw .place("\(error)")
+        }
+        if let obstacle { throw .place(obstacle) }
+        guard let lock else { throw .place("another backup is being restored to \(place)") }
+        self.lock = lock
+    }
+
+    /// Makes an empty directory, or empties what an interrupted attempt has left.
+    /// - Returns: nil if somebody else is using it.
+    private static func begin(_ unfinished: String) throws(FileError) -> FileLock? {
+        if let status = try FileSystem.linkStatus(unfinished), status.st_mode & S_IFMT != S_IFDIR {
+            try FileSystem.removeTree(unfinished)
+        }
+        try FileSystem.makeDirectory(unfinished)
+        guard let lock = try FileLock.directory(unfinished) else { return nil }
+        for name in try FileSystem.list(unfinished) { try FileSystem.removeTree(unfinished + "/" + name) }
+        return lock
+    }
+
+    /// Why a directory cannot get the name of another.
+    private static func obstacle(at place: String, _ name: String) throws(FileError) -> String? {
+        if name == "." || name == ".." {
+            return
+                "a larder is restored to a directory with a name, not to '\(name)': it gets the name when all is there"
+        }
+        guard let status = try FileSystem.linkStatus(place) else { return nil }
+        switch status.st_mode & S_IFMT {
+        case S_IFDIR: break
+        case S_IFLNK: return "\(place) is a symbolic link; name the directory itself"
+        default: return "\(place) exists and is no directory; a backup is restored to a new directory"
+        }
+        guard try FileSystem.list(place).isEmpty else {
+            return
+                "\(place) exists and is not empty; a backup is restored to a new directory. To replace a larder, stop its "
+                + "daemon, move the directory away, and restore then"
+        }
+        var parent = stat()
+        guard stat(FileSystem.parent(place), &parent) == 0, parent.st_dev != status.st_dev else { return nil }
+        return "\(place) is a file system of its own; a backup is restored to a new directory, such as \(place)/larder"
+    }
+
+    /// Gives the directory its name.
+    func finish() throws(FileError) {
+        // An empty directory of that name is replaced.
+        try FileSystem.rename(unfinished, to: place)
+        try FileSystem.syncDirectory(FileSystem.parent(place))
+    }
+
+    func undo() { try? FileSystem.removeTree(unfinished) }
+}

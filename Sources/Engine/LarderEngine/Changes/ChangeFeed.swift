@@ -1,0 +1,51 @@
+import LarderPlatform
+import Synchronization
+
+/// Tells observers about commits while they want to know.
+///
+/// While nobody does, a write costs one relaxed load more. An observer hears of everything that is applied after it was
+/// turned on, and of some of what was already under way.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the observers are read and written with the lock held.
+package final class ChangeFeed: @unchecked Sendable {
+    private struct Listener {
+        weak var observer: (any ChangeObserver)?
+    }
+
+    private let isTurnedOn = Atomic<Bool>(false)
+    private let lock = Lock()
+    private var listeners: [Listener] = []
+
+    init() {}
+
+    /// Whether changes are to be noted.
+    package var isOn: Bool { isTurnedOn.load(ordering: .relaxed) }
+
+    /// Begins to tell an observer, or stops. Keeps no strong reference to it. Idempotent.
+    package func turn(on: Bool, for observer: any ChangeObserver) {
+        lock.withLock {
+            listeners.removeAll { $0.observer == nil || $0.observer === observer }
+            if on { listeners.append(Listener(observer: observer)) }
+            isTurnedOn.store(!listeners.isEmpty, ordering: .sequentiallyConsistent)
+        }
+    }
+
+    func tell(_ changes: [EntryChange]) {
+        if changes.isEmpty { return }
+        guard changes.contains(where: \.isUnseen) else { return tellEach { $0.changed(changes) } }
+        let seen = changes.filter { !$0.isUnseen }
+        tellEach { observer in
+            if observer.hearsUnseen {
+                observer.changed(changes)
+            } else if !seen.isEmpty {
+                observer.changed(seen)
+            }
+        }
+    }
+
+    /// Runs `body` for each observer that is turned on, without the lock.
+    func tellEach(_ body: (any ChangeObserver) -> Void) {
+        guard isOn else { return }
+        for observer in lock.withLock({ listeners.compactMap(\.observer) }) { body(observer) }
+    }
+}

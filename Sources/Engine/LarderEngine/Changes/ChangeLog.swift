@@ -1,0 +1,485 @@
+import LarderPlatform
+
+/// The latest changes of databases that somebody follows: which keys, in which order; not their values. Of several changes
+/// of a key it remembers the last one.
+///
+/// Begins with the first follower of a database, and ends when nobody has read it for a week; without it a write costs
+/// nothing. Its memory is bounded: of the database with the most changes the oldest ones are forgotten, and who has not
+/// read them begins with a full pass. Nothing waits for a follower.
+///
+/// The next process goes on from its files (``ChangeLogFiles``), unless the machine has failed meanwhile. They are written
+/// ahead of the journal, by the thread that commits. So they have every change that counts; one at their end that does not
+/// is found by the journal's end.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the state below "guarded" is read and written with the lock held.
+/// Meanwhile only the files' lock is taken.
+package final class ChangeLog: ChangeObserver, @unchecked Sendable {
+    /// How long a log is kept that nobody reads, in milliseconds: a week.
+    static let unreadMilliseconds: Int64 = 7 * 86_400_000
+
+    private let feed: ChangeFeed
+    private let larder: LarderContext
+    /// For keys and their places.
+    let bytesMax: Int
+    private let files: ChangeLogFiles
+    private let lock = Lock()
+    // Guarded:
+    private var logs: [ObjectIdentifier: DatabaseChanges] = [:]
+    private var bytes = 0
+    private var waiters: [ObjectIdentifier: [FeedWaiter]] = [:]
+    private var nextNumber: UInt32 = 1
+    /// What the files say of the reserved sequences.
+    private var noted: UInt64 = 0
+    /// When the files were last told who reads.
+    private var readsNotedAt: Int64 = 0
+    private var isFailing = false
+    /// When writing is tried again after a failure.
+    private var triesAgainAt: Int64 = 0
+
+    init(feed: ChangeFeed, larder: LarderContext) {
+        self.feed = feed
+        self.larder = larder
+        bytesMax = larder.options.changeLogBytes
+        files = ChangeLogFiles(
+            directory: larder.directory,
+            bytesMax: { [disk = larder.disk, bytesMax] in
+                min(max(bytesMax / 2, 64 << 10), disk.boundBytes.map { $0 / 64 } ?? .max)
+            }, faults: larder.options.journalFaults)
+    }
+
+    private func now() -> Int64 { larder.time.unnoticed() }
+
+    /// Called with the lock held.
+    private func log(of database: any DatabaseIdentity) -> DatabaseChanges? {
+        guard let log = logs[ObjectIdentifier(database)], log.isOf(database) else { return nil }
+        return log
+    }
+
+    // MARK: Reading
+
+    /// Begins to remember a database's changes, if it does not yet.
+    /// - Parameter sequence: everything up to it is committed.
+    /// - Returns: the feed, its end at this moment, and whether it has just begun.
+    func begin(_ database: any DatabaseIdentity, behind sequence: UInt64) -> (
+        feed: UInt64, end: ChangePlace, isNew: Bool
+    ) {
+        if let present = end(of: database) { return (present.feed, present.end, false) }
+        // Before it counts as followed: what is noted in vain meanwhile, whoever reads the entries now finds.
+        feed.turn(on: true, for: self)
+        return lock.withLock {
+            if let found = log(of: database) { return (found.feed, found.last, false) }
+            let id = ObjectIdentifier(database)
+            if let stale = logs[id] { bytes -= stale.bytes }
+            let log = DatabaseChanges(database, number: nextNumber, at: ChangePlace(sequence), now: now())
+            nextNumber += 1
+            logs[id] = log
+            return (log.feed, log.last, true)
+        }
+    }
+
+    /// The feed of a database, and its end at this moment; nil if nobody has followed it.
+    package func end(of database: any DatabaseIdentity) -> (feed: UInt64, end: ChangePlace)? {
+        lock.withLock { log(of: database).map { ($0.feed, $0.last) } }
+    }
+
+    /// The changes behind a place.
+    /// - Parameters:
+    ///   - feed: nil for the present one, whatever it is.
+    ///   - prefix: others are passed over.
+    ///   - count: how many at most.
+    package func changes(
+        of database: any DatabaseIdentity, feed: UInt64?, behind place: ChangePlace, prefix: [UInt8], count: Int
+    ) -> FoundChanges {
+        lock.withLock {
+            guard let log = log(of: database), log.has(place, of: feed) else { return .otherFeed }
+            guard place >= log.forgotten else { return .forgotten }
+            log.readAt = max(log.readAt, now())
+            return log.changes(behind: place, prefix: prefix, count: count)
+        }
+    }
+
+    /// The last change of a key that is remembered.
+    func change(of key: [UInt8], in database: any DatabaseIdentity) -> LoggedChange? {
+        lock.withLock { log(of: database)?.change(of: key) }
+    }
+
+    /// The version of what was last done to a key, as far as it is remembered: a change of the key, or a purge of
+    /// everything. Nil if nothing is known.
+    func version(of key: [UInt8], in database: any DatabaseIdentity) -> ChangeVersion? {
+        lock.withLock {
+            guard let log = log(of: database) else { return nil }
+            let own = log.change(of: key)?.version
+            return log.purgeVersion.map { max($0, own ?? $0) } ?? own
+        }
+    }
+
+    /// Whether changes of a database are remembered, because somebody follows it.
+    package func isFollowed(_ database: any DatabaseIdentity) -> Bool {
+        lock.withLock { log(of: database) != nil }
+    }
+
+    /// For INFO.
+    package struct Figures: Sendable {
+        /// Databases whose changes are remembered, and how many changes.
+        package let databases: Int
+        package let changes: Int
+        /// In memory, and on the disk.
+        package let bytes: Int
+        package let fileBytes: Int
+        /// The sequences of the oldest and the latest change that is remembered; nil where none is.
+        package let oldest: UInt64?
+        package let newest: UInt64?
+    }
+
+    package var figures: Figures {
+        lock.withLock {
+            let all = logs.values.filter { $0.count > 0 }
+            return Figures(
+                databases: logs.count, changes: all.reduce(0) { $0 + $1.count }, bytes: bytes,
+                fileBytes: files.byteCount, oldest: all.compactMap(\.oldest).min(),
+                newest: all.map(\.last.sequence).max())
+        }
+    }
+
+    // MARK: Waiting
+
+    /// Has `waiter` woken once when there is a change behind a place that concerns it.
+    /// - Returns: false if there is one already, or the feed is another one: then it is not woken.
+    package func wait(_ waiter: FeedWaiter, in database: any DatabaseIdentity, feed: UInt64, behind place: ChangePlace)
+        -> Bool
+    {
+        lock.withLock {
+            let id = ObjectIdentifier(database)
+            guard let log = logs[id], log.feed == feed, place >= log.forgotten, place <= log.last,
+                case .changes(let found, _, _, false) = log.changes(behind: place, prefix: waiter.prefix, count: 1),
+                found.isEmpty
+            else { return false }
+            waiters[id, default: []].append(waiter)
+            return true
+        }
+    }
+
+    /// Stops to wait. Idempotent.
+    package func stopWaiting(_ waiter: FeedWaiter, in database: any DatabaseIdentity) {
+        lock.withLock {
+            let id = ObjectIdentifier(database)
+            waiters[id]?.removeAll { $0 === waiter }
+            if waiters[id]?.isEmpty ?? false { waiters[id] = nil }
+        }
+    }
+
+    /// Takes those who wait for a change. Called with the lock held.
+    /// - Parameter concerns: whether the change concerns one.
+    private func takeWaiters(_ id: ObjectIdentifier, _ concerns: (FeedWaiter) -> Bool) -> [FeedWaiter] {
+        guard let all = waiters[id] else { return [] }
+        var woken: [FeedWaiter] = []
+        let rest = all.filter { waiter in
+            let isMeant = concerns(waiter)
+            if isMeant { woken.append(waiter) }
+            return !isMeant
+        }
+        waiters[id] = rest.isEmpty ? nil : rest
+        return woken
+    }
+
+    // MARK: What commits
+
+    /// A copy has the same rules as well.
+    package var hearsUnseen: Bool { true }
+
+    package func changed(_ changes: [EntryChange]) {
+        let woken = lock.withLock { () -> [FeedWaiter] in
+            var concerned: [ObjectIdentifier: [[UInt8]]] = [:]
+            for change in changes {
+                let id = ObjectIdentifier(change.database)
+                guard let log = logs[id] else { continue }
+                switch change.kind {
+                case .stored, .removed: break
+                // The same entry expires with its followers.
+                case .swept, .evicted: continue
+                }
+                bytes += log.add(key: change.key, sequence: change.sequence, version(change))
+                if waiters[id] != nil { concerned[id, default: []].append(change.key) }
+            }
+            forgetOldest()
+            return concerned.flatMap { id, keys in
+                takeWaiters(id) { waiter in keys.contains { $0.starts(with: waiter.prefix) } }
+            }
+        }
+        for waiter in woken { waiter.wake() }
+    }
+
+    private func version(_ change: EntryChange) -> ChangeVersion {
+        var version = change.origin.version
+        if version.time == 0 {
+            if case .stored(let header) = change.kind { version.time = header.storedAt } else { version.time = now() }
+        }
+        if version.sequence == 0 { version.sequence = change.sequence }
+        return version
+    }
+
+    /// Called with the lock held.
+    private func forgetOldest() {
+        while bytes > bytesMax, let largest = logs.values.max(by: { $0.bytes < $1.bytes }), largest.count > 0 {
+            bytes -= largest.forget(atLeast: bytes - bytesMax + bytesMax / 16)
+        }
+    }
+
+    package func purged(_ database: any DatabaseIdentity) {
+        let time = now()
+        change(database) { log in
+            let version = ChangeVersion(time: time, sequence: log.last.sequence + 1)
+            log.purge(version)
+            return .purge(log.number, version)
+        }
+    }
+
+    package func emptied(_ database: any DatabaseIdentity) {
+        // What a purge has emptied goes on with the same feed.
+        change(database) { $0.takePurge() ? nil : Self.beginAnew($0) }
+    }
+
+    package func replaced(_ database: any DatabaseIdentity) { change(database, Self.beginAnew) }
+
+    private static func beginAnew(_ log: DatabaseChanges) -> ChangeRecord {
+        log.beginAnew()
+        return .anew(log.number, feed: log.feed)
+    }
+
+    package func deleted(_ database: any DatabaseIdentity) {
+        change(database) { log in
+            logs[ObjectIdentifier(database)] = nil
+            return .deleted(log.number)
+        }
+    }
+
+    package func purged(tags: [[UInt8]], in database: any DatabaseIdentity) {
+        let time = now()
+        change(database) { log in
+            let version = ChangeVersion(time: time, sequence: log.last.sequence + 1)
+            log.purge(tags: tags, version)
+            return .purgeTags(log.number, tags, version)
+        }
+    }
+
+    /// All entries whose keys begin with a prefix are about to go, also from who has them still and this larder has not.
+    func purged(prefix: [UInt8], in database: any DatabaseIdentity) {
+        let time = now()
+        change(database, prefix: prefix) { log in
+            let version = ChangeVersion(time: time, sequence: log.last.sequence + 1)
+            log.purge(prefix: prefix, version)
+            return .purgePrefix(log.number, prefix, version)
+        }
+    }
+
+    /// Everything of a database that was changed up to a version was purged in another larder, and here.
+    func noteForeignPurge(_ version: ChangeVersion, in database: any DatabaseIdentity) {
+        var records = ChangeRecordWriter()
+        lock.withLock {
+            guard let log = log(of: database) else { return }
+            log.noteForeignPurge(version)
+            if log.isWritten { records.add(.foreignPurge(log.number, version)) }
+        }
+        write(records)
+    }
+
+    package func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity) {}
+    package func policyChanged(_ database: any DatabaseIdentity) {}
+    package func purgesChanged(_ database: any DatabaseIdentity) {}
+
+    /// - Parameters:
+    ///   - prefix: with what all keys begin that it concerns.
+    ///   - body: changes a log, with the lock held, and says what the files are told of it.
+    private func change(
+        _ database: any DatabaseIdentity, prefix: [UInt8] = [], _ body: (DatabaseChanges) -> ChangeRecord?
+    ) {
+        var records = ChangeRecordWriter()
+        let woken = lock.withLock { () -> [FeedWaiter] in
+            let id = ObjectIdentifier(database)
+            guard let log = logs[id] else { return [] }
+            let before = log.bytes
+            let record = body(log)
+            bytes += (logs[id] == nil ? 0 : log.bytes) - before
+            // Else the files get it with all that is known.
+            if let record, log.isWritten { records.add(record) }
+            return takeWaiters(id) { $0.prefix.starts(with: prefix) || prefix.starts(with: $0.prefix) }
+        }
+        write(records)
+        for waiter in woken { waiter.wake() }
+    }
+
+    // MARK: The files. Called by the thread that commits, but for noteForeignPurge(_:in:).
+
+    /// Goes on from the files of an earlier process, if they count. Called before anything is committed, and before the
+    /// reserved sequences are raised.
+    func load(_ circumstances: ChangeLogLoader.Circumstances?, find: @escaping (String) -> (any DatabaseIdentity)?) {
+        do {
+            let found = try files.read()
+            if found.isEmpty { return }
+            guard let circumstances else {
+                throw ChangeLogLoader.Unusable(reason: "the journal or SEQUENCES is damaged")
+            }
+            var loader = ChangeLogLoader(circumstances, bytesMax: bytesMax, firstNumber: nextNumber, find: find)
+            let loaded = try loader.load(found)
+            files.adopt(loaded.segments)
+            let oldest = now() - Self.unreadMilliseconds
+            lock.withLock {
+                for log in loaded.logs where log.readAt >= oldest {
+                    guard let database = find(log.name) else { continue }
+                    log.beginProcess()
+                    logs[ObjectIdentifier(database)] = log
+                    bytes += log.bytes
+                    nextNumber = max(nextNumber, log.number + 1)
+                }
+            }
+            if loaded.logs.isEmpty { files.discard() } else { feed.turn(on: true, for: self) }
+        } catch {
+            let reason = (error as? ChangeLogLoader.Unusable)?.reason ?? "\(error)"
+            larder.report(
+                .info, "followers begin with a full pass: the files of the last changes do not count, because \(reason)"
+            )
+            files.discard()
+        }
+    }
+
+    /// Writes changes that are about to be committed, and gives them their versions.
+    func prepare(_ changes: inout [EntryChange]) {
+        var records = ChangeRecordWriter()
+        lock.withLock {
+            if logs.isEmpty { return }
+            beginRecords(&records)
+            for index in changes.indices {
+                guard let log = logs[ObjectIdentifier(changes[index].database)] else { continue }
+                switch changes[index].kind {
+                case .stored, .removed: break
+                case .swept, .evicted: continue
+                }
+                let version = version(changes[index])
+                changes[index].origin.version = version
+                guard log.isWritten else { continue }
+                records.add(
+                    .key(
+                        log.number, key: changes[index].key, sequence: changes[index].sequence, version))
+            }
+        }
+        write(records)
+    }
+
+    /// Has the files know of every database that is followed.
+    func prepare() {
+        var none: [EntryChange] = []
+        prepare(&none)
+    }
+
+    /// Adds what the files must have before anything else: another segment if this one is full, and databases that they
+    /// do not know. Called with the lock held.
+    private func beginRecords(_ records: inout ChangeRecordWriter) {
+        let present = larder.sequences.reserved.commitUnits
+        let time = now()
+        forgetUnread(time, &records)
+        if files.needsSegment {
+            if isFailing, time < triesAgainAt { return }
+            var first = ChangeRecordWriter()
+            first.add(.start(reserved: present, machine: Array((larder.options.machineStart ?? "").utf8)))
+            for log in logs.values { first.add(.database(log.number, name: Array(log.name.utf8), log.state)) }
+            do throws(FileError) {
+                try files.begin(first.bytes)
+                for log in logs.values { log.isWritten = true }
+                isFailing = false
+            } catch {
+                fail(error)
+            }
+            (noted, records) = (present, ChangeRecordWriter())
+            return
+        }
+        if noted != present {
+            records.add(.reserved(present))
+            noted = present
+        }
+        for log in logs.values where !log.isWritten {
+            records.add(.database(log.number, name: Array(log.name.utf8), log.state))
+            log.isWritten = true
+        }
+    }
+
+    /// Now and then: notes who was read, and forgets what nobody reads. Called with the lock held.
+    private func forgetUnread(_ time: Int64, _ records: inout ChangeRecordWriter) {
+        guard time - readsNotedAt >= 3_600_000 else { return }
+        readsNotedAt = time
+        for (id, log) in logs where log.isWritten {
+            // Who waits, reads.
+            if waiters[id] != nil { log.readAt = time }
+            if log.readAt < time - Self.unreadMilliseconds {
+                logs[id] = nil
+                bytes -= log.bytes
+                records.add(.deleted(log.number))
+            } else {
+                records.add(.read(log.number, at: log.readAt))
+            }
+        }
+    }
+
+    private func write(_ records: ChangeRecordWriter) {
+        if records.isEmpty { return }
+        do throws(FileError) {
+            try files.append(records.bytes)
+        } catch {
+            lock.withLock { fail(error) }
+        }
+    }
+
+    /// The files are gone. Called with the lock held.
+    private func fail(_ error: FileError) {
+        larder.report(
+            isFailing ? .debug : .warning,
+            "the last changes cannot be written (\(error)): after a restart followers begin with a full pass")
+        isFailing = true
+        triesAgainAt = now() + 1000
+        for log in logs.values { log.isWritten = false }
+    }
+
+    /// A whole database is about to change.
+    func changing() { note(.changing) }
+
+    /// It has changed, and that was told.
+    func changed() { note(.changed) }
+
+    private func note(_ record: ChangeRecord) {
+        guard lock.withLock({ !logs.isEmpty }) else { return }
+        var records = ChangeRecordWriter()
+        records.add(record)
+        write(records)
+    }
+
+    /// What was prepared or begun last was not committed: the files do not count.
+    func abandon() {
+        lock.withLock {
+            if logs.isEmpty { return }
+            files.discard()
+            for log in logs.values { log.isWritten = false }
+        }
+    }
+
+    /// Everything is committed, and nothing will be any more.
+    func close() {
+        guard lock.withLock({ !logs.isEmpty }) else { return }
+        prepare()
+        var records = ChangeRecordWriter()
+        lock.withLock { for log in logs.values where log.isWritten { records.add(.read(log.number, at: log.readAt)) } }
+        records.add(.closed)
+        files.close(records.bytes)
+    }
+}
+
+/// Somebody who waits for changes of a database.
+package final class FeedWaiter: Sendable {
+    let prefix: [UInt8]
+    let wake: @Sendable () -> Void
+
+    /// - Parameter wake: called once, by any thread, possibly with locks held: it must be short, and must not call the
+    ///   engine.
+    package init(prefix: [UInt8], wake: @escaping @Sendable () -> Void) {
+        self.prefix = prefix
+        self.wake = wake
+    }
+}

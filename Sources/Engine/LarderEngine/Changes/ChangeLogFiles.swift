@@ -1,0 +1,176 @@
+import LarderPlatform
+
+/// The files of a ``ChangeLog``, in the larder's directory `CHANGES`: what the next process goes on from.
+///
+/// They are appended to ahead of the journal, so they have every change that the journal has. They are not synced: after a
+/// failure of the machine they do not count. What cannot be written is given up as a whole, because a log with a gap would
+/// be worse than none.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+final class ChangeLogFiles: @unchecked Sendable {
+    private struct Segment {
+        let number: UInt64
+        var bytes: Int
+    }
+
+    private let directory: String
+    /// All segments together take no more, but for the last one.
+    private let bytesMax: @Sendable () -> Int
+    private let files: JournalFiles
+    private let lock = Lock()
+    // Guarded:
+    private var segments: [Segment] = []
+    private var file: Int32 = -1
+    /// The last segment's number, also of those that are gone.
+    private var lastNumber: UInt64 = 0
+    private var isClosed = false
+
+    init(directory: String, bytesMax: @escaping @Sendable () -> Int, faults: JournalFaults?) {
+        self.directory = directory + "/" + ChangeSegment.directoryName
+        self.bytesMax = bytesMax
+        files = JournalFiles(faults: faults)
+    }
+
+    deinit { if file >= 0 { systemClose(file) } }
+
+    private func path(_ number: UInt64) -> String { directory + "/" + ChangeSegment.fileName(number) }
+
+    /// The bytes of all segments.
+    var byteCount: Int { lock.withLock { segments.reduce(0) { $0 + $1.bytes } } }
+
+    /// Whether something can be appended.
+    var isOpen: Bool { lock.withLock { file >= 0 } }
+
+    /// Whether another segment must begin before something is appended.
+    var needsSegment: Bool {
+        lock.withLock {
+            guard !isClosed else { return false }
+            guard file >= 0, let last = segments.last else { return true }
+            return last.bytes >= max(4096, bytesMax() / 8)
+        }
+    }
+
+    // MARK: Writing
+
+    /// Begins a segment. The oldest ones go where all would take too much.
+    /// - Throws: nothing can be appended then, and all files are gone.
+    func begin(_ records: [UInt8]) throws(FileError) {
+        try lock.withLock { () throws(FileError) in
+            guard !isClosed else { return }
+            closeFile()
+            do throws(FileError) {
+                try FileSystem.makeDirectory(directory)
+                try makeSegment(records)
+            } catch {
+                discardHeld()
+                throw error
+            }
+            let most = max(4096, bytesMax())
+            while segments.count > 1, segments.reduce(0, { $0 + $1.bytes }) > most * 7 / 8 || segments.count > 256 {
+                try? files.unlink(path(segments[0].number))
+                segments.removeFirst()
+            }
+        }
+    }
+
+    private func makeSegment(_ records: [UInt8]) throws(FileError) {
+        let number = lastNumber + 1
+        let temporary = path(number) + ".new"
+        let new = try files.create(temporary)
+        let bytes =
+            ChangeSegment.header(number: number, formerBytes: segments.last?.bytes ?? 0)
+            + ChangeSegment.frame(records, number: number, offset: ChangeSegment.headerBytes)
+        do throws(FileError) {
+            try files.write(bytes, to: new, path: temporary)
+            try files.rename(temporary, to: path(number))
+        } catch {
+            systemClose(new)
+            try? files.unlink(temporary)
+            throw error
+        }
+        file = new
+        lastNumber = number
+        segments.append(Segment(number: number, bytes: bytes.count))
+    }
+
+    /// Appends records, with one write(2). Does nothing where nothing is open.
+    /// - Throws: all files are gone then.
+    func append(_ records: [UInt8]) throws(FileError) {
+        try lock.withLock { () throws(FileError) in try appendHeld(records) }
+    }
+
+    private func appendHeld(_ records: [UInt8]) throws(FileError) {
+        guard file >= 0, let last = segments.last, !records.isEmpty else { return }
+        let frame = ChangeSegment.frame(records, number: last.number, offset: last.bytes)
+        do throws(FileError) {
+            guard records.count <= ChangeSegment.frameBytesMax else {
+                throw FileError(operation: "append to", path: directory, number: EMSGSIZE)
+            }
+            try files.write(frame, to: file, at: last.bytes, path: path(last.number))
+        } catch {
+            discardHeld()
+            throw error
+        }
+        segments[segments.count - 1].bytes += frame.count
+    }
+
+    /// Appends the last records, and syncs everything. Nothing is appended any more.
+    func close(_ records: [UInt8]) {
+        lock.withLock {
+            defer {
+                closeFile()
+                isClosed = true
+            }
+            do throws(FileError) {
+                for segment in segments.dropLast() { _ = try files.sync(fileAt: path(segment.number)) }
+                try appendHeld(records)
+                guard file >= 0, let last = segments.last else { return }
+                try files.sync(file, path: path(last.number))
+                try files.syncDirectory(directory)
+            } catch {
+                discardHeld()
+            }
+        }
+    }
+
+    /// Removes all files: what they say is not, or no longer, so.
+    func discard() { lock.withLock { discardHeld() } }
+
+    private func discardHeld() {
+        closeFile()
+        segments = []
+        for name in (try? FileSystem.list(directory)) ?? [] {
+            let path = directory + "/" + name
+            // A file that stays must not be taken for a log.
+            if (try? files.unlink(path)) == nil { try? files.truncate(fileAt: path, to: 0) }
+            lastNumber = max(lastNumber, ChangeSegment.number(ofFile: name) ?? 0)
+        }
+    }
+
+    private func closeFile() {
+        if file >= 0 { systemClose(file) }
+        file = -1
+    }
+
+    // MARK: Reading
+
+    /// What an earlier process left, the oldest first. Another one begins a new segment behind it.
+    func read() throws(FileError) -> [(number: UInt64, bytes: [UInt8])] {
+        guard FileSystem.isDirectory(directory) else { return [] }
+        let numbers = try FileSystem.list(directory).compactMap { ChangeSegment.number(ofFile: $0) }.sorted()
+        lock.withLock { lastNumber = numbers.last ?? 0 }
+        var found: [(number: UInt64, bytes: [UInt8])] = []
+        for number in numbers {
+            let bytes = try FileSystem.read(path(number), bytesMax: ChangeSegment.frameBytesMax) ?? []
+            // A gap: what is before it goes no further.
+            if let last = found.last, last.number + 1 != number { found = [] }
+            found.append((number, bytes))
+        }
+        return found
+    }
+
+    /// Takes over segments that count.
+    func adopt(_ found: [(number: UInt64, bytes: Int)]) {
+        lock.withLock { segments = found.map { Segment(number: $0.number, bytes: $0.bytes) } }
+    }
+}

@@ -1,0 +1,73 @@
+import LarderPlatform
+
+/// Looks at who owns a larder's files, and who may read and write them.
+struct AccessCheck {
+    let directory: String
+
+    /// Files of LevelDB that hold nothing of the larder's.
+    private static let unimportant: Set<String> = ["LOG", "LOG.old", "LOCK"]
+    private static let files: Set<String> = [
+        "LOCK", "SEQUENCES", "SYNCED", "TIME", "FUNCTIONS", "ORIGINS", ReserveFile.name,
+    ]
+
+    func run(_ report: inout CheckReport) {
+        var status = stat()
+        guard stat(directory, &status) == 0 else { return }
+        var found = Found(owner: status.st_uid)
+        look(directory, "the larder's directory", &found)
+        for name in (try? FileSystem.list(directory)) ?? [] {
+            let path = directory + "/" + name
+            if Self.files.contains(name) { look(path, name, &found) }
+            if name == "JOURNAL" { walk(path, name, &found) }
+            guard DatabaseName.isValid(name), case .database = DatabaseDirectory(path) else { continue }
+            walk(path, name, &found)
+        }
+        found.add(to: &report)
+    }
+
+    private struct Found {
+        let owner: uid_t
+        var foreign: [String] = []
+        var locked: [String] = []
+        var open: [String] = []
+
+        init(owner: uid_t) { self.owner = owner }
+
+        func add(to report: inout CheckReport) {
+            tell(
+                foreign, "they belong to another user than the larder (uid \(owner))", "chown them to that user",
+                &report)
+            tell(locked, "their owner may not read and write them", "give the owner these rights: chmod u+rwX", &report)
+            tell(open, "others may write to them", "take that right away: chmod go-w", &report)
+        }
+
+        private func tell(_ names: [String], _ what: String, _ remedy: String, _ report: inout CheckReport) {
+            guard let first = names.first else { return }
+            let one = names.count == 1
+            let what =
+                one
+                ? what.replacing("they belong", with: "it belongs").replacing("their owner", with: "its owner")
+                    .replacing("them", with: "it") : what
+            report.add(
+                .manual, one ? first : "\(first) and \(names.count - 1) more", what,
+                one ? remedy.replacing("them", with: "it") : remedy)
+        }
+    }
+
+    private func look(_ path: String, _ name: String, _ found: inout Found) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return }
+        let needed: mode_t = status.st_mode & S_IFMT == S_IFDIR ? 0o700 : 0o600
+        if status.st_uid != found.owner { found.foreign.append(name) }
+        if status.st_mode & needed != needed { found.locked.append(name) }
+        if status.st_mode & 0o022 != 0 { found.open.append(name) }
+    }
+
+    private func walk(_ path: String, _ name: String, _ found: inout Found) {
+        look(path, name, &found)
+        guard FileSystem.isDirectory(path) else { return }
+        for inner in (try? FileSystem.list(path)) ?? [] where !Self.unimportant.contains(inner) {
+            walk(path + "/" + inner, name + "/" + inner, &found)
+        }
+    }
+}

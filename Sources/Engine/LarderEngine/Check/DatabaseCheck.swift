@@ -1,0 +1,77 @@
+import LarderPlatform
+
+/// Looks at the files of one database.
+struct DatabaseCheck {
+    let directory: String
+    let name: String
+    let journal: JournalCheck.End
+    let onBytes: (Int) -> Void
+    let shouldStop: () -> Bool
+
+    static func place(_ name: String) -> String { "database '\(name)'" }
+
+    private var place: String { Self.place(name) }
+
+    func run(_ report: inout CheckReport) throws {
+        guard let pointer = try pointer(&report) else { return }
+        try checkTags(pointer, &report)
+        let epoch = EpochCheck(
+            directory: directory + "/\(pointer.epoch)", place: place, pointer: pointer,
+            journalKeys: journal.keys.isOverfull ? nil : journal.keys.hashes(of: name), now: journal.now,
+            onBytes: onBytes, shouldStop: shouldStop)
+        guard let needed = try epoch.run(&report) else { return }
+        if journal.isLossProven(needed: needed) {
+            report.add(
+                .damage, place,
+                "its LevelDB needs the journal up to commit unit \(needed), and that ends with \(journal.last)",
+                "--repair goes on with the journal's entries alone, and keeps the others in \(DamagedFiles.directoryName)/"
+            )
+        }
+    }
+
+    // MARK: POINTER
+
+    private func pointer(_ report: inout CheckReport) throws -> PointerFile? {
+        let path = directory + "/" + PointerFile.name
+        let remedy =
+            "--repair goes on with its newest files under the default policy, and counts what followed the former one as "
+            + "expired"
+        guard !FileSystem.isNoFile(path) else {
+            report.add(
+                .manual, place, "\(PointerFile.name) is not a file",
+                "move it away and put \(PointerFile.name) back, or delete the database")
+            return nil
+        }
+        guard let bytes = try FileSystem.read(path) else {
+            report.add(.damage, place, "\(PointerFile.name) is missing", remedy)
+            return nil
+        }
+        do throws(PointerFile.Defect) {
+            return try PointerFile(parsing: bytes)
+        } catch {
+            switch error {
+            case .newerFormat(let version):
+                report.addNewer("\(place): \(PointerFile.name)", version, reads: PointerFile.formatVersion)
+            case .malformed(let why):
+                report.add(.damage, place, "\(PointerFile.name) cannot be read: \(why)", remedy)
+            }
+            return nil
+        }
+    }
+
+    // MARK: TAGS
+
+    private func checkTags(_ pointer: PointerFile, _ report: inout CheckReport) throws {
+        let bytes = try FileSystem.read(directory + "/" + TagsFile.name, bytesMax: TagsFile.bytesMax)
+        // An incomplete last line is a purge that was never acknowledged.
+        let content = bytes.map { TagsFile.parse($0).0 } ?? (pointer.hasTagPurges ? .damaged("it is missing") : .none)
+        switch content {
+        case .none, .lines: break
+        case .newer(let version): report.addNewer("\(place): \(TagsFile.name)", version, reads: TagsFile.formatVersion)
+        case .damaged(let why):
+            report.add(
+                .damage, place, "\(TagsFile.name) cannot be read: \(why)",
+                "a purge of a tag may be lost, so --repair, as the next start, removes all entries with tags")
+        }
+    }
+}

@@ -1,0 +1,301 @@
+import LarderLevelDB
+import LarderLevelDBSalvage
+import LarderPlatform
+
+/// Reads all of one LevelDB without opening it, and so without changing a byte: whether its files are whole, its records
+/// can be read, and the expiry index has the keys that it must have.
+///
+/// The reading is that of a salvage. Nobody may write to the files meanwhile.
+struct EpochCheck {
+    let directory: String
+    let place: String
+    let pointer: PointerFile
+    /// Hashes of the keys that the journal has, ascending; nil if there are too many.
+    let journalKeys: [UInt64]?
+    /// The larder's time, as far as it was noted.
+    let now: Int64
+    /// Told how many bytes of keys and values were met.
+    let onBytes: (Int) -> Void
+    let shouldStop: () -> Bool
+
+    struct Stopped: Error {}
+
+    /// At most so many readings, where not all keys fit into memory at once.
+    private static let partsMax: UInt64 = 8
+    /// As many keys are named.
+    static let namesMax = 3
+    static let remedy =
+        "--repair keeps the damaged files in \(DamagedFiles.directoryName)/ and goes on with all that can be read, as a "
+        + "daemon does when it meets the damage"
+
+    /// - Returns: up to where this LevelDB needs the journal; nil if it is damaged.
+    func run(_ report: inout CheckReport) throws -> UInt64? {
+        if try LarderLevelDB.Database.fileState(path: directory) == .absentOrEmpty {
+            guard !pointer.isUnmade else { return 0 }
+            report.add(.damage, place, "its files are gone from \(directory)", Self.remedy)
+            return nil
+        }
+        if try EpochInspection.note(in: directory) == .unreadable {
+            report.add(
+                .damage, place, "\(SyncedFiles.name) cannot be read, so LevelDB's log may have lost its end unnoticed",
+                "the next start makes it anew, and so does --repair")
+        }
+        var walk = EpochWalk(pointer, journalKeys ?? [], now)
+        let isDamaged = try addDamage(try read { walk.take($0, $1) }, &report)
+        report.entries += walk.entries
+        if isDamaged { report.damaged.insert(place) }
+        guard !isDamaged, walk.addFormat(place, &report) else { return nil }
+        walk.addRecords(place, &report)
+        if journalKeys != nil {
+            try addIndex(walk, &report)
+        } else {
+            report.notes.append("\(place): the expiry index was not compared, because the journal has too many entries")
+        }
+        return walk.journalNeeded
+    }
+
+    // MARK: Reading
+
+    private func read(
+        withIndex: Bool = true, _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Void
+    ) throws -> SalvageReport {
+        var doubts: [String] = []
+        var options = try EpochSalvage.options(of: directory, doubts: &doubts)
+        if withIndex {
+            options.ignoredFirstBytes = []
+            options.batchesAreSorted = false
+        }
+        let reader = try SalvageReader(path: directory, options: options)
+        var count = 0
+        while try reader.next() {
+            guard let value = reader.value else { continue }
+            visit(reader.key, value)
+            count += reader.key.count + value.count
+            guard count >= 1 << 20 else { continue }
+            if shouldStop() { throw Stopped() }
+            onBytes(count)
+            count = 0
+        }
+        onBytes(count)
+        return reader.report
+    }
+
+    // MARK: The files
+
+    /// - Returns: whether there is damage that keeps entries from being read.
+    private func addDamage(_ salvage: SalvageReport, _ report: inout CheckReport) throws -> Bool {
+        // After a machine failure CURRENT may be behind. Whoever opens the files completes that.
+        if try EpochInspection.pendingCurrent(directory) != nil,
+            salvage.damages.allSatisfy({ $0.part == .current || $0.part == .manifest })
+        {
+            return false
+        }
+        var filesDamage: String?
+        do {
+            try EpochInspection.inspect(directory)
+        } catch let damage as FilesDamage {
+            filesDamage = damage.message
+        }
+        if salvage.isUndamaged {
+            guard let filesDamage else { return false }
+            report.add(.damage, place, filesDamage, Self.remedy)
+            return true
+        }
+        // Told as a salvage would tell it, without what only the index has lost.
+        let exact = try read(withIndex: false) { _, _ in }
+        let shown = exact.isUndamaged ? salvage : exact
+        for damage in shown.damages.prefix(CheckReport.linesMax) {
+            report.add(.damage, place, Self.text(damage), Self.remedy)
+        }
+        let rest = shown.damageCount - min(shown.damages.count, CheckReport.linesMax)
+        if rest > 0 { report.add(.damage, place, "\(rest) more parts of its files cannot be read", Self.remedy) }
+        if shown.damageCount == 0 {
+            let why = filesDamage ?? shown.notes.last ?? "it is not known which of its files count"
+            report.add(.damage, place, why, Self.remedy)
+        }
+        return true
+    }
+
+    private static func text(_ damage: SalvageDamage) -> String {
+        let lost = damage.range.map {
+            EpochSalvage.entryKeys($0).map { "entries may be lost: \($0)" } ?? "no entry is lost"
+        }
+        return
+            "\(damage.file): \(damage.part.rawValue) at \(damage.offset), \(damage.byteCount) bytes: \(damage.reason)"
+            + (lost.map { ": " + $0 } ?? "")
+    }
+
+    // MARK: The expiry index
+
+    private func addIndex(_ first: EpochWalk, _ report: inout CheckReport) throws {
+        var first = first
+        var missing = first.comparison.missing()
+        let divisor = first.comparison.part.divisor
+        for remainder in 1..<max(1, min(divisor, Self.partsMax)) {
+            var walk = EpochWalk(
+                pointer, journalKeys ?? [], now, IndexComparison.Part(divisor: divisor, remainder: remainder))
+            _ = try read { walk.take($0, $1) }
+            let more = walk.comparison.missing()
+            missing.hashes += more.hashes
+            missing.expired += more.expired
+        }
+        if divisor > Self.partsMax {
+            report.notes.append(
+                "\(place): the expiry index was compared for \(Self.partsMax) of \(divisor) parts of the entries")
+        }
+        if missing.expired > 0 {
+            // Nobody sees them, and no other is late for them.
+            report.notes.append(
+                "\(place): \(missing.expired) expired \(missing.expired == 1 ? "entry has" : "entries have") no key in the "
+                    + "expiry index; the next scan of all entries removes what there is of that")
+        }
+        guard !missing.hashes.isEmpty else { return }
+        let names = try names(of: Set(missing.hashes))
+        report.unindexed.insert(place)
+        let count = missing.hashes.count
+        let more = count - names.count
+        report.add(
+            .damage, place,
+            "\(count) \(count == 1 ? "entry has" : "entries have") no key in the expiry index: "
+                + names.joined(separator: ", ") + (more > 0 ? " and \(more) more" : ""),
+            "nothing is lost, but they go up to six hours late when they expire; --repair makes the keys")
+    }
+
+    private func names(of missing: Set<UInt64>) throws -> [String] {
+        var names: [String] = []
+        _ = try read(withIndex: false) { stored, _ in
+            guard names.count < Self.namesMax, stored.first == KeyKind.record else { return }
+            let key = UnsafeRawBufferPointer(rebasing: stored.dropFirst())
+            let kinds = [KeyKind.ownDeadline, KeyKind.governed]
+            guard kinds.contains(where: { missing.contains(IndexComparison.hash($0, key)) }) else { return }
+            names.append("\"\(printableKey(key))\"")
+        }
+        return names
+    }
+}
+
+/// What a reading of one LevelDB meets. A value.
+struct EpochWalk {
+    private let pointer: PointerFile
+    private let rules: ExpiryIndex.Rules
+    /// What LevelDB has of these is out of date.
+    private let journalKeys: [UInt64]
+    private let now: Int64
+    private(set) var entries = 0
+    private(set) var journalNeeded: UInt64 = 0
+    var comparison: IndexComparison
+    private var format: [UInt8]?
+    private var hasBadNeed = false
+    private var badRecords: (count: Int, first: [String]) = (0, [])
+    private var badIndexKeys = 0
+    private var strangeKeys = 0
+
+    init(
+        _ pointer: PointerFile, _ journalKeys: [UInt64], _ now: Int64,
+        _ part: IndexComparison.Part = IndexComparison.Part()
+    ) {
+        (self.pointer, self.journalKeys, self.now) = (pointer, journalKeys, now)
+        rules = ExpiryIndex.Rules(pointer.rules.policy)
+        comparison = IndexComparison(part)
+    }
+
+    mutating func take(_ stored: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+        switch stored.first {
+        case KeyKind.metadata: takeMetadata(stored, value)
+        case KeyKind.record: takeRecord(UnsafeRawBufferPointer(rebasing: stored.dropFirst()), value)
+        case KeyKind.ownDeadline, KeyKind.governed:
+            guard stored.count >= 9, value.elementsEqual(ExpiryIndex.value), let bucket = BigEndian.read(stored, at: 1)
+            else {
+                badIndexKeys += 1
+                return
+            }
+            comparison.meet(
+                stored[0], UnsafeRawBufferPointer(rebasing: stored.dropFirst(9)), bucket: Int64(bitPattern: bucket))
+        default: strangeKeys += 1
+        }
+    }
+
+    private mutating func takeMetadata(_ stored: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+        if stored.elementsEqual(EpochMetadata.formatKey) { format = Array(value.prefix(2)) }
+        if stored.elementsEqual(EpochMetadata.journalKey) {
+            if let needed = BigEndian.read(value, at: 0), value.count == 8 {
+                journalNeeded = needed
+            } else {
+                hasBadNeed = true
+            }
+        }
+    }
+
+    private mutating func takeRecord(_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
+        entries += 1
+        let header: RecordHeader
+        do throws(RecordHeader.Defect) {
+            header = try RecordHeader(parsing: value, nil)
+        } catch {
+            badRecords.count += 1
+            if badRecords.first.count < EpochCheck.namesMax {
+                badRecords.first.append("\"\(printableKey(key))\" (\(Self.text(error)))")
+            }
+            return
+        }
+        if header.rule == .governed, pointer.isUnindexed { return }
+        let slot = rules.slot(header)
+        guard slot != 0 else { return }
+        if !journalKeys.isEmpty {
+            let hash = IndexComparison.hash(KeyKind.record, key)
+            let index = journalKeys.partitioningIndex { $0 >= hash }
+            if index < journalKeys.count, journalKeys[index] == hash { return }
+        }
+        let time = if case .own(let deadline) = header.rule { max(0, deadline) } else { max(0, header.storedAt) }
+        comparison.want(
+            UInt8(slot & 0xFF), key, from: time.addingClamped(header.grace ?? 0),
+            isExpired: pointer.rules.freshness(header, now: now) == .gone)
+    }
+
+    static func text(_ defect: RecordHeader.Defect) -> String {
+        switch defect {
+        case .truncated: "it is cut short"
+        case .newerVersion(let version): "it has version \(version), which this Larder does not know"
+        case .unknownFlags(let flags): "its header has \(flags) where nothing known stands"
+        }
+    }
+
+    // MARK: Results
+
+    /// - Returns: whether the rest can be understood.
+    func addFormat(_ place: String, _ report: inout CheckReport) -> Bool {
+        guard let version = format?.first, version > 0 else {
+            report.add(.damage, place, "its LevelDB has no format record", EpochCheck.remedy)
+            return false
+        }
+        guard version > EpochMetadata.formatVersion else { return true }
+        report.addNewer(place, version, reads: EpochMetadata.formatVersion)
+        return false
+    }
+
+    func addRecords(_ place: String, _ report: inout CheckReport) {
+        if badRecords.count > 0 {
+            let more = badRecords.count - badRecords.first.count
+            report.add(
+                .manual, place,
+                "\(badRecords.count) \(badRecords.count == 1 ? "entry" : "entries") cannot be understood: "
+                    + badRecords.first.joined(separator: ", ") + (more > 0 ? " and \(more) more" : ""),
+                "read it with a newer Larder if one wrote it, else write it again or delete it")
+        }
+        if badIndexKeys > 0 {
+            report.add(
+                .manual, place, "\(badIndexKeys) keys of the expiry index make no sense",
+                "they do no harm; a purge of the database removes them")
+        }
+        if strangeKeys > 0 {
+            report.add(
+                .manual, place, "\(strangeKeys) keys of an unknown kind are in its LevelDB",
+                "they do no harm; a purge of the database removes them")
+        }
+        if hasBadNeed {
+            report.add(
+                .manual, place, "its note of how far it needs the journal makes no sense",
+                "the next checkpoint writes it again")
+        }
+    }
+}

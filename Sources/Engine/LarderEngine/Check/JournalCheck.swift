@@ -1,0 +1,187 @@
+import LarderPlatform
+
+/// Looks at what belongs to the larder as a whole: the journal, and the files of its numbers and its time.
+enum JournalCheck {
+    /// What is known of the journal's end.
+    struct End {
+        /// The last commit unit; 0 if there is none.
+        var last: UInt64 = 0
+        /// Whether the end is known.
+        var isKnown = false
+        /// Whether a part of it is lost.
+        var wasCut = false
+        var origin = Sequences.Origin.unknown
+        /// The larder's time, as far as it was noted; 0 if it is unknown.
+        fileprivate(set) var now: Int64 = 0
+        /// The names of the databases of its operations.
+        fileprivate(set) var databases: Set<String> = []
+        /// The keys of its operations.
+        fileprivate(set) var keys = JournalKeys()
+
+        /// Whether a part of the journal is lost that a LevelDB needs.
+        func isLossProven(needed: UInt64) -> Bool {
+            guard isKnown || origin == .unknown else { return false }
+            return Sequences.isLossProven(needed: needed, end: isKnown ? last : .max, origin: origin, wasCut: wasCut)
+        }
+    }
+
+    static func run(_ directory: String, _ report: inout CheckReport) -> End {
+        var end = End()
+        end.origin = sequences(directory, &report)
+        end.now = time(directory, &report)
+        let mark = mark(directory, end.origin, &report)
+        do {
+            try replay(directory + "/JOURNAL", mark, &end, &report)
+        } catch {
+            report.addUnseen("the journal", error)
+        }
+        if case .known(let file) = end.origin, end.last > file.commitUnits {
+            report.add(
+                .damage, SequencesFile.name,
+                "it reserves commit units up to \(file.commitUnits), and the journal has \(end.last)",
+                "the next start reserves others, and so does --repair")
+        }
+        return end
+    }
+
+    // MARK: Numbers and time
+
+    private static func sequences(_ directory: String, _ report: inout CheckReport) -> Sequences.Origin {
+        do {
+            guard let bytes = try FileSystem.read(directory + "/" + SequencesFile.name) else { return .unknown }
+            return .known(try SequencesFile(parsing: bytes))
+        } catch SequencesFile.Defect.newerFormat(let version) {
+            report.addNewer(SequencesFile.name, version, reads: SequencesFile.formatVersion)
+        } catch SequencesFile.Defect.malformed(let why) {
+            report.add(
+                .damage, SequencesFile.name, "it cannot be read: \(why)",
+                "the next start estimates the used numbers and writes it anew, and so does --repair")
+        } catch {
+            report.addUnseen(SequencesFile.name, error)
+        }
+        return .unknown
+    }
+
+    /// - Returns: the time of the newer mark; 0 if there is none.
+    private static func time(_ directory: String, _ report: inout CheckReport) -> Int64 {
+        do {
+            guard let bytes = try FileSystem.read(directory + "/" + TimeKeeper.fileName) else { return 0 }
+            if let mark = try TimeMark.newest(in: bytes, secondOffset: TimeKeeper.secondOffset) { return mark.time }
+            report.add(
+                .damage, TimeKeeper.fileName, "neither of its marks can be read",
+                "the larder's time follows the clock from the next start on; --repair writes it anew")
+        } catch SealedBlock.Defect.newerVersion(let version) {
+            report.addNewer(TimeKeeper.fileName, version, reads: TimeMark.version)
+        } catch {
+            report.addUnseen(TimeKeeper.fileName, error)
+        }
+        return 0
+    }
+
+    private static func mark(
+        _ directory: String, _ origin: Sequences.Origin, _ report: inout CheckReport
+    ) -> JournalMark? {
+        guard case .known(let file) = origin else { return nil }
+        let marks = JournalMarkFile(directory: directory, reserved: { 0 })
+        switch marks.load(reserved: file.commitUnits) {
+        case .done: return marks.known
+        case .unusable(let why):
+            report.add(
+                .damage, JournalMarkFile.fileName, why,
+                "should the journal lose its beginning or its end, that would not be noticed; the next start makes it "
+                    + "anew, and so does --repair")
+        case .newerVersion(let version):
+            report.addNewer(JournalMarkFile.fileName, version, reads: JournalMark.version)
+        }
+        return nil
+    }
+
+    // MARK: The journal
+
+    private static func replay(
+        _ path: String, _ mark: JournalMark?, _ end: inout End, _ report: inout CheckReport
+    ) throws {
+        let names = FileSystem.exists(path) ? try FileSystem.list(path) : []
+        let segments = names.compactMap { name in
+            JournalFormat.number(ofFile: name).map {
+                JournalSegment(number: $0, path: path + "/" + name, foundBytes: FileSystem.size(path + "/" + name))
+            }
+        }
+        var replay = try JournalReplay(
+            segments, known: .max, mark: mark, readAheadBytes: 1 << 20, JournalFiles(faults: nil))
+        if let newer = replay.newerVersion {
+            report.addNewer(
+                "JOURNAL/" + JournalFormat.fileName(newer.segment), newer.version, reads: JournalFormat.version)
+            return
+        }
+        var bad: (count: Int, first: String) = (0, "")
+        var keys = JournalKeys()
+        var databases: Set<String> = []
+        try replay.run { payload, _ in
+            var payload = JournalPayload(payload)
+            var database = ""
+            while true {
+                switch payload.next() {
+                case .database(let name, _):
+                    database = String(decoding: name, as: UTF8.self)
+                    databases.insert(database)
+                case .put(let key, let record):
+                    keys.add(key, database)
+                    guard case .failure(let defect) = RecordHeader.read(record, nil) else { continue }
+                    if bad.count == 0 {
+                        bad.first = "\"\(printableKey(key))\" of database '\(database)' (\(EpochWalk.text(defect)))"
+                    }
+                    bad.count += 1
+                case .remove(let key): keys.add(key, database)
+                case .end, .malformed: return
+                }
+            }
+        }
+        keys.complete()
+        end.keys = keys
+        end.databases = databases
+        let found = replay.report
+        report.operations = found.operations
+        end.last = found.lastSequence
+        end.isKnown = found.segments > 0 || found.damage != nil
+        end.wasCut = found.damage != nil || found.cut != nil
+        if let damage = found.damage {
+            report.add(
+                .damage, "the journal", "\(damage)",
+                "--repair, as the next start, goes on with what comes before that, and keeps the rest in "
+                    + "\(DamagedFiles.directoryName)/")
+        }
+        if bad.count > 0 {
+            report.add(
+                .manual, "the journal", "\(bad.count) of its entries cannot be understood, such as \(bad.first)",
+                "read them with a newer Larder if one wrote them, else write them again or delete them")
+        }
+    }
+}
+
+/// Hashes of the keys that the journal has operations of, by database. What LevelDB has of such a key is out of date, and
+/// may lack its index key. A value.
+struct JournalKeys {
+    private var hashes: [String: [UInt64]] = [:]
+    private var count = 0
+    /// Whether there are too many to remember.
+    private(set) var isOverfull = false
+
+    private static let countMax = 1 << 22
+
+    fileprivate mutating func add(_ key: UnsafeRawBufferPointer, _ database: String) {
+        guard !isOverfull else { return }
+        hashes[database, default: []].append(IndexComparison.hash(KeyKind.record, key))
+        count += 1
+        guard count > Self.countMax else { return }
+        isOverfull = true
+        hashes = [:]
+    }
+
+    fileprivate mutating func complete() {
+        for name in hashes.keys { hashes[name]?.sort() }
+    }
+
+    /// Those of one database, ascending.
+    func hashes(of database: String) -> [UInt64] { hashes[database] ?? [] }
+}

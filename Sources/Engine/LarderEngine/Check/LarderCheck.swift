@@ -1,0 +1,135 @@
+import LarderPlatform
+
+/// Looks at all files of a larder that nobody writes to, and says what is wrong with them. Changes nothing: it opens no
+/// LevelDB, replays no journal, and makes no file.
+///
+/// Memory: that of a salvage, 32 MiB for the comparison with the expiry index, and one group of the journal.
+package struct LarderCheck {
+    private let directory: String
+    /// Only this database and what belongs to the whole larder; nil for all.
+    private let name: String?
+    private let onProgress: (CheckProgress) -> Void
+    private let shouldStop: () -> Bool
+    private var report = CheckReport()
+    private var doneBytes = 0
+    private var totalBytes = 0
+
+    private init(
+        _ directory: String, _ name: String?, _ onProgress: @escaping (CheckProgress) -> Void,
+        _ shouldStop: @escaping () -> Bool
+    ) {
+        (self.directory, self.name) = (directory, name)
+        (self.onProgress, self.shouldStop) = (onProgress, shouldStop)
+    }
+
+    /// - Parameters:
+    ///   - directory: a larder's, or an image of one: see ``checkIsLarder(_:)``.
+    ///   - name: a database, to look at no other one; nil for all.
+    ///   - shouldStop: asked now and then whether to give up.
+    /// - Throws: `closed` when it was told to stop; `io` when the directory cannot be read; `noSuchDatabase`.
+    package static func run(
+        _ directory: String, database name: String? = nil,
+        onProgress: @escaping (CheckProgress) -> Void = { _ in }, shouldStop: @escaping () -> Bool = { false }
+    ) throws(LarderError) -> CheckReport {
+        var check = LarderCheck(directory, name, onProgress, shouldStop)
+        try check.run()
+        return check.report
+    }
+
+    private mutating func run() throws(LarderError) {
+        let names: [String]
+        do throws(FileError) {
+            names = try FileSystem.list(directory)
+        } catch {
+            throw LarderError(.io, error.description, operation: "check", underlying: error)
+        }
+        AccessCheck(directory: directory).run(&report)
+        var found: [String] = []
+        for name in names where DatabaseName.isValid(name) && (self.name ?? name) == name {
+            switch DatabaseDirectory(directory + "/" + name) {
+            case .database: found.append(name)
+            case .absent: break
+            case .foreign:
+                report.notes.append("\(directory)/\(name) is not a database of this larder; it is left alone")
+            case .unreadable(let error): report.addUnseen(DatabaseCheck.place(name), error)
+            }
+        }
+        if let name, found.isEmpty, report.problems.allSatisfy({ $0.place != DatabaseCheck.place(name) }) {
+            throw LarderError(.noSuchDatabase, "there is no database '\(name)'", operation: "check", database: name)
+        }
+        totalBytes = found.reduce(FileSystem.size(directory + "/JOURNAL")) {
+            $0 + FileSystem.size(directory + "/" + $1)
+        }
+        let journal = JournalCheck.run(directory, &report)
+        try advance(by: FileSystem.size(directory + "/JOURNAL"))
+        for name in found { try check(name, journal) }
+        if name == nil { noteMissing(journal) }
+    }
+
+    /// What the engine makes in every larder's directory, and nowhere below it.
+    private static let ownNames = [SequencesFile.name, "JOURNAL", TimeKeeper.fileName]
+
+    /// - Throws: `invalidArgument` for a directory that is no larder's; it may be readable nevertheless.
+    static func checkIsLarder(_ directory: String) throws(LarderError) {
+        guard let names = try? FileSystem.list(directory) else { return }
+        guard ownNames.allSatisfy({ !names.contains($0) }) else { return }
+        for name in names where DatabaseName.isValid(name) {
+            switch DatabaseDirectory(directory + "/" + name) {
+            case .database, .unreadable: return
+            case .absent, .foreign: break
+            }
+        }
+        let hint =
+            names.contains(PointerFile.name)
+            ? ": it looks like one database of the larder \(FileSystem.parent(directory))"
+            : ": it has neither databases nor a journal"
+        throw LarderError(.invalidArgument, "\(directory) is no larder" + hint, operation: "check")
+    }
+
+    /// A database that was deleted leaves its operations in the journal for a while, so that this need not be wrong.
+    private mutating func noteMissing(_ journal: JournalCheck.End) {
+        for name in journal.databases.sorted() where !FileSystem.exists(directory + "/" + name) {
+            report.notes.append(Self.missingNote(name))
+        }
+    }
+
+    /// The note on a database that only the journal has.
+    static func missingNote(_ name: String) -> String {
+        "the journal has operations of database '\(name)', which has no directory here: unless it was deleted on purpose, "
+            + "this larder lacks it"
+    }
+
+    private mutating func check(_ name: String, _ journal: JournalCheck.End) throws(LarderError) {
+        report.databases += 1
+        let before = doneBytes
+        let size = FileSystem.size(directory + "/" + name)
+        // Keys and values take more than their tables, which are compressed.
+        var met = 0
+        let total = totalBytes
+        let onProgress = onProgress
+        let database = DatabaseCheck(
+            directory: directory + "/" + name, name: name, journal: journal,
+            onBytes: { count in
+                met += count
+                onProgress(CheckProgress(doneBytes: before + min(met, size), totalBytes: total))
+            }, shouldStop: shouldStop)
+        do {
+            try database.run(&report)
+        } catch is EpochCheck.Stopped {
+            throw Self.stopped
+        } catch {
+            report.addUnseen(DatabaseCheck.place(name), error)
+        }
+        try advance(by: size)
+    }
+
+    private mutating func advance(by count: Int) throws(LarderError) {
+        doneBytes += count
+        onProgress(CheckProgress(doneBytes: doneBytes, totalBytes: totalBytes))
+        if shouldStop() { throw Self.stopped }
+    }
+
+    private static var stopped: LarderError {
+        LarderError(.closed, "the check was given up", operation: "check")
+    }
+}

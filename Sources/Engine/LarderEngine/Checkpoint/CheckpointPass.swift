@@ -1,0 +1,302 @@
+import LarderLevelDB
+
+/// One database's part of a checkpoint: takes its dirty entries, sorts them, and writes them to LevelDB.
+///
+/// Confined to the thread that writes the checkpoint.
+final class CheckpointPass: CheckpointWork {
+    let store: EpochStore
+    var openStore: EpochStore? { store }
+    let database: Database
+    private let sequence: UInt64
+    private let indexing: ExpiryIndex.Rules
+    private let removal: RemovalRules
+    private let rules: FreshnessRules
+    private let now: Int64
+    /// Entries that were found expired, to be reported.
+    private var swept: [EntryChange] = []
+    /// How many entries were dropped because they are expired.
+    private(set) var expired = PurgeReport()
+    /// The newest version of an entry that was left to the next checkpoint; 0 if there is none.
+    private(set) var newest: UInt64 = 0
+    /// How many bytes may still be added to LevelDB.
+    private(set) var room: Int
+    private var run: SortedRun
+    /// The keys of the pinned records.
+    private var longKeys: [Key] = []
+    private var hasWrittenLong = false
+
+    /// The size of LevelDB's batches in bytes: each is one record of its log, synced.
+    private static let batchBytes = 1 << 20
+    /// Entries are sorted and written in runs of at most so many bytes.
+    private static let runBytesMax = 48 << 20
+
+    /// Freezes the dirty entries.
+    /// - Parameter room: the bytes that may be added to LevelDB; further entries are evicted.
+    /// - Returns: nil if the database has no open files.
+    init?(_ database: Database, upTo sequence: UInt64, room: Int) {
+        self.room = room
+        self.database = database
+        self.sequence = sequence
+        now = database.now()
+        database.shards.lockAll()
+        defer { database.shards.unlockAll() }
+        guard let store = database.storeOfEntries else { return nil }
+        self.store = store
+        removal = database.removalRulesLocked
+        rules = database.applied.rules
+        indexing = ExpiryIndex.Rules(database.applied.rules.policy, durable: database.durable.rules.policy)
+        var bytes = 0
+        var count = 0
+        for shard in database.shards.all {
+            let table = shard.table
+            table.freeze()
+            bytes += table.dirtyByteCount
+            count += table.dirtyCount
+        }
+        run = SortedRun(
+            bytes: min(bytes, Self.runBytesMax), count: min(count, Self.runBytesMax / SortedRun.itemBytes),
+            pinnedBytesMin: database.context.options.pinnedBytesMin)
+    }
+
+    /// Writes the entries up to a sequence, each batch synced. All of them must be committed.
+    func write() throws(LarderError) {
+        // Left by a failure.
+        defer { unpinAll() }
+        try store.indexLock.withLock { () throws(LarderError) in
+            // During this checkpoint LevelDB is consistent only together with the journal up to here.
+            try store.note(journalNeeded: sequence)
+            try database.forEachSlice { (shard) throws(LarderError) in
+                let hasMore = shard.lock.withLock {
+                    shard.table.takeFrozen(upTo: sequence, most: Database.sliceCount, take, left: leave)
+                }
+                if run.byteCount > Self.runBytesMax { try writeRun() }
+                return hasMore
+            }
+            try writeRun()
+            run.removeAll(keepingCapacity: false)
+        }
+    }
+
+    /// Called with the lock of the entry's shard held.
+    private func take(_ entry: EntryPointer) {
+        guard let record = entry.record, let header = try? RecordHeader(parsing: record, removal.purges) else {
+            return run.add(removal: entry)
+        }
+        guard !removal.isGone(header, now: now) else {
+            // It need not reach LevelDB, but LevelDB's older record must not come back.
+            if let change = database.sweptChange(Array(entry.key), header, rules) { swept.append(change) }
+            expired.count(bytes: entry.key.count + record.count - header.byteCount)
+            _ = entry.reserve(0)
+            database.context.statistics.expiredSwept.add()
+            database.context.statistics.expiryLag.note(end: rules.endOfLife(header), now: now)
+            if !entry.head.pointee.isFoundExpired { database.context.statistics.expired.add() }
+            return run.add(removal: entry)
+        }
+        guard record.count <= room else { return evict(entry, header) }
+        if room != .max { room -= record.count }
+        if record.count >= EpochStore.settledBytesMin { longKeys.append(Key(entry.key)) }
+        run.add(entry, record, index: indexing.slot(header))
+    }
+
+    /// There is no room for the entry, and nothing else to evict. Called with the lock of the entry's shard held.
+    private func evict(_ entry: EntryPointer, _ header: RecordHeader) {
+        let statistics = database.context.statistics
+        statistics.evicted.add()
+        database.shards[Shard.index(entry.head.pointee.hash)].counters.evicted += 1
+        statistics.evictedBytes.add(entry.key.count + Int(entry.head.pointee.recordCount))
+        // At once: a later write of the key is told later.
+        if database.context.changes.isOn {
+            database.context.changes.tell([database.evictedChange(Array(entry.key), header)])
+        }
+        _ = entry.reserve(0)
+        run.add(removal: entry)
+    }
+
+    private func leave(_ entry: EntryPointer) { newest = max(newest, entry.sequence) }
+
+    private func writeRun() throws(LarderError) {
+        run.sort()
+        var next = 0
+        var batch = LarderLevelDB.WriteBatch()
+        database.context.changes.tell(swept)
+        swept = []
+        while next < run.count {
+            // Gives back the memory of the pinned records.
+            if batch.byteCount > 2 * Self.batchBytes { batch = LarderLevelDB.WriteBatch() } else { batch.clear() }
+            while next < run.count, batch.byteCount < Self.batchBytes {
+                if let pinned = run.put(next, into: batch) { unpin(pinned) }
+                next += 1
+            }
+            // LevelDB has copied its input, and makes two more copies when it puts that into a table.
+            if batch.byteCount >= EpochStore.settledBytesMin {
+                if hasWrittenLong { store.settleMemory() }
+                hasWrittenLong = true
+            }
+            try store.write(batch, sync: true)
+        }
+        store.noteRemovals(run.removalCount)
+        run.removeAll(keepingCapacity: true)
+    }
+
+    private func unpin(_ pinned: SortedRun.Pinned) {
+        database.shards[pinned.shard].lock.withLock { pinned.entry.unpin() }
+    }
+
+    private func unpinAll() {
+        for pinned in run.takePinned() { unpin(pinned) }
+    }
+
+    /// LevelDB has everything: entries that were not written again become clean.
+    func finish() {
+        database.forEachSlice { shard in
+            shard.lock.withLock {
+                defer { shard.makeRoomNow() }
+                return shard.table.finishWritten(upTo: sequence, most: Database.sliceCount, keeps: shard.keeps)
+            }
+        }
+        // Now that memory has dropped them.
+        for key in longKeys { store.settle(key) }
+        longKeys = []
+    }
+}
+
+/// Entries on their way to LevelDB: copies, so that their shards need not be locked while LevelDB writes. Long records
+/// are pinned instead of copied.
+private struct SortedRun {
+    private struct Item {
+        /// The first eight bytes of the key, big-endian: most comparisons need no more.
+        var prefix: UInt64
+        /// The offset of the key, with its kind; the record follows.
+        var offset: Int
+        var keyCount: Int32
+        /// 0 for a removal, ``pinnedCount`` for a pinned record.
+        var recordCount: Int32
+        /// The index key that LevelDB has, and the one that it should have, as ``ExpiryIndex/Slot``.
+        var oldIndex: UInt64
+        var newIndex: UInt64
+        /// Whether LevelDB is known to have no record of the key.
+        var isAbsentBelow: Bool
+    }
+
+    private var bytes: [UInt8] = []
+    private var items: ContiguousArray<Item> = []
+    /// A pinned entry, of which only the record may be read without the lock.
+    struct Pinned {
+        let entry: EntryPointer
+        let record: UnsafeRawBufferPointer
+        /// The index of its shard.
+        let shard: Int
+    }
+
+    /// Pinned entries, by the `offset` of their items.
+    private var pinned: [Int: Pinned] = [:]
+
+    private static let pinnedCount: Int32 = -1
+    /// From how many bytes on a record is pinned.
+    private let pinnedBytesMin: Int
+
+    /// The memory of an item beyond its key and record.
+    static let itemBytes = MemoryLayout<Item>.stride
+
+    /// Reserves memory for so much: entries are added with a lock held, when there is no time to move earlier ones.
+    init(bytes byteCount: Int, count: Int, pinnedBytesMin: Int) {
+        self.pinnedBytesMin = pinnedBytesMin
+        bytes.reserveCapacity(byteCount)
+        items.reserveCapacity(count)
+    }
+
+    var count: Int { items.count }
+    /// How many removals there are of keys that LevelDB may have.
+    private(set) var removalCount = 0
+    var byteCount: Int { bytes.count + items.count * Self.itemBytes }
+
+    mutating func add(_ entry: EntryPointer, _ record: UnsafeRawBufferPointer, index: UInt64) {
+        add(entry, record, index)
+        entry.head.pointee.indexed = index
+        entry.head.pointee.isAbsentBelow = false
+    }
+
+    mutating func add(removal entry: EntryPointer) {
+        if !entry.head.pointee.isAbsentBelow { removalCount += 1 }
+        add(entry, UnsafeRawBufferPointer(start: nil, count: 0), 0)
+        entry.head.pointee.indexed = 0
+    }
+
+    private mutating func add(_ entry: EntryPointer, _ record: UnsafeRawBufferPointer, _ index: UInt64) {
+        let key = entry.key
+        let isLong = record.count >= pinnedBytesMin && entry.pin()
+        if isLong {
+            pinned[bytes.count] = Pinned(entry: entry, record: record, shard: Shard.index(entry.head.pointee.hash))
+        }
+        items.append(
+            Item(
+                prefix: Self.prefix(key), offset: bytes.count, keyCount: Int32(key.count + 1),
+                recordCount: isLong ? Self.pinnedCount : Int32(record.count), oldIndex: entry.head.pointee.indexed,
+                newIndex: index,
+                isAbsentBelow: entry.head.pointee.isAbsentBelow))
+        bytes.append(KeyKind.record)
+        bytes.append(contentsOf: key)
+        if !isLong { bytes.append(contentsOf: record) }
+    }
+
+    private static func prefix(_ key: UnsafeRawBufferPointer) -> UInt64 {
+        if key.count >= 8 { return UInt64(bigEndian: key.loadUnaligned(as: UInt64.self)) }
+        var prefix: UInt64 = 0
+        for index in 0..<8 { prefix = prefix << 8 | UInt64(index < key.count ? key[index] : 0) }
+        return prefix
+    }
+
+    /// In the order of keys: then LevelDB's tables overlap less, and merging them is cheaper.
+    mutating func sort() {
+        bytes.withUnsafeBytes { bytes in
+            items.sort { left, right in
+                if left.prefix != right.prefix { return left.prefix < right.prefix }
+                return KeyOrder.compare(Self.key(left, bytes), Self.key(right, bytes)) < 0
+            }
+        }
+    }
+
+    private static func key(_ item: Item, _ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: bytes[item.offset..<(item.offset + Int(item.keyCount))])
+    }
+
+    /// Adds the changes of one entry to a batch.
+    /// - Returns: the entry if it was pinned; the caller unpins it.
+    mutating func put(_ index: Int, into batch: LarderLevelDB.WriteBatch) -> Pinned? {
+        let item = items[index]
+        let long = item.recordCount == Self.pinnedCount ? pinned.removeValue(forKey: item.offset) : nil
+        put(item, long?.record, into: batch)
+        return long
+    }
+
+    private func put(_ item: Item, _ pinned: UnsafeRawBufferPointer?, into batch: LarderLevelDB.WriteBatch) {
+        bytes.withUnsafeBytes { bytes in
+            let end = item.offset + Int(item.keyCount)
+            let key = Self.key(item, bytes)
+            if item.oldIndex != 0, item.oldIndex != item.newIndex {
+                batch.delete(ExpiryIndex.key(item.oldIndex, storedKey: key))
+            }
+            guard item.recordCount != 0 else {
+                if !item.isAbsentBelow { batch.delete(key) }
+                return
+            }
+            batch.put(
+                key, pinned ?? UnsafeRawBufferPointer(rebasing: bytes[end..<(end + Int(max(0, item.recordCount)))]))
+            if item.newIndex != 0, item.oldIndex != item.newIndex {
+                batch.put(ExpiryIndex.key(item.newIndex, storedKey: key), ExpiryIndex.value)
+            }
+        }
+    }
+
+    /// The entries that are still pinned; the caller unpins them.
+    mutating func takePinned() -> [Pinned] {
+        defer { pinned = [:] }
+        return Array(pinned.values)
+    }
+
+    mutating func removeAll(keepingCapacity: Bool) {
+        bytes.removeAll(keepingCapacity: keepingCapacity)
+        items.removeAll(keepingCapacity: keepingCapacity)
+        removalCount = 0
+    }
+}

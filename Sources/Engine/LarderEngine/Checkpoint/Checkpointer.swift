@@ -1,0 +1,451 @@
+import LarderPlatform
+
+/// Writes to LevelDB what is only in the journal and in memory, so that the journal's oldest segments can be removed.
+///
+/// A checkpoint begins a new segment, writes every entry from before that to LevelDB, synced, and then removes the old
+/// segments. An entry that was written again meanwhile is left to the next checkpoint: the segment with its newer state
+/// stays, and is synced before the older ones are removed.
+///
+/// If the same keys are written over and over, little of a long journal is still of use. That part is appended to the
+/// journal again (``RewritePass``), and the old segments are removed in the same way.
+///
+/// Thread-safe. One checkpoint or flush at a time; the proof for `@unchecked Sendable` is that the rest is constant.
+/// Lock order: a database's `openLock`, `turn`, a store's `indexLock`, shard locks.
+final class Checkpointer: Checkpointing, @unchecked Sendable {
+    private let context: EngineContext
+    private let table: DatabaseTable
+    private let journal: CommitJournal
+    private let trigger: CheckpointTrigger
+    private let pipeline: CommitPipeline
+    private let evictor: Evictor
+    private let turn = Lock()
+    private let loop = BackgroundLoop()
+    /// When the last checkpoint other than a rewrite began, in monotonic milliseconds. Guarded by `turn`.
+    private var lastBegan: Int64 = 0
+    /// Whether a database was skipped because another thread is opening, purging or deleting it. Guarded by `turn`.
+    private var metBusy = false
+    /// For how much there is room in the running checkpoint. Guarded by `turn`.
+    private var room = EvictionRoom()
+    /// Whether no database needs more of the journal than was found at the start. Guarded by `turn`.
+    private var isJournalEnough = false
+
+    init(
+        context: EngineContext, table: DatabaseTable, journal: CommitJournal, pipeline: CommitPipeline,
+        evictor: Evictor
+    ) {
+        self.context = context
+        self.table = table
+        self.journal = journal
+        trigger = journal.trigger
+        self.pipeline = pipeline
+        self.evictor = evictor
+        lastBegan = context.time.monotonic()
+        trigger.onDue = { [loop] in loop.wake() }
+    }
+
+    func start() {
+        let pause = context.options.maintenanceMilliseconds
+        loop.start("larder-checkpoint") { [self] in
+            if !checkpointIfDue() { loop.rest() }
+            return pause
+        }
+    }
+
+    /// Waits for the running checkpoint.
+    func stop() { loop.stop() }
+
+    /// Runs a checkpoint if there is enough to write, or if the last one is long ago: entries that expire in memory
+    /// must give their space back too.
+    /// - Returns: false when it failed.
+    @discardableResult
+    func checkpointIfDue() -> Bool {
+        guard trigger.isDue || turn.withLock({ isOld }) else { return true }
+        return attempt { true }
+    }
+
+    /// Whether the last checkpoint is long ago. Called with `turn` held.
+    private var isOld: Bool { context.time.monotonic() - lastBegan >= context.options.checkpointMilliseconds }
+
+    /// Runs a checkpoint if it is still needed when its turn comes. On a full file system again, after room was made.
+    /// - Returns: false when it failed.
+    private func attempt(if isNeeded: () -> Bool) -> Bool {
+        for number in 0... {
+            do throws(LarderError) {
+                try turn.withLock { () throws(LarderError) in
+                    guard isNeeded() else { return }
+                    if isRewriteDue { try rewriteInTurn() } else { try checkpointInTurn() }
+                    _ = trigger.note(failure: nil)
+                }
+                break
+            } catch {
+                if number < Self.reliefsMax, relieve(after: error) { continue }
+                // Reported once, not four times a second.
+                let isNew = trigger.note(failure: error)
+                context.report(isNew ? .error : .debug, "a checkpoint failed, will try again: \(error)")
+                trigger.want()
+                pipeline.tellOfCheckpoint()
+                return false
+            }
+        }
+        pipeline.tellOfCheckpoint()
+        return true
+    }
+
+    /// How often room is made for one checkpoint.
+    private static let reliefsMax = 4
+
+    /// Makes room on a full file system, and reopens databases that it has kept from writing.
+    /// - Returns: whether there is more room, or another database that takes writes.
+    private func relieve(after error: LarderError) -> Bool {
+        let disk = context.larder.disk
+        guard error.code == .io || error.code == .writesSuspended, disk.limitBytes != nil else { return false }
+        var isBetter = disk.relieve(2 * trigger.byteCount, takesReserve: false)
+        for database in table.all {
+            guard let store = database.durableState.store, store.isSuspended, !store.isFrozen else { continue }
+            isBetter = (try? database.prepare(forWriting: true)) != nil || isBetter
+        }
+        return isBetter
+    }
+
+    /// Runs a checkpoint whether one is due or not. For larders without threads of their own.
+    func checkpointIfDirty() {
+        if trigger.byteCount > 0 { trigger.want() }
+        checkpointIfDue()
+    }
+
+    /// For writers that find too much waiting: runs a checkpoint on this thread, or waits for the running one.
+    /// - Returns: false when there is no room and the checkpoint failed. Then writes are refused until one succeeds.
+    func assist() -> Bool { attempt { trigger.isFull } }
+
+    /// Like ``isFull``, before storing a long record.
+    var isFullForLong: Bool { trigger.isFullForLong }
+
+    /// Like ``isFull``, before building a long value.
+    var isFullForBuilding: Bool { trigger.isFullForBuilding }
+
+    /// Like ``assist()``, before building a long value.
+    func assistForBuilding() -> Bool { attempt { trigger.isFullForBuilding } }
+
+    /// Like ``assist()``, before storing a long record.
+    func assistForLong() -> Bool { attempt { trigger.isFullForLong } }
+
+    /// Whether so much waits for LevelDB that writers should assist.
+    var isFull: Bool { trigger.isFull }
+
+    /// Writes everything that is committed to LevelDB.
+    func checkpoint() throws(LarderError) {
+        try turn.withLock { () throws(LarderError) in try checkpointInTurn() }
+    }
+
+    /// Runs `body` while no checkpoint is running.
+    func withTurn<Result>(_ body: () throws(LarderError) -> Result) throws(LarderError) -> Result {
+        try turn.withLock(body)
+    }
+
+    /// Runs `body`, which does not fail, while no checkpoint is running.
+    func holdingTurn(_ body: () -> Void) { turn.withLock(body) }
+
+    /// Called with `turn` held.
+    private func checkpointInTurn() throws(LarderError) {
+        lastBegan = context.time.monotonic()
+        try pipeline.rollBackWhatFailed("checkpoint")
+        guard try checkUnopened() else { return trigger.want() }
+        room = try evictor.makeRoom()
+        defer {
+            room = EvictionRoom()
+            evictor.wake()
+        }
+        guard let cut = journal.cut(isRewrite: false) else { return }
+        try syncJournal()
+        metBusy = false
+        var passes: [any CheckpointWork] = []
+        var failure: LarderError?
+        /// Why entries of at least one database do not get into LevelDB.
+        var obstacle: LarderError?
+        for database in table.all {
+            do throws(LarderError) {
+                if let pass = try pass(database, upTo: cut.sequence) { passes.append(pass) }
+            } catch {
+                if let pass = rewrite(database, cut, because: error) { passes.append(pass) } else { failure = error }
+                obstacle = error
+            }
+        }
+        // It would be due again at once, with the same result.
+        if obstacle != nil { loop.rest() }
+        let end = try end(cut, passes, failure) { () throws(LarderError) in try noteComplete(passes, cut) }
+        if end { context.statistics.checkpoints.add() }
+        // Nothing that this can do makes room.
+        if trigger.isFull, let obstacle { throw obstacle }
+    }
+
+    /// Before LevelDB gets anything: it must never be ahead of a journal whose end a failing machine has lost.
+    /// - Throws: when not even names can be synced. Then LevelDB's files could not be synced either: writing to them
+    ///   would not free the journal, and a failure of the machine would cost the database.
+    private func syncJournal() throws(LarderError) {
+        do throws(LarderError) {
+            return try journal.sync()
+        } catch {
+            context.report(.debug, "before a checkpoint: \(error)")
+        }
+        do throws(LarderError) {
+            try journal.syncCopies()
+        } catch {
+            context.report(.debug, "before a checkpoint: \(error)")
+            try journal.syncDirectory(context.directory + "/JOURNAL")
+            // What cannot be synced at all needs LevelDB all the more.
+        }
+    }
+
+    /// A pass that has appended a database's entries to the journal once more.
+    private func rewritten(_ database: Database, upTo sequence: UInt64) -> RewritePass {
+        let pass = RewritePass(database, upTo: sequence)
+        pass.write()
+        return pass
+    }
+
+    /// If one database's LevelDB takes nothing for now, the journal keeps its entries, and old segments need not stay
+    /// for it: nobody else notices. Called with `turn` held.
+    /// - Returns: nil if the disk has no room for that, or if it would not shorten the journal.
+    private func rewrite(_ database: Database, _ cut: CommitJournal.Cut, because error: LarderError) -> RewritePass? {
+        let bytes = database.journalBytesOfDirty + database.shards.withAllLocked { database.unresolved.byteCount }
+        guard bytes < context.options.checkpointBytes || bytes <= trigger.byteCount / 4 * 3 else { return nil }
+        guard (try? FileSystem.probe(directory: context.directory + "/JOURNAL", bytes: bytes + (1 << 20))) != nil else {
+            return nil
+        }
+        context.report(.debug, "the journal keeps the operations of database '\(database.name)': \(error)")
+        return rewritten(database, upTo: cut.sequence)
+    }
+
+    /// Whether a rewrite of the journal is better than a checkpoint: it leaves at most half of it. Called with `turn`
+    /// held.
+    private var isRewriteDue: Bool {
+        guard !trigger.isWanted, !context.memory.isCheckpointDue, !isOld else { return false }
+        let dirty = table.all.filter { $0.dirtyCount > 0 }
+        let bytes = dirty.reduce(0) { $0 + $1.journalBytesOfDirty }
+        return bytes > 0 && bytes <= trigger.byteCount / 2 && dirty.allSatisfy { $0.isReady(forWriting: true) }
+    }
+
+    /// Appends what is still of use in the journal once more, whether that is worth it or not. For tests.
+    func rewrite() throws(LarderError) {
+        try turn.withLock { () throws(LarderError) in try rewriteInTurn() }
+    }
+
+    /// Called with `turn` held.
+    private func rewriteInTurn() throws(LarderError) {
+        try pipeline.rollBackWhatFailed("checkpoint")
+        guard try checkUnopened(), let cut = journal.cut(isRewrite: true) else { return }
+        // A power cut must not leave a hole before the new frames: nothing behind a hole is used, and the segments with
+        // the old copies will be removed.
+        try journal.sync()
+        metBusy = false
+        // After the cut, so that nothing in the older segments is left out.
+        let passes = table.all.filter(\.needsJournal).map { rewritten($0, upTo: cut.sequence) }
+        if try end(cut, passes, nil, before: {}) { context.statistics.journalRewrites.add() }
+    }
+
+    /// Removes segments of the journal, once what is still of use in them is elsewhere.
+    /// - Returns: false if they must stay for now.
+    private func end(
+        _ cut: CommitJournal.Cut, _ passes: [any CheckpointWork], _ failure: LarderError?,
+        before: () throws(LarderError) -> Void
+    ) throws(LarderError) -> Bool {
+        var hasEnded = false
+        do throws(LarderError) {
+            if let failure { throw failure }
+            // An applied purge has cleared the earlier entries, and only the journal has them until the purge is on the
+            // disk. If it fails, or the newer writes do, that is known here.
+            pipeline.drain()
+            if passes.contains(where: { $0.newest > 0 }), journal.isCurrent(cut) {
+                // The new state of an entry must be as safe as the one that it replaced.
+                try journal.sync(behind: cut)
+                for pass in passes { try pass.noteNewest() }
+            }
+            try before()
+            for case let store? in passes.map(\.openStore) { try syncNames(store) }
+            try noteSynced()
+            if !metBusy { hasEnded = try journal.finish(cut) }
+        } catch {
+            for pass in passes { pass.abandon() }
+            throw error
+        }
+        guard hasEnded else {
+            for pass in passes { pass.abandon() }
+            trigger.want()
+            return false
+        }
+        for pass in passes { pass.finish() }
+        return true
+    }
+
+    /// Notes for each LevelDB that has everything up to the cut that it needs nothing of the journal. The segments that
+    /// prove it will be removed, and a power cut may lose the header of the next one. Synced by ``noteSynced()``.
+    private func noteComplete(_ passes: [any CheckpointWork], _ cut: CommitJournal.Cut) throws(LarderError) {
+        guard !metBusy, journal.isCurrent(cut) else { return }
+        for database in table.all where !passes.contains(where: { $0.database === database && $0.newest > 0 }) {
+            guard let store = database.durableState.store, store.journalNeeded.load(ordering: .relaxed) != 0,
+                store.isMade, !store.isFrozen, !store.isSuspended
+            else { continue }
+            try unlessGone(store) { () throws(LarderError) in try store.note(journalNeeded: 0, sync: false) }
+        }
+    }
+
+    /// Notes how much of each LevelDB is synced: the segments that could replace the rest will be removed.
+    private func noteSynced() throws(LarderError) {
+        for database in table.all {
+            // A store that takes no writes got nothing that the journal does not keep.
+            guard let store = database.durableState.store, !store.isSuspended else { continue }
+            try unlessGone(store) { () throws(LarderError) in try store.noteSynced() }
+        }
+    }
+
+    /// Syncs the names of LevelDB's files: LevelDB syncs what it writes to a new log, but never its name. Done before
+    /// segments are removed, and before entries count as clean.
+    private func syncNames(_ store: EpochStore) throws(LarderError) {
+        guard store.ending == .none, store.isMade, !store.isSuspended else { return }
+        try unlessGone(store) { () throws(LarderError) in try journal.syncDirectory(store.path) }
+    }
+
+    /// Runs `body`, and ignores its failure for a store that was purged or deleted meanwhile: nobody needs it any more.
+    private func unlessGone(
+        _ store: EpochStore, _ body: () throws(LarderError) -> Void
+    ) throws(LarderError) {
+        do throws(LarderError) { try body() } catch { if isCurrent(store) { throw error } }
+    }
+
+    /// Whether a store that could not be written or read is still in use. A deletion moves the files before anybody is
+    /// told, so a running one is waited for.
+    private func isCurrent(_ store: EpochStore) -> Bool {
+        pipeline.drain()
+        return store.ending == .none
+    }
+
+    /// Once after a start with a journal, opens the databases that nobody has used: with its segments the end of that
+    /// journal is forgotten, and one of the databases may need more. Called with `turn` held.
+    /// - Returns: false when another thread is working on one.
+    /// - Throws: the damage of one that needs more. The journal stays until it is set aside.
+    private func checkUnopened() throws(LarderError) -> Bool {
+        if isJournalEnough || context.journalEnd == .max { return true }
+        for database in table.all where database.isUnopened {
+            do throws(LarderError) {
+                guard try database.prepareUnlessBusy() else { return false }
+            } catch {
+                if database.life.needsMoreJournal { throw error }
+                // A salvage reports it.
+                let isSalvaged = error.code == .damaged && context.options.onDamage == .salvage
+                context.report(
+                    isSalvaged ? .debug : .warning,
+                    "cannot tell whether database '\(database.name)' needs a lost part of the journal: \(error)"
+                )
+            }
+        }
+        isJournalEnough = true
+        return true
+    }
+
+    /// Opens the databases that nobody has used but of which the journal has, or may have had, entries. Done before the
+    /// larder is closed, because they cannot be opened afterwards.
+    func openWhatIsDirty() {
+        do throws(LarderError) {
+            _ = try turn.withLock { () throws(LarderError) in try checkUnopened() }
+        } catch {
+            context.report(.warning, "the journal is kept: \(error)")
+        }
+        for database in table.all where database.needsJournal && !database.isReady(forWriting: true) {
+            do throws(LarderError) {
+                _ = try database.prepareUnlessBusy()
+            } catch {
+                context.report(.warning, "the journal keeps the operations of database '\(database.name)': \(error)")
+            }
+        }
+    }
+
+    /// Writes everything committed of one database to LevelDB. What is written meanwhile may stay in memory.
+    /// - Returns: how many entries were dropped because they are expired.
+    @discardableResult
+    func flush(_ database: Database) throws(LarderError) -> PurgeReport {
+        if !database.isReady(forWriting: true) { try database.prepare(forWriting: false) }
+        let sequence = try syncForFlush()
+        while true {
+            let report = try turn.withLock { () throws(LarderError) in try flushInTurn(database, upTo: sequence) }
+            if let report { return report }
+            // Waits for a thread that is opening, purging or deleting it.
+            try database.prepare(forWriting: false)
+        }
+    }
+
+    /// ``flush(_:)``, unless another checkpoint or flush is running: that may take seconds, for large values of others.
+    /// - Returns: nil if nothing was done.
+    func flushIfIdle(_ database: Database) throws(LarderError) -> PurgeReport? {
+        if !database.isReady(forWriting: true) { try database.prepare(forWriting: false) }
+        guard turn.tryLock() else { return nil }
+        defer { turn.unlock() }
+        return try flushInTurn(database, upTo: try syncForFlush())
+    }
+
+    /// LevelDB must never be ahead of a journal whose end a failing machine has lost. So first the entries to write are
+    /// fixed, then the journal is synced; a sync does not cover frames that are appended after it began.
+    /// - Returns: the last sequence to write.
+    private func syncForFlush() throws(LarderError) -> UInt64 {
+        pipeline.drain()
+        try pipeline.rollBackWhatFailed("checkpoint")
+        // The last decided unit may be a change of a whole database, which the journal does not have.
+        let sequence = min(pipeline.lastDecided, journal.lastAppended)
+        try journal.sync()
+        return sequence
+    }
+
+    /// Called with `turn` held.
+    /// - Returns: nil when another thread is about to work on the files.
+    private func flushInTurn(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> PurgeReport? {
+        metBusy = false
+        if let store = database.durableState.store, store.isFrozen {
+            throw store.knownDamage
+                ?? LarderError(.damaged, "it is being salvaged", operation: "checkpoint", database: database.name)
+        }
+        guard let pass = try pass(database, upTo: sequence) else { return metBusy ? nil : PurgeReport() }
+        do throws(LarderError) {
+            try syncNames(pass.store)
+            // Clean entries need neither the journal nor memory: they must be where nobody takes them for a torn end.
+            try pass.store.noteSynced()
+        } catch {
+            pass.abandon()
+            guard isCurrent(pass.store) else { return PurgeReport() }
+            throw error
+        }
+        pass.finish()
+        return pass.expired
+    }
+
+    /// How many failed commits were rolled back. It does not change while a shard lock is held.
+    var rollbackCount: UInt64 { journal.rollbackCount }
+
+    /// - Returns: nil if there is nothing to write.
+    private func pass(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> CheckpointPass? {
+        guard database.needsJournal else { return nil }
+        if database.isBeingSalvaged {
+            throw LarderError(
+                .writesSuspended, "the database is being salvaged; its new writes stay in memory",
+                operation: "checkpoint", database: database.name)
+        }
+        // Entries from the journal for a database that was not opened since the start.
+        if !database.isReady(forWriting: true), try !database.prepareUnlessBusy() {
+            metBusy = true
+            return nil
+        }
+        guard let pass = CheckpointPass(database, upTo: sequence, room: room.left(database)) else {
+            // Either it was purged or deleted meanwhile, or the journal must keep the entries.
+            guard database.needsJournal else { return nil }
+            throw LarderError(.io, "its files are not open", operation: "checkpoint", database: database.name)
+        }
+        do throws(LarderError) {
+            try pass.write()
+        } catch {
+            pass.abandon()
+            // A database that was purged or deleted meanwhile has nothing to write.
+            guard isCurrent(pass.store) else { return nil }
+            throw error
+        }
+        room.note(database, left: pass.room)
+        return pass
+    }
+}

@@ -1,0 +1,97 @@
+import LarderPlatform
+import Synchronization
+
+/// Decides when LevelDB should take over the journal's entries, and when writers have to wait for that or get its
+/// error. It owns the counts for this decision, and requests for a checkpoint.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: `failure` is guarded by `lock`; `onDue` is set before anything is
+/// written; the rest is constant or atomic. `lock` is taken alone.
+final class CheckpointTrigger: @unchecked Sendable {
+    private let disk: DiskBudget
+    private let memory: MemoryBudget
+    private let liveBytes = Atomic<Int>(0)
+    /// `liveBytes` without the tails of long frames.
+    private let countedBytes = Atomic<Int>(0)
+    private let wanted = Atomic<Bool>(false)
+    private let isStuck = Atomic<Bool>(false)
+    private let lock = Lock()
+    /// The error of the last checkpoint; nil if it succeeded.
+    private var failure: LarderError?
+    /// Wakes the checkpointer. Set before anything is written.
+    var onDue: () -> Void = {}
+
+    init(disk: DiskBudget, memory: MemoryBudget) {
+        self.disk = disk
+        self.memory = memory
+    }
+
+    private var checkpointBytes: Int { disk.checkpointBytes }
+
+    // MARK: Sizes
+
+    /// Bytes of the journal's files.
+    var byteCount: Int { liveBytes.load(ordering: .relaxed) }
+
+    /// Sets the journal's length.
+    func note(_ counts: (live: Int, counted: Int)) {
+        liveBytes.store(counts.live, ordering: .relaxed)
+        countedBytes.store(counts.counted, ordering: .relaxed)
+    }
+
+    // MARK: When a checkpoint is due
+
+    /// Whether a checkpoint is due.
+    var isDue: Bool { isTooMuch || isWanted }
+    /// Whether a full checkpoint was requested.
+    var isWanted: Bool { wanted.load(ordering: .relaxed) }
+    private var isTooMuch: Bool { byteCount >= checkpointBytes || memory.isCheckpointDue }
+
+    /// Wakes the checkpointer if the journal is long enough.
+    func wakeIfTooMuch() { if isTooMuch { onDue() } }
+
+    /// Asks for a checkpoint now.
+    func request() {
+        want()
+        onDue()
+    }
+
+    /// Requests a checkpoint from the next background round, or from the next writer that finds the journal full.
+    func want() { wanted.store(true, ordering: .relaxed) }
+
+    /// A full checkpoint begins.
+    func begin() { wanted.store(false, ordering: .relaxed) }
+
+    /// Notes the result of a checkpoint.
+    /// - Returns: whether it differs from the last one.
+    func note(failure new: LarderError?) -> Bool {
+        lock.withLock {
+            defer { failure = new }
+            isStuck.store(new != nil, ordering: .relaxed)
+            return failure?.description != new?.description
+        }
+    }
+
+    // MARK: When writers wait
+
+    /// Whether so much waits for LevelDB that writers should wait. A long record or commit unit counts only in part, so
+    /// no writer waits for the single long value of another.
+    var isFull: Bool {
+        let (live, counted) = (byteCount, countedBytes.load(ordering: .relaxed))
+        return counted > bytesMax || live > bytesMax + Record.payloadBytesMax
+            || memory.isFullOfDirty(besides: live - counted)
+    }
+    /// Whether so much waits for LevelDB that writers of long records should wait.
+    var isFullForLong: Bool { byteCount > bytesMax || isFull }
+    /// Whether so much waits for LevelDB that commands should wait before they build values in memory.
+    var isFullForBuilding: Bool { byteCount > checkpointBytes / 2 || isFullForLong }
+    private var bytesMax: Int { max(1 << 20, 2 * checkpointBytes) }
+
+    /// The error for writes while the journal is full and checkpoints fail; else nil. One atomic load while checkpoints
+    /// succeed.
+    func refusal(_ operation: String) -> LarderError? {
+        guard isStuck.load(ordering: .relaxed), isFull, let cause = lock.withLock({ failure }) else { return nil }
+        return LarderError(
+            .writesSuspended, "the journal is full, and the checkpoint that would empty it fails: \(cause.message)",
+            operation: operation, database: cause.database, underlying: cause)
+    }
+}

@@ -1,0 +1,321 @@
+import LarderPlatform
+import Synchronization
+
+/// The larder's journal in use: appends commits at the requested durability, syncs them, and removes what checkpoints
+/// have made obsolete. It owns the journal, and knows whether a failed commit still has to be rolled back.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the journal's segments and `keptSequence` are read and
+/// changed with `lock` held. The exceptions are the fsync and the removal of segments, which the journal allows
+/// beside everything else. Lock order: shard locks, the journal's `removing`, `lock`, the journal's `lock`.
+final class CommitJournal: @unchecked Sendable {
+    /// The start of a checkpoint.
+    struct Cut {
+        /// The last segment that the checkpoint makes obsolete.
+        let segment: UInt64
+        /// The last commit unit in it.
+        let sequence: UInt64
+        fileprivate let rollbacks: UInt64
+    }
+
+    private let context: LarderContext
+    let trigger: CheckpointTrigger
+    private let segments: Journal
+    private let marks: JournalMarkFile
+    /// Held while a group is appended, and synced if it asks for that. The journal's own lock guards its list of
+    /// segments; the syncing thread, stagers and the counters take that one.
+    private let lock = Lock()
+    /// The number of rollbacks of failed commits. After one, entries that a checkpoint has seen may be gone.
+    private let rollbacks = Atomic<UInt64>(0)
+    /// Refused units up to it count all the same, although the journal does not have them; 0 if there are none.
+    private var keptSequence: UInt64 = 0
+    /// Whether a failed commit could not be rolled back yet: memory has refused entries, and may lack others.
+    private let owes = Atomic<Bool>(false)
+    private let unsynced = Atomic<Bool>(false)
+    private let syncing = Atomic<Bool>(false)
+
+    init(context: LarderContext, trigger: CheckpointTrigger) throws(LarderError) {
+        self.context = context
+        self.trigger = trigger
+        marks = JournalMarkFile(directory: context.directory) { [sequences = context.sequences] in
+            sequences.reserved.commitUnits
+        }
+        do throws(FileError) {
+            segments = try Journal(
+                directory: context.directory + "/JOURNAL", segmentBytes: context.options.journalSegmentBytes,
+                marks: marks, faults: context.options.journalFaults)
+        } catch {
+            throw LarderError(.io, error.description, operation: "open journal", underlying: error)
+        }
+    }
+
+    // MARK: Writing
+
+    /// Appends a batch at the requested durability. Called by one thread at a time.
+    /// - Parameter mayBlock: whether room may be made on a full file system.
+    /// - Returns: false if that is needed and may not be done. Then nothing was appended.
+    func append(_ batch: JournalBatch, _ level: Durability, mayBlock: Bool) throws(LarderError) -> Bool {
+        try context.options.beforeCommit?()
+        var attempts = 0
+        while true {
+            if context.sequences.refusal(of: batch.lastSequence) != nil {
+                if !mayBlock { return false }
+                // The thread that does this in good time has found no room, or not had the time.
+                context.sequences.extendIfNeeded(last: batch.lastSequence)
+            }
+            guard let failure = attempt(batch, level) else { break }
+            if failure.error.isFullDisk, failure.doubt.isEmpty, context.disk.limitBytes != nil {
+                if !mayBlock { return false }
+                attempts += 1
+                if attempts <= Self.attemptsMax, hasRoom(for: batch.byteCount, isRemoval: batch.removesOnly) {
+                    continue
+                }
+            }
+            // A checkpoint makes a segment obsolete that was given up.
+            trigger.request()
+            throw LarderError(
+                .io, failure.error.description + failure.doubt + context.disk.note(failure.error),
+                operation: "commit", underlying: failure.error)
+        }
+        switch level {
+        case .os: break
+        case .everysecond: unsynced.store(true, ordering: .relaxed)
+        case .always: context.statistics.syncs.add()
+        }
+        trigger.wakeIfTooMuch()
+        return true
+    }
+
+    /// How often room is made for one batch.
+    private static let attemptsMax = 4
+
+    /// Makes room on a file system that had none, unless others have made some meanwhile.
+    private func hasRoom(for bytes: Int, isRemoval: Bool = false) -> Bool {
+        context.disk.relieve(bytes, takesReserve: isRemoval) || context.disk.room.map { $0 > 2 * bytes } ?? false
+    }
+
+    /// - Returns: nil, or why nothing was appended, and the reason why it may count all the same.
+    private func attempt(_ batch: JournalBatch, _ level: Durability) -> (error: FileError, doubt: String)? {
+        var doubt = ""
+        do throws(FileError) {
+            try lock.withLock { () throws(FileError) in
+                defer { countBytes() }
+                if let failure = context.sequences.refusal(of: batch.lastSequence) { throw failure }
+                try segments.append(batch)
+                if level == .always {
+                    do throws(FileError) {
+                        // Syncs all segments: an acknowledged write is worthless behind one that the machine may lose.
+                        try segments.sync()
+                    } catch {
+                        doubt = Self.doubt(segments.rollBackLast(batch))
+                        throw error
+                    }
+                }
+            }
+            return nil
+        } catch {
+            return (error, doubt)
+        }
+    }
+
+    private static func doubt(_ taken: Journal.RollbackOutcome) -> String {
+        let (failure, event): (FileError, String)
+        switch taken {
+        case .done: return ""
+        case .unlessMachineFails(let error): (failure, event) = (error, "the machine fail")
+        case .unlessProcessEnds(let error): (failure, event) = (error, "this process end")
+        }
+        return ". It could not be rolled back for certain either (\(failure)): whether it counts is not known, should "
+            + "\(event) before another write is committed"
+    }
+
+    /// Writes the payload of a long record ahead of its commit. May take long.
+    func stage(_ payload: UnsafeRawBufferPointer, bytesBefore: Int, isSynced: Bool) throws(LarderError)
+        -> StagedFrame
+    {
+        var attempts = 0
+        while true {
+            do throws(FileError) {
+                return try segments.stage(payload, bytesBefore: bytesBefore, isSynced: isSynced)
+            } catch {
+                attempts += 1
+                if error.isFullDisk, attempts <= Self.attemptsMax, hasRoom(for: payload.count) { continue }
+                throw LarderError(
+                    .commitFailed,
+                    "the write was not committed: \(error.description)" + context.disk.note(error),
+                    operation: "commit", underlying: error)
+            }
+        }
+    }
+
+    /// Reserves sequences in good time. May take long.
+    func reserveSequencesIfNeeded() {
+        context.sequences.extendIfNeeded(last: max(lastAppended, context.sequences.base))
+    }
+
+    /// Whether appending may take long, because an fsync is under way.
+    var isBusy: Bool { syncing.load(ordering: .relaxed) }
+    private func countBytes() { trigger.note(segments.byteCounts) }
+
+    /// Syncs what was appended since the last time, if any of it asked for that. May take long.
+    func syncIfNeeded() throws(LarderError) {
+        guard unsynced.exchange(false, ordering: .relaxed) else { return }
+        try sync()
+    }
+
+    /// Syncs the journal.
+    /// - Parameter cut: segments before it need not be synced.
+    func sync(behind cut: Cut? = nil) throws(LarderError) {
+        syncing.store(true, ordering: .relaxed)
+        defer { syncing.store(false, ordering: .relaxed) }
+        do throws(FileError) {
+            try segments.sync(above: cut?.segment ?? 0)
+            context.statistics.syncs.add()
+        } catch {
+            // The system may have dropped pages that it could not write. LevelDB gets the entries from memory instead.
+            trigger.request()
+            throw LarderError(.io, error.description, operation: "fsync", underlying: error)
+        }
+    }
+
+    /// Recovers from a failed ``sync(behind:)``: copies the unsynced segments and syncs the copies.
+    func syncCopies() throws(LarderError) {
+        do throws(FileError) {
+            syncing.store(true, ordering: .relaxed)
+            defer { syncing.store(false, ordering: .relaxed) }
+            try segments.withoutRemovals { () throws(FileError) in
+                try lock.withLock { () throws(FileError) in try segments.copyUnsyncedHeld() }
+            }
+        } catch {
+            throw LarderError(.io, error.description, operation: "copy", underlying: error)
+        }
+        try sync()
+    }
+
+    /// Syncs the names in a directory that the journal must not depend on.
+    func syncDirectory(_ path: String) throws(LarderError) {
+        do throws(FileError) {
+            try segments.files.syncDirectory(path)
+        } catch {
+            throw LarderError(.io, error.description, operation: "checkpoint", underlying: error)
+        }
+    }
+
+    // MARK: Checkpoints
+
+    /// The number of failed commits that were rolled back. It does not change while a shard lock is held.
+    var rollbackCount: UInt64 { rollbacks.load(ordering: .acquiring) }
+
+    /// Begins a checkpoint: later appends go to a new segment.
+    /// - Parameter isRewrite: whether a requested checkpoint is still to come.
+    /// - Returns: nil when the journal is empty.
+    func cut(isRewrite: Bool) -> Cut? {
+        lock.withLock {
+            if !isRewrite { trigger.begin() }
+            guard let segment = segments.rotate() else { return nil }
+            return Cut(segment: segment, sequence: lastAppendedLocked, rollbacks: rollbackCount)
+        }
+    }
+
+    /// Whether no failed commit was rolled back since. If so, entries seen since the cut are committed once they are
+    /// decided.
+    func isCurrent(_ cut: Cut) -> Bool { rollbackCount == cut.rollbacks }
+
+    /// Removes the segments that a checkpoint made obsolete.
+    /// - Returns: false when a failed commit was rolled back meanwhile: then nothing was removed.
+    func finish(_ cut: Cut) throws(LarderError) -> Bool {
+        do throws(FileError) {
+            defer { countBytes() }
+            return try segments.removeSegments(upTo: cut.segment) { isCurrent(cut) }
+        } catch {
+            throw LarderError(.io, error.description, operation: "checkpoint", underlying: error)
+        }
+    }
+
+    /// The last commit unit appended to the journal.
+    var lastAppended: UInt64 { lock.withLock { lastAppendedLocked } }
+    private var lastAppendedLocked: UInt64 { max(segments.lastAppended, keptSequence) }
+
+    // MARK: A failed commit
+
+    /// Whether a failed commit could not be rolled back yet, because the journal could not be read. One atomic load.
+    ///
+    /// Until then nothing is committed, because the rollback would drop it. Nothing is put into LevelDB, because memory
+    /// differs from what was acknowledged.
+    var owesRollback: Bool { owes.load(ordering: .acquiring) }
+
+    /// - Throws: while a failed commit could not be rolled back.
+    func requireRolledBack(_ operation: String) throws(LarderError) {
+        guard owesRollback else { return }
+        // The checkpointer tries again in its next round.
+        trigger.want()
+        throw LarderError(
+            .io, "an earlier commit failed and cannot be rolled back yet, because the journal cannot be read; retrying",
+            operation: operation)
+    }
+
+    /// Rolls back the entries in memory. No commit and no end of a checkpoint comes in between.
+    /// - Parameter body: may call ``replayLocked(_:)``, ``noteRolledBack()``, ``noteOwed()`` and ``noteKept(_:)``.
+    func rollBack(_ body: () -> Void) {
+        segments.withoutRemovals {
+            lock.withLock {
+                rollbacks.wrappingAdd(1, ordering: .acquiringAndReleasing)
+                body()
+            }
+        }
+    }
+
+    /// The refused entries are gone from memory, or count.
+    func noteRolledBack() { owes.store(false, ordering: .releasing) }
+
+    /// The refused entries are still in memory.
+    /// - Returns: whether that was already so.
+    func noteOwed() -> Bool { owes.exchange(true, ordering: .acquiringAndReleasing) }
+
+    /// The refused entries count, up to this sequence. Called within ``rollBack(_:)``.
+    func noteKept(_ last: UInt64) { keptSequence = last }
+
+    // MARK: Reading
+
+    /// Reads what the last process noted of the journal, before ``replay(_:)``.
+    /// - Throws: `newerFormat`. A file that cannot be used is reported.
+    func loadMarks() throws(LarderError) {
+        guard case .known(let file) = context.sequences.origin else { return }
+        switch marks.load(reserved: file.commitUnits) {
+        case .done: break
+        case .unusable(let why):
+            context.report(
+                .warning, "\(why): should the journal's beginning or end be lost, that will not be noticed this time")
+        case .newerVersion(let version):
+            throw LarderError(
+                .newerFormat,
+                "\(JournalMarkFile.fileName) was written by a newer version of Larder (version \(version), this one reads "
+                    + "\(JournalMark.version))", operation: "open larder")
+        }
+    }
+
+    /// Begins to note what is synced and removed. Call it after this process has reserved its sequences.
+    func beginMarks(_ report: JournalReport) { marks.begin(removed: report.precedingSequence) }
+
+    /// Reads the journal, before anything is appended.
+    func replay(_ visit: JournalVisit) throws(LarderError) -> JournalReport { try segments.replay(visit) }
+
+    /// ``replay(_:)`` within ``rollBack(_:)``.
+    func replayLocked(_ visit: JournalVisit) throws(LarderError) -> JournalReport { try segments.replayHeld(visit) }
+
+    /// Continues behind the segments found.
+    /// - Parameter base: commit units up to it are durable elsewhere, before the first segment.
+    func begin(behind base: UInt64) {
+        segments.begin(behind: base)
+        countBytes()
+    }
+
+    /// Requests a sync of the segments found, in the next background round.
+    func wantSync() { unsynced.store(true, ordering: .relaxed) }
+
+    /// Moves damaged segments away. See ``Journal/setAside(_:to:)``.
+    func setAside(_ report: JournalReport, to place: String) throws(FileError) {
+        try segments.setAside(report, to: place)
+    }
+
+    func close() { lock.withLock { segments.close() } }
+}

@@ -1,0 +1,394 @@
+import LarderPlatform
+import Synchronization
+
+/// An observer of decided commits. Called on the committing thread; must be short and must not block.
+package protocol CommitObserver: AnyObject, Sendable {
+    /// Every sequence up to `sequence` that was not decided before is now committed (`failure` is nil) or failed.
+    func commitsDecided(upTo sequence: UInt64, failure: LarderError?)
+    /// Writers that waited because of ``CommitPipeline/isCongested`` may have room again, or would now be refused.
+    func congestionMayBeOver()
+}
+
+extension CommitObserver {
+    package func congestionMayBeOver() {}
+}
+
+/// The owner of the state to which a pipeline's units are applied.
+protocol CommitOwner: AnyObject, Sendable {
+    /// Units with these notes are about to be committed: ``committed(_:)`` or ``rollBack(_:)`` follows.
+    func preparing(_ notes: any CommitNotes)
+
+    /// A whole database is about to change: ``hasChanged()`` or ``rollBack(_:)`` follows.
+    func isChanging()
+    /// It has changed, and its change was told.
+    func hasChanged()
+
+    /// Passes on the notes of committed units. Called on the committing thread; must not block.
+    func committed(_ notes: any CommitNotes)
+
+    /// Rolls the applied state back to the durable one.
+    /// - Parameter failing: called once, while nobody can apply anything. It notes which units fail, and returns the
+    ///   last one.
+    func rollBack(_ failing: () -> UInt64)
+}
+
+/// Takes applied units in order and makes them durable in groups.
+///
+/// - Units are queued under the shard locks of what they change, so the order of sequences is the order of application.
+/// - One thread at a time leads: it takes everything in the queue and commits it, all writes together as one frame of
+///   the journal. A waiting caller becomes the leader when there is none. For callers that do not wait, ``wake()``
+///   starts the pipeline's own thread, and ``commitNow()`` commits on the caller's thread if that is quick.
+/// - When a commit fails, earlier commits stay durable. The rest of the group and every queued unit fail, and the
+///   applied state goes back to the durable one.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: all state below "guarded" is read and written with `lock` held.
+/// Lock order: the table of databases, shard locks (databases by number, shards by index), `lock`.
+package final class CommitPipeline: @unchecked Sendable {
+    private let context: LarderContext
+    private let journal: CommitJournal
+    private let owner: any CommitOwner
+    private let decided = Atomic<UInt64>(0)
+    /// The highest sequence that ever failed. Waiters for a later one need not look for a failure.
+    private let lastFailed = Atomic<UInt64>(0)
+    private let pendingBytes = Atomic<Int>(0)
+
+    private let lock = Lock()
+    private let work = Condition()
+    private let progress = Condition()
+    // Guarded by `lock`:
+    private var queue = CommitQueue()
+    private var lastSequence: UInt64 = 0
+    private var isLed = false
+    private var waiting = 0
+    private var isStopping = false
+    private var hasIdleThread = false
+    /// Whether the pipeline's own thread is to commit the queue.
+    private var isWoken = false
+    private var failures = CommitFailures()
+    private var observers: [any CommitObserver] = []
+    private var thread: WorkThread?
+
+    init(context: LarderContext, journal: CommitJournal, owner: any CommitOwner) {
+        self.context = context
+        self.journal = journal
+        self.owner = owner
+    }
+
+    /// Continues behind the journal's last sequence. Called before anything is queued.
+    func begin(behind sequence: UInt64) {
+        lock.withLock { lastSequence = max(lastSequence, sequence) }
+        decided.store(sequence, ordering: .releasing)
+    }
+
+    /// Continues behind a sequence that this process did not know. May block.
+    func goOn(behind sequence: UInt64) {
+        context.sequences.goOn(behind: sequence)
+        // As an empty unit, so that waiters for everything applied have a decided unit.
+        lock.withLock {
+            guard sequence > lastSequence, sequence < Sequences.end - Sequences.unitsStep else { return }
+            lastSequence = sequence
+            queue.add(control: .control(sequence: sequence, perform: {}, committed: { _ in }))
+            if !isLed { wakeThread() }
+        }
+    }
+
+    // MARK: Queueing
+
+    /// Queues the writes of a unit. Called before they are applied, with the locks of all its shards held.
+    /// - Parameters:
+    ///   - alone: whether the unit has a frame of its own.
+    ///   - write: puts the operations into the batch. Must not block.
+    /// - Returns: the unit's sequence.
+    func enqueue(_ durability: Durability, alone: Bool = false, _ write: (JournalBatch, UInt64) -> Void) -> UInt64 {
+        lock.lock()
+        lastSequence += 1
+        let sequence = lastSequence
+        let batch = alone ? queue.batchAlone(durability) : queue.batch(durability)
+        let before = batch.payloadByteCount
+        write(batch, sequence)
+        if alone { queue.end() }
+        let bytes = batch.payloadByteCount - before
+        lock.unlock()
+        pendingBytes.add(bytes)
+        return sequence
+    }
+
+    /// Writes the payload of a long record to the disk before its commit, beside everything else. May take long.
+    func stage(_ payload: UnsafeRawBufferPointer, bytesBefore: Int, isSynced: Bool) throws(LarderError)
+        -> StagedFrame
+    {
+        try journal.stage(payload, bytesBefore: bytesBefore, isSynced: isSynced)
+    }
+
+    /// Queues a change of a whole database. Called with all its shard locks held.
+    /// - Returns: the unit's sequence.
+    func enqueue(
+        perform: @escaping () throws(LarderError) -> Void, committed: @escaping (UInt64) -> Void
+    ) -> UInt64 {
+        lock.withLock {
+            lastSequence += 1
+            queue.add(control: .control(sequence: lastSequence, perform: perform, committed: committed))
+            return lastSequence
+        }
+    }
+
+    /// A ticket for everything that is applied by now.
+    package var everythingApplied: CommitTicket { CommitTicket(sequence: lock.withLock { lastSequence }) }
+
+    /// The last unit that is committed or failed.
+    var lastDecided: UInt64 { decided.load(ordering: .acquiring) }
+
+    /// Whether so much waits for a commit, or for LevelDB, that writers should wait too.
+    package var isCongested: Bool {
+        pendingBytes.load(ordering: .relaxed) > context.options.pendingBytesMax
+            || journal.trigger.isFull && journal.trigger.refusal("write") == nil
+    }
+
+    /// The error that refuses writes while checkpoints fail and the journal is full; nil otherwise.
+    func refusal(_ operation: String) -> LarderError? { journal.trigger.refusal(operation) }
+
+    /// Bytes that wait for a commit.
+    package var pendingByteCount: Int { pendingBytes.load(ordering: .relaxed) }
+
+    // MARK: Waiting
+
+    /// Whether the ticket's units are decided. One atomic load.
+    package func isDecided(_ ticket: CommitTicket) -> Bool {
+        ticket.sequence <= decided.load(ordering: .acquiring)
+    }
+
+    /// Waits until the ticket's units are committed. Commits them on this thread if no other does.
+    /// - Throws: the error of the commit if it failed.
+    package func wait(for ticket: CommitTicket) throws(LarderError) {
+        try ForkGuard.check("commit")
+        awaitDecision(ticket)
+        if let failure = failure(of: ticket) { throw failure }
+    }
+
+    /// Whether the last commit failed.
+    package var hasJustFailed: Bool {
+        let failed = lastFailed.load(ordering: .relaxed)
+        return failed > 0 && decided.load(ordering: .acquiring) <= failed
+    }
+
+    /// The error of a decided ticket's commit, if it failed. One atomic load while none has failed.
+    package func failure(of ticket: CommitTicket) -> LarderError? {
+        // `decided` was read with acquiring order after `lastFailed` was written.
+        guard ticket.sequence > 0, ticket.sequence <= lastFailed.load(ordering: .relaxed) else { return nil }
+        return lock.withLock { failures.error(of: ticket.sequence) }
+    }
+
+    private func awaitDecision(_ ticket: CommitTicket) {
+        if isDecided(ticket) { return }
+        lock.lock()
+        waiting += 1
+        while !isDecided(ticket) {
+            if isLed {
+                progress.wait(lock)
+            } else {
+                lead(until: ticket.sequence)
+            }
+        }
+        waiting -= 1
+        lock.unlock()
+    }
+
+    /// Waits until everything applied before the call is committed.
+    /// - Throws: the error of the unit applied last, if that one failed.
+    package func settle() throws(LarderError) { try wait(for: everythingApplied) }
+
+    /// Waits until everything applied before the call is decided: committed, or failed and rolled back. For callers
+    /// that then read the durable state; failures of other units do not concern them.
+    func drain() { awaitDecision(everythingApplied) }
+
+    /// Makes sure that the queue is committed soon, without waiting for it.
+    package func wake() {
+        lock.withLock {
+            if !queue.isEmpty, !isLed { wakeThread() }
+        }
+    }
+
+    /// Called with `lock` held.
+    private func wakeThread() {
+        guard hasIdleThread else { return }
+        isWoken = true
+        work.signal()
+    }
+
+    /// Commits the queue on this thread if that takes one write to a file and nobody else does it. Otherwise calls
+    /// ``wake()``. For event loops, at the end of a turn.
+    package func commitNow() {
+        lock.lock()
+        if queue.isEmpty || isLed {
+            lock.unlock()
+            return
+        }
+        if queue.hasSlowWork || journal.isBusy {
+            wakeThread()
+        } else {
+            // Nobody else would make room for it on a full file system.
+            lead(until: lastSequence, mayBlock: !hasIdleThread)
+        }
+        lock.unlock()
+    }
+
+    /// Tells observers that a checkpoint ended.
+    func tellOfCheckpoint() {
+        for observer in lock.withLock({ observers }) { observer.congestionMayBeOver() }
+    }
+
+    /// The number of threads that wait for a decision. For tests.
+    var waiterCount: Int { lock.withLock { waiting } }
+
+    package func add(observer: any CommitObserver) { lock.withLock { observers.append(observer) } }
+
+    package func remove(observer: any CommitObserver) {
+        lock.withLock { observers.removeAll { $0 === observer } }
+    }
+
+    /// Tries again to roll back a failed commit that could not be rolled back yet. May block; must not be called with a
+    /// shard lock held.
+    /// - Throws: when it still cannot be rolled back.
+    func rollBackWhatFailed(_ operation: String) throws(LarderError) {
+        guard journal.owesRollback else { return }
+        // An empty unit fails while the rollback is owed, and its failure tries the rollback again.
+        lock.withLock {
+            lastSequence += 1
+            queue.add(control: .control(sequence: lastSequence, perform: {}, committed: { _ in }))
+        }
+        drain()
+        try journal.requireRolledBack(operation)
+    }
+
+    // MARK: Leading
+
+    /// Commits the queue until `sequence` is decided, and leaves the rest to others. Called with `lock` held, and
+    /// returns with it held.
+    /// - Parameter mayBlock: whether room may be made on a full file system; otherwise that is left to others too.
+    private func lead(until sequence: UInt64, mayBlock: Bool = true) {
+        isLed = true
+        while !queue.isEmpty, sequence > decided.load(ordering: .relaxed) {
+            let group = queue.take()
+            lock.unlock()
+            let count = commit(group, mayBlock)
+            lock.lock()
+            queue.recycle(group[..<count])
+            guard count == group.count else {
+                queue.putBack(group[count...])
+                break
+            }
+        }
+        isLed = false
+        if waiting > 0 { progress.broadcast() }
+        if !queue.isEmpty { wakeThread() }
+    }
+
+    /// - Returns: how many are decided: all, unless room must be made for one, and this thread may not.
+    private func commit(_ group: [CommitQueue.Item], _ mayBlock: Bool) -> Int {
+        for (index, item) in group.enumerated() {
+            do throws(LarderError) {
+                try journal.requireRolledBack("commit")
+                switch item {
+                case .writes(let batch, _, let level):
+                    if let notes = batch.notes, !batch.isPrepared { owner.preparing(notes) }
+                    batch.isPrepared = true
+                    guard try journal.append(batch, level, mayBlock: mayBlock) else { return index }
+                case .control(_, let perform, _):
+                    try context.options.beforeCommit?()
+                    owner.isChanging()
+                    try perform()
+                }
+            } catch {
+                fail(error)
+                break
+            }
+            succeed(item)
+        }
+        return group.count
+    }
+
+    private func succeed(_ item: CommitQueue.Item) {
+        switch item {
+        case .writes(let batch, let units, _):
+            context.statistics.commitUnits.add(units)
+            if let notes = batch.notes { owner.committed(notes) }
+            pendingBytes.add(-batch.payloadByteCount)
+        case .control(let sequence, _, let committed):
+            context.statistics.commitUnits.add()
+            committed(sequence)
+            owner.hasChanged()
+        }
+        context.statistics.commitGroups.add()
+        decide(upTo: item.lastSequence, failure: nil)
+    }
+
+    private func decide(upTo sequence: UInt64, failure: LarderError?) {
+        let observers = lock.withLock {
+            decided.store(sequence, ordering: .releasing)
+            if waiting > 0 { progress.broadcast() }
+            return self.observers
+        }
+        for observer in observers { observer.commitsDecided(upTo: sequence, failure: failure) }
+    }
+
+    /// Fails the rest of a group and everything queued behind it, and rolls the applied state back to the durable one.
+    private func fail(_ cause: LarderError) {
+        let error = LarderError(
+            .commitFailed, "the write was not committed: \(cause.message)", operation: "commit",
+            database: cause.database, underlying: cause)
+        // An owed rollback was reported when its commit failed; refusals because of it are not reported again.
+        let isNews = !journal.owesRollback
+        if isNews { context.statistics.commitFailures.add() }
+        var failed: ClosedRange<UInt64> = 0...0
+        owner.rollBack {
+            failed = lock.withLock {
+                queue.recycle(queue.take())
+                let failed = decided.load(ordering: .relaxed) + 1...lastSequence
+                failures.add(failed, error)
+                lastFailed.store(lastSequence, ordering: .relaxed)
+                return failed
+            }
+            pendingBytes.store(0, ordering: .relaxed)
+            return failed.upperBound
+        }
+        context.report(isNews ? .error : .debug, "commit failed, \(failed.count) writes were refused: \(cause)")
+        decide(upTo: failed.upperBound, failure: error)
+    }
+
+    // MARK: The pipeline's own thread
+
+    /// Starts the thread that commits for callers that do not wait.
+    func start() {
+        lock.withLock {
+            hasIdleThread = true
+            thread = WorkThread(name: "larder-commit") { [self] in run() }
+        }
+    }
+
+    private func run() {
+        lock.lock()
+        while !isStopping {
+            if isWoken, !queue.isEmpty, !isLed {
+                isWoken = false
+                lead(until: .max)
+            } else {
+                if queue.isEmpty { isWoken = false }
+                work.wait(lock)
+            }
+        }
+        lock.unlock()
+    }
+
+    /// Commits the queue and ends the thread.
+    func stop() {
+        try? settle()
+        let thread = lock.withLock {
+            isStopping = true
+            hasIdleThread = false
+            work.broadcast()
+            defer { self.thread = nil }
+            return self.thread
+        }
+        thread?.join()
+    }
+}

@@ -1,0 +1,57 @@
+import LarderPlatform
+
+/// A thread that runs the same work again and again, with a pause between, until it is stopped.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
+final class BackgroundLoop: @unchecked Sendable {
+    private let lock = Lock()
+    private let wakeUp = Condition()
+    private var isStopping = false
+    private var isWoken = false
+    private var isResting = false
+    private var thread: WorkThread?
+
+    /// Starts the thread.
+    /// - Parameter work: one round; returns how many milliseconds to wait before the next.
+    func start(_ name: String, _ work: @escaping @Sendable () -> Int64) {
+        lock.withLock {
+            thread = WorkThread(name: name) { [self] in run(work) }
+        }
+    }
+
+    /// Waits for the running round and ends the thread. Idempotent.
+    func stop() {
+        let thread = lock.withLock {
+            isStopping = true
+            wakeUp.broadcast()
+            defer { self.thread = nil }
+            return self.thread
+        }
+        thread?.join()
+    }
+
+    /// Ends the pause, unless ``rest()`` forbids it.
+    func wake() {
+        lock.withLock {
+            isWoken = true
+            if !isResting { wakeUp.signal() }
+        }
+    }
+
+    /// Forbids to end the next pause early. Called by work that failed: whatever wakes the thread does so because of
+    /// the failure.
+    func rest() { lock.withLock { isResting = true } }
+
+    private func run(_ work: () -> Int64) {
+        lock.lock()
+        while !isStopping {
+            isWoken = false
+            lock.unlock()
+            let pause = work()
+            lock.lock()
+            if !isStopping, isResting || !isWoken { wakeUp.wait(lock, milliseconds: pause) }
+            isResting = false
+        }
+        lock.unlock()
+    }
+}

@@ -1,0 +1,25 @@
+import LarderPlatform
+import Synchronization
+
+/// Knows whether this process was forked after a larder was opened. The child has none of the engine's threads, and
+/// another thread may have left LevelDB's state half changed: it must not touch the engine.
+enum ForkGuard {
+    private static let forked = Atomic<Bool>(false)
+
+    private static let installed: Void = {
+        _ = pthread_atfork(nil, nil, { ForkGuard.forked.store(true, ordering: .relaxed) })
+    }()
+
+    static func install() { installed }
+
+    /// One relaxed load.
+    static var isForked: Bool { forked.load(ordering: .relaxed) }
+
+    static func check(_ operation: String) throws(LarderError) {
+        guard isForked else { return }
+        throw LarderError(
+            .forked,
+            "this process was forked after the larder was opened; open a larder in the child after exec, "
+                + "or talk to larderd through LarderClient", operation: operation)
+    }
+}

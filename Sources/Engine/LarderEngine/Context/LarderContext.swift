@@ -1,0 +1,65 @@
+import LarderLevelDB
+import Synchronization
+
+/// Shared by all files of one larder. Thread-safe.
+final class LarderContext: Sendable {
+    let directory: String
+    let options: EngineOptions
+    let time: EngineTime
+    let statistics = Statistics()
+    private let blockCache: BlockCache
+    /// The last commit unit in the journal at the start; `max` if unknown.
+    let journalEnd = Atomic<UInt64>(.max)
+    let sequences: Sequences
+    let timeKeeper: TimeKeeper
+    let disk: DiskBudget
+    let held: HeldBytes
+
+    init(directory: String, options: EngineOptions, time: EngineTime) {
+        self.directory = directory
+        self.options = options
+        self.time = time
+        let report: @Sendable (EngineEvent.Level, String) -> Void = { [onEvent = options.onEvent] level, message in
+            onEvent(EngineEvent(level: level, message: message))
+        }
+        sequences = Sequences(directory: directory, report: report)
+        timeKeeper = TimeKeeper(directory: directory, time: time, report: report)
+        disk = DiskBudget(
+            directory: directory, limitBytes: options.diskBytesMax, checkpointBytes: options.checkpointBytes)
+        held = HeldBytes(disk)
+        blockCache = BlockCache(bytes: options.blockCacheBytes)
+    }
+
+    func report(_ level: EngineEvent.Level, _ message: String) {
+        options.onEvent(EngineEvent(level: level, message: message))
+    }
+
+    /// A number that no epoch of this larder has had. Never reused, so that a LevelDB that is still being closed never
+    /// writes into its successor's directory, and the journal's operations never count for another epoch.
+    func nextEpoch(after previous: UInt64) -> UInt64 { sequences.nextEpoch(after: previous) }
+
+    /// The number of an epoch, or of something else with such a name, that was found on the disk.
+    func noteEpoch(_ epoch: UInt64) { sequences.noteEpoch(epoch) }
+
+    /// - Parameter databaseLimit: the database's own; `.max` for none.
+    func levelDBOptions(create: Bool, databaseLimit: Int = .max) -> LarderLevelDB.Options {
+        var result = LarderLevelDB.Options()
+        result.createIfMissing = create
+        result.errorIfExists = create
+        // Without it LevelDB ignores errors in its log, and merges tables without verifying checksums.
+        result.paranoidChecks = true
+        result.compression = options.compression ? .snappy : .none
+        result.bloomBitsPerKey = options.bloomBitsPerKey
+        result.blockCache = blockCache
+        let limit = min(disk.boundBytes ?? .max, databaseLimit)
+        if limit < .max {
+            result.writeBufferBytes = min(options.writeBufferBytes, DiskMarks.writeBufferBytes(limit: limit))
+            result.maxFileBytes = min(result.maxFileBytes, DiskMarks.tableBytes(limit: limit))
+        } else {
+            result.writeBufferBytes = options.writeBufferBytes
+        }
+        result.blockBytes = options.blockBytes
+        result.maxOpenFiles = options.openFilesMax
+        return result
+    }
+}

@@ -1,0 +1,201 @@
+import LarderPlatform
+import Synchronization
+
+/// The numbers that a larder never gives out twice: the sequences of its commit units, and the numbers of epochs and of
+/// files that are named like them. They do not come from the clock, which may be set back.
+///
+/// Numbers are *reserved* in the file `SEQUENCES` far ahead of their use. So the next process knows an upper bound of
+/// what a killed process may have used, and giving out a number needs no system call.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: `origin`, `base` and `wasCut` are set at the start, before there are
+/// other threads; `failure` is guarded by `writing`; the rest is constant or atomic.
+final class Sequences: @unchecked Sendable {
+    /// Where the larder began to count. Older versions took their sequences from the time, which gives lower ones until
+    /// the year 4199: so old notes of databases can be told apart.
+    static let first: UInt64 = 1 << 62
+    /// The upper bound of sequences: the bit has another meaning in memory.
+    static let end: UInt64 = 1 << 63
+    /// Epochs are times in milliseconds, or a little more: far below this, so that counting up from it cannot overflow.
+    static let epochMax: UInt64 = 1 << 62
+    /// How many sequences are reserved at a time.
+    static let unitsStep: UInt64 = 1 << 32
+    /// More are reserved when only so many are left.
+    private static let unitsLeast: UInt64 = 1 << 31
+    /// How many numbers of epochs are reserved at a time.
+    static let epochsStep: UInt64 = 1 << 10
+
+    /// What is known of the numbers that earlier processes gave out.
+    enum Origin: Equatable {
+        /// None was higher than these.
+        case known(SequencesFile)
+        /// Nothing: the larder is new, or an older version made it, or the file is lost.
+        case unknown
+    }
+
+    private let path: String
+    private let report: @Sendable (EngineEvent.Level, String) -> Void
+    private(set) var origin: Origin = .unknown
+    /// Whether there was a file, and it could not be used.
+    private(set) var wasUnreadable = false
+    /// The sequences of this process are higher.
+    private(set) var base: UInt64 = 0
+    /// Whether the journal that was found shows that a part of it is lost.
+    var wasCut = false
+    private let unitsReserved = Atomic<UInt64>(0)
+    private let epochsReserved = Atomic<UInt64>(0)
+    /// The highest refused sequence.
+    private let wanted = Atomic<UInt64>(0)
+    private let lastEpoch = Atomic<UInt64>(0)
+    /// Held while the file is written.
+    private let writing = Lock()
+    private var failure: FileError?
+
+    init(directory: String, report: @escaping @Sendable (EngineEvent.Level, String) -> Void) {
+        path = directory + "/" + SequencesFile.name
+        self.report = report
+    }
+
+    // MARK: The start
+
+    /// Reads the file.
+    /// - Throws: `newerFormat`. A file that is damaged or cannot be read is reported, and the larder continues without
+    ///   it.
+    func load() throws(LarderError) {
+        do {
+            guard let bytes = try FileSystem.read(path) else { return }
+            let file = try SequencesFile(parsing: bytes)
+            origin = .known(file)
+            raise(lastEpoch, to: min(file.epochs, Self.epochMax))
+        } catch SequencesFile.Defect.newerFormat(let version) {
+            throw LarderError(
+                .newerFormat,
+                "\(SequencesFile.name) was written by a newer version of Larder (version \(version), this one reads "
+                    + "\(SequencesFile.formatVersion))", operation: "open larder")
+        } catch {
+            wasUnreadable = true
+            let why: String
+            if case SequencesFile.Defect.malformed(let text)? = error as? SequencesFile.Defect {
+                why = text
+            } else {
+                why = "\(error)"
+            }
+            report(
+                .warning,
+                "\(path) cannot be used: \(why). The used numbers are estimated from the journal and the time")
+        }
+    }
+
+    /// Finds where this process continues, and reserves its first numbers. Called once, before any number is given out.
+    /// - Parameters:
+    ///   - journalEnd: the last sequence in the journal; 0 if there is none.
+    ///   - now: milliseconds since 1970, for a larder without notes of its numbers.
+    func begin(behind journalEnd: UInt64, now: Int64) {
+        let time = UInt64(max(0, now))
+        switch origin {
+        case .known(let file): base = max(journalEnd, file.commitUnits)
+        case .unknown:
+            base = max(journalEnd, Self.first + min(time, 1 << 44) << 16)
+            // No clock has shown such a time, and nobody gets near it by counting.
+            raise(lastEpoch, to: min(time, 1 << 61))
+            if !wasUnreadable, journalEnd >= Self.first {
+                report(
+                    .warning,
+                    "\(path) is lost. The used numbers are estimated from the journal and the time")
+            }
+        }
+        base = min(base, Self.end - Self.unitsStep)
+        unitsReserved.store(base, ordering: .releasing)
+        extendIfNeeded(last: base)
+    }
+
+    // MARK: Commit units
+
+    /// Why a commit unit must not be written: its sequence would not be known afterwards. Nil if all is allowed. One
+    /// atomic load.
+    func refusal(of sequence: UInt64) -> FileError? {
+        if sequence <= unitsReserved.load(ordering: .acquiring) { return nil }
+        raise(wanted, to: sequence)
+        return writing.withLock { failure } ?? FileError(operation: "reserve sequences in", path: path, number: EAGAIN)
+    }
+
+    /// Reserves more in good time. For a background thread: does two fsyncs if it reserves something.
+    /// - Parameter last: the last sequence that was given out.
+    func extendIfNeeded(last: UInt64) {
+        let reserved = unitsReserved.load(ordering: .relaxed)
+        let last = max(last, wanted.load(ordering: .relaxed))
+        guard last >= reserved || reserved - last < Self.unitsLeast else { return }
+        reserve(units: last + Self.unitsStep)
+    }
+
+    /// Continues behind a number that was found, and that this process did not know.
+    func goOn(behind sequence: UInt64) { reserve(units: min(sequence, Self.end) + Self.unitsStep) }
+
+    /// Whether a database's note that it needs the journal up to `needed` proves that a part of the journal is lost
+    /// that ends with `end`. A number that was never given out under the present count proves nothing: it is from
+    /// before.
+    func isLossProven(needed: UInt64, end: UInt64) -> Bool {
+        Self.isLossProven(needed: needed, end: end, origin: origin, wasCut: wasCut)
+    }
+
+    /// ``isLossProven(needed:end:)`` for a larder that nobody has open.
+    static func isLossProven(needed: UInt64, end: UInt64, origin: Origin, wasCut: Bool) -> Bool {
+        guard needed > end else { return false }
+        guard needed >= first else { return wasCut && end < first }
+        switch origin {
+        case .known(let file): return needed <= file.commitUnits
+        case .unknown: return wasCut
+        }
+    }
+
+    // MARK: Epochs
+
+    /// A number that no epoch of this larder, and nothing else with such a name, has had.
+    func nextEpoch(after previous: UInt64) -> UInt64 {
+        raise(lastEpoch, to: min(previous, Self.epochMax))
+        let next = lastEpoch.wrappingAdd(1, ordering: .relaxed).newValue
+        // A number that cannot be reserved is given out nevertheless: freeing room on a full disk must be possible, and
+        // the next start finds what exists.
+        if next > epochsReserved.load(ordering: .acquiring) { reserve(units: nil) }
+        return next
+    }
+
+    /// A number that was found on the disk.
+    func noteEpoch(_ epoch: UInt64) {
+        // Nobody gets there by counting.
+        guard epoch < Self.epochMax else { return }
+        raise(lastEpoch, to: epoch)
+    }
+
+    // MARK: The file
+
+    /// Writes a new file, synced.
+    /// - Parameter units: the new bound of sequences; nil leaves it unchanged.
+    private func reserve(units: UInt64?) {
+        writing.withLock {
+            let file = SequencesFile(
+                commitUnits: max(min(units ?? 0, Self.end - 1), unitsReserved.load(ordering: .relaxed)),
+                epochs: lastEpoch.load(ordering: .relaxed) + Self.epochsStep)
+            do throws(FileError) {
+                if let unsynced = try FileSystem.replace(path, with: Array(file.text.utf8)) { throw unsynced }
+                unitsReserved.store(file.commitUnits, ordering: .releasing)
+                epochsReserved.store(file.epochs, ordering: .releasing)
+                failure = nil
+            } catch {
+                report(
+                    failure?.number == error.number ? .debug : .error,
+                    "sequences cannot be reserved: \(error). Writes will be refused when the reserved ones are used up")
+                failure = error
+            }
+        }
+    }
+
+    /// The reserved bounds.
+    var reserved: SequencesFile {
+        SequencesFile(
+            commitUnits: unitsReserved.load(ordering: .relaxed), epochs: epochsReserved.load(ordering: .relaxed))
+    }
+
+    private func raise(_ number: borrowing Atomic<UInt64>, to value: UInt64) {
+        if number.load(ordering: .relaxed) < value { number.max(value, ordering: .relaxed) }
+    }
+}

@@ -1,0 +1,199 @@
+import LarderPlatform
+
+/// Keeps the engine's time over restarts: marks in the file `TIME` note how far it has come.
+///
+/// A mark is written to two places in turn, so that a torn one leaves the other. It is written a few times a second
+/// while somebody asks for the time, and synced about once a second. While nobody asks, nothing is written, because
+/// nobody has seen what a mark would have to remember.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: all that changes is guarded by `lock`.
+final class TimeKeeper: @unchecked Sendable {
+    static let fileName = "TIME"
+    /// The offset of the second mark: in another block of the disk.
+    static let secondOffset = 4096
+    /// Downtime counts if it is at most so long, in milliseconds: 7 days. A longer one may be a clock that was set
+    /// right after it had shown 1970.
+    static let restMilliseconds: Int64 = 7 * 86_400_000
+    /// Steps of the clock from so many milliseconds on are reported.
+    static let saidMilliseconds: Int64 = 1000
+
+    private let path: String
+    private let time: EngineTime
+    private let report: @Sendable (EngineEvent.Level, String) -> Void
+    private let lock = Lock()
+    // Guarded by `lock`:
+    private var file: Int32 = -1
+    private var number: UInt64 = 0
+    /// Whether an earlier process has left one.
+    private var hadMark = false
+    /// The highest time that was handed out when the last mark was written.
+    private var marked: Int64 = -1
+    private var isUnsynced = false
+    private var hasFailed = false
+    /// The clocks at the last look.
+    private var seen: (offset: Int64, lead: Int64)?
+    /// Whether the file is not written, because it is not ours to replace.
+    private var isClosed = true
+
+    init(directory: String, time: EngineTime, report: @escaping @Sendable (EngineEvent.Level, String) -> Void) {
+        path = directory + "/" + Self.fileName
+        self.time = time
+        self.report = report
+    }
+
+    deinit { if file >= 0 { close(file) } }
+
+    // MARK: The start
+
+    /// Continues from the last process' time, and notes that.
+    /// - Throws: `newerFormat`; `io` if the file exists and the system does not let it be read: the next try may
+    ///   succeed, and with the clock alone expired entries could come back. A damaged file is reported, and the larder
+    ///   follows the clock.
+    func begin() throws(LarderError) {
+        if let mark = try load() { goOn(from: mark) }
+        lock.withLock { isClosed = false }
+        note()
+    }
+
+    /// - Returns: the newer mark; nil if there is none.
+    private func load() throws(LarderError) -> TimeMark? {
+        let found: [UInt8]?
+        do throws(FileError) {
+            found = try FileSystem.read(path)
+        } catch {
+            throw LarderError(
+                .io,
+                "\(error): it has the larder's time, without which expired entries could come back. "
+                    + "Nothing was changed; try again, or remove the file if the clock has not been set back",
+                operation: "open larder", underlying: error)
+        }
+        guard let bytes = found else { return nil }
+        let newest: TimeMark?
+        do throws(SealedBlock.Defect) {
+            newest = try TimeMark.newest(in: bytes, secondOffset: Self.secondOffset)
+        } catch {
+            guard case .newerVersion(let version) = error else { return nil }
+            throw LarderError(
+                .newerFormat,
+                "\(Self.fileName) was written by a newer version of Larder (version \(version), this one reads "
+                    + "\(TimeMark.version))", operation: "open larder")
+        }
+        if newest == nil {
+            report(.warning, "\(path) is damaged: the larder's time follows the clock, whatever it was before")
+        }
+        return newest
+    }
+
+    private func goOn(from mark: TimeMark) {
+        lock.withLock {
+            number = mark.number
+            hadMark = true
+        }
+        let wall = time.sample().wall
+        // The clock shows the mark's time or a later one: it may have been set right, so the time since says nothing.
+        if wall >= mark.time { return }
+        let rest = wall.subtractingReportingOverflow(mark.wall)
+        let counted = !rest.overflow && (0...Self.restMilliseconds).contains(rest.partialValue) ? rest.partialValue : 0
+        time.goOn(from: min(max(mark.time, 0), EngineTime.endMilliseconds) + counted)
+        let offset = time.offsetMilliseconds
+        guard offset > 0 else { return }
+        report(
+            offset >= Self.saidMilliseconds ? .warning : .info,
+            "the clock shows \(wall), and the larder's time was at \(mark.time) when it showed \(mark.wall) (milliseconds "
+                + "since 1970): time continues from there, \(offset) ms ahead of the clock, so that nothing revives "
+                + "and nothing is lost")
+    }
+
+    /// Goes on from when something was stored that is found, if there was a mark: what was handed out after the last one.
+    /// Without a mark such an instant may be an older version's, of a clock that was ahead.
+    func goOn(fromStoredAt storedAt: Int64) {
+        if lock.withLock({ hadMark && storedAt > time.reached }) { time.goOn(from: storedAt) }
+    }
+
+    // MARK: Marks
+
+    /// Reads the clocks, and writes a mark if the time was asked for since the last one. One write(2), no sync.
+    func note() {
+        lock.withLock {
+            if isClosed { return }
+            let (now, wall, lead) = time.sample()
+            saySteps(offset: now - wall, lead: lead)
+            let reached = time.reached
+            guard reached > marked else { return }
+            do throws(FileError) {
+                try write(TimeMark(number: number + 1, time: now, wall: now - wall > 1 ? wall : now))
+                number += 1
+                marked = reached
+                isUnsynced = true
+                hasFailed = false
+            } catch {
+                report(
+                    hasFailed ? .debug : .error,
+                    "\(error): if the clock is set back, the next process may continue from an earlier time")
+                hasFailed = true
+            }
+        }
+    }
+
+    /// Syncs the last mark. Does an fsync if there is a new one.
+    func sync() {
+        // Not under the lock, because it takes long.
+        let descriptor = lock.withLock { () -> Int32 in
+            guard isUnsynced, file >= 0 else { return -1 }
+            isUnsynced = false
+            return dup(file)
+        }
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        guard fsync(descriptor) != 0 else { return }
+        let failure = FileError(operation: "fsync", path: path, number: errno)
+        report(.debug, "\(failure): a machine failure may lose the last seconds of the larder's time")
+    }
+
+    /// Writes and syncs a last mark.
+    func end() {
+        note()
+        sync()
+        lock.withLock { isClosed = true }
+    }
+
+    /// Called with `lock` held.
+    private func write(_ mark: TimeMark) throws(FileError) {
+        if file < 0 {
+            file = FileSystem.openFile(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+            guard file >= 0 else { throw FileError(operation: "create", path: path, number: errno) }
+        }
+        let bytes = mark.bytes
+        let offset = mark.number % 2 == 0 ? 0 : Self.secondOffset
+        var done = 0
+        while done < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                pwrite(file, $0.baseAddress.map { $0 + done }, $0.count - done, off_t(offset + done))
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else {
+                throw FileError(operation: "write", path: path, number: count < 0 ? errno : ENOSPC)
+            }
+            done += count
+        }
+    }
+
+    /// Reports a step of the clock. Called with `lock` held.
+    private func saySteps(offset: Int64, lead: Int64) {
+        defer { seen = (offset, lead) }
+        guard let seen else { return }
+        if offset - seen.offset >= Self.saidMilliseconds {
+            report(
+                .warning,
+                "the clock was set back by \(offset - seen.offset) ms: the larder's time continues, \(offset) ms ahead"
+            )
+        } else if lead - seen.lead >= Self.saidMilliseconds {
+            report(
+                .warning,
+                "the clock was set forward by \(lead - seen.lead) ms beyond the larder's time: entries age by that"
+            )
+        } else if seen.offset - offset >= Self.saidMilliseconds {
+            report(.info, "the clock was set forward: the larder's time is \(max(0, offset)) ms ahead of it")
+        }
+    }
+}

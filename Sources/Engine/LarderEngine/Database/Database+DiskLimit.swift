@@ -1,0 +1,58 @@
+import LarderPlatform
+
+/// The limit of one database on the disk.
+extension Database {
+    /// The most bytes that its files may take; 0 for no limit of its own.
+    package var diskLimit: Int { appliedState.diskLimit }
+
+    /// The space that its files take on the disk, in bytes. The journal is the larder's.
+    package var diskBytes: Int { FileSystem.space(files.directory) }
+
+    /// Changes the limit and waits until that is on the disk. What is too much is evicted in the background. Creates the
+    /// database if there is none. May block.
+    /// - Parameter bytes: at least ``DiskMarks/databaseBytesMin``; 0 for no limit of its own.
+    package func setDiskLimit(_ bytes: Int) throws(LarderError) {
+        try ForkGuard.check("limit")
+        guard bytes == 0 || bytes >= DiskMarks.databaseBytesMin else {
+            throw LarderError(
+                .invalidArgument,
+                "the limit is \(bytes) bytes, and must be at least \(DiskMarks.databaseBytesMin), because LevelDB's own "
+                    + "files take room too; or 0 for none", operation: "limit", database: name)
+        }
+        while true {
+            if !isReady(forWriting: false) || !exists { try prepare(forWriting: true) }
+            if try replaceDiskLimit(bytes) { break }
+        }
+        context.larder.disk.changed()
+    }
+
+    /// Refuses what is too much for the limits even if everything else is evicted.
+    /// - Parameters:
+    ///   - bytes: of keys and records of one commit unit.
+    ///   - limit: of the database: ``DatabaseState/diskLimit``.
+    func checkFits(_ bytes: Int, limit: Int) throws(LarderError) {
+        let most = context.larder.disk.unitBytesMax(databaseLimit: limit)
+        guard bytes > most else { return }
+        throw LarderError(
+            .invalidArgument,
+            "\(bytes) bytes at once are too much for a limit of the disk of \(2 * most) bytes, which takes half of that "
+                + "at most; raise it (--max-disk, CacheOptions.diskBytesMax, larderctl limit)",
+            operation: "update", database: name)
+    }
+
+    /// Done even while writes are refused: perhaps because of the limit.
+    /// - Returns: false if the files were removed or closed meanwhile.
+    private func replaceDiskLimit(_ bytes: Int) throws(LarderError) -> Bool {
+        try life.openLock.withLock { () throws(LarderError) in
+            let state = appliedState
+            switch state.presence {
+            case .absent, .closed: return false
+            case .failed(let error), .shut(let error): throw error
+            case .deleted: throw deletedError("limit")
+            case .open: break
+            }
+            if state.diskLimit != bytes { try replacePointer("limit") { $0.diskLimit = bytes } }
+            return true
+        }
+    }
+}

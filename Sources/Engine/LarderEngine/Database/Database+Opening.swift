@@ -1,0 +1,282 @@
+import LarderLevelDB
+import LarderPlatform
+
+/// Opening, creating and closing a database's files.
+extension Database {
+
+    /// Opens the files; creates them if `forWriting` and there are none; reopens them after a failed write. May block
+    /// on the disk. Does nothing when the database is ready.
+    /// - Parameter policy: for a database that is created. nil means its policy before it lost its files, or the
+    ///   larder's default.
+    package func prepare(forWriting: Bool, policy: DatabasePolicy? = nil) throws(LarderError) {
+        try ForkGuard.check("open")
+        try life.openLock.withLock { () throws(LarderError) in try prepareLocked(forWriting: forWriting, policy) }
+    }
+
+    /// Opens the files, unless another thread holds `openLock`. For the checkpoint: it must not wait for a thread that
+    /// may wait for it.
+    /// - Returns: false when another thread holds the lock.
+    func prepareUnlessBusy() throws(LarderError) -> Bool {
+        guard life.openLock.tryLock() else { return false }
+        defer { life.openLock.unlock() }
+        try prepareLocked(forWriting: false, nil, isInTurn: true)
+        return true
+    }
+
+    /// Called with `openLock` held.
+    /// - Parameter isInTurn: whether the caller has the checkpointer's turn.
+    private func prepareLocked(
+        forWriting: Bool, _ policy: DatabasePolicy?, isInTurn: Bool = false
+    ) throws(LarderError) {
+        do throws(LarderError) {
+            try prepareOnce(forWriting: forWriting, policy, isInTurn: isInTurn)
+        } catch {
+            // It may have failed because the file system is full. Who has the turn may be the one who makes room.
+            guard !isInTurn, error.code == .io || error.code == .writesSuspended else { throw error }
+            let logs = appliedState.store.map { FileSystem.size(ofLogsIn: $0.path) } ?? 0
+            guard context.larder.disk.relieve(logs + EpochStore.openingBytes, takesReserve: true) else { throw error }
+            try prepareOnce(forWriting: forWriting, policy, isInTurn: isInTurn)
+        }
+    }
+
+    private func prepareOnce(
+        forWriting: Bool, _ policy: DatabasePolicy?, isInTurn: Bool
+    ) throws(LarderError) {
+        let state = appliedState
+        switch state.presence {
+        case .open(let store): if forWriting, store.isSuspended { try recover(store) }
+        case .absent: if forWriting { try create(policy ?? state.rules.settings) }
+        case .failed(let error) where life.isSalvaging: throw error
+        case .closed, .failed: if try !isOpenAfterAll("open") { try openFiles(isInTurn) }
+        case .deleted: throw deletedError("open")
+        case .shut(let error): throw error
+        }
+    }
+
+    /// Reopens the files after a failed write. What that write left in LevelDB's log may become visible now, so nothing
+    /// read before may stay in memory.
+    private func recover(_ store: EpochStore) throws(LarderError) {
+        try store.recover()
+        shards.withAllLocked { for shard in shards.all { shard.forgetStored() } }
+    }
+
+    // MARK: Opening
+
+    private func openFiles(_ isInTurn: Bool) throws(LarderError) {
+        do throws(LarderError) {
+            try openCurrentEpoch()
+        } catch {
+            // The directory was unreadable at the start; now it turns out to be no database.
+            if durableState.isEpochUnknown, case .foreign = files.found {
+                let error = LarderError(
+                    .io, "\(files.directory) is not a database of this larder; the journal keeps its operations",
+                    operation: "open", database: name)
+                shards.withAllLocked { setBoth { $0.presence = .failed(error) } }
+                throw error
+            }
+            var isNews = true
+            if case .failed(let former) = appliedState.presence { isNews = former.description != error.description }
+            shards.withAllLocked { setBoth { $0.presence = .failed(error) } }
+            guard error.code == .damaged, context.options.onDamage == .salvage else { throw error }
+            // Report it once, not at every use.
+            context.report(isNews ? .error : .debug, "database '\(name)' is damaged: \(error.message)")
+            try mend(error, isInTurn)
+        }
+    }
+
+    /// Handles damage that keeps the files from being opened.
+    private func mend(_ damage: LarderError, _ isInTurn: Bool) throws(LarderError) {
+        // A salvage takes the checkpointer's turn. A checkpoint that meets damage would wait for itself.
+        if !isInTurn, isSalvagedAtOnce || life.needsMoreJournal || !context.options.backgroundMaintenance {
+            try salvageUnopenedLocked(damage)
+        } else {
+            self.damage.add(name, damage)
+            throw damage
+        }
+    }
+
+    /// Whether the files are open although the state says that they are not: while a failed commit is not rolled back,
+    /// a database with writes counts as failed. Call it before ``openCurrentEpoch()``, with `openLock` held.
+    /// - Throws: while the commit cannot be rolled back.
+    func isOpenAfterAll(_ operation: String) throws(LarderError) -> Bool {
+        try pipeline.rollBackWhatFailed(operation)
+        return appliedState.store != nil
+    }
+
+    /// Opens the epoch in POINTER. Called with `openLock` held, when none is open.
+    func openCurrentEpoch() throws(LarderError) {
+        let written = try files.readPointer()
+        let pointer = withoutFuture(written)
+        if durableState.isEpochUnknown {
+            // Even if opening fails: from here on it is known which operations of the journal count.
+            shards.withAllLocked {
+                setBoth { $0.adopt(pointer) }
+                resolve()
+            }
+        }
+        let purges = try readPurges(mustBeThere: pointer.hasTagPurges)
+        let store = try openStore(pointer)
+        if pointer != written { correct(pointer) }
+        shards.withAllLocked {
+            setBoth {
+                $0.presence = .open(store)
+                $0.adopt(pointer)
+                $0.rules.purges = purges
+            }
+        }
+        files.removeOtherEpochs(than: pointer.epoch)
+        Replacement.keepSpare(for: files.pointerPath)
+        context.report(.info, "opened database '\(name)', policy \(pointer.rules.policy)")
+    }
+
+    private func openStore(_ pointer: PointerFile) throws(LarderError) -> EpochStore {
+        let store = try files.open(pointer)
+        guard store.isMade else { return store }
+        do throws(LarderError) {
+            let needed = try life.checkJournal(store, files, context)
+            // This is from a time before the larder kept count. New sequences must be above it.
+            if needed > context.sequences.base { pipeline.goOn(behind: needed) }
+        } catch {
+            store.close()
+            throw error
+        }
+        return store
+    }
+
+    /// Corrects a policy change dated in the future, which would expire new entries at once. If the date is less than a
+    /// moment ahead, the engine's time continues from there. Otherwise the record of time was lost, or an older version
+    /// wrote the file while the clock was ahead.
+    private func withoutFuture(_ pointer: PointerFile) -> PointerFile {
+        let now = now()
+        if pointer.rules.deadBefore < now { return pointer }
+        if pointer.rules.deadBefore - now < Self.momentMilliseconds {
+            context.time.goOn(from: pointer.rules.deadBefore + 1)
+            return pointer
+        }
+        var pointer = pointer
+        pointer.rules.deadBefore = max(0, now - 1)
+        return pointer
+    }
+
+    /// An upper bound of the engine's time that a crash may lose.
+    private static let momentMilliseconds: Int64 = 60_000
+
+    /// Writes the correction, so that the next start does not correct the file to its own, later time.
+    private func correct(_ pointer: PointerFile) {
+        context.report(
+            .warning,
+            "the policy of database '\(name)' was changed while the clock was ahead, and the record of that time is "
+                + "lost: governed entries stored until now, \(pointer.rules.deadBefore), are expired")
+        do throws(FileError) {
+            _ = try files.replacePointer(by: pointer)
+        } catch {
+            context.report(.error, "database '\(name)': \(error); entries written now may expire at the next start")
+        }
+    }
+
+    /// Takes over POINTER of files that are not opened yet. The policy is then right for anyone who asks, and the epoch
+    /// tells which operations of the journal count. If POINTER cannot be read, the database keeps what the journal has
+    /// until it can; opening reports the cause. Called before other threads know the database.
+    func adoptPointer() {
+        let pointer = try? files.readPointer()
+        if let pointer {
+            context.noteEpoch(pointer.epoch)
+            files.syncWhatWasRead()
+        }
+        shards.withAllLocked {
+            setBoth { state in
+                if let pointer { state.adopt(pointer) } else { state.isEpochUnknown = true }
+            }
+        }
+    }
+
+    /// Changes the applied and the durable state alike. Called with all shard locks held.
+    func setBoth(_ change: (inout DatabaseState) -> Void) {
+        change(&applied)
+        change(&durable)
+    }
+
+    // MARK: Creating
+
+    /// Creates the database's files and opens them. Called with `openLock` held.
+    func create(_ policy: DatabasePolicy) throws(LarderError) {
+        let epoch = context.nextEpoch(after: 0)
+        try roster.creation.withLock { () throws(LarderError) in
+            let present = roster.all.filter { $0 !== self && $0.exists }.count
+            guard present < context.options.databasesMax else {
+                throw LarderError(
+                    .tooManyDatabases,
+                    "the larder already has \(present) databases, which is its limit "
+                        + "(--max-databases): raise it, or delete a database that is not needed any more: in a program "
+                        + "with `Cache.delete(named:directory:)`, or remove its directory \(context.directory)/<name> while no "
+                        + "process uses the larder", operation: "create", database: name)
+            }
+            try files.requireAbsent()
+            try makeFiles(
+                PointerFile(epoch: epoch, rules: FreshnessRules(policy), diskLimit: appliedState.diskLimit))
+        }
+        do throws(LarderError) {
+            let store = try openStore(appliedState.pointer)
+            shards.withAllLocked { setBoth { $0.presence = .open(store) } }
+        } catch {
+            // The database exists all the same, and is empty.
+            shards.withAllLocked { setBoth { $0.presence = .failed(error) } }
+            throw error
+        }
+        context.report(.info, "created database '\(name)', policy \(policy.policy)")
+    }
+
+    private func makeFiles(_ pointer: PointerFile) throws(LarderError) {
+        do throws(LarderError) {
+            try files.make(pointer)
+        } catch {
+            // The database may exist all the same: empty, and not open yet.
+            if case .database = files.found { adoptCreated(pointer) }
+            throw error
+        }
+        adoptCreated(pointer)
+    }
+
+    private func adoptCreated(_ pointer: PointerFile) {
+        shards.withAllLocked {
+            setBoth {
+                $0.presence = .closed
+                $0.adopt(pointer)
+            }
+        }
+    }
+
+    // MARK: Closing
+
+    /// Takes no more commands: every later use answers with ``LarderError/Code/closed``. Applied changes can still be
+    /// committed.
+    func beginShutdown() {
+        let error = LarderError(.closed, "the larder was closed", operation: "use", database: name)
+        life.openLock.withLock { shards.withAllLocked { applied.presence = .shut(error) } }
+    }
+
+    /// Closes the files. All applied changes must be committed before.
+    func shut() {
+        let error = LarderError(.closed, "the larder was closed", operation: "use", database: name)
+        life.openLock.withLock {
+            let state = shards.withAllLocked {
+                defer {
+                    clearEntries()
+                    setBoth { $0.presence = .shut(error) }
+                }
+                return durable
+            }
+            noteThatFilesAreMade(state)
+            state.store?.closeInOrder()
+        }
+    }
+
+    /// Does the work of ``settlePointer()`` when nobody uses the database any more. If it fails, the next start does
+    /// without.
+    private func noteThatFilesAreMade(_ state: DatabaseState) {
+        guard state.isUnmade, let store = state.store, store.isMade, store.ending == .none else { return }
+        var pointer = state.pointer
+        pointer.isUnmade = false
+        _ = try? files.replacePointer(by: pointer)
+    }
+}

@@ -1,0 +1,151 @@
+import LarderLevelDB
+import LarderPlatform
+
+extension Database {
+    // MARK: All entries
+
+    /// Empties the database at once, whatever its size: a new epoch replaces the old one, and the background removes
+    /// the old files. The policy stays. A crash or an error leaves the old database or an empty one; after an error it
+    /// is the old one. Needs no space on the disk. Earlier snapshots and cursors answer with an error. May block;
+    /// counting the removed entries takes time afterwards. Does nothing if nothing was stored since the last purge.
+    /// - Parameter counting: whether the report has the number of entries, which takes reading them all.
+    package func purge(counting: Bool = true) throws(LarderError) -> PurgeReport {
+        try ForkGuard.check("purge")
+        let start = context.time.monotonic()
+        var report = PurgeReport(entries: counting ? 0 : nil)
+        if let ticket = purgeIfEmpty() {
+            try pipeline.wait(for: ticket)
+            return report
+        }
+        // Entries that are only in memory count too.
+        if counting { _ = try? checkpointer.flush(self) }
+        let old = try life.openLock.withLock { () throws(LarderError) -> EpochStore? in
+            switch appliedState.presence {
+            case .absent:
+                // Nothing can be stored meanwhile: that would make the files.
+                endAllLeases()
+                return nil
+            case .deleted: throw deletedError("purge")
+            case .shut(let error): throw error
+            case .closed, .failed, .open: return try startEmptyEpoch()
+            }
+        }
+        if let old {
+            report.bytes = FileSystem.size(old.path)
+            if counting { report.entries = (try? old.countedRecords(rules, now: now()).total) ?? 0 }
+            context.disposalQueue.add(old)
+        }
+        makeRoomIfFull()
+        report.milliseconds = context.time.monotonic() - start
+        context.statistics.purges.add()
+        return report
+    }
+
+    /// What is being fetched is out of date, also if there was nothing to remove.
+    private func endAllLeases() { for shard in shards.all { shard.lock.withLock { shard.leases?.changedAll() } } }
+
+    /// A purge that finds nothing to remove: it makes no epoch and no file, since an epoch without files is empty unless
+    /// memory has entries. What is being fetched is out of date. It must be so at the same instant: else a value that is
+    /// older than the purge could be stored between the two.
+    /// - Returns: its ticket; nil if there may be entries, and nothing was done.
+    private func purgeIfEmpty() -> CommitTicket? {
+        shards.withAllLocked {
+            guard let ticket = lockedTicketIfEmpty else { return nil }
+            for shard in shards.all { shard.leases?.changedAll() }
+            return ticket
+        }
+    }
+
+    /// The ticket of a purge that would find nothing to remove; nil if there may be entries.
+    var ticketIfEmpty: CommitTicket? { shards.withAllLocked { lockedTicketIfEmpty } }
+
+    private var lockedTicketIfEmpty: CommitTicket? {
+        guard let store = applied.store, !store.isMade, applied.rules.deadBefore == 0,
+            shards.all.allSatisfy({ $0.table.dirtyCount == 0 })
+        else { return nil }
+        return CommitTicket(sequence: applied.sequence)
+    }
+
+    /// Called with `openLock` held, when there are files.
+    /// - Returns: the former store, still open; nil if none could be opened.
+    private func startEmptyEpoch() throws(LarderError) -> EpochStore? {
+        if try !isOpenAfterAll("purge") {
+            do throws(LarderError) {
+                try openCurrentEpoch()
+            } catch {
+                // A database that is damaged, or cannot be opened because the disk is full, can still be emptied if
+                // POINTER can be read. A newer Larder's files cannot.
+                guard error.code == .damaged || error.code == .io && (try? files.readPointer()) != nil else {
+                    throw error
+                }
+            }
+        }
+        if purgeIfEmpty() != nil { return nil }
+        let state = appliedState
+        let epoch = context.nextEpoch(after: state.epoch)
+        let old = try switchEpoch(
+            to: files.emptyStore(epoch), rules: state.rules.with(state.rules.settings), .void, ending: .purged,
+            operation: "purge")
+        if old == nil { files.removeOtherEpochs(than: epoch) }
+        return old
+    }
+
+    /// A user who purges because the disk is full needs the space now, not when the background gets to it.
+    private func makeRoomIfFull() {
+        guard FileSystem.room(directory: context.directory).map({ $0 < 1 << 20 }) ?? false else { return }
+        context.disposalQueue.clear(report: context.report)
+        // The journal may have space to free, and needs nothing of this database any more.
+        try? checkpointer.checkpoint()
+    }
+
+    // MARK: The database itself
+
+    /// Deletes the database with its files and its policy. Open handles, their snapshots and cursors answer with
+    /// ``LarderError/Code/deleted``. May block.
+    /// - Returns: a report of the removed entries.
+    func delete(counting: Bool) throws(LarderError) -> PurgeReport {
+        try ForkGuard.check("delete")
+        let start = context.time.monotonic()
+        var report = PurgeReport(entries: counting ? 0 : nil)
+        if counting { _ = try? checkpointer.flush(self) }
+        try life.openLock.withLock { () throws(LarderError) in
+            switch appliedState.presence {
+            case .deleted: throw deletedError("delete")
+            case .shut(let error): throw error
+            case .absent:
+                shards.withAllLocked { setBoth { $0.endFiles(leaving: .deleted) } }
+                return
+            case .open(let store):
+                if counting { report.entries = (try? store.countedRecords(rules, now: now()).total) ?? 0 }
+            case .closed, .failed: break
+            }
+            report.bytes = files.byteCount
+            try removeFiles()
+        }
+        roster.remove(self)
+        report.milliseconds = context.time.monotonic() - start
+        return report
+    }
+
+    /// Moves the files away durably, to be removed later: by a rename, which needs no space, in the order of all
+    /// commits. If it fails, nothing has changed. Called with `openLock` held.
+    private func removeFiles() throws(LarderError) {
+        let place = context.directory + "/.deleted-\(name)-\(context.nextEpoch(after: 0))"
+        let (store, ticket) = shards.withAllLocked { () -> (EpochStore?, CommitTicket) in
+            let store = applied.store
+            clearEntries()
+            applied.endFiles(leaving: .deleted)
+            let ticket = enqueueRemoval(of: store, .deleted) { [files] () throws(LarderError) in
+                try files.move(to: place)
+            }
+            return (store, ticket)
+        }
+        do throws(LarderError) {
+            try pipeline.wait(for: ticket)
+        } catch {
+            throw (error.underlying as? LarderError) ?? error
+        }
+        store?.close()
+        context.disposalQueue.remove(place)
+    }
+}

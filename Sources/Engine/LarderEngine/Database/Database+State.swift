@@ -1,0 +1,147 @@
+import LarderPlatform
+
+/// Changes of a whole database, in the order of all other commits. docs/internals/Databases.md has the table of states,
+/// and the effect of a failure or crash at each step.
+///
+/// Steps that may fail for lack of disk space or descriptors come first, before anything is applied: the new POINTER is
+/// written beside the old one. Then the change is applied and queued. Its rename makes it durable in its turn; if that
+/// fails, it is undone with everything else that was queued.
+extension Database {
+    /// Changes POINTER. Waits until the change is durable or undone. Called with `openLock` held, so there is one such
+    /// change at a time.
+    /// - Parameters:
+    ///   - operation: for errors.
+    ///   - change: of the state. Called twice, the second time with all shard locks held.
+    ///   - applying: called with all shard locks held, after the state has changed.
+    ///   - committed: called when the change is durable.
+    func replacePointer(
+        _ operation: String, _ change: (inout DatabaseState) -> Void, applying: () -> Void = {},
+        committed: @escaping () -> Void = {}
+    ) throws(LarderError) {
+        try pipeline.wait(for: try applyPointer(operation, change, applying: applying, committed: committed))
+    }
+
+    /// ``replacePointer(_:_:applying:committed:)`` without waiting. `openLock` must be held until the change is
+    /// decided.
+    /// - Returns: the ticket to wait for.
+    func applyPointer(
+        _ operation: String, _ change: (inout DatabaseState) -> Void, applying: () -> Void = {},
+        committed: @escaping () -> Void = {}
+    ) throws(LarderError) -> CommitTicket {
+        var next = appliedState
+        change(&next)
+        let replacement = try files.stage(next.pointer, operation, store: appliedState.store)
+        return shards.withAllLocked {
+            change(&applied)
+            applying()
+            return enqueueControl(
+                perform: { [files] () throws(LarderError) in try files.putInPlace(replacement) }, committed: committed)
+        }
+    }
+
+    /// Queues an applied change of the whole database. Called with all shard locks held.
+    func enqueueControl(
+        perform: @escaping () throws(LarderError) -> Void, committed: @escaping () -> Void
+    ) -> CommitTicket {
+        let state = applied
+        let sequence = pipeline.enqueue(
+            perform: perform,
+            committed: { [self] sequence in
+                let was = shards.withAllLocked { () -> DatabaseState in
+                    let was = durable
+                    // It is durable, so nobody has to wait for it any more.
+                    if applied.sequence == sequence { applied.sequence = 0 }
+                    durable = state
+                    durable.sequence = 0
+                    return was
+                }
+                context.changes.tell(self, was: was, is: state)
+                committed()
+            })
+        applied.sequence = sequence
+        return CommitTicket(sequence: sequence)
+    }
+
+    /// Queues the removal of all files, which was applied. Called with all shard locks held.
+    /// - Parameter move: moves the files out of the way.
+    func enqueueRemoval(
+        of store: EpochStore?, _ ending: EpochStore.Ending, move: @escaping () throws(LarderError) -> Void
+    ) -> CommitTicket {
+        enqueueControl(
+            perform: { () throws(LarderError) in
+                store?.prepareEnd(ending)
+                do throws(LarderError) {
+                    try move()
+                } catch {
+                    store?.cancelEnd()
+                    throw error
+                }
+            }, committed: { store?.end(ending) })
+    }
+
+    // MARK: Epochs
+
+    /// How a new epoch relates to the one it replaces.
+    enum Succession {
+        /// It begins empty: entries in memory are dropped, and the journal's operations do not count any more. A purge.
+        case void
+        /// It has taken over LevelDB's entries: entries in memory stay, dirty or not, and the journal's operations
+        /// count from an epoch on. For files that are rebuilt beside those in use.
+        case heir(journalFrom: UInt64)
+    }
+
+    /// Makes another epoch the current one: durably, or not at all. Called with `openLock` held; waits.
+    ///
+    /// - Parameters:
+    ///   - store: the new one. If this throws, it is not in use, and is closed and removed later.
+    ///   - rules: the policy, and which entries are dead.
+    ///   - ending: the error for readers of the old store.
+    ///   - applying: called with all shard locks held, once the new store is the applied one. An heir still changes the
+    ///     entries in memory there.
+    /// - Returns: the old store, still open, for its owner to dispose of; nil when none was open.
+    @discardableResult
+    func switchEpoch(
+        to store: EpochStore, rules: FreshnessRules, _ succession: Succession, ending: EpochStore.Ending,
+        operation: String, applying: () -> Void = {}
+    ) throws(LarderError) -> EpochStore? {
+        let old = appliedState.store
+        do throws(LarderError) {
+            try replacePointer(operation) { state in
+                state.presence = .open(store)
+                switch succession {
+                case .void:
+                    state.startEmpty(store.epoch, rules)
+                    state.isUnmade = !store.isMade
+                case .heir(let journalFrom):
+                    state.rules = rules
+                    state.epoch = store.epoch
+                    state.journalFrom = journalFrom
+                    state.isEpochUnknown = false
+                    state.isUnmade = !store.isMade
+                }
+            } applying: {
+                if case .void = succession { clearEntries() } else { resolve() }
+                applying()
+            } committed: {
+                old?.end(ending)
+            }
+        } catch {
+            // Unless the rollback did so.
+            if store.ending == .none {
+                store.end(.deleted)
+                context.disposalQueue.add(store)
+            }
+            throw error
+        }
+        return old
+    }
+
+    /// Records in POINTER that the epoch's files exist, once they do. Without it nobody would notice their loss.
+    func settlePointer() throws(LarderError) {
+        let state = durableState
+        guard state.isUnmade, let store = state.store, store.isMade, life.openLock.tryLock() else { return }
+        defer { life.openLock.unlock() }
+        guard appliedState.store === store, appliedState.isUnmade else { return }
+        try replacePointer("settle") { $0.isUnmade = false }
+    }
+}

@@ -1,0 +1,208 @@
+import LarderPlatform
+import Synchronization
+
+/// A named database of a larder: entries under keys, one policy.
+///
+/// - Commands see the *applied* state: the entries in the memory of a shard and, for keys unknown there, the store. The
+///   disk has the *durable* state, which follows when the commit pipeline has written.
+/// - A shard's lock orders everything done to its keys. Changes of the whole database hold all shard locks.
+/// - Memory before store: an entry leaves memory only after the store has it. A reader who finds nothing in memory
+///   finds in the store the last applied entry, or a newer one.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: `applied` and `durable` are written with all shard locks held and
+/// read with at least one; shards guard themselves; the rest is constant.
+package final class Database: DatabaseIdentity, @unchecked Sendable {
+    package let name: String
+    let number: Int
+    let files: DatabaseFiles
+    let context: EngineContext
+    private let time: EngineTime
+    let pipeline: CommitPipeline
+    let checkpointer: any Checkpointing
+    let roster: any DatabaseRoster
+    let damage: DamageReports
+    let life = DatabaseLife()
+    let shards: DatabaseShards
+    /// Whether nobody may see the entries in memory because some were refused. Guarded by all shard locks.
+    private var isWithheld = false
+    /// The journal's operations of the database while its epoch is unknown. Guarded by all shard locks.
+    var unresolved = UnresolvedOperations()
+
+    // Read by every command. The shard locks keep accesses from overlapping.
+    @exclusivity(unchecked) var applied: DatabaseState
+    @exclusivity(unchecked) var durable: DatabaseState
+
+    init(
+        name: String, number: Int, exists: Bool, context: EngineContext, pipeline: CommitPipeline,
+        checkpointer: any Checkpointing, roster: any DatabaseRoster, damage: DamageReports
+    ) {
+        self.name = name
+        self.number = number
+        self.context = context
+        time = context.time
+        self.pipeline = pipeline
+        self.checkpointer = checkpointer
+        self.roster = roster
+        self.damage = damage
+        files = DatabaseFiles(name: name, context: context, damage: damage)
+        shards = DatabaseShards(budget: context.memory, disk: context.larder.disk)
+        context.memory.register(shards.all)
+        let rules = FreshnessRules(policy: context.options.defaultPolicy)
+        applied = DatabaseState(presence: exists ? .closed : .absent, rules: rules)
+        durable = applied
+    }
+
+    deinit {
+        // After this the budget no longer reaches the shards, which are about to go.
+        context.memory.unregister(shards.all)
+        for shard in shards.all { context.statistics.take(shard.takeCounters()) }
+    }
+
+    /// Counts reads that count nothing themselves, or takes back what was counted twice.
+    package func noteReads(hits: Int, misses: Int) {
+        let shard = shards[0]
+        shard.lock.withLock {
+            shard.counters.hits += hits
+            shard.counters.misses += misses
+        }
+    }
+
+    /// Counts a purge by a user of the library.
+    /// - Parameter entries: how many entries it is known to have removed.
+    package func notePurge(entries: Int) {
+        let shard = shards[0]
+        shard.lock.withLock {
+            shard.counters.purges += 1
+            shard.counters.removals += entries
+        }
+    }
+
+    /// Counters of the operations on this database's keys since the larder was opened.
+    package var counts: Shard.Counters {
+        shards.all.reduce(into: Shard.Counters()) { counts, shard in
+            shard.lock.withLock {
+                counts.add(shard.formerCounters)
+                counts.add(shard.counters)
+            }
+        }
+    }
+
+    /// The state that commands see.
+    var appliedState: DatabaseState { shards.withOneLocked { applied } }
+
+    /// The state on the disk.
+    var durableState: DatabaseState { shards.withOneLocked { durable } }
+
+    // MARK: What the commit pipeline and the checkpointer call
+
+    /// Drops everything that is applied but not durable. The journal then supplies what LevelDB does not have. Called
+    /// with all shard locks held.
+    func revertToDurable() {
+        clearEntries()
+        revertStateOnly()
+    }
+
+    /// Reverts the state and leaves the entries as they are. Called with all shard locks held.
+    func revertStateOnly() {
+        isWithheld = false
+        if let store = applied.store, store !== durable.store {
+            store.end(.deleted)
+            context.disposalQueue.add(store)
+        }
+        applied = durable
+    }
+
+    /// Whether memory has everything that LevelDB does not have. A change of the whole database drops entries before it
+    /// is durable. Called with all shard locks held.
+    var isMemoryWhole: Bool {
+        if applied.isShut { return true }
+        return isWithheld || applied.store === durable.store
+    }
+
+    /// ``revertStateOnly()`` for a journal that cannot tell for now which operations count. Until it can, reads answer
+    /// `error`: memory still has refused entries, and LevelDB has older ones. Called with all shard locks held.
+    func revertIncompletely(isCleared: Bool, _ error: LarderError) {
+        let isWhole = isMemoryWhole && !isCleared
+        revertStateOnly()
+        guard case .open = durable.presence else { return }
+        // Clean entries were there before.
+        if isWhole, shards.all.allSatisfy({ $0.table.dirtyCount == 0 }) { return }
+        isWithheld = isWhole
+        applied.presence = .failed(
+            LarderError(.io, "the journal cannot be read: \(error)", operation: "use", database: name))
+    }
+
+    /// The epoch of the entries in memory; 0 if there is none, or it is unknown. Called with a shard lock held.
+    var epochOfEntries: UInt64 {
+        if applied.isShut { return durable.epoch }
+        return applied.epoch
+    }
+
+    /// The store of the entries in memory; nil when it is not open. Called with a shard lock held.
+    var storeOfEntries: EpochStore? {
+        // A larder that is being closed still has applied entries to write.
+        if applied.isShut { return durable.store }
+        return applied.store
+    }
+
+    /// The rules by which entries are removed from LevelDB. Called with a shard lock held.
+    var removalRulesLocked: RemovalRules { RemovalRules(applied: applied.rules, durable: durable.rules) }
+    var removalRules: RemovalRules { shards.withOneLocked { removalRulesLocked } }
+
+    /// How many entries LevelDB does not have yet.
+    var dirtyCount: Int { shards.sum { $0.dirtyCount } }
+    /// Whether only the journal has some of the database's entries on the disk.
+    var needsJournal: Bool { dirtyCount > 0 || shards.withAllLocked { !unresolved.isEmpty } }
+    /// The bytes in memory of entries that LevelDB does not have yet.
+    var dirtyByteCount: Int { shards.sum { $0.dirtyByteCount } }
+
+    /// Drops all entries from memory and tells waiting readers that everything changed. Called with all shard locks
+    /// held.
+    func clearEntries() {
+        unresolved = UnresolvedOperations()
+        for shard in shards.all { shard.clear() }
+    }
+
+    // MARK: Available at any time
+
+    /// The policy that entries without a rule of their own follow now.
+    package var rules: FreshnessRules { appliedState.rules }
+
+    package var policy: UpdatePolicy { rules.policy }
+
+    /// The engine's time, for one command or call.
+    package func now() -> Int64 { time.now() }
+    /// How far ``now()`` is ahead of the wall clock, which was set back, in milliseconds.
+    package var timeAhead: Int64 { time.offsetMilliseconds }
+    /// ``now()`` for background work, which nobody observes.
+    func unnoticedNow() -> Int64 { time.unnoticed() }
+
+    /// Whether there are files that are not open yet, or could not be opened.
+    var isUnopened: Bool { durableState.isUnopened }
+
+    /// Whether a command can run without opening, creating or reopening files first. Cheap: event loops call it, and
+    /// leave ``prepare(forWriting:policy:)`` to a thread that may block.
+    package func isReady(forWriting: Bool) -> Bool { appliedState.isReady(forWriting: forWriting) }
+
+    /// Whether there are no files and the database was not deleted.
+    var isAbsent: Bool { appliedState.isAbsent }
+
+    /// Whether it was deleted, for good.
+    package var isDeleted: Bool { if case .deleted = appliedState.presence { true } else { false } }
+
+    /// Whether the database has files.
+    package var exists: Bool { appliedState.exists }
+
+    /// `open`, `closed`, `absent`, `failed`, `damaged` or `deleted`.
+    package var condition: String { appliedState.condition }
+
+    /// Whether LevelDB takes no writes because a salvage copies its entries to a new one.
+    var isBeingSalvaged: Bool { durableState.store?.isFrozen ?? false }
+
+    /// The outcome of the last damage since the larder was opened; nil if there was none.
+    package var lastSalvage: SalvageSummary? { life.lastSalvage }
+
+    package func deletedError(_ operation: String) -> LarderError {
+        LarderError(.deleted, "the database was deleted; open it again by name", operation: operation, database: name)
+    }
+}

@@ -1,0 +1,56 @@
+import LarderLevelDB
+import LarderPlatform
+
+/// The life of a database's files: one operation at a time opens, creates, exchanges, purges, salvages, deletes or
+/// closes them. This owns the lock held meanwhile, and the facts kept from one operation to the next.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: mutable state is guarded by `openLock`, or by `summaryLock`, which
+/// is taken last.
+final class DatabaseLife: @unchecked Sendable {
+    /// Taken before opening, creating, purging or deleting; before any shard lock, never under one.
+    let openLock = Lock()
+    // Guarded by `openLock`:
+    /// Whether a salvage is under way.
+    var isSalvaging = false
+    /// The epoch that needs a lost part of the journal; 0 when none does.
+    private(set) var epochAheadOfJournal: UInt64 = 0
+    /// Whether ``epochAheadOfJournal`` is known.
+    private var hasCheckedJournal = false
+
+    private let summaryLock = Lock()
+    /// Guarded by `summaryLock`, because readers ask for it while a salvage runs.
+    private var summary: SalvageSummary?
+
+    var needsMoreJournal: Bool { epochAheadOfJournal != 0 }
+    /// The outcome of the last damage since the larder was opened.
+    var lastSalvage: SalvageSummary? { summaryLock.withLock { summary } }
+
+    /// Checks LevelDB against a journal whose end was lost: LevelDB may have a part of it. Runs once: the journal has
+    /// everything that checkpoints of this process write.
+    /// - Returns: the last commit unit that LevelDB needs; 0 if there is nothing to check.
+    func checkJournal(_ store: EpochStore, _ files: DatabaseFiles, _ context: EngineContext) throws(LarderError)
+        -> UInt64
+    {
+        let end = context.journalEnd
+        guard !hasCheckedJournal, end != .max || context.sequences.origin == .unknown else { return 0 }
+        let value = try store.access("open") { (database) throws(LevelDBError) in
+            try database.get(EpochMetadata.journalKey)
+        }
+        let needed = value.flatMap { $0.withUnsafeBytes { BigEndian.read($0, at: 0) } } ?? 0
+        if context.sequences.isLossProven(needed: needed, end: end) {
+            epochAheadOfJournal = store.epoch
+            throw files.damaged("it needs the journal up to \(needed), which is lost behind \(end)")
+        }
+        hasCheckedJournal = true
+        return needed
+    }
+
+    /// The damaged files were set aside; the next ones are checked again.
+    func setAside() { epochAheadOfJournal = 0 }
+
+    /// The damaged files were salvaged; the new ones need nothing that is lost.
+    func salvaged(_ summary: SalvageSummary) {
+        (epochAheadOfJournal, hasCheckedJournal) = (0, true)
+        summaryLock.withLock { self.summary = summary }
+    }
+}

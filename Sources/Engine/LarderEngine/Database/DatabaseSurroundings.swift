@@ -1,0 +1,47 @@
+import LarderPlatform
+
+// What a database needs of the larder above it.
+
+/// The databases of a larder. Thread-safe.
+protocol DatabaseRoster: AnyObject, Sendable {
+    /// Held while a database's files are created, to keep the limit on their number. Taken after a database's
+    /// `openLock`, before any shard's lock.
+    var creation: Lock { get }
+    /// All databases, in the order in which their locks are to be taken.
+    var all: [Database] { get }
+    /// Forgets a database, unless another has taken its name.
+    func remove(_ database: Database)
+}
+
+/// The checkpointer's operations for a database. Thread-safe; operations that may run a checkpoint may block.
+protocol Checkpointing: AnyObject, Sendable {
+    /// Whether so much waits for LevelDB that writers should help.
+    var isFull: Bool { get }
+    /// Like ``isFull``, for callers that are about to store a long record.
+    var isFullForLong: Bool { get }
+    /// Like ``isFull``, for callers that are about to build a long value.
+    var isFullForBuilding: Bool { get }
+    /// The number of failed commits that were rolled back. It does not change while a shard lock is held.
+    var rollbackCount: UInt64 { get }
+
+    /// If ``isFull``: writes a checkpoint on this thread, or waits for the one under way.
+    /// - Returns: false when there is no room and the checkpoint failed.
+    func assist() -> Bool
+    /// Like ``assist()``, for ``isFullForLong``.
+    func assistForLong() -> Bool
+    /// Like ``assist()``, for ``isFullForBuilding``.
+    func assistForBuilding() -> Bool
+    /// Puts all committed entries into LevelDB.
+    func checkpoint() throws(LarderError)
+    /// Puts the committed entries of one database into LevelDB. Entries written meanwhile may stay in memory.
+    /// - Returns: the entries that were dropped because they had expired.
+    @discardableResult
+    func flush(_ database: Database) throws(LarderError) -> PurgeReport
+    /// ``flush(_:)``, unless a checkpoint is under way.
+    /// - Returns: nil if nothing was done.
+    func flushIfIdle(_ database: Database) throws(LarderError) -> PurgeReport?
+    /// Runs `body` while no checkpoint is under way.
+    func withTurn<Result>(_ body: () throws(LarderError) -> Result) throws(LarderError) -> Result
+    /// Runs `body`, which does not fail, while no checkpoint is under way.
+    func holdingTurn(_ body: () -> Void)
+}

@@ -1,0 +1,73 @@
+import LarderPlatform
+
+/// The databases of a larder by name.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the lock held. The lock is
+/// never taken by a thread that holds a shard's lock, so that shards may be locked under it.
+final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
+    private let lock = Lock()
+    private var byName: [String: Database] = [:]
+    private var nextNumber = 0
+    /// The number of databases at which unused ones are dropped.
+    private var pruneAt = DatabaseTable.unusedMax
+    private static let unusedMax = 128
+    private var isClosed = false
+    let creation = Lock()
+
+    var all: [Database] { lock.withLock { byName.values.sorted { $0.number < $1.number } } }
+
+    /// Runs `body` on all databases in the order in which their locks are to be taken. None can be added meanwhile.
+    func withAll<Result>(_ body: ([Database]) -> Result) -> Result {
+        lock.withLock { body(byName.values.sorted { $0.number < $1.number }) }
+    }
+
+    func find(_ name: String) -> Database? { lock.withLock { byName[name] } }
+
+    /// - Returns: nil when the table was closed.
+    func findOrAdd(_ name: String, make: (Int) -> Database) -> Database? {
+        var dropped: [Database] = []
+        // Released outside the lock: it may hold the last references to databases.
+        defer { withExtendedLifetime(dropped) {} }
+        return lock.withLock {
+            if isClosed { return nil }
+            if let database = byName[name] { return database }
+            if byName.count >= pruneAt { dropped = prune() }
+            let database = make(nextNumber)
+            nextNumber += 1
+            byName[name] = database
+            return database
+        }
+    }
+
+    /// Drops the databases without files that nobody else refers to; a later use of such a name gets a new object.
+    /// Naming a million absent databases thus fills no memory.
+    private func prune() -> [Database] {
+        var unused: [String] = []
+        var index = byName.startIndex
+        while index != byName.endIndex {
+            let name = byName.keys[index]
+            if isKnownUniquelyReferenced(&byName.values[index]), byName.values[index].isAbsent { unused.append(name) }
+            byName.formIndex(after: &index)
+        }
+        let dropped = unused.compactMap { byName.removeValue(forKey: $0) }
+        pruneAt = 2 * byName.count + Self.unusedMax
+        return dropped
+    }
+
+    func remove(_ database: Database) {
+        lock.withLock { if byName[database.name] === database { byName[database.name] = nil } }
+    }
+
+    /// Takes no more databases.
+    func close() { lock.withLock { isClosed = true } }
+
+    /// Releases all databases, which refer to the table.
+    func removeAll() {
+        // Outside the lock: it may be the last reference to a database.
+        let all = lock.withLock {
+            defer { byName = [:] }
+            return byName
+        }
+        withExtendedLifetime(all) {}
+    }
+}

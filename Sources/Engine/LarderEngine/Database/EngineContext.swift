@@ -1,0 +1,45 @@
+import LarderPlatform
+import Synchronization
+
+/// The state that all databases of one larder share. Thread-safe.
+final class EngineContext: Sendable {
+    let larder: LarderContext
+    // Those of ``larder``, one indirection less:
+    let directory: String
+    let options: EngineOptions
+    let time: EngineTime
+    let statistics: Statistics
+
+    let disposalQueue = DisposalQueue()
+    let changes = ChangeFeed()
+    let changeLog: ChangeLog
+    let memory: MemoryBudget
+    let leases: LeaseContext
+    /// Held while two databases are exchanged, one pair at a time. Taken before every other lock.
+    let exchanging = Lock()
+
+    init(directory: String, options: EngineOptions, time: EngineTime) {
+        let larder = LarderContext(directory: directory, options: options, time: time)
+        self.larder = larder
+        self.directory = directory
+        self.options = options
+        self.time = time
+        statistics = larder.statistics
+        changeLog = ChangeLog(feed: changes, larder: larder)
+        memory = MemoryBudget(limitBytes: options.memoryBytes)
+        leases = LeaseContext(time: time) { [changes] owner, key in
+            guard let database = owner as? any DatabaseIdentity else { return }
+            changes.tellEach { $0.fetchAgain(Array(key.bytes), in: database) }
+        }
+    }
+
+    var sequences: Sequences { larder.sequences }
+    var timeKeeper: TimeKeeper { larder.timeKeeper }
+    var journalEnd: UInt64 { larder.journalEnd.load(ordering: .relaxed) }
+
+    func report(_ level: EngineEvent.Level, _ message: String) { larder.report(level, message) }
+
+    func nextEpoch(after previous: UInt64) -> UInt64 { larder.nextEpoch(after: previous) }
+
+    func noteEpoch(_ epoch: UInt64) { larder.noteEpoch(epoch) }
+}

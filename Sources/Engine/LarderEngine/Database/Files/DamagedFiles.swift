@@ -1,0 +1,208 @@
+import LarderLevelDB
+import LarderPlatform
+
+/// Damaged files kept as evidence, in `DAMAGED/` of the larder. Each directory's name is an ever rising number and the
+/// database's name.
+enum DamagedFiles {
+    static let directoryName = "DAMAGED"
+    /// Directories that are not settled yet. The next opening of the larder removes them.
+    static let unsettledPrefix = ".making-"
+
+    /// Makes a directory for the files of a database that is set aside.
+    static func place(for name: String, context: EngineContext) throws(LarderError) -> String {
+        let place = nextPlace(name, context)
+        do throws(FileError) {
+            try FileSystem.makeDirectories(place)
+            try FileSystem.syncDirectory(FileSystem.parent(place))
+        } catch {
+            throw LarderError(.io, error.description, operation: "set aside", underlying: error)
+        }
+        return place
+    }
+
+    /// The directory for a database that is set aside now.
+    static func place(of name: String, context: EngineContext) throws(LarderError) -> String {
+        let place = nextPlace(name, context)
+        let parent = FileSystem.parent(place)
+        do throws(FileError) {
+            try FileSystem.makeDirectory(parent)
+        } catch {
+            throw LarderError(.io, error.description, operation: "set aside", database: name, underlying: error)
+        }
+        return place
+    }
+
+    /// Moves a database's directory aside.
+    static func move(_ directory: String, to place: String, name: String, context: EngineContext) throws(LarderError) {
+        do throws(FileError) {
+            try FileSystem.rename(directory, to: place)
+        } catch {
+            throw LarderError(.io, error.description, operation: "set aside", database: name, underlying: error)
+        }
+        do throws(FileError) {
+            try FileSystem.syncDirectory(FileSystem.parent(place))
+            try FileSystem.syncDirectory(context.directory)
+        } catch {
+            context.report(.error, "\(error); a machine failure now may bring damaged database '\(name)' back")
+        }
+    }
+
+    /// Links the files of a damaged epoch and its database's POINTER into `DAMAGED`, so that they stay as they are. The
+    /// evidence counts once it is settled.
+    /// - Returns: evidence without links if the file system has none.
+    static func keep(
+        _ epoch: String, pointer: String, _ name: String, _ context: EngineContext
+    ) throws(LarderError) -> Evidence {
+        let place = nextPlace(name, context)
+        let parent = FileSystem.parent(place)
+        let last = { (path: String) in path.split(separator: "/").last.map(String.init) ?? path }
+        let unsettled = parent + "/" + unsettledPrefix + last(place)
+        var evidence = Evidence(place: place, unsettled: unsettled, epochName: last(epoch), linked: nil)
+        let linked = unsettled + "/" + last(epoch)
+        do {
+            try FileSystem.makeDirectory(parent)
+            try FileSystem.makeDirectory(unsettled)
+            // POINTER may be the missing file.
+            do throws(FileError) { try FileSystem.hardLink(pointer, to: unsettled + "/" + last(pointer)) } catch {
+                guard error.number == ENOENT || error.isNoLink else { throw error }
+            }
+            try FileSystem.makeDirectory(linked)
+            if FileSystem.exists(epoch), try !link(epoch, to: linked) { return evidence }
+            try FileSystem.syncDirectory(linked)
+            evidence.linked = linked
+            return evidence
+        } catch {
+            evidence.discard(context)
+            throw LarderError(
+                .io, "the damaged files cannot be kept: \(error)", operation: "salvage", database: name,
+                underlying: error)
+        }
+    }
+
+    /// Links all files; LevelDB may be merging tables, but the files that the manifest names are among them. LevelDB
+    /// appends to the manifest itself, so that is copied.
+    /// - Returns: false if links are not possible.
+    private static func link(_ epoch: String, to linked: String) throws -> Bool {
+        while true {
+            let manifests = try manifests(epoch)
+            for (name, bytes) in manifests { try FileSystem.writeFile(linked + "/" + name, bytes) }
+            for name in try FileSystem.list(epoch) where name != "LOCK" && !name.hasPrefix("MANIFEST-") {
+                do throws(FileError) {
+                    try? FileSystem.removeFile(linked + "/" + name)
+                    try FileSystem.hardLink(epoch + "/" + name, to: linked + "/" + name)
+                } catch {
+                    if error.isNoLink { return false }
+                    // Merged into other tables meanwhile; the manifest says so.
+                    guard error.number == ENOENT else { throw error }
+                }
+            }
+            // LevelDB removes a file only after the manifest has said so.
+            if try self.manifests(epoch) == manifests { return true }
+        }
+    }
+
+    private static func manifests(_ epoch: String) throws -> [String: [UInt8]] {
+        var result: [String: [UInt8]] = [:]
+        for name in try FileSystem.list(epoch) where name.hasPrefix("MANIFEST-") {
+            result[name] = try FileSystem.read(epoch + "/" + name, bytesMax: 1 << 30)
+        }
+        return result
+    }
+
+    /// Writes a description of the damage beside the files.
+    static func describe(_ text: String, in place: String, _ context: EngineContext) {
+        do throws(FileError) {
+            try FileSystem.writeFile(place + "/REPORT", Array((text + "\n").utf8))
+        } catch {
+            context.report(.warning, "\(error)")
+        }
+    }
+
+    /// Removes what a crash left unsettled.
+    static func clear(_ context: EngineContext) {
+        let parent = context.directory + "/" + directoryName
+        for name in (try? FileSystem.list(parent)) ?? [] where name.hasPrefix(unsettledPrefix) {
+            context.disposalQueue.remove(parent + "/" + name)
+        }
+    }
+
+    /// Numbers rise across restarts too, whatever the clock says.
+    private static func nextPlace(_ name: String, _ context: EngineContext) -> String {
+        let parent = context.directory + "/" + directoryName
+        let numbers = ((try? FileSystem.list(parent)) ?? []).compactMap(number)
+        return parent + "/\(context.nextEpoch(after: numbers.max() ?? 0))-\(name)"
+    }
+
+    private static func number(_ name: String) -> UInt64? { name.split(separator: "-").first.flatMap { UInt64($0) } }
+
+    /// Removes the oldest beyond the cap, but not the newest, unless it takes more than half of the larder's limit of the
+    /// disk. Directories without a number are not Larder's.
+    static func enforceCap(_ context: EngineContext) {
+        let limit = context.larder.disk.boundBytes ?? .max
+        let most = min(context.options.damagedBytesMax, limit / 4)
+        let parent = context.directory + "/" + directoryName
+        let kept = ((try? FileSystem.list(parent)) ?? []).compactMap { name in number(name).map { ($0, name) } }
+            .sorted { $0.0 < $1.0 }.map { (path: parent + "/" + $0.1, bytes: FileSystem.size(parent + "/" + $0.1)) }
+        var total = kept.reduce(0) { $0 + $1.bytes }
+        for (path, bytes) in kept.last.map({ $0.bytes > limit / 2 }) ?? false ? kept : kept.dropLast()
+        where total > most {
+            do throws(FileError) {
+                try FileSystem.removeTree(path)
+                total -= bytes
+                context.report(.warning, "removed \(path) (\(bytes) bytes): the damaged files exceed their limit")
+            } catch {
+                context.report(.warning, "could not remove \(path), and damaged files exceed their limit: \(error)")
+            }
+        }
+    }
+}
+
+/// The files of a damaged epoch on their way to `DAMAGED`.
+struct Evidence {
+    /// Where the files are kept in the end.
+    let place: String
+    /// Where the files are before that.
+    fileprivate let unsettled: String
+    fileprivate let epochName: String
+    /// The epoch's files as they were, readable there; nil if no links could be made.
+    fileprivate(set) var linked: String?
+
+    /// Makes the evidence permanent, before the epoch is replaced.
+    mutating func settle(_ context: EngineContext) throws(LarderError) {
+        guard linked != nil else { return }
+        do throws(FileError) {
+            try FileSystem.rename(unsettled, to: place)
+            try FileSystem.syncDirectory(FileSystem.parent(place))
+            try FileSystem.syncDirectory(context.directory)
+        } catch {
+            throw LarderError(.io, error.description, operation: "salvage", underlying: error)
+        }
+        linked = place + "/" + epochName
+    }
+
+    /// Moves the epoch itself there after it was replaced.
+    /// - Returns: its new place.
+    func take(_ epoch: String, _ context: EngineContext) throws(LarderError) -> String {
+        do throws(FileError) {
+            try FileSystem.rename(unsettled, to: place)
+            try FileSystem.removeTree(place + "/" + epochName)
+            try FileSystem.rename(epoch, to: place + "/" + epochName)
+            try FileSystem.syncDirectory(FileSystem.parent(place))
+            try FileSystem.syncDirectory(context.directory)
+        } catch {
+            throw LarderError(.io, error.description, operation: "salvage", underlying: error)
+        }
+        return place
+    }
+
+    /// Drops the evidence: the epoch was not replaced.
+    func discard(_ context: EngineContext) {
+        context.disposalQueue.remove(unsettled)
+        context.disposalQueue.remove(place)
+    }
+}
+
+extension FileError {
+    /// Whether the file system, or this part of it, has no links.
+    fileprivate var isNoLink: Bool { [EPERM, EXDEV, EOPNOTSUPP, ENOSYS, EMLINK].contains(number) }
+}

@@ -1,0 +1,301 @@
+import LarderLevelDB
+import LarderPlatform
+
+/// A database's directory: POINTER, which names the current epoch, and a directory for each epoch. It creates, reads,
+/// replaces and removes these files. It does not know entries in memory, or which state is in force.
+///
+/// A caller that changes files holds the database's `openLock`. The exception is the commit pipeline, which renames
+/// what was staged under that lock.
+struct DatabaseFiles: Sendable {
+    let name: String
+    let directory: String
+    private let context: EngineContext
+    private let damage: DamageReports
+
+    /// The prefix of a directory that a salvage is filling.
+    static let salvagePrefix = ".salvage-"
+
+    init(name: String, context: EngineContext, damage: DamageReports) {
+        self.name = name
+        self.context = context
+        self.damage = damage
+        directory = context.directory + "/" + name
+    }
+
+    var tags: TagsFile { TagsFile(directory: directory) }
+    var pointerPath: String { directory + "/" + PointerFile.name }
+    func epochPath(_ epoch: UInt64) -> String { directory + "/\(epoch)" }
+    var byteCount: Int { FileSystem.size(directory) }
+
+    /// The content of the directory.
+    var found: DatabaseDirectory { DatabaseDirectory(directory) }
+
+    // MARK: POINTER
+
+    func readPointer() throws(LarderError) -> PointerFile {
+        do {
+            if FileSystem.isNoFile(pointerPath) {
+                throw LarderError(
+                    .io,
+                    "\(pointerPath) is not a file: nothing was changed, and the journal is kept; move it away and put "
+                        + "\(PointerFile.name) back, or delete the database",
+                    operation: "open", database: name)
+            }
+            guard let bytes = try FileSystem.read(pointerPath) else {
+                throw damaged("\(PointerFile.name) is missing in \(directory)")
+            }
+            return try PointerFile(parsing: bytes)
+        } catch let error as FileError {
+            throw LarderError(.io, error.description, operation: "open", database: name, underlying: error)
+        } catch PointerFile.Defect.newerFormat(let version) {
+            throw newer("its \(PointerFile.name) has format \(version)")
+        } catch PointerFile.Defect.malformed(let why) {
+            throw damaged("\(PointerFile.name) cannot be read: \(why)")
+        } catch {
+            throw (error as? LarderError) ?? damaged("\(error)")
+        }
+    }
+
+    /// Replaces POINTER at once, while no other thread can want to.
+    /// - Returns: nil, or the reason why a machine failure may bring the old one back.
+    func replacePointer(by pointer: PointerFile) throws(FileError) -> FileError? {
+        try FileSystem.replace(pointerPath, with: Array(pointer.text.utf8))
+    }
+
+    /// Writes a new POINTER beside the old one.
+    /// - Parameter store: the open one, if any. Its LOG may be emptied if the disk is full.
+    func stage(_ pointer: PointerFile, _ operation: String, store: EpochStore?) throws(LarderError) -> Replacement {
+        let bytes = Array(pointer.text.utf8)
+        do throws(FileError) {
+            return try Replacement(of: pointerPath, with: bytes, keepsSpare: true)
+        } catch {
+            guard error.isFullDisk, let store else { throw refused(operation, error) }
+            // The reserve block for this is used up. LevelDB's LOG takes some space, and nobody needs it.
+            FileSystem.empty(store.path + "/LOG")
+            FileSystem.empty(store.path + "/LOG.old")
+        }
+        do throws(FileError) {
+            return try Replacement(of: pointerPath, with: bytes, keepsSpare: true)
+        } catch {
+            throw refused(operation, error)
+        }
+    }
+
+    private func refused(_ operation: String, _ error: FileError) -> LarderError {
+        LarderError(
+            .io, "nothing was changed: \(error.description)", operation: operation, database: name, underlying: error)
+    }
+
+    func putInPlace(_ replacement: Replacement) throws(LarderError) {
+        let unsynced = try wrapErrors("write \(PointerFile.name)") { () throws(FileError) in
+            try replacement.putInPlace()
+        }
+        if let unsynced { reportUnsynced(unsynced) }
+    }
+
+    /// The former process may have ended between the rename of POINTER and the sync of its directory. A policy that a
+    /// reader has seen must survive a machine failure, so the directory is synced now.
+    func syncWhatWasRead() {
+        do throws(FileError) { try FileSystem.syncDirectory(directory) } catch { reportUnsynced(error) }
+    }
+
+    private func reportUnsynced(_ error: FileError) {
+        context.report(.error, "\(error); a machine failure now may undo a change of database '\(name)'")
+    }
+
+    // MARK: Epochs
+
+    /// Opens the epoch in POINTER.
+    func open(_ pointer: PointerFile) throws(LarderError) -> EpochStore {
+        let path = epochPath(pointer.epoch)
+        try renewCurrent(path)
+        // LevelDB would empty a directory without CURRENT if it were told to create one. It never is here, and such a
+        // directory counts as damage.
+        switch LarderLevelDB.Database.containsDatabaseFiles(path: path) {
+        case .database: break
+        case .absentOrEmpty:
+            guard pointer.isUnmade else { throw damaged("its files are gone from \(path)") }
+            return emptyStore(pointer.epoch)
+        case .damaged: throw damaged("CURRENT is missing or cut short in \(path)")
+        }
+        let store = try open(epoch: pointer.epoch)
+        do throws(LarderError) {
+            try checkFormat(store)
+        } catch {
+            store.close()
+            throw error
+        }
+        return store
+    }
+
+    /// Completes LevelDB's change to a new manifest after a machine failure. Nothing is lost by that.
+    private func renewCurrent(_ path: String) throws(LarderError) {
+        do {
+            guard let manifest = try EpochInspection.renewCurrent(path) else { return }
+            context.report(
+                .warning,
+                "database '\(name)': CURRENT did not name LevelDB's newest manifest, as after a machine failure; it "
+                    + "names \(manifest) now, and nothing is lost")
+        } catch {
+            throw LarderError(.io, "\(error)", operation: "open", database: name, underlying: error)
+        }
+    }
+
+    private func checkFormat(_ store: EpochStore) throws(LarderError) {
+        let value = try store.access("open") { (database) throws(LevelDBError) in
+            try database.get(EpochMetadata.formatKey)
+        }
+        guard let value, let version = value.first, version > 0 else { throw damaged("it has no format record") }
+        guard version <= EpochMetadata.formatVersion else { throw newer("its entries have format \(version)") }
+    }
+
+    /// Opens the files of an existing epoch.
+    func open(epoch: UInt64) throws(LarderError) -> EpochStore {
+        try EpochStore(
+            path: epochPath(epoch), epoch: epoch, databaseName: name, create: false, context: context.larder,
+            onDamage: onDamage)
+    }
+
+    /// A store for an epoch that begins empty. The first checkpoint with entries for it creates its files.
+    func emptyStore(_ epoch: UInt64) -> EpochStore {
+        EpochStore(
+            unmadeAt: epochPath(epoch), epoch: epoch, databaseName: name, context: context.larder, onDamage: onDamage)
+    }
+
+    /// Creates an empty LevelDB with its format record, in `parent/epoch`.
+    func makeEpoch(_ epoch: UInt64, in parent: String) throws(LarderError) -> EpochStore {
+        let path = parent + "/\(epoch)"
+        try wrapErrors("create") { () throws(FileError) in try FileSystem.makeDirectory(path) }
+        let store: EpochStore
+        do throws(LarderError) {
+            store = try EpochStore(
+                path: path, epoch: epoch, databaseName: name, create: true, context: context.larder, onDamage: onDamage)
+        } catch {
+            context.disposalQueue.remove(path)
+            throw error
+        }
+        let batch = LarderLevelDB.WriteBatch()
+        batch.put(EpochMetadata.formatKey, [EpochMetadata.formatVersion])
+        do throws(LarderError) {
+            try store.write(batch, sync: true)
+            // Syncs the directory too: LevelDB does not sync the name CURRENT. Without it the epoch would count as
+            // damaged.
+            try store.noteSynced()
+            try wrapErrors("create") { () throws(FileError) in try FileSystem.syncDirectory(parent) }
+        } catch {
+            store.close()
+            context.disposalQueue.remove(path)
+            throw error
+        }
+        return store
+    }
+
+    private var onDamage: @Sendable (EpochStore, LarderError) -> Void {
+        { [damage] store, error in damage.add(store, error) }
+    }
+
+    /// The newest epoch with files; 0 if there is none.
+    var newestEpoch: UInt64 {
+        let names = (try? FileSystem.list(directory)) ?? []
+        return names.compactMap { UInt64($0) }.filter { $0 <= Sequences.epochMax }.max() ?? 0
+    }
+
+    // MARK: The whole directory
+
+    /// Creates the files in a directory of their own and renames it into place, so that a crash leaves all or nothing.
+    /// - Throws: also if the files exist but their name may not be on the disk: see ``found``.
+    func make(_ pointer: PointerFile) throws(LarderError) {
+        let temporary = context.directory + "/.creating-\(name)-\(pointer.epoch)"
+        do throws(LarderError) {
+            try wrapErrors("create") { () throws(FileError) in try FileSystem.makeDirectory(temporary) }
+            try makeEpoch(pointer.epoch, in: temporary).close()
+            try wrapErrors("create") { () throws(FileError) in
+                let unsynced = try FileSystem.replace(
+                    temporary + "/" + PointerFile.name, with: Array(pointer.text.utf8))
+                if let unsynced { throw unsynced }
+                Replacement.keepSpare(for: temporary + "/" + PointerFile.name)
+                try FileSystem.rename(temporary, to: directory)
+                do throws(FileError) {
+                    try FileSystem.syncDirectory(context.directory)
+                } catch {
+                    do throws(FileError) {
+                        try FileSystem.rename(directory, to: temporary)
+                    } catch {
+                        // It stays, whatever is answered.
+                        context.report(
+                            .error, "\(error); a machine failure now may undo the creation of database '\(name)'")
+                        return
+                    }
+                    throw error
+                }
+            }
+        } catch {
+            context.disposalQueue.remove(temporary)
+            throw error
+        }
+    }
+
+    /// - Throws: unless the directory is absent or empty.
+    func requireAbsent() throws(LarderError) {
+        switch found {
+        case .absent: break
+        case .unreadable(let error):
+            throw LarderError(.io, error.description, operation: "create", database: name, underlying: error)
+        case .database, .foreign:
+            throw LarderError(
+                .io, "\(directory) exists and does not belong to this larder: it is left alone; choose another name",
+                operation: "create", database: name)
+        }
+    }
+
+    /// Moves the files away durably, by a rename, which needs no space.
+    func move(to place: String) throws(LarderError) {
+        try wrapErrors("delete") { () throws(FileError) in try FileSystem.rename(directory, to: place) }
+        do throws(FileError) {
+            try FileSystem.syncDirectory(context.directory)
+        } catch {
+            context.report(.error, "\(error); a machine failure now may bring database '\(name)' back")
+        }
+    }
+
+    /// Removes the epochs that a crash left behind.
+    func removeOtherEpochs(than current: UInt64) {
+        removeEntries { entry in
+            UInt64(entry).map { $0 != current }
+                ?? (entry.hasPrefix(EpochStore.makingPrefix) || entry.hasPrefix(Self.salvagePrefix))
+        }
+    }
+
+    /// Removes unfinished salvages: they may take the space that the next one needs.
+    func removeUnfinishedSalvages() { removeEntries { $0.hasPrefix(Self.salvagePrefix) } }
+
+    private func removeEntries(where isLeft: (String) -> Bool) {
+        for entry in (try? FileSystem.list(directory)) ?? [] where isLeft(entry) {
+            context.disposalQueue.remove(directory + "/" + entry)
+        }
+    }
+
+    // MARK: Errors
+
+    func wrapErrors<Result>(_ operation: String, _ body: () throws(FileError) -> Result) throws(LarderError) -> Result {
+        do throws(FileError) {
+            return try body()
+        } catch {
+            throw LarderError(.io, error.description, operation: operation, database: name, underlying: error)
+        }
+    }
+
+    func damaged(_ why: String) -> LarderError {
+        LarderError(
+            .damaged, "the database is damaged: \(why). Nothing was changed; salvage it, or set it aside",
+            operation: "open", database: name)
+    }
+
+    private func newer(_ what: String) -> LarderError {
+        LarderError(
+            .newerFormat,
+            "the database was written by a newer Larder: \(what), this one reads "
+                + "\(PointerFile.formatVersion). Use that Larder, or delete the database",
+            operation: "open", database: name)
+    }
+}

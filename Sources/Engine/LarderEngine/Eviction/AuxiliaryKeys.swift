@@ -1,0 +1,69 @@
+import LarderLevelDB
+
+/// Keys that are no entries, in tables that are taken away: of the expiry index, and the note of the journal. A value.
+///
+/// Entries that stay may need them: an index key is not written again with each version of its entry.
+struct AuxiliaryKeys {
+    private var index: [[UInt8]] = []
+    private var journal: [UInt8]?
+
+    var count: Int { index.count }
+
+    /// Takes note of what LevelDB has in the range of these tables.
+    mutating func collect(_ store: EpochStore, _ tables: [ManifestScan.Table]) throws(LarderError) {
+        let start = [KeyKind.record + 1]
+        let ranges = tables.filter { !$0.last.lexicographicallyPrecedes(start) }
+        let last = ranges.map(\.last).max { $0.lexicographicallyPrecedes($1) }
+        (index, journal) = try store.access("make room") { (leveldb) throws(LevelDBError) in
+            var index: [[UInt8]] = []
+            if let last { try Self.collect(leveldb, through: last, &index) }
+            return (index, try leveldb.get(EpochMetadata.journalKey))
+        }
+    }
+
+    private static func collect(
+        _ leveldb: LarderLevelDB.Database, through last: ArraySlice<UInt8>, _ index: inout [[UInt8]]
+    ) throws(LevelDBError) {
+        var options = ReadOptions()
+        options.fillCache = false
+        for kind in [KeyKind.ownDeadline, KeyKind.governed] {
+            let cursor = try leveldb.cursor(options, prefix: [kind])
+            defer { cursor.close() }
+            try cursor.seek(to: [kind])
+            while cursor.isValid {
+                let key = cursor.key
+                if last.lexicographicallyPrecedes(key) { break }
+                index.append(key)
+                try cursor.next()
+            }
+        }
+    }
+
+    /// Writes again what is needed and not there any more. Without room for that, the sweep makes the index later.
+    func restore(_ database: Database, _ store: EpochStore) {
+        do throws(LarderError) {
+            let batch = LarderLevelDB.WriteBatch()
+            for key in index {
+                guard let entry = key.withUnsafeBytes({ ExpiryIndex.parse($0)?.key }),
+                    try store.header(of: entry, nil) != nil, try store.value(of: key) == nil
+                else { continue }
+                batch.put(key, ExpiryIndex.value)
+            }
+            if let journal, try store.value(of: EpochMetadata.journalKey) != journal {
+                batch.put(EpochMetadata.journalKey, journal)
+            }
+            if !batch.isEmpty { try store.write(batch, sync: true, changesEntries: false) }
+        } catch {
+            if !index.isEmpty { store.lacksIndex.store(true, ordering: .relaxed) }
+            database.context.report(
+                .debug, "database '\(database.name)': the expiry index is not whole yet: \(error)")
+        }
+    }
+}
+
+extension EpochStore {
+    /// What LevelDB has of a key of any kind; nil for nothing.
+    fileprivate func value(of key: [UInt8]) throws(LarderError) -> [UInt8]? {
+        try access("make room") { (leveldb) throws(LevelDBError) in try leveldb.get(key) }
+    }
+}

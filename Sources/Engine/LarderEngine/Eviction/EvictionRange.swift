@@ -1,0 +1,129 @@
+import LarderLevelDB
+
+/// The entries of a range of keys in LevelDB, by their keys and headers. A value.
+struct EvictionRange {
+    struct Entry {
+        let offset: Int
+        let keyCount: Int
+        let byteCount: Int
+        /// Nil for a record that cannot be read.
+        let header: RecordHeader?
+    }
+
+    /// One that goes.
+    struct Victim {
+        let index: Int
+        let hash: Int
+        let isGone: Bool
+    }
+
+    /// The keys in LevelDB's form, one behind the other.
+    var keys: [UInt8] = []
+    var entries: [Entry] = []
+    var seenBytes = 0
+    /// The first key behind the range; nil at the end.
+    var next: [UInt8]?
+
+    /// How many keys are handled with a shard's lock held once.
+    private static let slice = 64
+
+    func key(_ entry: Entry) -> [UInt8] { Array(storedKey(entry)) }
+
+    func storedKey(_ entry: Entry) -> ArraySlice<UInt8> { keys[entry.offset..<(entry.offset + entry.keyCount)] }
+
+    /// Adds the entries from `start`, to `last` or the end. `next` is where it has stopped before that.
+    mutating func collect(
+        _ store: EpochStore, from start: [UInt8], through last: [UInt8]? = nil, bytesMax: Int, entriesMax: Int,
+        _ purges: TagPurges?
+    ) throws(LarderError) {
+        let (bytesMax, entriesMax) = (seenBytes + bytesMax, entries.count + entriesMax)
+        next = nil
+        try store.access("evict") { (leveldb) throws(LevelDBError) in
+            var options = ReadOptions()
+            options.fillCache = false
+            let cursor = try leveldb.cursor(options, prefix: [KeyKind.record])
+            defer { cursor.close() }
+            try cursor.seek(to: start)
+            while cursor.isValid {
+                let offset = keys.count
+                try cursor.withKey { keys.append(contentsOf: $0) }
+                if let last, last.lexicographicallyPrecedes(keys[offset...]) {
+                    keys.removeSubrange(offset...)
+                    return
+                }
+                let keyCount = keys.count - offset
+                guard entries.count < entriesMax, seenBytes < bytesMax else {
+                    next = Array(keys[offset...])
+                    return
+                }
+                let (header, count) = try cursor.withValue { (try? RecordHeader(parsing: $0, purges), $0.count) }
+                entries.append(
+                    Entry(offset: offset, keyCount: keyCount, byteCount: keyCount + count, header: header))
+                seenBytes += keyCount + count
+                try cursor.next()
+            }
+        }
+    }
+
+    /// LevelDB has removed the entries: memory forgets them, and observers are told. With the lock of an entry's shard
+    /// held, so that a later write of the key is told later.
+    func settle(_ database: Database, _ victims: [Victim], _ outcome: inout EvictionOutcome) {
+        var byShard: [[Victim]] = Array(repeating: [], count: Shard.count)
+        for victim in victims { byShard[Shard.index(victim.hash)].append(victim) }
+        for (index, part) in byShard.enumerated() {
+            for start in stride(from: 0, to: part.count, by: Self.slice) {
+                let slice = part[start..<min(start + Self.slice, part.count)]
+                database.shards[index].lock.withLock { settleSlice(database, slice, database.shards[index], &outcome) }
+            }
+        }
+    }
+
+    private func settleSlice(
+        _ database: Database, _ slice: ArraySlice<Victim>, _ shard: Shard, _ outcome: inout EvictionOutcome
+    ) {
+        var changes: [EntryChange] = []
+        for victim in slice {
+            let entry = entries[victim.index]
+            guard let header = entry.header else { continue }
+            let key = Array(keys[(entry.offset + 1)..<(entry.offset + entry.keyCount)])
+            let (isNewer, wasFound) = key.withUnsafeBytes { shard.evicted($0, victim.hash, isGone: victim.isGone) }
+            if victim.isGone {
+                outcome.gone += 1
+                if !wasFound { database.context.statistics.expired.add() }
+            } else {
+                outcome.evicted += 1
+                shard.counters.evicted += 1
+                outcome.evictedBytes += entry.byteCount
+            }
+            // Whoever has written it meanwhile tells that.
+            guard !isNewer, database.context.changes.isOn else { continue }
+            if victim.isGone {
+                if let change = database.sweptChange(key, header, database.applied.rules) { changes.append(change) }
+            } else {
+                changes.append(database.evictedChange(key, header))
+            }
+        }
+        database.context.changes.tell(changes)
+    }
+}
+
+/// What a step of the eviction has done. A value.
+struct EvictionOutcome {
+    /// The first key behind the range in LevelDB's form; nil at the end.
+    var next: [UInt8]?
+    var seenBytes = 0
+    /// Of these, what had expired or was purged.
+    var gone = 0
+    var evicted = 0
+    var evictedBytes = 0
+    /// How much more room the file system had behind it.
+    var freedBytes = 0
+
+    var hasRemoved: Bool { gone + evicted > 0 }
+
+    func count(in statistics: Statistics) {
+        statistics.evicted.add(evicted)
+        statistics.evictedBytes.add(evictedBytes)
+        statistics.expiredSwept.add(gone)
+    }
+}

@@ -1,0 +1,196 @@
+import LarderPlatform
+
+/// Where the eviction stands in each store, and its steps. Ranges follow each other in the order of the keys; behind the
+/// last one a new round begins.
+///
+/// Confined to its owner, who calls one step at a time.
+struct EvictionRounds {
+    enum Progress { case some, none, nothingLeft }
+
+    /// The round that is under way in a store.
+    private struct Round {
+        /// The first key of the next range, in LevelDB's form.
+        var hand: [UInt8] = [KeyKind.record]
+        var hasRemoved = false
+        /// Whether a range is passed over where little is to be had. If a whole round of that was in vain, the next
+        /// one is not.
+        var isPatient = true
+        /// Whether a round that passed nothing over was in vain.
+        var isExhausted = false
+        /// The next part of the keys to be merged.
+        var part = 0
+    }
+
+    private typealias Candidate = (database: Database, store: EpochStore, bytes: Int)
+
+    private let context: EngineContext
+    private var rounds: [ObjectIdentifier: Round] = [:]
+    private var sample: EvictionSampler.Result?
+    private var sampledSteps = 0
+    /// How often it is told of a database that its snapshots were ended: once a minute.
+    private var endedLines: [String: LineRate] = [:]
+    private static let quietMilliseconds: Int64 = 60_000
+    private var random = SplitMix(state: 0x4C61_7264_6572)
+
+    /// The share of the bytes that goes when a round has passed over them.
+    static let share = 0.4
+    /// A sample serves so many steps, and so many milliseconds.
+    private static let sampleSteps = 16
+    private static let sampleMilliseconds: Int64 = 10_000
+    /// From how many bytes on it is worthwhile to have LevelDB give back what was removed.
+    private static let deadBytesMin = 1 << 20
+
+    /// In the background nothing is evicted if all of it together is less than such a part of what is too much.
+    private static let helpfulPart = 64
+
+    init(context: EngineContext) { self.context = context }
+
+    /// - Parameter isUrgent: whether somebody waits, so that snapshots end that keep LevelDB from giving back space.
+    mutating func step(
+        _ limit: EvictionLimit, _ databases: [Database], over bytes: Int, isUrgent: Bool
+    ) throws(LarderError) -> Progress {
+        if context.disposalQueue.hasWork {
+            let before = limit.measure()
+            context.disposalQueue.clear(report: context.report)
+            if limit.measure() < before { return .some }
+        }
+        if limit.database == nil { DamagedFiles.enforceCap(context) }
+        let isSuspended = databases.contains { $0.durableState.store.map { $0.isSuspended && !$0.isFrozen } ?? false }
+        if context.larder.disk.isShort(isSuspended: isSuspended), try removeTables(databases, over: bytes) != nil {
+            return .some
+        }
+        let stores = candidates(databases)
+        if limit.database == nil {
+            let present = Set(stores.map { ObjectIdentifier($0.store) })
+            rounds = rounds.filter { present.contains($0.key) }
+        }
+        var open = stores.filter { !$0.store.isPinned && !(rounds[ObjectIdentifier($0.store)]?.isExhausted ?? false) }
+        if open.isEmpty, isUrgent {
+            open = stores.filter { $0.store.isPinned }
+            for (database, store, _) in open {
+                let now = context.time.monotonic()
+                let skipped = endedLines[database.name, default: LineRate(milliseconds: Self.quietMilliseconds)]
+                    .line(at: now)
+                context.report(
+                    skipped == nil ? .debug : .warning,
+                    "snapshots of database '\(database.name)' were ended: they keep what is evicted on the disk"
+                        + LineRate.rest(skipped ?? 0, "times"))
+                store.endViews()
+            }
+        }
+        // What is left would not help: the room is taken by something else.
+        if !isUrgent, open.reduce(0, { $0 + $1.bytes }) < bytes / Self.helpfulPart { open = [] }
+        guard let chosen = choose(open) else {
+            // Things may be different next time.
+            for store in stores { rounds[ObjectIdentifier(store.store)] = nil }
+            return .nothingLeft
+        }
+        if let progress = try giveBack(chosen) { return progress }
+        return try evict(chosen, stores, limit.marks.rangeBytes, wanted: max(limit.bytes / 16, bytes))
+    }
+
+    /// On a file system without room: takes tables away, which needs none. Also from stores that take no writes.
+    /// - Returns: how many bytes the file system had more of before LevelDB went on; nil if there is nothing to take.
+    mutating func removeTables(_ databases: [Database], over bytes: Int) throws(LarderError) -> Int? {
+        var stores: [Candidate] = databases.compactMap { database in
+            guard !DatabaseName.isKept(database.name), let store = database.durableState.store else { return nil }
+            return (database, store, max(1, FileSystem.space(store.path)))
+        }
+        while let chosen = choose(stores) {
+            let removal = TableRemoval(database: chosen.database, store: chosen.store, wantedBytes: bytes)
+            let outcome = try removal.run(now: context.time.unnoticed())
+            if outcome.seenBytes > 0 {
+                // Only then: a round that began anew at each step would never end.
+                rounds[ObjectIdentifier(chosen.store)] = nil
+                context.report(
+                    .warning,
+                    "the file system is full: evicted \(outcome.evicted) entries of database "
+                        + "'\(chosen.database.name)', \(outcome.seenBytes) bytes of tables")
+                return outcome.freedBytes
+            }
+            stores.removeAll { $0.store === chosen.store }
+        }
+        return nil
+    }
+
+    private func candidates(_ databases: [Database]) -> [Candidate] {
+        databases.compactMap { database in
+            if database.isUnopened { _ = try? database.prepareUnlessBusy() }
+            guard let store = database.durableState.store, store.isMade, !store.isFrozen, !store.isSuspended,
+                store.ending == .none
+            else { return nil }
+            return (database, store, max(1, FileSystem.space(store.path)))
+        }
+    }
+
+    /// One of them at random, each as often as it is large.
+    private mutating func choose(_ candidates: [Candidate]) -> Candidate? {
+        guard !candidates.isEmpty else { return nil }
+        var place = Int.random(in: 0..<candidates.reduce(0) { $0 + $1.bytes }, using: &random)
+        for candidate in candidates {
+            place -= candidate.bytes
+            if place < 0 { return candidate }
+        }
+        return candidates.last
+    }
+
+    /// Has LevelDB give back what was removed from a store, a part of its keys at a time, if that is an eighth of it.
+    /// - Returns: nil if it is less.
+    private mutating func giveBack(_ candidate: Candidate) throws(LarderError) -> Progress? {
+        let dead = candidate.store.deadBytes
+        var round = rounds[ObjectIdentifier(candidate.store)] ?? Round()
+        guard round.part > 0 || dead >= max(Self.deadBytesMin, candidate.bytes / 8) else { return nil }
+        if try candidate.store.compact(part: round.part) {
+            round.part += 1
+        } else {
+            round.part = 0
+        }
+        rounds[ObjectIdentifier(candidate.store)] = round
+        return .some
+    }
+
+    private mutating func evict(
+        _ chosen: Candidate, _ stores: [Candidate], _ rangeBytes: Int, wanted: Int
+    ) throws(LarderError) -> Progress {
+        let now = context.time.unnoticed()
+        if sampledSteps >= Self.sampleSteps || sample.map({ now - $0.estimate.now > Self.sampleMilliseconds }) ?? true {
+            sample = try EvictionSampler.sample(stores, share: Self.share, now: now, &random)
+            sampledSteps = 0
+        }
+        guard let sample else { return .none }
+        sampledSteps += 1
+        var round = rounds[ObjectIdentifier(chosen.store)] ?? Round()
+        let pass = EvictionPass(
+            database: chosen.database, store: chosen.store, estimate: sample.estimate, threshold: sample.threshold,
+            rangeBytes: rangeBytes, wantedBytes: wanted)
+        let outcome = try pass.run(from: round.hand, leastShare: round.isPatient ? Self.share / 4 : 0)
+        if outcome.hasRemoved { round.hasRemoved = true }
+        if let next = outcome.next {
+            round.hand = next
+        } else {
+            round = Round(
+                isPatient: round.hasRemoved, isExhausted: !round.hasRemoved && !round.isPatient, part: round.part)
+        }
+        rounds[ObjectIdentifier(chosen.store)] = round
+        guard outcome.hasRemoved else { return .none }
+        context.report(
+            .debug,
+            "evicted \(outcome.evicted) entries of database '\(chosen.database.name)', \(outcome.evictedBytes) bytes, "
+                + "and removed \(outcome.gone) that were gone")
+        return .some
+    }
+}
+
+/// A small generator of numbers for choices that need not be secret (Steele, Lea and Flood, "Fast Splittable Pseudorandom
+/// Number Generators", OOPSLA 2014). A seed gives the same numbers each time.
+private struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,94 @@
+import LarderLevelDB
+
+/// Looks at some entries of a larder's databases, at places chosen at random, to find the worth up to which entries
+/// have to go for a share of the bytes to be freed.
+struct EvictionSampler {
+    /// What a sample has shown.
+    struct Result {
+        let estimate: EvictionEstimate
+        let threshold: Double
+    }
+
+    private struct Entry {
+        let reads: Double
+        let storedAt: Int64
+        let end: Int64?
+        let bytes: Int
+    }
+
+    private static let places = 96
+    private static let entriesPerPlace = 16
+    private static let bytesPerPlace = 256 << 10
+
+    /// - Parameters:
+    ///   - stores: each with the bytes of its files.
+    ///   - share: of all bytes, that has to go.
+    static func sample(
+        _ stores: [(database: Database, store: EpochStore, bytes: Int)], share: Double, now: Int64,
+        _ random: inout some RandomNumberGenerator
+    ) throws(LarderError) -> Result {
+        let total = max(1, stores.reduce(0) { $0 + $1.bytes })
+        var entries: [Entry] = []
+        for (database, store, bytes) in stores {
+            let count = max(4, Self.places * bytes / total)
+            for start in starts(store, count: count, &random) { entries += try read(database, store, from: start) }
+        }
+        let ages = entries.map { max(0, now.subtractingClamped($0.storedAt)) }.sorted()
+        let estimate = EvictionEstimate(now: now, residence: ages.isEmpty ? 0 : ages[ages.count / 2])
+        let judged = entries.map { entry in
+            (
+                worth: estimate.worth(
+                    reads: entry.reads, storedAt: entry.storedAt, end: entry.end, bytes: entry.bytes),
+                bytes: entry.bytes
+            )
+        }
+        return Result(estimate: estimate, threshold: EvictionEstimate.threshold(judged, share: share))
+    }
+
+    /// Where tables begin; the first key if there are none.
+    private static func starts(
+        _ store: EpochStore, count: Int, _ random: inout some RandomNumberGenerator
+    ) -> [[UInt8]] {
+        let tables = ((try? ManifestScan.scan(directory: store.path)) ?? nil)?.tables.values.filter {
+            $0.smallest.count > 9 && $0.smallest[0] == KeyKind.record
+        }
+        var starts: [[UInt8]] = [[KeyKind.record]]
+        // In a fixed order, so that a seed gives the same choice each time.
+        guard let tables = tables?.sorted(by: { $0.smallest.lexicographicallyPrecedes($1.smallest) }), !tables.isEmpty
+        else { return starts }
+        while starts.count < count {
+            // Without the eight bytes that LevelDB adds to a key.
+            starts.append(Array(tables[Int.random(in: 0..<tables.count, using: &random)].smallest.dropLast(8)))
+        }
+        return starts
+    }
+
+    private static func read(
+        _ database: Database, _ store: EpochStore, from start: [UInt8]
+    ) throws(LarderError) -> [Entry] {
+        let purges = database.removalRules.purges
+        let found = try store.access("evict") { (leveldb) throws(LevelDBError) in
+            var options = ReadOptions()
+            options.fillCache = false
+            let cursor = try leveldb.cursor(options, prefix: [KeyKind.record])
+            defer { cursor.close() }
+            var found: [(key: Key, header: RecordHeader, bytes: Int)] = []
+            var bytes = 0
+            try cursor.seek(to: start)
+            while cursor.isValid, found.count < entriesPerPlace, bytes < bytesPerPlace {
+                let key = cursor.key
+                let (header, count) = try cursor.withValue { (try? RecordHeader(parsing: $0, purges), $0.count) }
+                bytes += key.count + count
+                if let header { found.append((Key(stored: key), header, key.count + count)) }
+                try cursor.next()
+            }
+            return found
+        }
+        let rules = database.rules
+        return found.compactMap { entry in
+            guard let reads = entry.key.withBytes({ database.diskReads(of: $0, entry.key.hash) }) else { return nil }
+            return Entry(
+                reads: reads, storedAt: entry.header.storedAt, end: rules.end(entry.header), bytes: entry.bytes)
+        }
+    }
+}

@@ -1,0 +1,258 @@
+import LarderPlatform
+import Synchronization
+
+/// Keeps a larder, and databases that have a limit of their own, within their bytes on the disk.
+///
+/// - A thread of its own begins to evict at ``DiskMarks/high`` and ends at ``DiskMarks/low``, so that in the usual
+///   course nobody waits for it.
+/// - A checkpoint, through which everything has to go that is stored, makes room for what it adds before it begins. The
+///   journal grows meanwhile, and when it is full, writers wait. So the limit holds whatever clients do.
+///
+/// What goes first: files of what was purged; then space that LevelDB can give back of what expired or was removed; then
+/// the entries that are worth the least (``EvictionEstimate``).
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: `rounds` is guarded by `lock`, which is taken behind the
+/// checkpointer's turn and before a store's `indexLock`; the rest is constant and thread-safe itself.
+final class Evictor: @unchecked Sendable {
+    private let context: EngineContext
+    private let table: DatabaseTable
+    private let disk: DiskBudget
+    private let loop = BackgroundLoop()
+    private let lock = Lock()
+    private var rounds: EvictionRounds
+    /// Whether the larder went above its high mark and is not below the low one yet.
+    private let isEvicting = Atomic<Bool>(false)
+
+    /// How often sizes are looked at when nothing wakes the thread.
+    private static let idleMilliseconds: Int64 = 10_000
+    private static let pauseMilliseconds: Int64 = 1
+    /// The most ranges of keys that are looked at for somebody who waits for room.
+    private static let reliefSteps = 64
+    /// What is freed at least, if it is not too much of the larder: without room for merges LevelDB's level 0 grows, and
+    /// from that no table can be taken.
+    private static let mergeRoom = 8 << 20
+
+    init(context: EngineContext, table: DatabaseTable) {
+        self.context = context
+        self.table = table
+        disk = context.larder.disk
+        rounds = EvictionRounds(context: context)
+        disk.onChange { [loop] in loop.wake() }
+        disk.onShort { [weak self] in self?.relieve($0, takesReserve: $1) ?? false }
+        // So that the files are opened, and the journal is kept, with what the file system has room for.
+        _ = disk.measure()
+    }
+
+    func start() {
+        loop.start("larder-evict") { [self] in round() ? Self.pauseMilliseconds : Self.idleMilliseconds }
+    }
+
+    /// Waits for the running step.
+    func stop() { loop.stop() }
+
+    /// Looks at the sizes soon.
+    func wake() { loop.wake() }
+
+    /// Tells the budget the least limit of a database.
+    func noteLimits() {
+        disk.note(smallestDatabaseLimit: table.all.map(\.diskLimit).filter { $0 > 0 }.min())
+    }
+
+    // MARK: In the background
+
+    /// One step for each limit whose mark is passed.
+    /// - Returns: whether there is more to do now.
+    func round() -> Bool {
+        noteLimits()
+        if disk.limitBytes == nil { _ = disk.measure() }
+        keepReserve()
+        followLimits()
+        var more = false
+        for limit in limits {
+            do throws(LarderError) {
+                more = try goOn(limit) || more
+            } catch {
+                context.report(.debug, "eviction stopped: \(error)")
+            }
+        }
+        return more
+    }
+
+    /// Open databases write tables of the size that belongs to the limit of now.
+    private func followLimits() {
+        for database in table.all {
+            guard let store = database.durableState.store, !store.isFrozen else { continue }
+            do throws(LarderError) {
+                guard try store.followLimits(databaseLimit: database.diskLimit) else { continue }
+                context.report(
+                    .info, "database '\(database.name)' was reopened: its tables follow the limits of the disk")
+            } catch {
+                context.report(.debug, "database '\(database.name)' was not reopened: \(error)")
+            }
+        }
+    }
+
+    private func goOn(_ limit: EvictionLimit) throws(LarderError) -> Bool {
+        let isRunning = limit.database == nil && isEvicting.load(ordering: .relaxed)
+        let bytes = limit.measure()
+        guard bytes > (isRunning ? limit.marks.low : limit.marks.high) else {
+            if limit.database == nil { isEvicting.store(false, ordering: .relaxed) }
+            return false
+        }
+        let progress = try lock.withLock { () throws(LarderError) in
+            try rounds.step(limit, limit.databases, over: bytes - limit.marks.low, isUrgent: false)
+        }
+        if limit.database == nil { isEvicting.store(progress != .nothingLeft, ordering: .relaxed) }
+        return progress != .nothingLeft
+    }
+
+    private var limits: [EvictionLimit] {
+        let own = table.all.compactMap { database -> EvictionLimit? in
+            let limit = database.diskLimit
+            return limit > 0
+                ? EvictionLimit(asked: limit, database: database, databases: [database], disk: disk) : nil
+        }
+        guard let bytes = disk.limitBytes else { return own }
+        return own + [EvictionLimit(asked: bytes, database: nil, databases: table.all, disk: disk)]
+    }
+
+    // MARK: On a full file system
+
+    /// Makes the reserve again when there is room for it, and some for others.
+    private func keepReserve() {
+        guard let bound = disk.boundBytes else {
+            if disk.reserve.isThere { disk.reserve.giveUp() }
+            return
+        }
+        let bytes = DiskMarks.heldReserveBytes(limit: bound)
+        guard !disk.reserve.isThere, let free = disk.room, free >= bytes + bytes / 2 else { return }
+        disk.reserve.hold(bytes: bytes)
+    }
+
+    /// Makes room for somebody who has found none. He may have a database's `openLock`.
+    ///
+    /// Tables are taken away, which needs no room. If there are none that can be, what is worth the least is evicted as
+    /// usual, in the room of the reserve.
+    /// - Parameters:
+    ///   - bytes: what is to be written.
+    ///   - takesReserve: whether that may have the room of the reserve too.
+    /// - Returns: whether there is more room than before.
+    private func relieve(_ bytes: Int, takesReserve: Bool) -> Bool {
+        guard let asked = disk.limitBytes, let bound = disk.boundBytes else { return false }
+        // For what others write meanwhile, too.
+        let reserve = DiskMarks.heldReserveBytes(limit: bound)
+        let wanted = bytes + reserve
+        guard let before = disk.room, before < wanted else { return false }
+        defer { loop.wake() }
+        return lock.withLock {
+            // Others may have waited for the same.
+            guard let free = disk.room, free < wanted else { return true }
+            let limit = EvictionLimit(asked: asked, database: nil, databases: table.all, disk: disk)
+            if context.disposalQueue.hasWork {
+                context.disposalQueue.clear(report: context.report)
+                if disk.room ?? 0 > free { return true }
+            }
+            // LevelDB needs some room to open and to close its files, and to merge tables afterwards.
+            let hadReserve = disk.reserve.giveUp()
+            if !removeTables(limit, wanted, free: free) { evict(limit, wanted + (hadReserve ? reserve : 0)) }
+            let gained = (disk.room ?? 0) - free
+            if takesReserve { return gained > 0 }
+            if hadReserve { disk.reserve.hold(bytes: reserve) }
+            return gained > (hadReserve ? reserve : 0)
+        }
+    }
+
+    /// Takes tables away until so much is free, or what goes gives no room back. What LevelDB merges when it is opened again may take
+    /// all that was given back.
+    /// - Returns: whether any could be taken.
+    private func removeTables(_ limit: EvictionLimit, _ wanted: Int, free: Int) -> Bool {
+        var free = free
+        for round in 0..<Self.removalsMax {
+            let larder = limit.measure()
+            let over = max(wanted - free, larder - limit.marks.low, min(Self.mergeRoom, larder / 4))
+            guard let freed = (try? rounds.removeTables(limit.databases, over: over)) ?? nil else { return round > 0 }
+            free = disk.room ?? 0
+            if freed == 0 || free >= wanted { break }
+        }
+        return true
+    }
+
+    /// How often tables are taken away for somebody who waits for room.
+    private static let removalsMax = 4
+
+    /// Evicts until so much is free.
+    private func evict(_ limit: EvictionLimit, _ wanted: Int) {
+        for _ in 0..<Self.reliefSteps {
+            guard let free = disk.room, free < wanted else { return }
+            let progress = try? rounds.step(limit, limit.databases, over: wanted - free, isUrgent: true)
+            if progress ?? .nothingLeft == .nothingLeft { return }
+        }
+    }
+
+    // MARK: For a checkpoint
+
+    /// Makes room for a checkpoint. Called with the checkpointer's turn held.
+    /// - Returns: for how much there is room.
+    /// - Throws: if there is none, and nothing is left that could be evicted.
+    func makeRoom() throws(LarderError) -> EvictionRoom {
+        noteLimits()
+        var room = EvictionRoom()
+        for limit in limits {
+            if let bytes = try makeRoom(limit) { room.limit(limit.database, to: bytes) }
+        }
+        if disk.limitBytes != nil {
+            // LevelDB has it in its log first, and then in a table.
+            let incoming = 2 * table.all.reduce(0) { $0 + $1.journalBytesOfDirty }
+            for _ in 0..<Self.reliefsMax where incoming > 0 { if !relieve(incoming, takesReserve: false) { break } }
+        }
+        return room
+    }
+
+    /// How often room is made for a checkpoint that others take meanwhile.
+    private static let reliefsMax = 4
+
+    /// - Returns: nil for enough.
+    private func makeRoom(_ limit: EvictionLimit) throws(LarderError) -> Int? {
+        let incoming = limit.databases.reduce(0) { $0 + $1.journalBytesOfDirty }
+        if incoming == 0 { return nil }
+        waitForMerges(limit, incoming)
+        while true {
+            let over = limit.measure() + incoming - limit.marks.ceiling
+            if over <= 0 { return nil }
+            guard try evict(limit, over: over) == .nothingLeft else { continue }
+            let room = limit.marks.ceiling - limit.use().bytes
+            if room >= incoming { return nil }
+            // Of what is new, as much is kept as there is room for.
+            guard room >= limit.marks.checkpointBytes else { throw limit.shortage(incoming: incoming, context) }
+            return room
+        }
+    }
+
+    /// One step while a checkpoint waits.
+    private func evict(_ limit: EvictionLimit, over bytes: Int) throws(LarderError) -> EvictionRounds.Progress {
+        do throws(LarderError) {
+            return try lock.withLock { () throws(LarderError) in
+                try rounds.step(limit, limit.databases, over: bytes, isUrgent: true)
+            }
+        } catch {
+            // Purged or deleted meanwhile: that makes room too.
+            guard error.code == .purged || error.code == .deleted else { throw error }
+            return .some
+        }
+    }
+
+    /// Lets LevelDB merge what it has to before it gets more: what it has put off would be merged at once later, and be
+    /// there twice meanwhile.
+    private func waitForMerges(_ limit: EvictionLimit, _ incoming: Int) {
+        var least = Int.max
+        var vain = 0
+        while vain < 3 {
+            let use = limit.use()
+            guard use.largestMerge + incoming > limit.marks.mergeBytes, let store = use.store else { return }
+            vain = use.largestMerge < least ? 0 : vain + 1
+            least = min(least, use.largestMerge)
+            // Waits for the merge that is running.
+            store.settleMemory()
+        }
+    }
+}

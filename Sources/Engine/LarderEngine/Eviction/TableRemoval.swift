@@ -1,0 +1,198 @@
+import LarderLevelDB
+import LarderPlatform
+
+/// Evicts entries where nothing can be written: takes whole tables out of a LevelDB, which needs some bytes at the end of
+/// its manifest. For a file system that is full.
+///
+/// Tables of the lowest level go, because they hide nothing below: no former value comes back. They are chosen at random,
+/// whatever their entries are worth. Those above follow, and of level 0 the oldest.
+///
+/// Tables may have keys beyond entries. Those that are still needed are written again afterwards (``AuxiliaryKeys``).
+///
+/// Confined to one thread.
+struct TableRemoval {
+    let database: Database
+    let store: EpochStore
+    /// About how many bytes are to go.
+    let wantedBytes: Int
+
+    /// How many keys are remembered at most, but for those of one table.
+    private static let entriesMax = 1 << 18
+    private static let bytesMax = 64 << 20
+    /// How often tables are chosen that LevelDB has merged before they could be taken.
+    private static let attemptsMax = 4
+
+    /// - Returns: what has gone; `seenBytes` is what the tables had on the disk.
+    func run(now: Int64) throws(LarderError) -> EvictionOutcome {
+        var outcome = EvictionOutcome()
+        guard store.isMade, !store.isFrozen, store.ending == .none else { return outcome }
+        try store.indexLock.withLock { () throws(LarderError) in
+            for _ in 0..<Self.attemptsMax where outcome.seenBytes == 0 {
+                let choice = try choose()
+                // Without a failure of LevelDB's they are what it is about to write.
+                guard !choice.numbers.isEmpty || store.isSuspended && !leftovers(scan()).isEmpty, canReopen(choice)
+                else { return }
+                if !store.isSuspended {
+                    store.suspend(
+                        LarderError(
+                            .writesSuspended, "the file system is full; room is being made", operation: "make room",
+                            database: database.name))
+                }
+                var tableBytes = 0
+                try store.whileClosed {
+                    // Tables go as well: with the leftovers' room alone, the same merge would fail again.
+                    guard let manifest = try ManifestScan.scan(directory: store.path) else { return }
+                    let room = database.context.larder.disk.room ?? 0
+                    outcome.seenBytes = removeLeftovers(manifest)
+                    tableBytes = try remove(choice.numbers, manifest)
+                    outcome.seenBytes += tableBytes
+                    outcome.freedBytes = max(0, (database.context.larder.disk.room ?? 0) - room)
+                }
+                reopen()
+                guard tableBytes > 0 else { continue }
+                choice.auxiliary.restore(database, store)
+                choice.found.settle(database, victims(choice.found, now), &outcome)
+            }
+        }
+        outcome.count(in: database.context.statistics)
+        return outcome
+    }
+
+    /// Whether there will be room to open the LevelDB again: readers need it more than others need what is left of it.
+    private func canReopen(_ choice: Choice) -> Bool {
+        guard !store.isClosed, let room = database.context.larder.disk.room else { return true }
+        let given = leftovers(scan()).reduce(choice.tableBytes) { $0 + FileSystem.size(store.path + "/" + $1) }
+        return room + given >= FileSystem.size(ofLogsIn: store.path) + EpochStore.openingBytes
+    }
+
+    private func scan() -> ManifestScan? { (try? ManifestScan.scan(directory: store.path)) ?? nil }
+
+    /// Tables that may go together, as `takes` has it.
+    private func removable(
+        _ manifest: ManifestScan, start: (Int) -> Int = { _ in 0 },
+        where takes: ([(number: UInt64, table: ManifestScan.Table)]) -> Bool
+    ) -> [(number: UInt64, table: ManifestScan.Table)] {
+        manifest.removable(
+            from: [KeyKind.record], before: [KeyKind.record + 1], behind: EpochMetadata.formatKey, start: start,
+            where: takes)
+    }
+
+    private struct Choice {
+        var numbers: Set<UInt64> = []
+        var tableBytes = 0
+        var found = EvictionRange()
+        var auxiliary = AuxiliaryKeys()
+    }
+
+    /// Neighbours from a place at random, their entries and their other keys.
+    private func choose() throws(LarderError) -> Choice {
+        var most = min(wantedBytes, Self.bytesMax)
+        while true {
+            var choice = Choice()
+            guard let manifest = scan() else { return choice }
+            var bytes = 0
+            let chosen = removable(
+                manifest, start: { Int.random(in: 0..<$0) },
+                where: { group in
+                    guard bytes < most else { return false }
+                    bytes += group.reduce(0) { $0 + Int(clamping: $1.table.byteCount) }
+                    return true
+                })
+            (choice.numbers, choice.tableBytes) = (Set(chosen.map(\.number)), bytes)
+            let isLeast = choice.numbers.count <= 1
+            for range in Self.ranges(chosen.map(\.table)) where isLeast || choice.found.next == nil {
+                try choice.found.collect(
+                    store, from: range.first, through: range.last, bytesMax: .max / 2,
+                    entriesMax: isLeast ? .max / 2 : Self.entriesMax - choice.found.entries.count,
+                    database.removalRules.purges)
+            }
+            if choice.found.next == nil {
+                try choice.auxiliary.collect(store, chosen.map(\.table))
+                if isLeast || choice.auxiliary.count <= Self.entriesMax { return choice }
+            }
+            most = min(most, bytes) / 2
+        }
+    }
+
+    /// What the tables cover, each key once, in the order of the keys.
+    private static func ranges(_ tables: [ManifestScan.Table]) -> [(first: [UInt8], last: [UInt8])] {
+        var ranges: [(first: [UInt8], last: [UInt8])] = []
+        for table in tables.sorted(by: { $0.first.lexicographicallyPrecedes($1.first) }) {
+            if let before = ranges.last?.last, !before.lexicographicallyPrecedes(table.first) {
+                if before.lexicographicallyPrecedes(table.last) { ranges[ranges.count - 1].last = Array(table.last) }
+            } else {
+                ranges.append((Array(table.first), Array(table.last)))
+            }
+        }
+        return ranges
+    }
+
+    /// Tables that no manifest names: what a merge had written when it failed. LevelDB removes them when it opens, but needs
+    /// room for that.
+    private func leftovers(_ manifest: ManifestScan?) -> [String] {
+        guard let manifest, !manifest.isStrange, let names = try? FileSystem.list(store.path) else { return [] }
+        return names.filter { FileNames.tableNumber($0).map { manifest.tables[$0] == nil } ?? false }
+    }
+
+    /// While the LevelDB is closed.
+    /// - Returns: the bytes of what went.
+    private func removeLeftovers(_ manifest: ManifestScan) -> Int {
+        leftovers(manifest).reduce(0) { bytes, name in
+            let path = store.path + "/" + name
+            let size = FileSystem.size(path)
+            return (try? FileSystem.removeFile(path)) != nil ? bytes + size : bytes
+        }
+    }
+
+    /// While the LevelDB is closed.
+    /// - Returns: the bytes of what went.
+    private func remove(_ numbers: Set<UInt64>, _ manifest: ManifestScan) throws -> Int {
+        // LevelDB may have merged some meanwhile.
+        let present = removable(manifest) { $0.allSatisfy { numbers.contains($0.number) } }
+        guard !present.isEmpty else { return 0 }
+        do {
+            try ManifestRemoval.append(present.map(\.number), to: manifest, directory: store.path)
+        } catch {
+            guard error.isFullDisk else { throw error }
+            // What LevelDB tells of itself: nobody needs it, and it has the block or two that are missing.
+            for name in ["LOG.old", "LOG"] { try? FileSystem.removeFile(store.path + "/" + name) }
+            try ManifestRemoval.append(present.map(\.number), to: manifest, directory: store.path)
+        }
+        for (number, _) in present {
+            for ending in ["ldb", "sst"] {
+                try? FileSystem.removeFile(store.path + "/\(EpochInspection.padded(number)).\(ending)")
+            }
+        }
+        return present.reduce(0) { $0 + Int(clamping: $1.table.byteCount) }
+    }
+
+    private func reopen() {
+        do throws(LarderError) {
+            try store.recover()
+            // What a failed write has left may have become visible.
+            database.shards.withAllLocked { for shard in database.shards.all { shard.forgetStored() } }
+        } catch {
+            database.context.report(.debug, "database '\(database.name)' cannot be reopened yet: \(error)")
+        }
+    }
+
+    /// What was found before and is not there any more: a newer value may be in another table.
+    private func victims(_ found: EvictionRange, _ now: Int64) -> [EvictionRange.Victim] {
+        var left: Set<ArraySlice<UInt8>> = []
+        if !store.isSuspended {
+            for entry in found.entries {
+                let key = found.storedKey(entry)
+                if ((try? store.header(of: Key(stored: Array(key)), nil)) ?? nil) != nil { left.insert(key) }
+            }
+        }
+        let rules = database.removalRules
+        return found.entries.indices.compactMap { index in
+            let entry = found.entries[index]
+            let key = found.storedKey(entry)
+            guard !left.contains(key) else { return nil }
+            let isGone = entry.header.map { rules.isGone($0, now: now) } ?? false
+            return EvictionRange.Victim(
+                index: index, hash: key.dropFirst().withUnsafeBytes { Key.hash($0) }, isGone: isGone)
+        }
+    }
+}

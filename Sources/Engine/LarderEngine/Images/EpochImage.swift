@@ -1,0 +1,93 @@
+import LarderLevelDB
+import LarderPlatform
+
+/// Copies the files of one LevelDB that may be in use: tables, which never change, by hard links.
+///
+/// LevelDB merges tables whenever it likes, and says so in its manifest. If that was the same before and after everything
+/// else was copied, the copies belong together; else the copying is repeated, which takes only what is new.
+struct EpochImage {
+    let source: String
+    let place: String
+
+    /// A LevelDB that gets no writes merges for seconds at most, and one round takes milliseconds.
+    private static let roundsMax = 1000
+
+    /// - Throws: when a file cannot be read or written, or when the files are damaged.
+    func make() throws {
+        try FileSystem.makeDirectory(place)
+        for _ in 0..<Self.roundsMax {
+            guard let copied = try round() else { continue }
+            return try removeOthers(than: copied)
+        }
+        throw LarderError(.io, "its tables are merged all the time; try again later", operation: "backup")
+    }
+
+    /// Copies what is not in the image yet.
+    /// - Returns: the names of the tables and logs that belong together, and of their manifest; nil if LevelDB has merged
+    ///   meanwhile.
+    func round() throws -> Set<String>? {
+        // What it promises of the others must be in them: so it is read first.
+        let note = try FileSystem.read(source + "/" + SyncedFiles.name, bytesMax: SyncedFiles.bytesMax)
+        let current = try FileSystem.read(source + "/" + FileNames.current)
+        guard let current, let manifest = Self.name(in: current) else {
+            throw FilesDamage(message: "\(source) has no \(FileNames.current)")
+        }
+        guard let edits = try FileSystem.read(source + "/" + manifest, bytesMax: .max) else { return nil }
+        try FileSystem.writeFile(place + "/" + manifest, edits)
+        try FileSystem.writeFile(place + "/" + FileNames.current, current)
+        if let note { try FileSystem.writeFile(place + "/" + SyncedFiles.name, note) }
+        guard let scan = try ManifestScan.scan(directory: place), !scan.isStrange else {
+            throw FilesDamage(message: "\(source)/\(manifest) is damaged")
+        }
+        guard let added = try addFiles(scan), FileSystem.size(source + "/" + manifest) == edits.count,
+            try FileSystem.read(source + "/" + FileNames.current) == current
+        else { return nil }
+        return added.union([manifest])
+    }
+
+    private static func name(in current: [UInt8]) -> String? {
+        guard current.last == UInt8(ascii: "\n"), let name = String(validating: current.dropLast(), as: UTF8.self),
+            FileNames.manifestNumber(name) != nil
+        else { return nil }
+        return name
+    }
+
+    /// Adds tables and logs.
+    /// - Returns: their names; nil if one is gone.
+    private func addFiles(_ scan: ManifestScan) throws -> Set<String>? {
+        var added: Set<String> = []
+        for name in try FileSystem.list(source) {
+            if let number = FileNames.tableNumber(name), scan.tables[number] != nil {
+                guard try link(name) else { return nil }
+            } else if let number = FileNames.logNumber(name), scan.needs(log: number) {
+                guard let bytes = try FileSystem.read(source + "/" + name, bytesMax: .max) else { return nil }
+                try FileSystem.writeFile(place + "/" + name, bytes)
+            } else {
+                continue
+            }
+            added.insert(name)
+        }
+        return added
+    }
+
+    /// - Returns: false if there is no such file any more.
+    private func link(_ name: String) throws(FileError) -> Bool {
+        do throws(FileError) {
+            try FileSystem.hardLink(source + "/" + name, to: place + "/" + name)
+        } catch {
+            if error.number == EEXIST { return true }
+            if error.number == ENOENT { return false }
+            throw error
+        }
+        return true
+    }
+
+    /// Removes what an earlier round has left. The original does not count any more: LevelDB goes on merging. A file that
+    /// is missing is found by whoever opens the copy, as in the original.
+    func removeOthers(than copied: Set<String>) throws {
+        for name in try FileSystem.list(place) where !copied.contains(name) {
+            let number = FileNames.tableNumber(name) ?? FileNames.logNumber(name) ?? FileNames.manifestNumber(name)
+            if number != nil { try FileSystem.removeFile(place + "/" + name) }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+import LarderPlatform
+
+/// Makes *images*: copies of all files of a larder in use, as they were at one instant. Opened as a larder, an image has
+/// every commit unit up to that instant, and no other.
+///
+/// No checkpoint and no change of a whole database happens meanwhile. Commits go on: they are behind the instant.
+///
+/// Thread-safe: only constants. Lock order: all databases' `openLock`, in the databases' order, then the checkpointer's turn.
+final class LarderImages: Sendable {
+    private let context: EngineContext
+    private let table: DatabaseTable
+    private let journal: CommitJournal
+    private let checkpointer: Checkpointer
+    private let pipeline: CommitPipeline
+
+    init(
+        context: EngineContext, table: DatabaseTable, journal: CommitJournal, checkpointer: Checkpointer,
+        pipeline: CommitPipeline
+    ) {
+        self.context = context
+        self.table = table
+        self.journal = journal
+        self.checkpointer = checkpointer
+        self.pipeline = pipeline
+    }
+
+    /// Files of the larder's directory that are copied as they are, if they are there.
+    private static let plainFiles = [SequencesFile.name, TimeKeeper.fileName]
+    /// How often it begins anew because somebody named a new database.
+    private static let attemptsMax = 100
+
+    /// Makes an image in a directory that does not exist, on the larder's file system.
+    /// - Parameter leavingOut: gets the damage of databases that cannot be copied, which are not in the image then; nil:
+    ///   that is an error.
+    func make(
+        at place: String, adding names: [String], leavingOut: ((LarderError) -> Void)? = nil
+    ) throws(LarderError) {
+        try pipeline.settle()
+        // Little is left for the journal, which must be copied. Whatever this cannot write is there.
+        try? checkpointer.checkpoint()
+        for _ in 0..<Self.attemptsMax {
+            if try attempt(place, names, leavingOut) { return }
+            try? FileSystem.removeTree(place)
+        }
+        throw LarderError(.io, "databases are created all the time; try again later", operation: "backup")
+    }
+
+    /// - Returns: false if a database has come whose files were not held.
+    private func attempt(
+        _ place: String, _ names: [String], _ leavingOut: ((LarderError) -> Void)?
+    ) throws(LarderError) -> Bool {
+        let databases = table.all
+        for database in databases { database.life.openLock.lock() }
+        defer { for database in databases.reversed() { database.life.openLock.unlock() } }
+        return try checkpointer.withTurn { () throws(LarderError) in
+            try pipeline.rollBackWhatFailed("backup")
+            do {
+                try FileSystem.makeDirectory(place)
+                // Before the cut: what it says is in the journal must be in the image.
+                try copy(JournalMarkFile.fileName, to: place)
+                let cut = journal.cut(isRewrite: true)
+                guard table.all.elementsEqual(databases, by: ===) else { return false }
+                try journal.sync()
+                for database in databases { try add(database, to: place, leavingOut) }
+                try addJournal(upTo: cut, to: place)
+                for name in Self.plainFiles + names { try copy(name, to: place) }
+                return true
+            } catch let error as LarderError {
+                throw error
+            } catch {
+                throw LarderError(.io, "\(error)", operation: "backup", underlying: error)
+            }
+        }
+    }
+
+    private func copy(_ name: String, to place: String) throws {
+        guard let bytes = try FileSystem.read(context.directory + "/" + name, bytesMax: .max) else { return }
+        try FileSystem.writeFile(place + "/" + name, bytes)
+    }
+
+    private func addJournal(upTo cut: CommitJournal.Cut?, to place: String) throws {
+        try FileSystem.makeDirectory(place + "/JOURNAL")
+        guard let cut else { return }
+        for name in try FileSystem.list(context.directory + "/JOURNAL") {
+            guard let number = JournalFormat.number(ofFile: name), number <= cut.segment else { continue }
+            try copy("JOURNAL/" + name, to: place)
+        }
+    }
+
+    private func add(_ database: Database, to place: String, _ leavingOut: ((LarderError) -> Void)?) throws {
+        do {
+            try add(database, to: place)
+        } catch let error as LarderError where error.code == .damaged {
+            guard let leavingOut else { throw error }
+            try FileSystem.removeTree(place + "/" + database.name)
+            leavingOut(error)
+        }
+    }
+
+    /// Adds the files of a database, if it has any. Called with its `openLock` held.
+    private func add(_ database: Database, to place: String) throws {
+        let source = context.directory + "/" + database.name
+        guard FileSystem.exists(source + "/" + PointerFile.name) else {
+            guard case .database = DatabaseDirectory(source) else { return }
+            throw LarderError(
+                .damaged, "its \(PointerFile.name) is missing; salvage it or set it aside first", operation: "backup",
+                database: database.name)
+        }
+        guard let bytes = try FileSystem.read(source + "/" + PointerFile.name) else { return }
+        let pointer: PointerFile
+        do throws(PointerFile.Defect) {
+            pointer = try PointerFile(parsing: bytes)
+        } catch {
+            throw LarderError(
+                .damaged, "its \(PointerFile.name) cannot be read (\(error)); salvage it or set it aside first",
+                operation: "backup", database: database.name)
+        }
+        try FileSystem.makeDirectory(place + "/" + database.name)
+        try copy(database.name + "/" + PointerFile.name, to: place)
+        try copy(database.name + "/" + TagsFile.name, to: place)
+        let epoch = "\(database.name)/\(pointer.epoch)"
+        if pointer.isUnmade, !FileSystem.exists(context.directory + "/" + epoch) { return }
+        do {
+            try EpochImage(source: context.directory + "/" + epoch, place: place + "/" + epoch).make()
+        } catch let damage as FilesDamage {
+            throw LarderError(
+                .damaged, "\(damage.message); salvage it or set it aside first", operation: "backup",
+                database: database.name, underlying: damage)
+        }
+    }
+}

@@ -1,0 +1,77 @@
+import LarderPlatform
+
+extension Journal {
+    /// Replaces segments that could not be synced by synced copies of what the system has of them. Their frames, and
+    /// those behind them, then survive a machine failure before anything else relies on that.
+    ///
+    /// After a failed fsync the pages count as written but may not be on the disk. Another fsync does not help; a new
+    /// file does. Belongs to the thread that appends; may take long.
+    /// - Throws: when a copy cannot be made, or the system has lost bytes. Nothing has changed then.
+    func copyUnsynced() throws(FileError) {
+        try withoutRemovals { () throws(FileError) in try copyUnsyncedHeld() }
+    }
+
+    /// ``copyUnsynced()`` within ``withoutRemovals(_:)``.
+    func copyUnsyncedHeld() throws(FileError) {
+        let concerned = lock.withLock { segments.filter { $0.syncFailure != nil && $0 !== active } }
+        for segment in concerned { try copy(segment) }
+    }
+
+    /// Called with `removing` held.
+    private func copy(_ segment: JournalSegment) throws(FileError) {
+        let (number, bytes) = lock.withLock {
+            stagedCount += 1
+            return (stagedCount, segment.liveBytes)
+        }
+        // The next start removes files of such a name.
+        let path = directory + "/" + StagedFrame.name(number)
+        let file = try files.create(path)
+        let copy = JournalSegment(number: segment.number, path: segment.path, file: file)
+        do throws(FileError) {
+            try files.willRead(segment.path)
+            let reader = try JournalReader(
+                number: segment.number, path: segment.path, readAheadBytes: readAheadBytes)
+            guard let reader else { throw FileError(operation: "read", path: segment.path, number: ENOENT) }
+            try write(reader, upTo: bytes, to: file, path)
+            try files.sync(file, path: path)
+            try files.rename(path, to: segment.path)
+        } catch {
+            try? files.unlink(path)
+            throw error
+        }
+        lock.withLock { replace(segment, by: copy, bytes) }
+        try files.syncDirectory(directory)
+        lock.withLock {
+            copy.isNameSynced = true
+            copy.syncFailure = nil
+        }
+    }
+
+    /// Copies a segment's bytes if they are the bytes that were written.
+    private func write(_ reader: JournalReader, upTo bytes: Int, to file: Int32, _ path: String) throws(FileError) {
+        let lost = FileError(operation: "read", path: reader.path, number: EIO)
+        guard case .success = try reader.header(),
+            let header = try reader.bytes(at: 0, JournalFormat.segmentHeaderBytes)
+        else { throw lost }
+        try files.write(header, to: file, at: 0, path: path)
+        var offset = JournalFormat.segmentHeaderBytes
+        while offset < bytes {
+            guard case .good(let frame, _) = try reader.frame(at: offset, limit: bytes),
+                let whole = try reader.bytes(at: offset, frame.frameBytes)
+            else { throw lost }
+            try files.write(whole, to: file, at: offset, path: path)
+            offset += frame.frameBytes
+        }
+    }
+
+    /// Called with `lock` held.
+    private func replace(_ segment: JournalSegment, by copy: JournalSegment, _ bytes: Int) {
+        copy.byteCount = bytes
+        copy.lastSequence = segment.lastSequence
+        copy.hasFrames = segment.hasFrames
+        copy.syncedBytes = bytes
+        // Until its name is synced in the directory.
+        copy.syncFailure = segment.syncFailure
+        for index in segments.indices where segments[index] === segment { segments[index] = copy }
+    }
+}

@@ -1,0 +1,59 @@
+import LarderPlatform
+
+extension Journal {
+    /// Visits every commit group that counts, in order.
+    ///
+    /// For the start and for any later time: then everything this process wrote must be there. Writes nothing. The
+    /// visited groups are always the first ones appended; the report says where they end and why. After damage the
+    /// journal refuses to append until ``setAside(_:to:)``.
+    /// - Parameter known: everything up to this sequence is durable elsewhere. A journal that begins later lacks its
+    ///   first segments, which is damage too. Without this value that goes unnoticed.
+    /// - Throws: `newerFormat` before any visit; `io` possibly between visits.
+    func replay(known: UInt64 = .max, _ visit: JournalVisit) throws(LarderError) -> JournalReport {
+        try withoutRemovals { () throws(LarderError) in try replayHeld(known: known, visit) }
+    }
+
+    /// ``replay(known:_:)`` within ``withoutRemovals(_:)``.
+    func replayHeld(known: UInt64 = .max, _ visit: JournalVisit) throws(LarderError) -> JournalReport {
+        var pass: JournalReplay
+        do throws(FileError) {
+            pass = try JournalReplay(
+                lock.withLock { segments }, known: known, mark: marks?.known,
+                readAheadBytes: readAheadBytes, files)
+            if pass.newerVersion == nil {
+                try pass.run(visit)
+                adopt(pass)
+            }
+        } catch {
+            throw LarderError(.io, error.description, operation: "read the journal", underlying: error)
+        }
+        guard let newer = pass.newerVersion else { return pass.report }
+        throw LarderError(
+            .newerFormat,
+            "\(JournalFormat.fileName(newer.segment)) was written by a newer version of Larder (journal version "
+                + "\(newer.version), this one reads \(JournalFormat.version))",
+            operation: "read the journal")
+    }
+
+    /// Keeps the results of a replay.
+    private func adopt(_ pass: JournalReplay) {
+        lock.withLock {
+            damage = pass.report.damage
+            // The segments found stay undecided until the damaged ones were set aside.
+            if isRead || damage != nil { return }
+            isRead = true
+            for end in pass.ends where end.segment.byteCount == nil {
+                end.segment.byteCount = end.bytes
+                end.segment.lastSequence = end.sequence
+                end.segment.hasFrames = end.bytes > JournalFormat.segmentHeaderBytes
+            }
+            // A machine failure brought these back. They are not read any more, and are removed with the others.
+            for segment in pass.stale { segment.byteCount = segment.foundBytes }
+            lastSequence = pass.report.lastSequence
+            syncedSequence = min(syncedSequence, lastSequence)
+            // Segments without a header count as absent. The next segment takes the name.
+            segments.removeAll { segment in pass.stillborn.contains { $0 === segment } }
+            if let first = pass.stillborn.first { nextNumber = first.number }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import LarderPlatform
+
+extension Journal {
+    /// Rolls back the last appended group, which could not be synced: it does not count any more.
+    ///
+    /// Belongs to the thread that appends. Takes an fsync.
+    func rollBackLast(_ batch: JournalBatch) -> RollbackOutcome {
+        guard let segment = lock.withLock({ segments.last }), segment.lastSequence == batch.lastSequence else {
+            return .done
+        }
+        let offset = segment.liveBytes - batch.byteCount
+        lock.withLock {
+            segment.byteCount = offset
+            // Not the number before the group's first: failed units and changes of whole databases leave gaps.
+            lastSequence = sequenceBefore
+            segment.lastSequence = lastSequence
+            segment.hasFrames = offset > JournalFormat.segmentHeaderBytes
+            active = nil
+        }
+        if let failure = cutOff(segment, at: offset) { return .unlessProcessEnds(failure) }
+        do throws(FileError) {
+            // A sync may succeed now, and a machine failure must not bring back the part that was cut off.
+            if let next = lock.withLock({ active }) {
+                try files.sync(next.file, path: next.path)
+                try files.syncDirectory(directory)
+            } else {
+                try files.sync(segment.file, path: segment.path)
+            }
+            return .done
+        } catch {
+            return .unlessMachineFails(error)
+        }
+    }
+
+    /// The state of an appended group that must not count.
+    enum RollbackOutcome {
+        case done
+        /// While nothing more is appended, it may count after a machine failure.
+        case unlessMachineFails(FileError)
+        /// While nothing more is appended, it may count for a later process.
+        case unlessProcessEnds(FileError)
+    }
+
+    /// Makes sure that a segment's bytes from `offset` on never count, also after the end of the process. It cuts them
+    /// off; if that fails, it overwrites the frame's header; if that fails too, it begins the next segment, whose
+    /// header says so. The segment's length must be noted before. If the file stays longer, the segment takes no more
+    /// frames.
+    /// - Returns: nil, or the reason why all of that failed.
+    func cutOff(_ segment: JournalSegment, at offset: Int) -> FileError? {
+        do throws(FileError) {
+            try files.truncate(segment.file, to: offset, path: segment.path)
+            return nil
+        } catch {
+            lock.withLock { active = nil }
+        }
+        do throws(FileError) {
+            let nothing = [UInt8](repeating: 0, count: JournalFormat.frameHeaderBytes)
+            try files.write(nothing, to: segment.file, at: offset, path: segment.path)
+            return nil
+        } catch {
+            do throws(FileError) {
+                _ = try makeSegment()
+                return nil
+            } catch {
+                return error
+            }
+        }
+    }
+}

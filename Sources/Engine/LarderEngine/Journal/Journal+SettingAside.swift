@@ -1,0 +1,71 @@
+import LarderPlatform
+
+extension Journal {
+    /// Moves the unusable segments away after damage, and leaves exactly what the report counted. Later segments are
+    /// moved; the damaged one is copied and cut, or moved if nothing of it counts. Then the journal appends again.
+    ///
+    /// A crash or failure on the way does not change what counts. Call it again after another replay.
+    /// - Parameter report: of the last replay. Without damage it does nothing.
+    /// - Parameter place: a directory on the same file system, made if it is missing.
+    func setAside(_ report: JournalReport, to place: String) throws(FileError) {
+        guard let damage = report.damage, lock.withLock({ self.damage == damage }) else { return }
+        try FileSystem.makeDirectories(place)
+        try withoutRemovals { () throws(FileError) in
+            let isWholeUnusable = damage.offset <= JournalFormat.segmentHeaderBytes
+            let concerned = lock.withLock {
+                active = nil
+                return segments.filter { $0.number >= damage.segment }
+            }
+            // The latest first, so that the rest never has a gap.
+            for segment in concerned.reversed() where isWholeUnusable || segment.number > damage.segment {
+                do throws(FileError) {
+                    try files.rename(segment.path, to: name(of: segment, in: place))
+                } catch {
+                    if error.number != ENOENT { throw error }
+                }
+                lock.withLock { segments.removeAll { $0 === segment } }
+            }
+            try FileSystem.syncDirectory(place)
+            try files.syncDirectory(directory)
+            if !isWholeUnusable, let damaged = concerned.first {
+                try copy(damaged.path, to: name(of: damaged, in: place))
+                try FileSystem.syncDirectory(place)
+                try files.truncate(fileAt: damaged.path, to: damage.offset)
+                lock.withLock {
+                    damaged.byteCount = damage.offset
+                    // What remains of it: its removal is noted by that.
+                    damaged.lastSequence = report.lastSequence
+                    damaged.hasFrames = damage.offset > JournalFormat.segmentHeaderBytes
+                }
+            }
+            try FileSystem.syncDirectory(FileSystem.parent(place))
+            marks?.noteLost(behind: report.lastSequence)
+            lock.withLock {
+                self.damage = nil
+                isRead = false
+            }
+        }
+        try readAgain()
+    }
+
+    private func name(of segment: JournalSegment, in place: String) -> String {
+        place + "/" + JournalFormat.fileName(segment.number)
+    }
+
+    /// Copies a file and syncs the copy.
+    private func copy(_ from: String, to: String) throws(FileError) {
+        guard let reader = try JournalReader(number: 0, path: from, readAheadBytes: readAheadBytes) else {
+            throw FileError(operation: "open", path: from, number: ENOENT)
+        }
+        let file = try files.create(to)
+        defer { systemClose(file) }
+        var offset = 0
+        while offset < reader.fileBytes {
+            let length = min(max(readAheadBytes, 4096), reader.fileBytes - offset)
+            guard let bytes = try reader.bytes(at: offset, length) else { break }
+            try files.write(bytes, to: file, at: offset, path: to)
+            offset += length
+        }
+        try files.sync(file, path: to)
+    }
+}

@@ -1,0 +1,67 @@
+import LarderPlatform
+
+extension Journal {
+    /// Bytes written before a sync. With more unwritten pages the system makes every writer wait.
+    private static let aheadSyncBytes = 32 << 20
+    /// Bytes of one write.
+    private static let aheadWriteBytes = 4 << 20
+
+    /// Writes the payload of a long record to a file that will become a segment. May take long; runs beside everything
+    /// else.
+    /// - Parameters:
+    ///   - bytesBefore: the bytes before it in the frame's payload.
+    ///   - isSynced: whether all of it must be on the disk.
+    func stage(_ payload: UnsafeRawBufferPointer, bytesBefore: Int, isSynced: Bool) throws(FileError)
+        -> StagedFrame
+    {
+        let number = lock.withLock {
+            stagedCount += 1
+            return stagedCount
+        }
+        let path = directory + "/" + StagedFrame.name(number)
+        let file = try files.create(path)
+        do throws(FileError) {
+            let start = JournalFormat.segmentHeaderBytes + JournalFormat.frameHeaderBytes + bytesBefore
+            var checksum: UInt32 = 0
+            var done = 0
+            var synced = 0
+            while done < payload.count {
+                let part = payload[done..<min(done + Self.aheadWriteBytes, payload.count)]
+                try files.write(UnsafeRawBufferPointer(rebasing: part), to: file, at: start + done, path: path)
+                checksum = CRC32C.extend(checksum, UnsafeRawBufferPointer(rebasing: part))
+                done = part.endIndex
+                if done - synced >= Self.aheadSyncBytes || isSynced && done == payload.count {
+                    try files.sync(file, path: path)
+                    synced = done
+                }
+            }
+            // Here rather than in the commit, where everybody would wait for it.
+            try nameOldest()
+            return StagedFrame(
+                path: path, file: file, byteCount: payload.count, checksum: checksum, bytesBefore: bytesBefore)
+        } catch {
+            systemClose(file)
+            try? files.unlink(path)
+            throw error
+        }
+    }
+
+    /// Commits a group whose payload ends with a staged one: the staged file becomes the next segment. ``append(_:)``
+    /// calls it.
+    func append(_ batch: JournalBatch, _ staged: StagedFrame, syncedSequence: UInt64) throws(FileError) {
+        let header = nextHeader
+        let offset = JournalFormat.segmentHeaderBytes
+        guard let front = batch.seal(segment: header.number, offset: offset, syncedSequence: syncedSequence),
+            front.count == JournalFormat.frameHeaderBytes + staged.bytesBefore, staged.descriptor >= 0
+        else { throw FileError(operation: "append to", path: directory, number: EINVAL) }
+        let path = directory + "/" + JournalFormat.fileName(header.number)
+        try files.write(header.bytes, to: staged.descriptor, path: staged.path)
+        try files.write(front, to: staged.descriptor, at: offset, path: staged.path)
+        try files.rename(staged.path, to: path)
+        let segment = JournalSegment(number: header.number, path: path, file: staged.takeFile())
+        lock.withLock {
+            add(segment)
+            note(batch, in: segment, end: offset + batch.byteCount)
+        }
+    }
+}

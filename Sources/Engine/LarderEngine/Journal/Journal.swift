@@ -1,0 +1,360 @@
+import LarderPlatform
+
+/// The journal of a larder: all commits in order, in files that are only appended to.
+///
+/// It knows files, and nothing of databases. A *segment* is a file; a *frame* in it is one commit group. A group counts
+/// as a whole or not at all, and the groups that count are always the first ones appended. docs/StorageFormat.md shows
+/// the bytes.
+///
+/// - A process never appends to an earlier process's segment. It begins a new one, whose header says how much of the
+///   former counts. So a bad tail need not be cut off on the disk, and reading changes nothing.
+/// - A failed write is rolled back (ftruncate). If that fails, the frame's header is overwritten; if that fails too,
+///   the next segment begins, and its header says that the frame does not count.
+/// - After a failed fsync the content of the disk is unknown. The segment is given up, and ``sync()`` fails until the
+///   caller removes it, once its entries are durable elsewhere.
+///
+/// Threads: ``append(_:)``, ``rotate()``, ``replay(_:)``, ``setAside(_:to:)`` and ``close()`` belong to one thread at a
+/// time, the leader of the commits. ``sync()``, ``removeSegments(upTo:)`` and the counters may be called from any
+/// thread beside them. The proof for `@unchecked Sendable`: mutable state is guarded by `lock`.
+final class Journal: @unchecked Sendable {
+    let directory: String
+    let segmentBytes: Int
+    let files: JournalFiles
+    /// Bytes of a segment to read at once.
+    let readAheadBytes: Int
+    /// Notes what was synced and removed; nil if nobody needs that.
+    let marks: JournalMarkFile?
+
+    // Lock order: `removing` or `syncing`, then `lock`.
+    /// Held while segments are read or removed (which takes some fsyncs), so that none vanishes under a reader.
+    let removing = Lock()
+    /// Held while files are synced. The system reports a lost page once: of two simultaneous syncs of a file, both or
+    /// only one could get the error.
+    private let syncing = Lock()
+    let lock = Lock()
+
+    // Guarded by `lock`:
+    /// The segments that count, the oldest first. The last one may be active.
+    var segments: [JournalSegment]
+    /// The segment for the next frame, if it fits.
+    var active: JournalSegment?
+    var lastSequence: UInt64 = 0
+    /// ``lastSequence`` before the last group was appended.
+    var sequenceBefore: UInt64 = 0
+    /// Everything up to this sequence is on the disk.
+    var syncedSequence: UInt64 = 0
+    var nextNumber: UInt64 = 1
+    /// Makes the names of staged files distinct.
+    var stagedCount = 0
+    /// Whether the segments found have been read.
+    var isRead: Bool
+    var damage: JournalDamage?
+    private var isClosed = false
+    /// Whether a file was removed and its directory is not synced yet.
+    private var isRemovalUnsynced = false
+
+    /// Opens the journal in `directory`. Creates the directory if it is missing; writes nothing else.
+    /// - Parameter segmentBytes: a segment ends when the next frame would make it longer. One frame may be longer.
+    /// - Parameter faults: for tests.
+    init(
+        directory: String, segmentBytes: Int, marks: JournalMarkFile? = nil, faults: JournalFaults? = nil,
+        readAheadBytes: Int = 1 << 20
+    ) throws(FileError) {
+        self.directory = directory
+        self.marks = marks
+        self.segmentBytes = segmentBytes
+        self.readAheadBytes = readAheadBytes
+        files = JournalFiles(faults: faults)
+        try FileSystem.makeDirectory(directory)
+        segments = []
+        for name in try FileSystem.list(directory) {
+            // Other names are not Larder's. An unfinished segment is overwritten.
+            guard let number = JournalFormat.number(ofFile: name) else {
+                // Staged for a commit that did not happen. If it stays, the next start removes it.
+                if StagedFrame.isName(name) { try? files.unlink(directory + "/" + name) }
+                continue
+            }
+            let path = directory + "/" + name
+            segments.append(JournalSegment(number: number, path: path, foundBytes: FileSystem.size(path)))
+        }
+        // Sorting by name sorted the numbers too: all names have the same length.
+        isRead = segments.isEmpty
+        if let last = segments.last { nextNumber = last.number + 1 }
+    }
+
+    // MARK: Counters
+
+    /// The last commit unit of the journal, or the last one before its first segment.
+    var lastAppended: UInt64 { lock.withLock { lastSequence } }
+
+    /// The most that a segment of one long frame counts in ``byteCounts``: at least the size of a group of ordinary
+    /// writes.
+    private var countedBytesMax: Int { max(segmentBytes, 8 << 20) }
+
+    /// Bytes of all segments, and of those without the tails of long frames.
+    var byteCounts: (live: Int, counted: Int) {
+        lock.withLock {
+            segments.reduce(into: (0, 0)) { counts, segment in
+                counts.0 += segment.liveBytes
+                counts.1 += min(segment.liveBytes, countedBytesMax)
+            }
+        }
+    }
+
+    /// The number of the active segment.
+    var activeNumber: UInt64? { lock.withLock { active?.number } }
+
+    /// Sets the last commit unit before the first segment, if there is no segment yet.
+    func begin(behind sequence: UInt64) {
+        lock.withLock { if segments.isEmpty { lastSequence = max(lastSequence, sequence) } }
+    }
+
+    // MARK: Appending
+
+    /// Writes a commit group, with one write(2). Does nothing for an empty batch.
+    ///
+    /// After an error nothing of the group counts. Throws EBADMSG after damage that was not set aside, and EINVAL if
+    /// the sequences do not rise.
+    func append(_ batch: JournalBatch) throws(FileError) {
+        if batch.isEmpty { return }
+        if batch.defect != 0 { throw FileError(operation: "append to", path: directory, number: batch.defect) }
+        try prepareToAppend()
+        let (last, synced, current) = lock.withLock { (lastSequence, syncedSequence, active) }
+        guard batch.firstSequence > last else {
+            throw FileError(operation: "append to", path: directory, number: EINVAL)
+        }
+        if let staged = batch.staged {
+            try nameOldest()
+            return try append(batch, staged, syncedSequence: synced)
+        }
+        let segment: JournalSegment
+        if let current, !current.hasFrames || current.liveBytes + batch.byteCount <= segmentBytes {
+            segment = current
+        } else {
+            segment = try makeSegment()
+        }
+        let offset = segment.liveBytes
+        guard let frame = batch.seal(segment: segment.number, offset: offset, syncedSequence: synced) else { return }
+        do throws(FileError) {
+            try files.write(frame, to: segment.file, at: offset, path: segment.path)
+        } catch {
+            // An incomplete frame does not count, wherever it ends.
+            _ = cutOff(segment, at: offset)
+            throw error
+        }
+        lock.withLock { note(batch, in: segment, end: offset + frame.count) }
+    }
+
+    /// Notes that a group was written. Called with `lock` held.
+    func note(_ batch: JournalBatch, in segment: JournalSegment, end: Int) {
+        segment.byteCount = end
+        segment.lastSequence = batch.lastSequence
+        segment.hasFrames = true
+        sequenceBefore = lastSequence
+        lastSequence = batch.lastSequence
+    }
+
+    /// Reads the segments found, if nobody has.
+    private func prepareToAppend() throws(FileError) {
+        let (hasEnded, hasRead) = lock.withLock { (isClosed, isRead) }
+        if hasEnded { throw FileError(operation: "append to", path: directory, number: EBADF) }
+        if !hasRead { try readAgain() }
+        if lock.withLock({ damage != nil }) {
+            throw FileError(operation: "append to", path: directory, number: EBADMSG)
+        }
+    }
+
+    /// Reads the segments without a visitor.
+    func readAgain() throws(FileError) {
+        do throws(LarderError) {
+            _ = try replay { _, _ in }
+        } catch {
+            if let failure = error.underlying as? FileError { throw failure }
+            throw FileError(operation: "read", path: directory, number: ENOTSUP)
+        }
+    }
+
+    /// Syncs the name of the oldest segment. Every later segment's header reveals a missing predecessor; but if the
+    /// oldest name vanished, the segment would seem removed, and its successors would count without it. It runs before
+    /// another segment gets a name and before an older one is removed, because a machine failure may leave any of the
+    /// unsynced names. Does nothing if the name is synced, as after every removal.
+    /// - Parameter number: considers the segments above it.
+    func nameOldest(above number: UInt64 = 0) throws(FileError) {
+        let unnamed = lock.withLock {
+            segments.first { $0.number > number }.flatMap { $0.isNameSynced ? nil : segments }
+        }
+        guard let present = unnamed else { return }
+        try files.syncDirectory(directory)
+        lock.withLock { for segment in present { segment.isNameSynced = true } }
+    }
+
+    /// Begins a segment. Its file gets its name after its full header is written, so an ended process leaves no file or
+    /// a good header. ``sync()`` syncs the directory.
+    func makeSegment() throws(FileError) -> JournalSegment {
+        try nameOldest()
+        let header = nextHeader
+        let path = directory + "/" + JournalFormat.fileName(header.number)
+        let temporary = path + ".new"
+        let segment = JournalSegment(number: header.number, path: path, file: try files.create(temporary))
+        do throws(FileError) {
+            try files.write(header.bytes, to: segment.file, path: temporary)
+            try files.rename(temporary, to: path)
+        } catch {
+            // If it stays, the next attempt overwrites it.
+            try? files.unlink(temporary)
+            throw error
+        }
+        lock.withLock { add(segment) }
+        return segment
+    }
+
+    /// The header of the next segment.
+    var nextHeader: JournalSegmentHeader {
+        lock.withLock {
+            JournalSegmentHeader(
+                number: nextNumber, formerNumber: segments.last?.number ?? 0,
+                formerBytes: UInt64(segments.last?.liveBytes ?? 0), formerSequence: lastSequence)
+        }
+    }
+
+    /// Makes a segment the active one. Called with `lock` held.
+    func add(_ segment: JournalSegment) {
+        // Until it has frames.
+        segment.lastSequence = lastSequence
+        segments.append(segment)
+        active = segment
+        nextNumber = segment.number + 1
+    }
+
+    /// Ends the active segment; syncs nothing. The next append begins a new one.
+    /// - Returns: the highest complete segment: every earlier append is in it or in lower ones. nil when there is none.
+    ///   Without an append since the last call it is the same segment, unless that was removed.
+    func rotate() -> UInt64? {
+        lock.withLock {
+            if let active, active.hasFrames { self.active = nil }
+            return segments.last { $0 !== active }?.number
+        }
+    }
+
+    // MARK: Syncing
+
+    /// Returns when every earlier append is on the disk, in segments of earlier processes too.
+    ///
+    /// After a failure it keeps failing until the segments concerned are removed: nothing later may rely on them.
+    /// - Parameter number: skips segments up to this one, because their entries will be durable elsewhere.
+    func sync(above number: UInt64 = 0) throws(FileError) {
+        try syncing.withLock { () throws(FileError) in
+            try lock.withLock { () throws(FileError) in
+                if isClosed { throw FileError(operation: "fsync", path: directory, number: EBADF) }
+                for segment in segments where segment.number > number {
+                    if let failure = segment.syncFailure { throw failure }
+                }
+            }
+            let (unsynced, sequence, frame) = lock.withLock {
+                (
+                    segments.filter { $0.number > number && !$0.isSynced }.map { ($0, $0.liveBytes, $0.isNameSynced) },
+                    lastSequence,
+                    // Not the number behind which this process began: no frame has it.
+                    segments.last(where: \.hasFrames)?.lastSequence ?? 0
+                )
+            }
+            for (segment, bytes, _) in unsynced where segment.syncedBytes < bytes {
+                try giveUpOnFailure([segment]) { () throws(FileError) in try sync(segment) }
+            }
+            let unnamed = unsynced.filter { !$0.2 }.map(\.0)
+            if !unnamed.isEmpty {
+                try giveUpOnFailure(unnamed) { () throws(FileError) in try files.syncDirectory(directory) }
+            }
+            let synced = lock.withLock {
+                for (segment, bytes, _) in unsynced {
+                    segment.syncedBytes = max(segment.syncedBytes, bytes)
+                    segment.isNameSynced = true
+                }
+                if isRead, segments.allSatisfy({ $0.number > number || $0.isSynced }) {
+                    syncedSequence = max(syncedSequence, sequence)
+                }
+                return syncedSequence >= frame ? frame : 0
+            }
+            marks?.noteSynced(synced)
+        }
+    }
+
+    private func sync(_ segment: JournalSegment) throws(FileError) {
+        if segment.file >= 0 { return try files.sync(segment.file, path: segment.path) }
+        let wasThere = try files.sync(fileAt: segment.path)
+        // Removed meanwhile: then its entries are durable elsewhere.
+        if wasThere || lock.withLock({ !segments.contains { $0 === segment } }) { return }
+        throw FileError(operation: "fsync", path: segment.path, number: ENOENT)
+    }
+
+    private func giveUpOnFailure(
+        _ concerned: [JournalSegment], _ body: () throws(FileError) -> Void
+    ) throws(FileError) {
+        do throws(FileError) {
+            try body()
+        } catch {
+            lock.withLock {
+                for segment in concerned {
+                    segment.syncFailure = error
+                    if active === segment { active = nil }
+                }
+            }
+            throw error
+        }
+    }
+
+    // MARK: Removing
+
+    /// Runs `body` while nobody else removes or reads segments.
+    func withoutRemovals<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+        try removing.withLock(body)
+    }
+
+    /// Removes complete segments up to `number`, whose entries are durable elsewhere.
+    ///
+    /// It removes the oldest first and syncs the directory after each, so a machine failure never brings an older one
+    /// back beside a missing newer one. It stops at the first failure; a later call removes the rest.
+    /// - Parameter condition: called when nobody reads segments; no reader can begin until they are removed.
+    /// - Returns: false if the condition does not hold: then nothing was removed.
+    @discardableResult
+    func removeSegments(upTo number: UInt64, if condition: () -> Bool = { true }) throws(FileError) -> Bool {
+        try withoutRemovals { () throws(FileError) in
+            guard condition() else { return false }
+            let last = lock.withLock {
+                segments.lazy.filter { [active] in $0.number <= number && $0 !== active }.map(\.lastSequence).max()
+            }
+            if let last { try marks?.noteRemoved(last) }
+            try syncRemoval()
+            while true {
+                let oldest = lock.withLock { segments.first.flatMap { $0 === active ? nil : $0 } }
+                guard let oldest, oldest.number <= number else { return true }
+                try nameOldest(above: oldest.number)
+                try files.unlink(oldest.path)
+                lock.withLock {
+                    segments.removeAll { $0 === oldest }
+                    isRemovalUnsynced = true
+                }
+                try syncRemoval()
+            }
+        }
+    }
+
+    private func syncRemoval() throws(FileError) {
+        guard lock.withLock({ isRemovalUnsynced }) else { return }
+        let present = lock.withLock { segments }
+        try files.syncDirectory(directory)
+        lock.withLock {
+            isRemovalUnsynced = false
+            for segment in present { segment.isNameSynced = true }
+        }
+    }
+
+    /// Closes the files; syncs nothing. Every later call fails with EBADF. Idempotent.
+    func close() {
+        lock.withLock {
+            isClosed = true
+            active = nil
+            segments = []
+        }
+    }
+}

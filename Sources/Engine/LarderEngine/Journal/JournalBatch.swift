@@ -1,0 +1,222 @@
+import LarderPlatform
+
+/// The operations of one commit group, as the bytes of one frame of the journal.
+///
+/// Raw memory, because every write uses it: an array's checks and moves would cost more than the copying. Reused:
+/// ``clear()`` keeps the memory, unless there is much of it.
+///
+/// An operation that cannot be written (too long, no memory, falling sequences) is not lost silently: it makes the
+/// batch defective, and ``Journal/append(_:)`` refuses the batch.
+///
+/// For one owner at a time. The proof for `@unchecked Sendable`: it changes owners under a lock.
+final class JournalBatch: @unchecked Sendable {
+    /// The most that ``clear()`` keeps, in bytes.
+    static let keptBytesMax = 4 << 20
+    private static let initialBytes = 64 << 10
+
+    /// The sequence of the first operation; 0 while there is none.
+    private(set) var firstSequence: UInt64 = 0
+    /// The sequence of the last operation; 0 while there is none.
+    private(set) var lastSequence: UInt64 = 0
+    private(set) var operationCount = 0
+    /// Whether no operation stores anything.
+    private(set) var removesOnly = true
+    /// Notes of those who fill the batch, passed on when it is committed.
+    var notes: (any CommitNotes)?
+    /// Whether the owner of the state knows that the notes are about to be committed.
+    var isPrepared = false
+    /// The errno that keeps this batch from being written; 0 if there is none.
+    private(set) var defect: Int32 = 0
+
+    // `memory` has `capacity` bytes, written up to `end`: room for the header first, then the payload. Invariant:
+    // `memory` is nil only while `capacity` is 0.
+    private var memory: UnsafeMutableRawPointer?
+    private var capacity = 0
+    private var end = JournalFormat.frameHeaderBytes
+    private var selectedNumber: Int?
+    /// The end of the last record if it is in its file already. Nothing can follow it.
+    private(set) var staged: StagedFrame?
+
+    deinit { free(memory) }
+
+    var isEmpty: Bool { operationCount == 0 && defect == 0 }
+
+    /// Bytes of the frame so far, its header included.
+    var byteCount: Int { end + (staged?.byteCount ?? 0) }
+
+    /// Bytes of the operations that are not in a file yet.
+    var payloadByteCount: Int { end - JournalFormat.frameHeaderBytes }
+
+    /// Bytes of memory held.
+    var memoryByteCount: Int { capacity }
+
+    /// Sets the database and epoch of the following operations.
+    /// - Parameter number: unique for database and epoch together; while it stays the same, nothing is written.
+    func select(database: String, number: Int, epoch: UInt64) {
+        if selectedNumber == number { return }
+        var database = database
+        database.withUTF8 { name in
+            guard (1...JournalFormat.databaseNameBytesMax).contains(name.count) else { return fail(EINVAL) }
+            guard let place = reserve(10 + name.count) else { return }
+            place.storeBytes(of: JournalFormat.Kind.database, as: UInt8.self)
+            place.storeBytes(of: UInt8(name.count), toByteOffset: 1, as: UInt8.self)
+            place.storeBytes(of: epoch.bigEndian, toByteOffset: 2, as: UInt64.self)
+            copy(UnsafeRawBufferPointer(name), to: place + 10)
+            selectedNumber = number
+        }
+    }
+
+    /// Adds "the key has this record now". Sequences must not fall; the operations of one unit share one.
+    func put(key: UnsafeRawBufferPointer, record: UnsafeRawBufferPointer, sequence: UInt64) {
+        guard key.count <= JournalFormat.keyBytesMax, record.count <= JournalFormat.recordBytesMax else {
+            return fail(EMSGSIZE)
+        }
+        // Both counts are bounded, so the sum cannot overflow.
+        guard note(sequence), let place = reserve(9 + key.count + record.count) else { return }
+        removesOnly = false
+        place.storeBytes(of: JournalFormat.Kind.put, as: UInt8.self)
+        place.storeBytes(of: UInt32(truncatingIfNeeded: key.count).bigEndian, toByteOffset: 1, as: UInt32.self)
+        place.storeBytes(of: UInt32(truncatingIfNeeded: record.count).bigEndian, toByteOffset: 5, as: UInt32.self)
+        copy(key, to: place + 9)
+        copy(record, to: place + 9 + key.count)
+    }
+
+    /// ``put(key:record:sequence:)`` for a record in two parts.
+    func put(
+        key: UnsafeRawBufferPointer, header: RecordHeader, payload: UnsafeRawBufferPointer, sequence: UInt64
+    ) {
+        let headerCount = header.byteCount
+        guard key.count <= JournalFormat.keyBytesMax, payload.count <= JournalFormat.recordBytesMax - headerCount else {
+            return fail(EMSGSIZE)
+        }
+        guard note(sequence), let place = begin(key, header, headerCount, payload.count, room: payload.count) else {
+            return
+        }
+        copy(payload, to: place)
+    }
+
+    /// ``put(key:header:payload:sequence:)`` for a staged payload. It must be the batch's only operation.
+    func put(key: UnsafeRawBufferPointer, header: RecordHeader, staged: StagedFrame, sequence: UInt64) {
+        let headerCount = header.byteCount
+        guard key.count <= JournalFormat.keyBytesMax, staged.byteCount <= JournalFormat.recordBytesMax - headerCount,
+            payloadByteCount + 9 + key.count + headerCount == staged.bytesBefore
+        else { return fail(EINVAL) }
+        guard note(sequence), begin(key, header, headerCount, staged.byteCount, room: 0) != nil else { return }
+        self.staged = staged
+    }
+
+    /// Writes an operation without its payload.
+    /// - Parameter room: the bytes of the payload that follow in memory.
+    /// - Returns: where they go; nil if there is no room.
+    @inline(__always)
+    private func begin(
+        _ key: UnsafeRawBufferPointer, _ header: RecordHeader, _ headerCount: Int, _ payloadCount: Int, room: Int
+    ) -> UnsafeMutableRawPointer? {
+        let count = headerCount + payloadCount
+        guard let place = reserve(9 + key.count + headerCount + room) else { return nil }
+        removesOnly = false
+        place.storeBytes(of: JournalFormat.Kind.put, as: UInt8.self)
+        place.storeBytes(of: UInt32(truncatingIfNeeded: key.count).bigEndian, toByteOffset: 1, as: UInt32.self)
+        place.storeBytes(of: UInt32(truncatingIfNeeded: count).bigEndian, toByteOffset: 5, as: UInt32.self)
+        copy(key, to: place + 9)
+        header.write(to: place + 9 + key.count)
+        return place + 9 + key.count + headerCount
+    }
+
+    /// The bytes in a frame's payload before the payload of its first record.
+    static func bytesBefore(database: String, keyCount: Int, headerCount: Int) -> Int {
+        10 + database.utf8.count + 9 + keyCount + headerCount
+    }
+
+    /// Adds "the key has no record now".
+    func remove(key: UnsafeRawBufferPointer, sequence: UInt64) {
+        guard key.count <= JournalFormat.keyBytesMax else { return fail(EMSGSIZE) }
+        guard note(sequence), let place = reserve(5 + key.count) else { return }
+        place.storeBytes(of: JournalFormat.Kind.remove, as: UInt8.self)
+        place.storeBytes(of: UInt32(truncatingIfNeeded: key.count).bigEndian, toByteOffset: 1, as: UInt32.self)
+        copy(key, to: place + 5)
+    }
+
+    /// Empties the batch. Frees memory beyond ``keptBytesMax``.
+    func clear() {
+        firstSequence = 0
+        lastSequence = 0
+        operationCount = 0
+        defect = 0
+        end = JournalFormat.frameHeaderBytes
+        selectedNumber = nil
+        staged = nil
+        notes?.clear()
+        isPrepared = false
+        removesOnly = true
+        if capacity > Self.keptBytesMax {
+            free(memory)
+            memory = nil
+            capacity = 0
+        }
+    }
+
+    /// Completes the frame for its place in the journal.
+    /// - Returns: its bytes without staged ones, valid until the batch changes. nil if the batch is empty or defective.
+    func seal(segment: UInt64, offset: Int, syncedSequence: UInt64) -> UnsafeRawBufferPointer? {
+        guard operationCount > 0, defect == 0, let memory else { return nil }
+        let frame = UnsafeMutableRawBufferPointer(start: memory, count: end)
+        let header = JournalFrameHeader(
+            payloadBytes: byteCount - JournalFormat.frameHeaderBytes, firstSequence: firstSequence,
+            lastSequence: lastSequence, syncedSequence: syncedSequence)
+        header.seal(frame, segment: segment, offset: offset, staged: staged)
+        return UnsafeRawBufferPointer(frame)
+    }
+
+    // MARK: Memory
+
+    private func fail(_ number: Int32) {
+        if defect == 0 { defect = number }
+    }
+
+    @inline(__always) private func note(_ sequence: UInt64) -> Bool {
+        guard selectedNumber != nil, staged == nil, sequence >= lastSequence, sequence > 0 else {
+            fail(EINVAL)
+            return false
+        }
+        if operationCount == 0 { firstSequence = sequence }
+        lastSequence = sequence
+        operationCount += 1
+        return true
+    }
+
+    /// Room for `count` bytes at the end, all of which must be written. Moves the end behind them.
+    @inline(__always) private func reserve(_ count: Int) -> UnsafeMutableRawPointer? {
+        if capacity - end < count, !grow(by: count) { return nil }
+        guard let memory else { return nil }
+        defer { end += count }
+        return memory + end
+    }
+
+    @inline(never) private func grow(by count: Int) -> Bool {
+        // `count` is below 2^30 and `end` below 2^33, so no sum here can overflow.
+        let needed = end + count
+        guard needed - JournalFormat.frameHeaderBytes <= JournalFormat.payloadBytesMax else {
+            fail(EMSGSIZE)
+            return false
+        }
+        let grown = max(needed, capacity * 2, Self.initialBytes)
+        guard let moved = realloc(memory, grown) else {
+            fail(ENOMEM)
+            return false
+        }
+        memory = moved
+        capacity = grown
+        return true
+    }
+
+    @inline(__always) private func copy(_ bytes: UnsafeRawBufferPointer, to place: UnsafeMutableRawPointer) {
+        if let start = bytes.baseAddress { memcpy(place, start, bytes.count) }
+    }
+}
+
+/// Notes on a batch for its owner; the batch does not read them.
+protocol CommitNotes: AnyObject {
+    /// Removes all notes.
+    func clear()
+}

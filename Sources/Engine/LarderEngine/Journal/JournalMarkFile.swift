@@ -1,0 +1,153 @@
+import LarderPlatform
+
+/// The file `SYNCED`: notes how far the journal was synced, so that the next process notices a journal that lost synced
+/// parts at its beginning or its end. Parts in between are noticed without it.
+///
+/// A mark never claims too much. It is written after the fsync that it tells of, so it needs no fsync itself: a machine
+/// failure leaves an earlier mark, which claims less. But before segments are removed, that is noted with an fsync, in
+/// both places, so that no mark remains that still claims them.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: all that changes is guarded by `lock`.
+final class JournalMarkFile: @unchecked Sendable {
+    static let fileName = "SYNCED"
+    /// The offset of the second mark: in another block of the disk.
+    static let secondOffset = 4096
+
+    private let directory: String
+    let path: String
+    /// The present value of ``JournalMark/reserved``.
+    private let reserved: @Sendable () -> UInt64
+    private let files = JournalFiles(faults: nil)
+    private let lock = Lock()
+    // Guarded by `lock`:
+    private var file: Int32 = -1
+    private var mark = JournalMark()
+    /// Whether ``mark`` is true of the journal: it was read and counts, or this process wrote it.
+    private var isKnown = false
+
+    init(directory: String, reserved: @escaping @Sendable () -> UInt64) {
+        self.directory = directory
+        path = directory + "/" + Self.fileName
+        self.reserved = reserved
+    }
+
+    deinit { if file >= 0 { close(file) } }
+
+    // MARK: The start
+
+    enum LoadResult: Equatable {
+        case done
+        /// The file cannot be used.
+        case unusable(String)
+        case newerVersion(UInt32)
+    }
+
+    /// Reads the file. Writes nothing.
+    /// - Parameter reserved: `commit-units` in `SEQUENCES`. With another value the mark does not count: somebody who does
+    ///   not know this file has used the larder since.
+    func load(reserved: UInt64) -> LoadResult {
+        let found: [UInt8]?
+        do throws(FileError) {
+            found = try FileSystem.read(path)
+        } catch {
+            return .unusable("\(error)")
+        }
+        guard let bytes = found else { return .done }
+        let newest: JournalMark
+        do throws(SealedBlock.Defect) {
+            guard let found = try JournalMark.newest(in: bytes, secondOffset: Self.secondOffset) else {
+                return .unusable("\(path) is damaged")
+            }
+            newest = found
+        } catch {
+            guard case .newerVersion(let version) = error else { return .unusable("\(path) is damaged") }
+            return .newerVersion(version)
+        }
+        lock.withLock {
+            mark = newest
+            isKnown = newest.reserved == reserved
+        }
+        return .done
+    }
+
+    /// What is known of the journal; nil if nothing is.
+    var known: JournalMark? { lock.withLock { isKnown ? mark : nil } }
+
+    /// Begins to write marks.
+    /// - Parameter removed: counts if nothing was known.
+    func begin(removed: UInt64) {
+        lock.withLock {
+            if !isKnown { (mark.removed, mark.synced) = (removed, 0) }
+            isKnown = true
+            // A file that cannot be made now is tried again with the next mark.
+            try? writeBoth()
+        }
+    }
+
+    // MARK: Marks
+
+    /// Notes that everything up to a sequence is on the disk. One write(2), no sync. A failure leaves an earlier mark.
+    func noteSynced(_ sequence: UInt64) {
+        lock.withLock {
+            guard isKnown, sequence > mark.synced else { return }
+            mark.synced = sequence
+            try? write()
+        }
+    }
+
+    /// Notes that everything up to a sequence will be removed from the journal. Returns when that is on the disk, or no
+    /// earlier mark is.
+    func noteRemoved(_ sequence: UInt64) throws(FileError) {
+        try lock.withLock { () throws(FileError) in
+            guard isKnown, sequence > mark.removed else { return }
+            let before = mark.removed
+            mark.removed = sequence
+            // A file that never could be made claims nothing.
+            guard file >= 0 else { return }
+            do throws(FileError) {
+                try writeBoth()
+                try files.sync(file, path: path)
+            } catch {
+                mark.removed = before
+                try drop()
+                mark.removed = sequence
+            }
+        }
+    }
+
+    /// Notes that the journal ends with a sequence, and that what is missing behind it has been reported.
+    func noteLost(behind sequence: UInt64) {
+        lock.withLock {
+            guard isKnown, mark.synced > sequence else { return }
+            mark.synced = sequence
+            try? writeBoth()
+        }
+    }
+
+    // MARK: The file. Called with `lock` held.
+
+    private func writeBoth() throws(FileError) {
+        try write()
+        try write()
+    }
+
+    private func write() throws(FileError) {
+        if file < 0 {
+            file = FileSystem.openFile(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+            guard file >= 0 else { throw FileError(operation: "create", path: path, number: errno) }
+        }
+        var next = mark
+        next.number += 1
+        next.reserved = reserved()
+        try files.write(next.bytes, to: file, at: next.number % 2 == 0 ? 0 : Self.secondOffset, path: path)
+        mark = next
+    }
+
+    /// Removes the file, because it cannot be written: an earlier mark must not stay.
+    private func drop() throws(FileError) {
+        close(file)
+        file = -1
+        try files.unlink(path)
+        try files.syncDirectory(directory)
+    }
+}

@@ -1,0 +1,217 @@
+import LarderPlatform
+
+/// Called with the payload of a valid commit group and the group's last sequence. The bytes are valid during the call
+/// only.
+typealias JournalVisit = (UnsafeRawBufferPointer, UInt64) -> Void
+
+/// One pass through the segments of a journal: which frames count, and why others do not.
+///
+/// The rules (docs/StorageFormat.md):
+/// - The frames of a segment count up to the length in the next one's header. Bad frames before it are damage.
+/// - In the last segment frames count up to the first bad one. The rest is cut off if it has no good frame.
+/// - Each segment names its predecessor and the sequence that ends it. A mismatch is damage.
+/// - Damage ends what counts. Nothing behind it is used.
+struct JournalReplay {
+    private(set) var report = JournalReport()
+    private(set) var newerVersion: (segment: UInt64, version: UInt32)?
+    /// How much of each undamaged segment counts.
+    private(set) var ends: [(segment: JournalSegment, bytes: Int, sequence: UInt64)] = []
+    /// Removed segments: a later one says that there were none before it.
+    private(set) var stale: [JournalSegment] = []
+    /// Segments at the end without a header and frames, the lowest first: the machine failed while they were made.
+    private(set) var stillborn: [JournalSegment] = []
+
+    private struct Item {
+        let segment: JournalSegment
+        /// nil if the segment's name is not a file's.
+        let reader: JournalReader?
+        let header: Result<JournalSegmentHeader, JournalSegmentHeader.Defect>
+    }
+    private var items: [Item] = []
+    private var sequence: UInt64 = 0
+    private let known: UInt64
+    private let mark: JournalMark?
+
+    /// Opens the files and reads their headers.
+    /// - Parameters:
+    ///   - known: everything up to this sequence is durable elsewhere.
+    ///   - mark: what an earlier process noted of the journal; nil if that is unknown.
+    init(
+        _ segments: [JournalSegment], known: UInt64, mark: JournalMark?, readAheadBytes: Int, _ files: JournalFiles
+    ) throws(FileError) {
+        self.known = known
+        self.mark = mark
+        for segment in segments {
+            try files.willRead(segment.path)
+            let reader = try JournalReader(
+                number: segment.number, path: segment.path, readAheadBytes: readAheadBytes)
+            let header = try reader?.header() ?? .failure(.malformed("it is missing, or not a file"))
+            reader?.release()
+            if case .failure(.newerVersion(let version)) = header, newerVersion == nil {
+                newerVersion = (segment.number, version)
+            }
+            items.append(Item(segment: segment, reader: reader, header: header))
+        }
+    }
+
+    /// Visits the groups that count.
+    mutating func run(_ visit: JournalVisit) throws(FileError) {
+        try dropStillborn()
+        dropStale()
+        report.segments = items.count
+        for index in items.indices {
+            let goesOn = try read(index, visit)
+            items[index].reader?.release()
+            if !goesOn { break }
+        }
+        report.lastSequence = sequence
+        requireSynced()
+        // Nothing counts: what was removed is the last that is known.
+        if report.damage != nil, sequence == 0, let mark { report.lastSequence = mark.removed }
+    }
+
+    /// A journal that ends before what was synced is damaged: no failure of a process or of the machine explains that.
+    private mutating func requireSynced() {
+        guard report.damage == nil, let mark, mark.synced > max(sequence, mark.removed) else { return }
+        let missing =
+            "the journal ends with commit unit \(max(sequence, mark.removed)), and those up to \(mark.synced) "
+            + "were on the disk"
+        let cut = report.cut
+        report.cut = nil
+        report.damage = JournalDamage(
+            segment: cut?.segment ?? items.last?.segment.number ?? 0,
+            offset: cut?.offset ?? ends.last?.bytes ?? 0,
+            reason: cut.map { "\($0.reason); \(missing)" } ?? missing,
+            unusedBytes: cut?.bytes ?? 0, laterFrames: 0, concernsSynced: true)
+    }
+
+    private mutating func dropStillborn() throws(FileError) {
+        // Segments of this process had a header.
+        while let last = items.last, last.segment.byteCount == nil, let reader = last.reader,
+            case .failure = last.header
+        {
+            var later = JournalReader.Later()
+            try reader.search(from: 0, above: 0, &later)
+            reader.release()
+            if later.frames > 0 || later.isIncomplete { return }
+            // Also one without a byte: its former content is unknown.
+            report.cut = JournalCut(
+                segment: last.segment.number, offset: 0, bytes: reader.fileBytes,
+                reason: "the segment has no good header and no groups")
+            stillborn.insert(last.segment, at: 0)
+            items.removeLast()
+        }
+    }
+
+    private mutating func dropStale() {
+        let first = items.lastIndex { item in
+            if case .success(let header) = item.header { return header.formerNumber == 0 }
+            return false
+        }
+        guard let first else { return }
+        stale = items[..<first].map(\.segment)
+        items.removeFirst(first)
+    }
+
+    // MARK: One segment
+
+    /// - Returns: whether the next segment counts as well.
+    private mutating func read(_ index: Int, _ visit: JournalVisit) throws(FileError) -> Bool {
+        let item = items[index]
+        if let defect = checkHeader(index) { return try damage(index, at: 0, defect) }
+        guard let reader = item.reader else { return try damage(index, at: 0, "it is not a file") }
+        let limit = limit(of: index)
+        let end = min(limit ?? reader.fileBytes, reader.fileBytes)
+        var offset = JournalFormat.segmentHeaderBytes
+        if let limit, limit < offset {
+            return try damage(index, at: 0, "less than its header is said to count of it")
+        }
+        while offset < end {
+            switch try reader.frame(at: offset, limit: end) {
+            case .good(let header, let payload):
+                guard header.firstSequence > sequence, header.lastSequence >= header.firstSequence,
+                    header.syncedSequence < header.firstSequence
+                else { return try damage(index, at: offset, "the sequences do not rise") }
+                guard let operations = JournalPayload.operationCount(payload) else {
+                    return try damage(index, at: offset, "the operations do not add up")
+                }
+                visit(payload, header.lastSequence)
+                sequence = header.lastSequence
+                offset += header.frameBytes
+                report.frames += 1
+                report.operations += operations
+                report.bytes += header.frameBytes
+            case .bad(let reason):
+                guard limit == nil, index == items.count - 1 else { return try damage(index, at: offset, reason) }
+                var later = JournalReader.Later()
+                try reader.search(from: offset + 1, above: sequence, &later)
+                if later.frames > 0 || later.isIncomplete { return try damage(index, at: offset, reason) }
+                report.cut = JournalCut(
+                    segment: item.segment.number, offset: offset, bytes: reader.fileBytes - offset, reason: reason)
+                ends.append((item.segment, offset, sequence))
+                return false
+            }
+        }
+        if let limit, limit > end {
+            return try damage(index, at: offset, "the file is shorter than what counts of it")
+        }
+        ends.append((item.segment, offset, sequence))
+        return true
+    }
+
+    /// - Returns: the reason why a segment does not follow the previous one.
+    private mutating func checkHeader(_ index: Int) -> String? {
+        switch items[index].header {
+        case .failure(.malformed(let reason)): return reason
+        case .failure(.newerVersion(let version)): return "it has version \(version)"
+        case .success(let header):
+            if index == 0 {
+                report.precedingSequence = header.formerSequence
+                guard header.formerSequence <= known else {
+                    return "it follows sequence \(header.formerSequence), and only those up to \(known) are elsewhere"
+                }
+                if let mark, header.formerNumber != 0, header.formerSequence > mark.removed {
+                    return "it follows \(JournalFormat.fileName(header.formerNumber)), which is missing and was not "
+                        + "removed by Larder"
+                }
+                sequence = header.formerSequence
+                return nil
+            }
+            if header.formerNumber != items[index - 1].segment.number {
+                return "it follows \(JournalFormat.fileName(header.formerNumber)), which is missing"
+            }
+            return header.formerSequence == sequence
+                ? nil : "it follows sequence \(header.formerSequence), and the segment before ends with \(sequence)"
+        }
+    }
+
+    /// The number of bytes of a segment that count; nil if unknown.
+    private func limit(of index: Int) -> Int? {
+        if let known = items[index].segment.byteCount { return known }
+        guard index + 1 < items.count, case .success(let next) = items[index + 1].header,
+            next.formerNumber == items[index].segment.number
+        else { return nil }
+        return Int(clamping: next.formerBytes)
+    }
+
+    // MARK: Damage
+
+    /// Reports damage. Always false: nothing behind it counts.
+    private mutating func damage(_ index: Int, at offset: Int, _ reason: String) throws(FileError) -> Bool {
+        var later = JournalReader.Later()
+        var unused = -offset
+        // Entries that are durable elsewhere are not lost.
+        let kept = known == .max ? sequence : max(sequence, known)
+        for (position, item) in items[index...].enumerated() {
+            guard let reader = item.reader else { continue }
+            unused += reader.fileBytes
+            try reader.search(from: position == 0 && offset > 0 ? offset + 1 : 0, above: kept, &later)
+            reader.release()
+        }
+        report.cut = nil
+        report.damage = JournalDamage(
+            segment: items[index].segment.number, offset: offset, reason: reason, unusedBytes: max(0, unused),
+            laterFrames: later.frames, concernsSynced: later.syncedSequence > kept || later.isIncomplete)
+        return false
+    }
+}

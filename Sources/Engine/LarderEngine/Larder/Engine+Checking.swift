@@ -1,0 +1,102 @@
+import LarderPlatform
+
+/// Checking a larder's files, and putting right what can be.
+extension Engine {
+    /// Looks at all files of a larder that no process has open, and keeps others from opening it meanwhile. Changes nothing.
+    /// - Throws: ``LarderError/Code/larderHeld`` when a process has it open; ``LarderError/Code/invalidArgument`` for a directory
+    ///   that is no larder's.
+    package static func check(
+        _ directory: String, database name: String? = nil,
+        adding others: (String, inout CheckReport) -> Void = { _, _ in },
+        onProgress: @escaping (CheckProgress) -> Void = { _ in }, shouldStop: @escaping () -> Bool = { false }
+    ) throws(LarderError) -> CheckReport {
+        try LarderCheck.checkIsLarder(directory)
+        let lock = try LarderLock.reading(directory)
+        var report = try LarderCheck.run(directory, database: name, onProgress: onProgress, shouldStop: shouldStop)
+        others(directory, &report)
+        _ = consume lock
+        return report
+    }
+
+    /// Looks at all files of this larder as they are at one instant, while it is in use.
+    /// - Parameter names: as for ``withImage(adding:for:leavingOut:_:)``.
+    package func check(
+        database name: String? = nil, copying names: [String],
+        adding others: (String, inout CheckReport) -> Void = { _, _ in },
+        onProgress: @escaping (CheckProgress) -> Void = { _ in }
+    ) throws -> CheckReport {
+        var left: [LarderError] = []
+        func look(_ image: String) throws(LarderError) -> CheckReport {
+            // A database that could not be copied is not missing.
+            let wanted = left.contains { $0.database == name } ? nil : name
+            var report = try LarderCheck.run(
+                image, database: wanted, onProgress: onProgress, shouldStop: { [self] in !isUsable })
+            others(image, &report)
+            return report
+        }
+        var report = try withImage(adding: names, for: "check", leavingOut: { left.append($0) }, look)
+        let lacking = left.compactMap { $0.database.map(LarderCheck.missingNote) }
+        report.notes.removeAll(where: lacking.contains)
+        for error in left where name == nil || error.database == name {
+            let place = DatabaseCheck.place(error.database ?? "")
+            report.add(.damage, place, error.message, EpochCheck.remedy)
+            report.damaged.insert(place)
+        }
+        return report
+    }
+
+    /// Puts right what a check has found, as far as this can: damaged databases are salvaged, and an index that lacks keys is
+    /// completed. Everything that can be read stays.
+    /// - Returns: what failed, by database.
+    package func mend(_ report: CheckReport) -> [String] {
+        var failures: [String] = []
+        for database in databases {
+            let place = DatabaseCheck.place(database.name)
+            do throws(LarderError) {
+                // Whatever keeps it from being opened is salvaged by that.
+                let salvages = statistics.salvages.read()
+                try database.prepare(forWriting: false)
+                if report.damaged.contains(place), statistics.salvages.read() == salvages {
+                    try salvage(database, place, report)
+                }
+                if report.unindexed.contains(place) { try makeIndex(of: database) }
+            } catch {
+                failures.append("\(place): \(error)")
+            }
+        }
+        do throws(LarderError) {
+            try save()
+        } catch {
+            failures.append("\(error)")
+        }
+        return failures
+    }
+
+    private func salvage(_ database: Database, _ place: String, _ report: CheckReport) throws(LarderError) {
+        // What was met already may have been salvaged since.
+        guard let store = database.appliedState.store, store.isMade else { return }
+        let what = report.problems.first { $0.place == place }?.what ?? "a check has found damage"
+        try database.salvage(store, LarderError(.damaged, what, operation: "check", database: database.name))
+    }
+
+    private func makeIndex(of database: Database) throws(LarderError) {
+        let state = database.appliedState
+        guard let store = state.store, store.isMade else { return }
+        var sweep = FullSweep(indexingFor: state.policyChanges, all: true)
+        while !sweep.isOver { _ = try sweep.step(database, store) }
+    }
+
+    /// Opens a larder that no process has open, and puts right what a check has found.
+    /// - Returns: what failed.
+    package static func repair(
+        _ directory: String, _ report: CheckReport, options: EngineOptions,
+        time: any TimeSource = SystemTimeSource()
+    ) throws(LarderError) -> [String] {
+        var options = options
+        options.onDamage = .salvage
+        options.backgroundMaintenance = false
+        let engine = try open(directory, options: options, time: time)
+        defer { engine.shutdown() }
+        return engine.mend(report)
+    }
+}

@@ -1,0 +1,345 @@
+import LarderPlatform
+
+/// A larder that this process holds: a directory of named databases.
+///
+/// A process that opens a larder several times gets the same engine. It is shut down when the last reference is
+/// released, or by ``shutdown()``.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: `lockFile` and `isShutDown` are guarded by `stateLock`, the rest
+/// is constant and thread-safe itself.
+package final class Engine: @unchecked Sendable {
+    /// The directory, without symbolic links.
+    package let directory: String
+    package let pipeline: CommitPipeline
+    let context: EngineContext
+    private let table: DatabaseTable
+    private let damage: DamageReports
+    private let journal: CommitJournal
+    private let evictor: Evictor
+    private let checkpointer: Checkpointer
+    private let maintenance: Maintenance
+    private let images: LarderImages
+    /// Tells observers of entries what happens to them.
+    package let observation: Observation
+    private let stateLock = Lock()
+    private var lockFile: LarderLock?
+    private var isShutDown = false
+
+    /// Opens a larder, and creates its directory if it is missing. Does not open its databases.
+    /// - Parameters:
+    /// - options: ignored if the process has the larder open already.
+    /// - Throws: ``LarderError/Code/larderHeld`` when another process has it open.
+    package static func open(
+        _ directory: String, options: EngineOptions = EngineOptions(), time: any TimeSource = SystemTimeSource()
+    ) throws(LarderError) -> Engine {
+        ForkGuard.install()
+        try ForkGuard.check("open larder")
+        return try EngineRegistry.shared.open(try prepareDirectory(directory)) { (path) throws(LarderError) in
+            try Engine(path, options, EngineTime(time))
+        }
+    }
+
+    private static func prepareDirectory(_ directory: String) throws(LarderError) -> String {
+        guard !directory.isEmpty, !directory.utf8.contains(0) else {
+            throw LarderError(
+                .invalidArgument, "the path of the larder's directory is empty", operation: "open larder")
+        }
+        do throws(FileError) {
+            try FileSystem.makeDirectories(directory)
+        } catch {
+            throw LarderError(.io, error.description, operation: "open larder", underlying: error)
+        }
+        guard let path = FileSystem.canonical(directory) else {
+            throw LarderError(.io, "\(directory) cannot be resolved", operation: "open larder")
+        }
+        return path
+    }
+
+    private init(_ path: String, _ options: EngineOptions, _ time: EngineTime) throws(LarderError) {
+        directory = path
+        lockFile = try LarderLock(directory: path, socket: options.holderSocket)
+        context = EngineContext(directory: path, options: options, time: time)
+        table = DatabaseTable()
+        damage = DamageReports()
+        journal = try CommitJournal(
+            context: context.larder,
+            trigger: CheckpointTrigger(disk: context.larder.disk, memory: context.memory))
+        let recovery = JournalRecovery(journal: journal, table: table, context: context)
+        pipeline = CommitPipeline(context: context.larder, journal: journal, owner: recovery)
+        evictor = Evictor(context: context, table: table)
+        checkpointer = Checkpointer(
+            context: context, table: table, journal: journal, pipeline: pipeline, evictor: evictor)
+        images = LarderImages(
+            context: context, table: table, journal: journal, checkpointer: checkpointer, pipeline: pipeline)
+        observation = Observation(context)
+        maintenance = Maintenance(
+            context: context, table: table, damage: damage, journal: journal, checkpointer: checkpointer,
+            evictor: evictor, observation: observation)
+        do throws(LarderError) {
+            try context.timeKeeper.begin()
+            try context.sequences.load()
+            try readDirectory()
+            pipeline.begin(behind: try recovery.recover())
+        } catch {
+            giveUp()
+            throw error
+        }
+        context.changeLog.prepare()
+        evictor.noteLimits()
+        pipeline.start()
+        if options.backgroundMaintenance { maintenance.start() }
+    }
+
+    deinit { shutdown() }
+
+    /// Leaves everything on the disk unchanged, for a larder that could not be opened: `deinit` runs nevertheless.
+    private func giveUp() {
+        stateLock.withLock { isShutDown = true }
+        for database in table.all { database.shut() }
+        journal.close()
+        table.removeAll()
+        stateLock.withLock { lockFile = nil }
+    }
+
+    /// Finds the databases and removes what a crash left behind.
+    private func readDirectory() throws(LarderError) {
+        let names: [String]
+        do throws(FileError) {
+            names = try FileSystem.list(directory)
+        } catch {
+            throw LarderError(.io, error.description, operation: "open larder", underlying: error)
+        }
+        DamagedFiles.clear(context)
+        for name in names {
+            let path = directory + "/" + name
+            if name.hasPrefix(DiskBudget.imagePrefix) {
+                try? FileSystem.removeTree(path)
+            } else if name.hasPrefix(".creating-") || name.hasPrefix(".deleted-") {
+                if let epoch = name.split(separator: "-").last.flatMap({ UInt64($0) }) { context.noteEpoch(epoch) }
+                try? FileSystem.removeTree(path)
+            } else if DatabaseName.isValid(name) {
+                switch DatabaseDirectory(path) {
+                case .database: try add(name, exists: true).adoptPointer()
+                case .absent: break
+                case .foreign: context.report(.warning, "\(path) is not a database of this larder; it is left alone")
+                case .unreadable(let error):
+                    context.report(
+                        .error,
+                        "\(error): database '\(name)' cannot be used until that is fixed; its operations stay in the "
+                            + "journal"
+                    )
+                    try add(name, exists: true).adoptPointer()
+                }
+            }
+        }
+    }
+
+    private func add(_ name: String, exists: Bool) throws(LarderError) -> Database {
+        let database = table.findOrAdd(name) { number in
+            Database(
+                name: name, number: number, exists: exists, context: context, pipeline: pipeline,
+                checkpointer: checkpointer, roster: table, damage: damage)
+        }
+        guard let database else {
+            throw LarderError(.closed, "the larder was closed", operation: "open", database: name)
+        }
+        return database
+    }
+
+    /// Whether the engine was not shut down yet.
+    var isUsable: Bool { stateLock.withLock { !isShutDown } }
+
+    // MARK: Databases
+
+    /// The database with a name. Creates no files: the first write does, or ``Database/prepare(forWriting:policy:)``.
+    package func database(_ name: String = DatabaseName.standard) throws(LarderError) -> Database {
+        try DatabaseName.check(name, operation: "open")
+        return try add(name, exists: false)
+    }
+
+    /// The database with a name, with files, open.
+    /// - Parameter policy: the database's new policy; nil keeps its present one.
+    package func openDatabase(
+        _ name: String, policy: UpdatePolicy? = nil, grace: Int64? = nil, jitter: Int? = nil
+    ) throws(LarderError) -> Database {
+        let database = try database(name)
+        try database.prepare(
+            forWriting: true, policy: policy.map { DatabasePolicy($0, grace: grace ?? 0, jitter: jitter ?? 0) })
+        if let policy {
+            let present = database.rules.settings
+            let settings = DatabasePolicy(policy, grace: grace ?? present.grace, jitter: jitter ?? present.jitter)
+            if settings != present { try database.setPolicy(policy, grace: grace, jitter: jitter) }
+        }
+        return database
+    }
+
+    /// The latest changes of databases that somebody follows.
+    package var changeLog: ChangeLog { context.changeLog }
+
+    /// How often origins failed, as those say who fetch.
+    package var originFailures: Int { context.leases.failures.read() }
+
+    /// The databases that have files, by name.
+    package var databases: [Database] {
+        table.all.filter(\.exists).sorted { $0.name < $1.name }
+    }
+
+    /// What is being fetched for any key of any database is out of date.
+    package func endAllLeases() { for database in table.all { database.endLeases(prefix: []) } }
+
+    /// Deletes a database with its files, even while it is open: from then on its handles answer with an error.
+    package func deleteDatabase(_ name: String, counting: Bool = false) throws(LarderError) -> PurgeReport {
+        try DatabaseName.check(name, operation: "delete")
+        return try existing(name, "delete").delete(counting: counting)
+    }
+
+    /// Moves a damaged database to `DAMAGED/`, and starts an empty one with the same policy.
+    /// - Throws: ``LarderError/Code/invalidArgument`` when the database is not damaged.
+    package func setAsideDamaged(_ name: String) throws(LarderError) {
+        try DatabaseName.check(name, operation: "set aside")
+        try existing(name, "set aside").setAsideIfDamaged()
+    }
+
+    /// Brings what can be read of a damaged database, with everything that the journal and memory have of it, into a
+    /// new epoch. First reads the whole database to find the damage.
+    /// - Throws: ``LarderError/Code/invalidArgument`` when the database is not damaged.
+    package func salvageDamaged(_ name: String) throws(LarderError) -> SalvageSummary {
+        try DatabaseName.check(name, operation: "salvage")
+        return try existing(name, "salvage").salvageIfDamaged()
+    }
+
+    private func existing(_ name: String, _ operation: String) throws(LarderError) -> Database {
+        guard isUsable else {
+            throw LarderError(.closed, "the larder was closed", operation: operation, database: name)
+        }
+        guard let database = table.find(name), database.exists else {
+            throw LarderError(.noSuchDatabase, "there is no database '\(name)'", operation: operation, database: name)
+        }
+        return database
+    }
+
+    // MARK: The larder
+
+    /// The engine's clock, for callers that ask so often that the indirection counts.
+    package var clock: EngineTime { context.time }
+
+    /// Reports what is committed.
+    package var changes: ChangeFeed { context.changes }
+
+    package var leases: LeaseContext { context.leases }
+
+    /// The engine's time, for one command or call, in milliseconds since 1970.
+    package func now() -> Int64 { context.time.now() }
+    /// How far the engine's time is ahead of a wall clock that was set back, in milliseconds. Instants from outside are
+    /// later by that in the engine's time; its own are earlier by that on the wall clock.
+    package var clockOffsetMilliseconds: Int64 { context.time.offsetMilliseconds }
+    package var statistics: Statistics {
+        for shard in context.memory.all { shard.lock.withLock { context.statistics.take(shard.takeCounters()) } }
+        return context.statistics
+    }
+    package var options: EngineOptions { context.options }
+    /// The limit and the present size of entries in memory, in bytes.
+    package var memory: (limitBytes: Int, usedBytes: Int) { (context.memory.limitBytes, context.memory.measure()) }
+    /// Changes the limit of entries in memory. What is too much is evicted before this returns, except for dirty
+    /// entries. Thread-safe.
+    package func changeMemoryLimit(to bytes: Int) { context.memory.changeLimit(to: bytes) }
+    /// The limit of the larder's files in bytes; nil for none.
+    package var diskLimitBytes: Int? { context.larder.disk.limitBytes }
+    /// What the larder's files take on the disk, in bytes. Looks at each file.
+    package var diskBytes: Int { context.larder.disk.measure() }
+    /// Changes the limit of the larder's files. What is too much is evicted in the background. Thread-safe.
+    /// - Parameter bytes: at least ``DiskMarks/larderBytesMin``; nil for none.
+    package func changeDiskLimit(to bytes: Int?) { context.larder.disk.changeLimit(to: bytes) }
+    /// What is never evicted.
+    package var held: HeldBytes { context.larder.held }
+    /// Whether the last decided write was refused, or a database takes none for now.
+    package var isRefusingWrites: Bool {
+        pipeline.hasJustFailed || journal.owesRollback
+            || table.all.contains { $0.durableState.store?.isSuspended ?? false }
+    }
+    /// Bytes of the journal's files.
+    package var journalByteCount: Int { journal.trigger.byteCount }
+    /// Milliseconds that never run back, for timers.
+    package func monotonic() -> Int64 { context.time.monotonic() }
+    /// How many failed commits were rolled back. What was stored before the last one may be gone. One atomic load.
+    package var rollbackCount: UInt64 { checkpointer.rollbackCount }
+
+    /// One round of the background threads' work: due syncs, retries after failed writes, sweeping, removing purged
+    /// files; without those threads also a checkpoint and compactions.
+    /// - Returns: whether there is more to sweep now.
+    @discardableResult
+    package func maintain() -> Bool { isUsable && !ForkGuard.isForked && maintenance.round() }
+
+    /// Commits everything that is applied and writes it to the databases, synced. May block.
+    package func save() throws(LarderError) {
+        try ForkGuard.check("save")
+        guard isUsable else { throw LarderError(.closed, "the larder was closed", operation: "save") }
+        try pipeline.settle()
+        try checkpointer.checkpoint()
+    }
+
+    /// Makes a copy of all files of the larder, as they are at one instant, and hands it to `body`; then removes it. Opened
+    /// as a larder, the copy has every commit unit up to that instant. Others go on, but for changes of whole databases
+    /// and checkpoints, which wait for some milliseconds.
+    ///
+    /// Tables in the copy are hard links to those of the larder, which never change; the other files are small, or become
+    /// so by a checkpoint before.
+    /// - Parameters:
+    ///   - names: files in the larder's directory that belong to its user, copied as they are.
+    ///   - leavingOut: gets the damage of databases that cannot be copied; nil: that is an error.
+    ///   - body: gets the directory of the copy, on the larder's file system.
+    package func withImage<Result>(
+        adding names: [String], for operation: String = "backup", leavingOut: ((LarderError) -> Void)? = nil,
+        _ body: (String) throws -> Result
+    ) throws -> Result {
+        try ForkGuard.check(operation)
+        guard isUsable else { throw LarderError(.closed, "the larder was closed", operation: operation) }
+        let place = directory + "/" + DiskBudget.imagePrefix + "\(context.nextEpoch(after: 0))"
+        defer { try? FileSystem.removeTree(place) }
+        try images.make(at: place, adding: names, leavingOut: leavingOut)
+        return try body(place)
+    }
+
+    /// Starts a round of the background thread now.
+    package func wakeMaintenance() { maintenance.wake() }
+
+    /// The holder of the larder in `directory` according to its LOCK, whether or not that process still lives.
+    package static func holder(of directory: String) -> (pid: String, socket: String?)? {
+        LarderLock.readHolder(directory: directory)
+    }
+
+    /// Commits and syncs what is applied, closes every database and releases the larder. Idempotent. Handles, snapshots
+    /// and cursors that are still open answer with ``LarderError/Code/closed``.
+    package func shutdown() {
+        let isFirst = stateLock.withLock {
+            defer { isShutDown = true }
+            return !isShutDown
+        }
+        // A forked child does not have the threads that would have to end, and the files belong to the parent.
+        guard isFirst, !ForkGuard.isForked else { return }
+        maintenance.stop()
+        checkpointer.openWhatIsDirty()
+        table.close()
+        let databases = table.all
+        for database in databases { database.beginShutdown() }
+        pipeline.stop()
+        do throws(LarderError) {
+            try checkpointer.checkpoint()
+        } catch {
+            context.report(.error, "the last checkpoint failed; the journal is kept: \(error)")
+        }
+        for database in databases { database.shut() }
+        // Later units are refused, so that nobody waits for them forever.
+        pipeline.drain()
+        context.changeLog.close()
+        journal.close()
+        context.disposalQueue.clear(report: context.report)
+        context.timeKeeper.end()
+        // Breaks cycles of references.
+        _ = damage.take()
+        table.removeAll()
+        stateLock.withLock { lockFile = nil }
+        context.options.onShutdown()
+        EngineRegistry.shared.closed(directory)
+    }
+}

@@ -1,0 +1,49 @@
+import LarderPlatform
+
+/// The open larders of this process, so that opening one twice gives the same engine.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the lock held.
+final class EngineRegistry: @unchecked Sendable {
+    static let shared = EngineRegistry()
+
+    private struct Entry {
+        weak var engine: Engine?
+    }
+
+    private let lock = Lock()
+    private let changed = Condition()
+    /// An entry without engine is one that is still shutting down.
+    private var entries: [String: Entry] = [:]
+    private var opening: Set<String> = []
+
+    /// The engine of a directory, made by `make` if there is none. Waits for one that is being opened or shut down.
+    func open(_ path: String, make: (String) throws(LarderError) -> Engine) throws(LarderError) -> Engine {
+        lock.lock()
+        while true {
+            if let engine = entries[path]?.engine, engine.isUsable {
+                lock.unlock()
+                return engine
+            }
+            guard entries[path] != nil || opening.contains(path) else { break }
+            changed.wait(lock)
+        }
+        opening.insert(path)
+        lock.unlock()
+        defer {
+            lock.withLock {
+                opening.remove(path)
+                changed.broadcast()
+            }
+        }
+        let engine = try make(path)
+        lock.withLock { entries[path] = Entry(engine: engine) }
+        return engine
+    }
+
+    func closed(_ path: String) {
+        lock.withLock {
+            entries[path] = nil
+            changed.broadcast()
+        }
+    }
+}

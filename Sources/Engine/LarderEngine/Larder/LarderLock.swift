@@ -1,0 +1,114 @@
+import LarderPlatform
+
+/// The lock on `<larder>/LOCK` that makes one process the holder of a larder. Its text is the holder's pid and socket.
+///
+/// flock(2), not fcntl(2): the latter is dropped as soon as any descriptor of the file is closed in the process.
+struct LarderLock: ~Copyable {
+    static let fileName = "LOCK"
+    private let descriptor: Int32
+
+    init(directory: String, socket: String) throws(LarderError) {
+        let path = directory + "/" + Self.fileName
+        if FileSystem.isNoFile(path) {
+            throw LarderError(
+                .io,
+                "\(path) is not a file, so the holder of the larder is unknown. Larder did not make it: move it away, "
+                    + "once no process uses the larder, and open it again", operation: "open larder")
+        }
+        let refusal = Self.refusal(of: directory)
+        let file = FileSystem.openFile(path, O_RDWR | (refusal == nil ? O_CREAT : 0) | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw refusal ?? Self.error("open", path, errno) }
+        try Self.lock(file, LOCK_EX, path, directory)
+        if let refusal {
+            flock(file, LOCK_UN)
+            close(file)
+            throw refusal
+        }
+        do throws(FileError) {
+            guard ftruncate(file, 0) == 0 else { throw FileError(operation: "truncate", path: path, number: errno) }
+            let text = "pid \(getpid())\n" + (socket.isEmpty ? "" : "socket \(socket)\n")
+            try FileSystem.writeAll(Array(text.utf8), descriptor: file, path: path)
+        } catch {
+            // The lock holds nevertheless; only the hint for others is missing (a full disk must not stop us).
+        }
+        descriptor = file
+    }
+
+    /// Keeps others from opening a larder that nobody holds, as long as it is read. Makes and changes nothing.
+    /// - Returns: nil if there is no LOCK: no process has ever opened it.
+    static func reading(_ directory: String) throws(LarderError) -> LarderLock? {
+        let path = directory + "/" + fileName
+        let file = FileSystem.openFile(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else {
+            if errno == ENOENT { return nil }
+            throw error("open", path, errno)
+        }
+        try lock(file, LOCK_SH, path, directory)
+        return LarderLock(descriptor: file)
+    }
+
+    /// Closes the file if it cannot be locked.
+    private static func lock(_ file: Int32, _ kind: Int32, _ path: String, _ directory: String) throws(LarderError) {
+        guard flock(file, kind | LOCK_NB) != 0 else { return }
+        let number = errno
+        let holder = (try? FileSystem.read(descriptor: file, path: path, bytesMax: 4096)) ?? []
+        close(file)
+        throw number == EWOULDBLOCK ? held(directory, holder) : error("lock", path, number)
+    }
+
+    private init(descriptor: Int32) { self.descriptor = descriptor }
+
+    deinit {
+        // A child between fork and exec has a copy of the descriptor, and would keep the lock: so it is unlocked
+        // explicitly. A forked child must not do so for its parent.
+        if !ForkGuard.isForked { flock(descriptor, LOCK_UN) }
+        close(descriptor)
+    }
+
+    /// Why this process must not use a larder that nobody holds: files that root makes in another user's larder would lock
+    /// that user out.
+    private static func refusal(of directory: String) -> LarderError? {
+        var status = stat()
+        guard geteuid() == 0, stat(directory, &status) == 0, status.st_uid != 0 else { return nil }
+        return LarderError(
+            .io,
+            "the larder \(directory) belongs to the user with uid \(status.st_uid), and root's files in it would lock that "
+                + "user out; nothing was changed. Use it as that user: setpriv --reuid=\(status.st_uid) "
+                + "--regid=\(status.st_gid) --clear-groups … (or make it root's: chown -R root)",
+            operation: "open larder")
+    }
+
+    private static func error(_ operation: String, _ path: String, _ number: Int32) -> LarderError {
+        let cause = FileError(operation: operation, path: path, number: number)
+        return LarderError(.io, cause.description, operation: "open larder", underlying: cause)
+    }
+
+    private static func held(_ directory: String, _ holder: [UInt8]) -> LarderError {
+        var pid = "unknown"
+        var socket: String?
+        for line in String(decoding: holder, as: UTF8.self).split(separator: "\n") {
+            let words = line.split(separator: " ", maxSplits: 1)
+            guard words.count == 2 else { continue }
+            if words[0] == "pid" { pid = String(words[1]) }
+            if words[0] == "socket" { socket = String(words[1]) }
+        }
+        let wayOut =
+            socket.map { "use it through its socket \($0) (larderctl, LarderClient, any Redis client)" }
+            ?? "it serves no socket; end it, or use another directory"
+        return LarderError(
+            .larderHeld, "the larder \(directory) is held by process \(pid): \(wayOut)", operation: "open larder")
+    }
+
+    /// The holder's pid and socket according to LOCK, whether or not it is held; for tools that look for the daemon.
+    static func readHolder(directory: String) -> (pid: String, socket: String?)? {
+        guard !FileSystem.isNoFile(directory + "/" + fileName),
+            let bytes = (try? FileSystem.read(directory + "/" + fileName)) ?? nil
+        else { return nil }
+        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map {
+            $0.split(separator: " ", maxSplits: 1)
+        }
+        guard let pid = lines.first(where: { $0.first == "pid" && $0.count == 2 }) else { return nil }
+        let socket = lines.first { $0.first == "socket" && $0.count == 2 }
+        return (String(pid[1]), socket.map { String($0[1]) })
+    }
+}

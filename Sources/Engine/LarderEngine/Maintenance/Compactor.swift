@@ -1,0 +1,55 @@
+import LarderLevelDB
+import LarderPlatform
+
+/// Has LevelDB merge the tables of stores from which much was deleted, so that the disk gets the space back. It has its
+/// own thread, because that takes long, and works part by part, so that closing or reopening a store has to wait for
+/// one part only.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the queue is read and written with the lock held.
+final class Compactor: @unchecked Sendable {
+    private let context: EngineContext
+    private let loop = BackgroundLoop()
+    private let lock = Lock()
+    private var queue: [(store: EpochStore, part: Int)] = []
+
+    /// The pause if nothing happens; ``request(_:)`` ends it.
+    private static let idleMilliseconds: Int64 = 3_600_000
+    /// The pause between two parts, for other work.
+    private static let pauseMilliseconds: Int64 = 5
+
+    init(context: EngineContext) { self.context = context }
+
+    func start() {
+        loop.start("larder-compact") { [self] in step() ? Self.pauseMilliseconds : Self.idleMilliseconds }
+    }
+
+    /// Waits for the running part.
+    func stop() { loop.stop() }
+
+    func request(_ store: EpochStore) {
+        let isNew = lock.withLock {
+            guard !queue.contains(where: { $0.store === store }) else { return false }
+            queue.append((store, 0))
+            return true
+        }
+        if isNew { loop.wake() }
+    }
+
+    /// Merges one part of the first store.
+    /// - Returns: whether there is more to do.
+    func step() -> Bool {
+        guard let (store, part) = lock.withLock({ queue.first }) else { return false }
+        let hasMore: Bool
+        do throws(LarderError) {
+            hasMore = try store.compact(part: part)
+        } catch {
+            context.report(.debug, "compacting database '\(store.databaseName)' stopped: \(error)")
+            hasMore = false
+        }
+        if !hasMore { context.statistics.compactions.add() }
+        return lock.withLock {
+            if hasMore { queue[0].part += 1 } else { queue.removeFirst() }
+            return !queue.isEmpty
+        }
+    }
+}

@@ -1,0 +1,104 @@
+import LarderLevelDB
+
+/// Reads all entries in LevelDB, step by step, for what the expiry index does not tell: removes those that are expired,
+/// and where it is asked to, puts governed ones into the index that were stored when their policy was not indexed.
+///
+/// Confined to the thread that maintains the larder. A restart of the process starts it again.
+struct FullSweep {
+    /// Where the next step begins; nil at the end.
+    private var resume: [UInt8]? = [KeyKind.record]
+    /// The policy for which the scan indexes, by the number of its change; nil if it does not index.
+    let indexingFor: Int?
+    /// Whether it indexes entries with own deadlines too, for an index that has lost keys.
+    private let indexesAll: Bool
+
+    /// What the scan has left so far.
+    private(set) var live = Sweeper.Removal()
+
+    static let recordsPerStep = 512
+
+    init(indexingFor policyChanges: Int? = nil, all indexesAll: Bool = false) {
+        indexingFor = policyChanges
+        self.indexesAll = indexesAll
+    }
+
+    var isOver: Bool { resume == nil }
+
+    /// One bounded step.
+    /// - Returns: what it removed.
+    mutating func step(_ database: Database, _ store: EpochStore) throws(LarderError) -> Sweeper.Removal {
+        guard let start = resume else { return Sweeper.Removal() }
+        var next: [UInt8]?
+        var met = Sweeper.Removal()
+        let removal = try store.indexLock.withLock { () throws(LarderError) in
+            let state = database.appliedState
+            let removalRules = database.removalRules
+            let found = try Self.collect(from: start, store, removalRules.purges)
+            next = found.count < Self.recordsPerStep ? nil : found.last.map { $0.key.stored + [0] }
+            var removal = Sweeper.Removal()
+            var changes: [EntryChange] = []
+            let batch = LarderLevelDB.WriteBatch()
+            let rules = ExpiryIndex.Rules(state.rules.policy)
+            let now = database.unnoticedNow()
+            for candidate in found {
+                met.entries += 1
+                met.bytes += candidate.byteCount
+                guard let header = candidate.header else { continue }
+                if removalRules.isGone(header, now: now) {
+                    // A dirty entry is left to the checkpoint, which also removes the older record if necessary.
+                    guard let letGo = database.letGo(candidate.key) else { continue }
+                    batch.delete(candidate.key.stored)
+                    if let change = database.sweptChange(Array(candidate.key.bytes), header, state.rules) {
+                        changes.append(change)
+                    }
+                    removal.entries += 1
+                    if !letGo.wasFound { removal.unfound += 1 }
+                    removal.bytes += candidate.byteCount
+                    continue
+                }
+                if indexingFor != nil, indexesAll || header.rule == .governed {
+                    let slot = rules.slot(header)
+                    guard slot != 0 else { continue }
+                    batch.put(
+                        candidate.key.stored.withUnsafeBytes { ExpiryIndex.key(slot, storedKey: $0) }, ExpiryIndex.value
+                    )
+                }
+            }
+            if !batch.isEmpty { try store.write(batch, sync: false) }
+            database.context.changes.tell(changes)
+            return removal
+        }
+        resume = next
+        live.entries += met.entries - removal.entries
+        live.bytes += met.bytes - removal.bytes
+        Sweeper.note(removal, database)
+        return removal
+    }
+
+    private struct Candidate {
+        let key: Key
+        /// Nil for a record that cannot be read.
+        let header: RecordHeader?
+        let byteCount: Int
+    }
+
+    private static func collect(
+        from start: [UInt8], _ store: EpochStore, _ purges: TagPurges?
+    ) throws(LarderError) -> [Candidate] {
+        try store.access("sweep") { (database) throws(LevelDBError) in
+            var options = ReadOptions()
+            options.fillCache = false
+            let cursor = try database.cursor(options, prefix: [KeyKind.record])
+            defer { cursor.close() }
+            var found: [Candidate] = []
+            try cursor.seek(to: start)
+            while cursor.isValid, found.count < recordsPerStep {
+                let key = cursor.key
+                let (header, count) = try cursor.withValue { (try? RecordHeader(parsing: $0, purges), $0.count) }
+                found.append(Candidate(key: Key(stored: key), header: header, byteCount: key.count + count))
+                try cursor.next()
+            }
+            return found
+        }
+    }
+}

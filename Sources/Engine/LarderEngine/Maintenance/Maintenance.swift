@@ -1,0 +1,190 @@
+import LarderPlatform
+
+/// The background work of a larder, on threads of its own. One syncs, and must not wait for anything else: every-second
+/// durability is a promise. The second does what may take long: retries after failed writes, setting damage aside,
+/// sweeping, closing and removing purged files. The third, the ``Compactor``'s, does what takes longest.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: `sweepers` and `unopened` are guarded by `roundLock`, `lastSync` by
+/// `syncLock`, the rest is constant and thread-safe itself.
+final class Maintenance: @unchecked Sendable {
+    private let context: EngineContext
+    private let table: DatabaseTable
+    private let damage: DamageReports
+    private let journal: CommitJournal
+    private let checkpointer: Checkpointer
+    private let evictor: Evictor
+    private let observation: Observation
+    private let workLoop = BackgroundLoop()
+    private let syncLoop = BackgroundLoop()
+    private let compactor: Compactor
+    private let salvager: Salvager
+    private let roundLock = Lock()
+    private var sweepers: [ObjectIdentifier: Sweeper] = [:]
+    private var unopened = UnopenedDatabases()
+    private let syncLock = Lock()
+    private var lastSync: Int64?
+
+    /// The pause between two rounds of sweeping, in milliseconds, for other work.
+    private static let pauseWhileSweeping: Int64 = 5
+    /// An fsync is due when the last began this long ago, in milliseconds: with rounds every 250 ms, at least one a
+    /// second.
+    private static let syncMilliseconds: Int64 = 700
+
+    init(
+        context: EngineContext, table: DatabaseTable, damage: DamageReports, journal: CommitJournal,
+        checkpointer: Checkpointer, evictor: Evictor, observation: Observation
+    ) {
+        self.context = context
+        self.table = table
+        self.damage = damage
+        self.journal = journal
+        self.checkpointer = checkpointer
+        self.evictor = evictor
+        self.observation = observation
+        compactor = Compactor(context: context)
+        salvager = Salvager(context: context, table: table)
+    }
+
+    func start() {
+        compactor.start()
+        salvager.start()
+        checkpointer.start()
+        evictor.start()
+        let pause = context.options.maintenanceMilliseconds
+        workLoop.start("larder-maintain") { [self] in work() ? min(pause, Self.pauseWhileSweeping) : pause }
+        syncLoop.start("larder-sync") { [self] in
+            syncIfDue()
+            return pause
+        }
+    }
+
+    func stop() {
+        salvager.stop()
+        syncLoop.stop()
+        workLoop.stop()
+        evictor.stop()
+        checkpointer.stop()
+        compactor.stop()
+    }
+
+    func wake() { workLoop.wake() }
+
+    /// One bounded round of everything, on the caller's thread.
+    /// - Returns: whether there is more to sweep now.
+    func round() -> Bool {
+        syncIfDue()
+        // If the threads run, they do this.
+        let isAlone = !context.options.backgroundMaintenance
+        if isAlone { checkpointer.checkpointIfDirty() }
+        let more = work()
+        if isAlone {
+            while evictor.round() {}
+            while compactor.step() {}
+        }
+        return more
+    }
+
+    private func work() -> Bool {
+        roundLock.withLock {
+            handDamageOn()
+            let databases = table.all
+            recover(databases)
+            settle(databases)
+            retryOpening(databases)
+            let more = sweep(databases)
+            unopened.look(databases, lastUnit: journal.lastAppended, isBusy: more, context)
+            for database in databases { database.dropEndedLeases() }
+            observation.tellExpired()
+            context.disposalQueue.clear(report: context.report)
+            return more
+        }
+    }
+
+    private func handDamageOn() {
+        for report in damage.take() {
+            if report.store != nil {
+                context.report(.error, "database '\(report.databaseName)' is damaged: \(report.error.message)")
+            }
+            if context.options.onDamage == .salvage { salvager.request(report) }
+        }
+        if !context.options.backgroundMaintenance { _ = salvager.round() }
+    }
+
+    /// Opens databases that could not be opened for a reason that may have passed.
+    private func retryOpening(_ databases: [Database]) {
+        for database in databases {
+            guard case .failed(let error) = database.durableState.presence, error.code == .io else { continue }
+            do throws(LarderError) {
+                try database.prepare(forWriting: false)
+            } catch {
+                context.report(.debug, "database '\(database.name)' cannot be opened yet: \(error)")
+            }
+        }
+    }
+
+    private func recover(_ databases: [Database]) {
+        for database in databases {
+            guard let store = database.durableState.store, store.isSuspended, !store.isFrozen else { continue }
+            do throws(LarderError) {
+                try database.prepare(forWriting: true)
+                context.report(
+                    .info, "database '\(database.name)' was reopened after a failed write and takes writes again")
+            } catch {
+                context.report(.debug, "database '\(database.name)' cannot be reopened yet: \(error)")
+            }
+        }
+    }
+
+    private func settle(_ databases: [Database]) {
+        for database in databases {
+            do throws(LarderError) {
+                try database.settlePointer()
+            } catch {
+                context.report(.debug, "POINTER of database '\(database.name)' is not written yet: \(error)")
+            }
+        }
+    }
+
+    private func syncIfDue() {
+        journal.reserveSequencesIfNeeded()
+        context.timeKeeper.note()
+        let now = context.time.monotonic()
+        let isDue = syncLock.withLock {
+            if let lastSync, now - lastSync < Self.syncMilliseconds { return false }
+            lastSync = now
+            return true
+        }
+        guard isDue else { return }
+        do throws(LarderError) {
+            try journal.syncIfNeeded()
+        } catch {
+            context.report(
+                .error,
+                "fsync of the journal failed; writes of the last second may not survive a machine failure: \(error)"
+            )
+        }
+        context.timeKeeper.sync()
+    }
+
+    private func sweep(_ databases: [Database]) -> Bool {
+        var more = false
+        var kept: [ObjectIdentifier: Sweeper] = [:]
+        for database in databases {
+            let id = ObjectIdentifier(database)
+            var sweeper = sweepers[id] ?? Sweeper()
+            sweeper.databases = databases.count
+            do throws(LarderError) {
+                if try sweeper.step(database) {
+                    more = true
+                } else if let store = sweeper.takeCompactable(database) {
+                    compactor.request(store)
+                }
+            } catch {
+                context.report(.debug, "sweeping database '\(database.name)' stopped: \(error)")
+            }
+            kept[id] = sweeper
+        }
+        sweepers = kept
+        return more
+    }
+}

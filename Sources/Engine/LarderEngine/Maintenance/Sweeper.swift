@@ -1,0 +1,373 @@
+import LarderLevelDB
+import LarderPlatform
+import Synchronization
+
+/// Deletes expired entries of one database from LevelDB, step by step, along the expiry index; and now and then, by a
+/// scan of all entries, those that are not in the index.
+///
+/// - A step reads at most ``recordsPerStep`` index records of each kind.
+/// - It remembers where it stopped, so that it does not seek over what it deleted before.
+/// - It writes to LevelDB directly, not through the journal: nobody can tell an expired entry from a missing one, so a
+///   crash does no harm. No checkpoint writes meanwhile, so nothing newer is deleted.
+/// - A record that is expired, and of which memory has a newer state, is left to the checkpoint, and so is its index record:
+///   the newer state may never get to LevelDB, or be what a checkpoint is writing right now. The sweep comes back to it.
+/// - Index records whose record in LevelDB was overwritten or removed are dropped. A record that should have one never
+///   lacks it, whatever is lost.
+///
+/// Confined to the thread that maintains the larder.
+struct Sweeper {
+    static let recordsPerStep = 512
+    /// After this time the scan starts from the beginning again, for index records that it had to leave.
+    private static let restartMilliseconds: Int64 = 3_600_000
+    /// After this time it goes back to the first index record that it left to a checkpoint.
+    static let returnMilliseconds: Int64 = 60_000
+    /// The time between the starts of two scans if tags were purged.
+    private static let purgedScanMilliseconds: Int64 = 600_000
+    /// The time between the starts of two scans of all entries.
+    private static let scanMilliseconds: Int64 = 6 * 3_600_000
+
+    private var store: EpochStore?
+    private var resume: [UInt8: [UInt8]] = [:]
+    private var restartedAt: Int64 = 0
+    /// The first index record of each kind that was left to a checkpoint, and since when there is one.
+    private var left: [UInt8: [UInt8]] = [:]
+    private var leftSince: Int64 = 0
+    private var scan: FullSweep?
+    private var scanBegan: Int64?
+    /// The last purge of a tag before the last scan.
+    private var scannedPurge: UInt64 = 0
+    /// Deleted bytes since ``takeCompactable(_:)`` last returned a store. LevelDB gives them back when it merges
+    /// tables.
+    private var deletedBytes = 0
+    /// How many removals checkpoints had written when the last scan began.
+    private var removalsAtScan = 0
+    /// How many there were since, when the files were last found too small to matter.
+    private var removalsJudged = 0
+    /// What the last complete scan has left; nil before there was one.
+    private var live: Removal?
+    /// Whether the files were compared with what the last scan left.
+    private var isCompared = true
+    /// Whether the running scan must finish soon.
+    private var isHurried = false
+    /// The number of writes to the store when it was last looked at, and since when it is that.
+    private var lastGeneration: UInt64 = 0
+    private var unchangedSince: Int64 = 0
+    /// The number of writes when the last scan began.
+    private var generationAtScan: UInt64 = 0
+    /// Whether it was decided whether the rest since then calls for a scan.
+    private var isRestJudged = false
+    /// Without a write for so long, the store is at rest: there is time to give back what is left of former entries.
+    static let restMilliseconds: Int64 = 60_000
+    private var isAtRest = false
+    /// How many databases share what may be left on the disk of former entries.
+    var databases = 1
+
+    /// The fewest bytes worth merging tables for. What all databases leave together is bounded, however many they are.
+    static func leastBytes(sharedBy databases: Int, _ context: EngineContext) -> Int {
+        max(64 << 10, context.options.compactionBytesMin / max(1, (databases + 1) / 2))
+    }
+
+    private func leastBytes(_ database: Database) -> Int {
+        Self.leastBytes(sharedBy: databases, database.context)
+    }
+
+    /// What a part of a sweep has deleted.
+    struct Removal {
+        var entries = 0
+        var bytes = 0
+        /// How many of the entries no read had found expired.
+        var unfound = 0
+    }
+
+    /// The store, if so much was deleted from it that merging its tables is worthwhile: at least half of its size on
+    /// the disk, so that no more is written than was deleted; at rest a fifth. The sweep knows what it has deleted. Other
+    /// deletions and overwrites are found by a scan of all entries, which begins when the files are opened, when
+    /// checkpoints have written many removals, and at rest after much was written. Behind it, files that take more than
+    /// 1.25 times what it has left and twice the least of the options are merged.
+    mutating func takeCompactable(_ database: Database) -> EpochStore? {
+        let least = leastBytes(database)
+        if let store, store.wantsCompaction.exchange(false, ordering: .relaxed) { return store }
+        guard let store, deletedBytes >= least || !isCompared else { return nil }
+        let size = FileSystem.size(store.path)
+        let isMuchDeleted = deletedBytes >= least && deletedBytes >= size / (isAtRest ? 5 : 2)
+        let isMuchDead =
+            !isCompared && size >= least
+            && live.map { $0.bytes <= size / 2 || $0.bytes + $0.bytes / 4 + 2 * least < size } ?? false
+        isCompared = true
+        guard isMuchDeleted || isMuchDead else { return nil }
+        deletedBytes = 0
+        return store
+    }
+
+    /// Whether checkpoints have written so many removals since the last scan that the next is worthwhile: a fourth of
+    /// what that scan left, so that it costs a few reads for each.
+    private mutating func hasManyRemovals(_ store: EpochStore, _ database: Database) -> Bool {
+        let removals = store.removalCount - removalsAtScan
+        guard removals > removalsJudged, removals >= (live?.entries ?? 0) / 4 else { return false }
+        removalsJudged = removals
+        return FileSystem.size(store.path) >= leastBytes(database)
+    }
+
+    /// Notes whether the store is at rest.
+    private mutating func noteRest(_ store: EpochStore, _ monotonic: Int64) {
+        let generation = store.writeGeneration
+        if generation != lastGeneration {
+            (lastGeneration, unchangedSince, isRestJudged) = (generation, monotonic, false)
+        }
+        isAtRest = monotonic - unchangedSince >= Self.restMilliseconds
+    }
+
+    /// Whether a store at rest may have much that is left of former entries. Asked once for each rest.
+    private mutating func mayHaveRemains(_ store: EpochStore, _ database: Database) -> Bool {
+        guard isAtRest, !isRestJudged else { return false }
+        isRestJudged = true
+        let size = FileSystem.size(store.path)
+        guard size >= 2 * leastBytes(database) else { return false }
+        // A checkpoint writes a mebibyte at a time.
+        let isMuchWritten = Int(clamping: lastGeneration - generationAtScan) << 20 >= size / 10
+        let removals = store.removalCount - removalsAtScan
+        guard let live, live.entries > 0 else { return isMuchWritten || removals > 0 }
+        let areLarge = live.bytes / live.entries >= 65_536
+        return isMuchWritten || removals >= max(1, live.entries / 20) || areLarge && removals > 0
+    }
+
+    /// One bounded step.
+    /// - Returns: whether there may be more to do now.
+    mutating func step(_ database: Database) throws(LarderError) -> Bool {
+        let state = database.durableState
+        guard let store = state.store, store.isMade, !store.isSuspended, !store.isFrozen else { return false }
+        let monotonic = database.context.time.monotonic()
+        if self.store !== store {
+            self.store = store
+            scan = nil
+            scanBegan = nil
+            scannedPurge = 0
+            deletedBytes = 0
+            live = nil
+            removalsAtScan = store.removalCount
+            removalsJudged = 0
+            (generationAtScan, isRestJudged) = (store.writeGeneration, false)
+            restart(monotonic)
+        }
+        noteRest(store, monotonic)
+        if monotonic - restartedAt > Self.restartMilliseconds { restart(monotonic) }
+        if !left.isEmpty, monotonic - leftSince >= Self.returnMilliseconds { goBack() }
+        let now = database.unnoticedNow()
+        let interval = state.rules.policy.intervalMilliseconds
+        // An entry with its own grace may be found later than it could be, by the database's grace.
+        let past = now - state.rules.grace
+        let governedBefore = max(min(state.rules.deadBefore, past), interval.map { past - $0 } ?? 0)
+        let hadLeft = !left.isEmpty
+        defer { if !hadLeft, !left.isEmpty { leftSince = monotonic } }
+        var more = try sweep(KeyKind.ownDeadline, upTo: past, database, store)
+        if governedBefore > 0 {
+            more = try sweep(KeyKind.governed, upTo: governedBefore, database, store) || more
+        }
+        try goOnScanning(database, store, state, monotonic)
+        // A scan for entries that live long is not urgent; one that indexes is, and so is one after many removals.
+        return more || scan.map { $0.indexingFor != nil || isHurried } ?? false
+    }
+
+    /// One step of a scan of all entries, if one is due or running.
+    private mutating func goOnScanning(
+        _ database: Database, _ store: EpochStore, _ state: DatabaseState, _ monotonic: Int64
+    ) throws(LarderError) {
+        let mustIndex = state.isUnindexed && ExpiryIndex.indexes(state.rules.policy)
+        if store.lacksIndex.exchange(false, ordering: .relaxed) {
+            scan = FullSweep(indexingFor: state.policyChanges, all: true)
+            scanBegan = monotonic
+        } else if mustIndex, scan?.indexingFor != state.policyChanges {
+            // Entries that were written under the former policy may lie behind the position of a running scan.
+            scan = FullSweep(indexingFor: state.policyChanges)
+            scanBegan = monotonic
+        } else if scan == nil {
+            let lastPurge = state.rules.purges?.last ?? 0
+            isHurried = hasManyRemovals(store, database) || mayHaveRemains(store, database)
+            if lastPurge > scannedPurge, scanBegan.map({ monotonic - $0 >= Self.purgedScanMilliseconds }) ?? true {
+                isHurried = true
+            }
+            if isHurried || scanBegan.map({ monotonic - $0 >= Self.scanMilliseconds }) ?? true {
+                scan = FullSweep()
+                scannedPurge = lastPurge
+                scanBegan = monotonic
+                removalsAtScan = store.removalCount
+                removalsJudged = 0
+                generationAtScan = store.writeGeneration
+            }
+        }
+        guard var current = scan else { return }
+        let removed = try current.step(database, store).bytes
+        deletedBytes += removed
+        store.noteDead(removed)
+        scan = current.isOver ? nil : current
+        if current.isOver {
+            live = current.live
+            isCompared = false
+        }
+        if current.isOver, let policyChanges = current.indexingFor {
+            try database.finishIndexing(store, policyChanges: policyChanges)
+        }
+    }
+
+    private mutating func restart(_ monotonic: Int64) {
+        resume = [:]
+        left = [:]
+        restartedAt = monotonic
+    }
+
+    /// Continues at what was left to checkpoints.
+    private mutating func goBack() {
+        for (kind, first) in left where resume[kind].map({ first.lexicographicallyPrecedes($0) }) ?? false {
+            resume[kind] = first
+        }
+        left = [:]
+    }
+
+    /// Handles index records of one kind with bucket times up to and including `limit`.
+    private mutating func sweep(_ kind: UInt8, upTo limit: Int64, _ database: Database, _ store: EpochStore)
+        throws(LarderError) -> Bool
+    {
+        let start = resume[kind] ?? ExpiryIndex.start(kind, 0)
+        let due = try Self.collect(kind, from: start, upTo: limit, store)
+        guard let last = due.last else { return false }
+        let (removal, firstLeft) = try Self.remove(due, database, store)
+        deletedBytes += removal.bytes
+        store.noteDead(removal.bytes)
+        if left[kind] == nil { left[kind] = firstLeft }
+        // The least key behind `last` in byte order.
+        resume[kind] = last + [0]
+        return due.count == Self.recordsPerStep
+    }
+
+    private static func collect(_ kind: UInt8, from start: [UInt8], upTo limit: Int64, _ store: EpochStore)
+        throws(LarderError) -> [[UInt8]]
+    {
+        try store.access("sweep") { (database) throws(LevelDBError) in
+            var options = ReadOptions()
+            options.fillCache = false
+            let cursor = try database.cursor(options, prefix: [kind])
+            defer { cursor.close() }
+            var found: [[UInt8]] = []
+            try cursor.seek(to: start)
+            while cursor.isValid, found.count < recordsPerStep {
+                let key = cursor.key
+                // A record that is too short to be an index key is included, to be dropped.
+                let bucket = key.withUnsafeBytes { ExpiryIndex.parse($0)?.bucket } ?? 0
+                guard bucket <= limit else { break }
+                found.append(key)
+                try cursor.next()
+            }
+            return found
+        }
+    }
+
+    /// - Returns: what it removed, and the first index record that it left to a checkpoint.
+    private static func remove(_ due: [[UInt8]], _ database: Database, _ store: EpochStore) throws(LarderError)
+        -> (Removal, left: [UInt8]?)
+    {
+        var firstLeft: [UInt8]?
+        let removal = try store.indexLock.withLock { () throws(LarderError) in
+            var removal = Removal()
+            var changes: [EntryChange] = []
+            let batch = LarderLevelDB.WriteBatch()
+            var removed: [[UInt8]] = []
+            for index in due {
+                guard let (bucket, key) = index.withUnsafeBytes({ ExpiryIndex.parse($0) }) else {
+                    batch.delete(index)
+                    continue
+                }
+                switch try judge(index, bucket, key, database, store) {
+                case .keep: break
+                case .leave: firstLeft = firstLeft ?? index
+                case .dropIndex:
+                    database.forgetIndexed(key)
+                    batch.delete(index)
+                case .remove(let byteCount, let wasFound, let change):
+                    if let change { changes.append(change) }
+                    batch.delete(index)
+                    removed.append(key.stored)
+                    removal.entries += 1
+                    if !wasFound { removal.unfound += 1 }
+                    removal.bytes += byteCount + index.count
+                }
+            }
+            // In order and each once: this tells a salvage what a damaged piece of a batch may have had.
+            removed.sort { $0.lexicographicallyPrecedes($1) }
+            for (position, key) in removed.enumerated() where position == 0 || removed[position - 1] != key {
+                batch.delete(key)
+            }
+            if !batch.isEmpty { try store.write(batch, sync: false) }
+            database.context.changes.tell(changes)
+            return removal
+        }
+        database.context.statistics.indexSwept.add(due.count)
+        note(removal, database)
+        return (removal, firstLeft)
+    }
+
+    private enum Judgement {
+        case keep, leave, dropIndex
+        case remove(byteCount: Int, wasFound: Bool, EntryChange?)
+    }
+
+    /// The decision about a due index record. Only what LevelDB has counts: it is certain to be there after a crash.
+    private static func judge(
+        _ index: [UInt8], _ bucket: Int64, _ key: Key, _ database: Database, _ store: EpochStore
+    ) throws(LarderError) -> Judgement {
+        let removalRules = database.removalRules
+        guard let (parsed, count) = try store.header(of: key, removalRules.purges) else { return .dropIndex }
+        guard let header = try? parsed.get() else { return .keep }
+        let rules = database.rules
+        let now = database.unnoticedNow()
+        let mayBeOwn = mayBeOwn(index, bucket, header, ExpiryIndex.key(for: key, header, policy: rules.policy))
+        guard removalRules.isGone(header, now: now) else { return mayBeOwn ? .keep : .dropIndex }
+        guard let letGo = database.letGo(key) else { return mayBeOwn ? .leave : .dropIndex }
+        database.context.statistics.expiryLag.note(end: rules.endOfLife(header), now: now)
+        return .remove(
+            byteCount: key.stored.count + count, wasFound: letGo.wasFound,
+            database.sweptChange(Array(key.bytes), header, rules))
+    }
+
+    static func note(_ removal: Removal, _ database: Database) {
+        guard removal.entries > 0 else { return }
+        database.context.statistics.expiredSwept.add(removal.entries)
+        database.context.statistics.expired.add(removal.unfound)
+        database.context.report(.debug, "swept \(removal.entries) entries of database '\(database.name)'")
+    }
+
+    /// Whether `index` may be the one index key of the record that LevelDB has. Governed entries may have been indexed under
+    /// an earlier policy, so only the time can tell.
+    private static func mayBeOwn(_ index: [UInt8], _ bucket: Int64, _ header: RecordHeader, _ key: [UInt8]?) -> Bool {
+        if case .governed = header.rule { return index[0] == KeyKind.governed && header.storedAt <= bucket }
+        return index == key
+    }
+}
+
+/// The sweep's questions to the entries in memory.
+extension Database {
+    /// Notes that an index key is dropped: it is no longer certain that LevelDB has the one of this key's record.
+    func forgetIndexed(_ key: Key) {
+        let shard = shards[key]
+        shard.lock.withLock { shard.find(key)?.head.pointee.indexed = 0 }
+    }
+
+    /// What memory has dropped of a key.
+    struct LetGo {
+        /// Whether a read had found it expired.
+        let wasFound: Bool
+    }
+
+    /// Forgets a key that will be deleted from LevelDB.
+    /// - Returns: nil when memory has a newer state.
+    func letGo(_ key: Key) -> LetGo? {
+        let shard = shards[key]
+        return shard.lock.withLock {
+            shard.reads.swept(key.hash)
+            guard let entry = shard.find(key) else { return LetGo(wasFound: false) }
+            guard !entry.isDirty else { return nil }
+            let wasFound = entry.head.pointee.isFoundExpired
+            shard.dropIfClean(entry)
+            return LetGo(wasFound: wasFound)
+        }
+    }
+}

@@ -1,0 +1,190 @@
+import LarderPlatform
+import Synchronization
+
+/// An object that a user of the engine keeps beside an entry in memory: something that was costly to make of its value.
+/// Created as an ``Attached``.
+///
+/// Constant for its user. The links belong to the table or the queue that holds the attachment. They are read and
+/// written with the lock of its shard held, or by the one thread that has taken it out of the queue.
+package class Attachment {
+    /// Its size in bytes, as far as its maker knows. Counts against the memory budget.
+    package let byteCount: Int
+    private let type: ObjectIdentifier
+    /// Retained, so that no other object gets its address.
+    private let maker: AnyObject?
+    /// A pointer to a value of that type.
+    private let value: UnsafeRawPointer
+    /// The entry to which it belongs; nil after the entry has dropped it.
+    @exclusivity(unchecked) fileprivate(set) var entry: EntryPointer?
+    /// Whether it was used since the last look.
+    @exclusivity(unchecked) fileprivate var wasRead = false
+    @exclusivity(unchecked) fileprivate var newer: Unmanaged<Attachment>?
+    @exclusivity(unchecked) fileprivate var older: Unmanaged<Attachment>?
+
+    fileprivate init(_ type: Any.Type, _ value: UnsafeRawPointer, _ maker: AnyObject?, byteCount: Int) {
+        self.byteCount = max(0, byteCount)
+        self.type = ObjectIdentifier(type)
+        self.value = value
+        self.maker = maker
+    }
+
+    /// The address of the value, if it is of this very type and was made by this maker; valid while the attachment is.
+    /// This does not mention the generic subclass, because looking up its metadata takes longer than the comparison.
+    package final func value(of type: ObjectIdentifier, madeBy maker: AnyObject?) -> UnsafeRawPointer? {
+        self.type == type && self.maker === maker ? value : nil
+    }
+
+    /// Notes a use. Nothing is written if that is known.
+    package final func touch() { if !wasRead { wasRead = true } }
+}
+
+/// Owns the value of an ``Attachment``.
+package final class Attached<Value>: Attachment {
+    private let place: UnsafeMutablePointer<Value>
+
+    /// - Parameters:
+    ///   - maker: distinguishes values of one type that were made in different ways.
+    ///   - outerBytes: the value's memory besides its own inline form.
+    package init(_ value: Value, madeBy maker: AnyObject?, outerBytes: Int) {
+        place = .allocate(capacity: 1)
+        place.initialize(to: value)
+        super.init(
+            Value.self, UnsafeRawPointer(place), maker,
+            byteCount: Self.ownBytes + MemoryLayout<Value>.stride + outerBytes)
+    }
+
+    /// The object itself, and the allocator's overhead for it and for the value.
+    private static var ownBytes: Int { 160 }
+
+    deinit {
+        place.deinitialize(count: 1)
+        place.deallocate()
+    }
+}
+
+/// The attachments of one table, the newest at one end. Single owner: guarded by the lock of the table's shard.
+struct AttachmentList {
+    private var newest: Unmanaged<Attachment>?
+    private var oldest: Unmanaged<Attachment>?
+    private(set) var byteCount = 0
+
+    /// Takes over a reference.
+    mutating func add(_ attachment: Attachment, to entry: EntryPointer) {
+        attachment.entry = entry
+        entry.head.pointee.attachment = push(Unmanaged.passRetained(attachment))
+        byteCount += attachment.byteCount
+    }
+
+    private mutating func push(_ attachment: Unmanaged<Attachment>) -> Unmanaged<Attachment> {
+        attachment._withUnsafeGuaranteedRef {
+            $0.newer = nil
+            $0.older = newest
+        }
+        if let newest { newest._withUnsafeGuaranteedRef { $0.newer = attachment } } else { oldest = attachment }
+        newest = attachment
+        return attachment
+    }
+
+    private mutating func unlink(_ attachment: Unmanaged<Attachment>) {
+        attachment._withUnsafeGuaranteedRef { gone in
+            if let newer = gone.newer {
+                newer._withUnsafeGuaranteedRef { $0.older = gone.older }
+            } else {
+                newest = gone.older
+            }
+            if let older = gone.older {
+                older._withUnsafeGuaranteedRef { $0.newer = gone.newer }
+            } else {
+                oldest = gone.newer
+            }
+        }
+    }
+
+    /// Detaches an entry's attachment.
+    /// - Returns: the reference that the list held; nil if there was none.
+    mutating func take(from entry: EntryPointer) -> Unmanaged<Attachment>? {
+        guard let attachment = entry.head.pointee.attachment else { return nil }
+        entry.head.pointee.attachment = nil
+        unlink(attachment)
+        attachment._withUnsafeGuaranteedRef {
+            $0.entry = nil
+            byteCount -= $0.byteCount
+        }
+        return attachment
+    }
+
+    /// The entry whose attachment is dropped next: the oldest that was not used since the last look (CLOCK); nil if
+    /// there are none.
+    mutating func nextToLeave() -> EntryPointer? {
+        while let candidate = oldest {
+            let entry = candidate._withUnsafeGuaranteedRef { attachment -> EntryPointer? in
+                guard attachment.wasRead else { return attachment.entry }
+                attachment.wasRead = false
+                return nil
+            }
+            if let entry { return entry }
+            unlink(candidate)
+            _ = push(candidate)
+        }
+        return nil
+    }
+}
+
+/// Attachments that entries have dropped, until a thread without locks releases them: their contents belong to the user
+/// of the engine, and the deinitializers may call the engine.
+///
+/// Thread-safe. A list through the attachments' own links; one exchange adds a reference, another takes the whole list.
+final class ReleaseQueue: Sendable {
+    /// The address of the newest one, with the reference that the queue owns; 0 for none.
+    private let newest = Atomic<UInt>(0)
+    private let bytes = Atomic<Int>(0)
+    private let isReleasing = Atomic<Bool>(false)
+
+    deinit { releaseAll() }
+
+    /// The size of the waiting attachments in bytes.
+    var byteCount: Int { bytes.load(ordering: .relaxed) }
+
+    /// Takes over a reference. Called with locks held.
+    func add(_ attachment: Unmanaged<Attachment>) {
+        let address = UInt(bitPattern: attachment.toOpaque())
+        bytes.add(attachment._withUnsafeGuaranteedRef { $0.byteCount }, ordering: .relaxed)
+        var before = newest.load(ordering: .relaxed)
+        while true {
+            attachment._withUnsafeGuaranteedRef { $0.older = Self.attachment(before) }
+            let (exchanged, original) = newest.compareExchange(
+                expected: before, desired: address, successOrdering: .releasing, failureOrdering: .relaxed)
+            if exchanged { return }
+            before = original
+        }
+    }
+
+    /// Releases everything. Called with no lock held, by a thread that may run the attachments' deinitializers. While
+    /// one thread does that, calls of others, and calls from a deinitializer, leave it to that thread.
+    func release() {
+        while newest.load(ordering: .relaxed) != 0 {
+            guard isReleasing.compareExchange(expected: false, desired: true, ordering: .acquiring).exchanged else {
+                return
+            }
+            releaseAll()
+            isReleasing.store(false, ordering: .releasing)
+        }
+    }
+
+    private func releaseAll() {
+        var next = Self.attachment(newest.exchange(0, ordering: .acquiring))
+        while let attachment = next {
+            let byteCount = attachment._withUnsafeGuaranteedRef { attachment in
+                next = attachment.older
+                attachment.older = nil
+                return attachment.byteCount
+            }
+            attachment.release()
+            bytes.subtract(byteCount, ordering: .relaxed)
+        }
+    }
+
+    private static func attachment(_ address: UInt) -> Unmanaged<Attachment>? {
+        UnsafeRawPointer(bitPattern: address).map { Unmanaged.fromOpaque($0) }
+    }
+}

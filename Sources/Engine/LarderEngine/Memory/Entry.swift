@@ -1,0 +1,250 @@
+import LarderPlatform
+
+/// The fixed part of an entry in memory. The bytes of its key and of its record follow it in the same allocation.
+struct EntryHead {
+    /// The list of the table to which the entry belongs.
+    enum Place: UInt8 {
+        case nowhere
+        /// Clean: LevelDB has it too. In the small or the main queue of the eviction.
+        case small, main
+        /// Dirty: LevelDB does not have it yet.
+        /// - `active`: for the running checkpoint if it was dirty when that began, else for the next one
+        /// - `written`: the running checkpoint has handed it to LevelDB, and is not finished
+        case active, written
+    }
+
+    /// A version with this bit set does not belong to a commit unit: the entry came from LevelDB.
+    static let loadedBit: UInt64 = 1 << 63
+
+    let hash: Int
+    /// Which write made the entry's state: the sequence of its commit unit, or ``loadedBit`` and a number. No two
+    /// states of a key have the same version.
+    var version: UInt64
+    var newer: EntryPointer?
+    var older: EntryPointer?
+    /// An object that a reader has left here for the next one: a decoded model. The next change of the entry drops it.
+    var attachment: Unmanaged<Attachment>?
+    /// The time and kind of the index key that LevelDB is known to have for the entry; 0 for none. See ``ExpiryIndex``.
+    var indexed: UInt64
+    let keyCount: UInt32
+    /// 0: there is no record. A dirty entry without one is a removal; a clean one says that LevelDB has none.
+    var recordCount: UInt32
+    /// How many bytes follow the head.
+    let capacity: UInt32
+    var place: Place
+    /// Hits since the entry came to the front of its queue, up to a small number.
+    var frequency: UInt8
+    private var flags: Flags = []
+    /// How many readers use the record without the lock. Its memory does not change for them, in the table or not.
+    var pins: UInt8 = 0
+
+    private struct Flags: OptionSet {
+        let rawValue: UInt8
+        static let wasMain = Flags(rawValue: 1)
+        static let isAbsentBelow = Flags(rawValue: 2)
+        static let isOrphan = Flags(rawValue: 4)
+        static let isFoundExpired = Flags(rawValue: 8)
+    }
+
+    init(hash: Int, keyCount: Int, capacity: Int) {
+        self.hash = hash
+        version = 0
+        indexed = 0
+        self.keyCount = UInt32(keyCount)
+        recordCount = 0
+        self.capacity = UInt32(capacity)
+        place = .nowhere
+        frequency = 0
+    }
+
+    /// Whether the entry was in the main queue before it was written.
+    var wasMain: Bool {
+        get { flags.contains(.wasMain) }
+        set { set(.wasMain, newValue) }
+    }
+    /// Whether LevelDB is known to have no record of the key.
+    var isAbsentBelow: Bool {
+        get { flags.contains(.isAbsentBelow) }
+        set { set(.isAbsentBelow, newValue) }
+    }
+    /// Whether the memory belongs to those who have pinned it: the last of them frees it.
+    var isOrphan: Bool {
+        get { flags.contains(.isOrphan) }
+        set { set(.isOrphan, newValue) }
+    }
+
+    /// Whether a read has found the record expired, and counted that.
+    var isFoundExpired: Bool {
+        get { flags.contains(.isFoundExpired) }
+        set { set(.isFoundExpired, newValue) }
+    }
+
+    private mutating func set(_ flag: Flags, _ isSet: Bool) {
+        if isSet { flags.insert(flag) } else { flags.remove(flag) }
+    }
+}
+
+/// An entry in memory. Valid while it is in its table, and only with the lock of its shard held: everything here reads
+/// or writes memory that another thread could free.
+struct EntryPointer: Equatable {
+    let head: UnsafeMutablePointer<EntryHead>
+
+    /// The memory of an entry beyond its key and record: the head, the allocator's overhead, and the slot of a table
+    /// that is three quarters full at most.
+    static let overheadBytes = MemoryLayout<EntryHead>.size + 16 + 32
+
+    /// Memory for a key and a record, with the key written and no record yet.
+    static func make(_ key: UnsafeRawBufferPointer, hash: Int, recordCount: Int) -> EntryPointer {
+        let headSize = MemoryLayout<EntryHead>.size
+        // The allocator gives memory in steps of 16 bytes: what it would round up is used when the record grows.
+        let total = (headSize + key.count + recordCount + 15) & ~15
+        guard let memory = malloc(total) else { fatalError("out of memory: an entry of \(total) bytes") }
+        let head = memory.bindMemory(to: EntryHead.self, capacity: 1)
+        head.initialize(to: EntryHead(hash: hash, keyCount: key.count, capacity: total - headSize))
+        let entry = EntryPointer(head: head)
+        if let source = key.baseAddress { entry.bytes.copyMemory(from: source, byteCount: key.count) }
+        return entry
+    }
+
+    /// Frees the memory. An attachment was detached before.
+    func free() {
+        guard head.pointee.pins == 0 else {
+            head.pointee.isOrphan = true
+            return
+        }
+        Self.free(head)
+    }
+
+    /// Keeps the key and the record unchanged until ``unpin()``, whatever happens to the key: they can be read without
+    /// the lock.
+    /// - Returns: false when it is pinned too many times already.
+    func pin() -> Bool {
+        guard head.pointee.pins < .max else { return false }
+        head.pointee.pins += 1
+        return true
+    }
+
+    /// Ends a ``pin()``. With the lock held again.
+    func unpin() {
+        head.pointee.pins -= 1
+        if head.pointee.pins == 0, head.pointee.isOrphan { Self.free(head) }
+    }
+
+    private static func free(_ memory: UnsafeMutableRawPointer) { systemFree(memory) }
+
+    /// Behind the head: the key.
+    private var bytes: UnsafeMutableRawPointer { UnsafeMutableRawPointer(head + 1) }
+
+    var key: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: bytes, count: Int(head.pointee.keyCount)) }
+
+    /// Header and payload; nil if there is no record.
+    var record: UnsafeRawBufferPointer? {
+        let count = Int(head.pointee.recordCount)
+        guard count > 0 else { return nil }
+        return UnsafeRawBufferPointer(start: bytes + Int(head.pointee.keyCount), count: count)
+    }
+
+    /// Whether a record of `count` bytes fits here, without wasting more than it takes.
+    func fits(_ count: Int) -> Bool {
+        if head.pointee.pins > 0 { return false }
+        let needed = Int(head.pointee.keyCount) + count
+        let capacity = Int(head.pointee.capacity)
+        return needed <= capacity && (capacity <= 2 * needed || capacity <= 256)
+    }
+
+    /// The place for a record of `count` bytes, which must fit. The old record is overwritten.
+    func reserve(_ count: Int) -> UnsafeMutableRawPointer {
+        let keyCount = Int(head.pointee.keyCount)
+        precondition(count >= 0 && keyCount + count <= Int(head.pointee.capacity), "a record does not fit its memory")
+        head.pointee.recordCount = UInt32(count)
+        return bytes + keyCount
+    }
+
+    func hasKey(_ other: UnsafeRawBufferPointer) -> Bool {
+        guard Int(head.pointee.keyCount) == other.count else { return false }
+        guard let start = other.baseAddress else { return true }
+        return memcmp(bytes, start, other.count) == 0
+    }
+
+    /// Bytes that count against the memory budget, without those of the attachment.
+    var byteCount: Int { Self.overheadBytes + Int(head.pointee.capacity) }
+    /// The size of an outsize entry in bytes; 0 for others.
+    var outsizeByteCount: Int {
+        let capacity = Int(head.pointee.capacity)
+        return capacity >= Self.outsizeBytesMin ? capacity : 0
+    }
+    /// From how many bytes on an entry is outsize: 1 MiB.
+    private static let outsizeBytesMin = 1 << 20
+    var isDirty: Bool { head.pointee.place.rawValue >= EntryHead.Place.active.rawValue }
+    /// The commit unit that wrote the entry; 0 if it came from LevelDB.
+    var sequence: UInt64 { head.pointee.version & EntryHead.loadedBit == 0 ? head.pointee.version : 0 }
+}
+
+/// A list of entries, the newest at one end. Each entry is in one list at most.
+struct EntryList {
+    private(set) var newest: EntryPointer?
+    private(set) var oldest: EntryPointer?
+    private(set) var count = 0
+    private(set) var byteCount = 0
+    private(set) var outsizeByteCount = 0
+
+    mutating func push(_ entry: EntryPointer, _ place: EntryHead.Place) {
+        let head = entry.head
+        head.pointee.place = place
+        head.pointee.newer = nil
+        head.pointee.older = newest
+        if let newest { newest.head.pointee.newer = entry } else { oldest = entry }
+        newest = entry
+        count += 1
+        byteCount += entry.byteCount
+        outsizeByteCount += entry.outsizeByteCount
+    }
+
+    mutating func unlink(_ entry: EntryPointer) {
+        let head = entry.head
+        if let newer = head.pointee.newer {
+            newer.head.pointee.older = head.pointee.older
+        } else {
+            newest = head.pointee.older
+        }
+        if let older = head.pointee.older {
+            older.head.pointee.newer = head.pointee.newer
+        } else {
+            oldest = head.pointee.newer
+        }
+        head.pointee.newer = nil
+        head.pointee.older = nil
+        head.pointee.place = .nowhere
+        count -= 1
+        byteCount -= entry.byteCount
+        outsizeByteCount -= entry.outsizeByteCount
+    }
+
+    /// Moves an entry of this list to its end.
+    mutating func moveToOldest(_ entry: EntryPointer) {
+        guard let last = oldest, last != entry else { return }
+        let place = entry.head.pointee.place
+        unlink(entry)
+        entry.head.pointee.place = place
+        entry.head.pointee.newer = last
+        entry.head.pointee.older = nil
+        last.head.pointee.older = entry
+        oldest = entry
+        count += 1
+        byteCount += entry.byteCount
+        outsizeByteCount += entry.outsizeByteCount
+    }
+
+    /// Replaces `old` by `new`, which has other memory.
+    mutating func replace(_ old: EntryPointer, _ new: EntryPointer) {
+        let newer = old.head.pointee.newer
+        let older = old.head.pointee.older
+        new.head.pointee.newer = newer
+        new.head.pointee.older = older
+        new.head.pointee.place = old.head.pointee.place
+        if let newer { newer.head.pointee.older = new } else { newest = new }
+        if let older { older.head.pointee.newer = new } else { oldest = new }
+        byteCount += new.byteCount - old.byteCount
+        outsizeByteCount += new.outsizeByteCount - old.outsizeByteCount
+    }
+}

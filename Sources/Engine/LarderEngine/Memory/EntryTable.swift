@@ -1,0 +1,341 @@
+import CLarderPrefetch
+import LarderPlatform
+import Synchronization
+
+/// The entries of one shard in memory: those that LevelDB does not have yet, and as many others as there is room for.
+///
+/// - One table for both, so that a read looks in one place and a write that becomes a cached entry does not move.
+/// - *Dirty* entries are in the journal but not yet in LevelDB. They are never evicted. See `EntryTable+Dirty`.
+/// - *Clean* entries are in LevelDB too. S3-FIFO evicts them. See `EntryTable+Eviction`. A clean entry without a record
+///   says that LevelDB has none: repeated reads of a missing key do not go to the disk.
+/// - Entries may be expired: readers check freshness.
+///
+/// An open-addressing hash table with linear probing (Knuth, TAOCP vol. 3, 6.4, algorithms L and R), in memory of its
+/// own: a lookup neither allocates nor counts references. Single owner: the lock of its shard guards it and everything
+/// to which it points. Overlapping accesses to a property are excluded by hand, because the check at run time would
+/// cost a tenth of what keeping an entry costs.
+final class EntryTable {
+    private struct Slot {
+        var hash: Int
+        var entry: EntryPointer?
+    }
+
+    private var slots: UnsafeMutablePointer<Slot> {
+        didSet { address.store(UInt(bitPattern: slots), ordering: .relaxed) }
+    }
+    private var capacity: Int {
+        didSet { mask.store(capacity - 1, ordering: .relaxed) }
+    }
+    /// The address of the slots, for prefetching without the lock; not to be dereferenced.
+    private let address = Atomic<UInt>(0)
+    private let mask = Atomic<Int>(0)
+    @exclusivity(unchecked) private(set) var count = 0
+    /// Bytes of all entries, clean and dirty.
+    @exclusivity(unchecked) var byteCount = 0
+    private var loads: UInt64 = 0
+    /// Attachments of entries, clean and dirty.
+    @exclusivity(unchecked) private var attachments = AttachmentList()
+    /// Receives attachments that entries drop.
+    private let released: ReleaseQueue
+
+    // The clean ones; see EntryTable+Eviction.
+    @exclusivity(unchecked) var small = EntryList()
+    @exclusivity(unchecked) var main = EntryList()
+    @exclusivity(unchecked) var ghosts = GhostTable()
+    /// How often keys were read from LevelDB lately; empty if nobody asks.
+    @exclusivity(unchecked) var diskReads = ReadSketch()
+    // The dirty ones; see EntryTable+Dirty.
+    @exclusivity(unchecked) var active = EntryList()
+    @exclusivity(unchecked) var written = EntryList()
+    /// How many of the oldest entries in ``active`` belong to the running checkpoint.
+    var frozenCount = 0
+
+    private static let capacityMin = 16
+    /// The lowest bits of a hash choose the shard.
+    private static let shardBits = 4
+
+    init(released: ReleaseQueue = ReleaseQueue()) {
+        self.released = released
+        capacity = Self.capacityMin
+        slots = Self.makeSlots(Self.capacityMin)
+        address.store(UInt(bitPattern: slots), ordering: .relaxed)
+        mask.store(capacity - 1, ordering: .relaxed)
+    }
+
+    deinit {
+        freeEntries()
+        slots.deallocate()
+    }
+
+    private static func makeSlots(_ count: Int) -> UnsafeMutablePointer<Slot> {
+        let slots = UnsafeMutablePointer<Slot>.allocate(capacity: count)
+        slots.initialize(repeating: Slot(hash: 0, entry: nil), count: count)
+        return slots
+    }
+
+    private func freeEntries() {
+        for index in 0..<capacity {
+            guard let entry = slots[index].entry else { continue }
+            detach(entry)
+            entry.free()
+        }
+    }
+
+    // MARK: Lookup
+
+    /// The entry of a key; nil if nothing is known of it here.
+    func find(_ key: UnsafeRawBufferPointer, hash: Int) -> EntryPointer? {
+        let mask = capacity - 1
+        var index = hash >> Self.shardBits & mask
+        while let entry = slots[index].entry {
+            if slots[index].hash == hash, entry.hasKey(key) { return entry }
+            index = (index + 1) & mask
+        }
+        return nil
+    }
+
+    /// Prefetches the slot where a key is looked for first. Needs no lock.
+    func prefetchSlot(_ hash: Int) {
+        let index = hash >> Self.shardBits & mask.load(ordering: .relaxed)
+        larder_prefetch(
+            UnsafeRawPointer(
+                bitPattern: address.load(ordering: .relaxed) &+ UInt(bitPattern: index &* MemoryLayout<Slot>.stride)))
+    }
+
+    /// Prefetches the entry that is found first for a hash.
+    func prefetchEntry(_ hash: Int) {
+        guard let entry = slots[hash >> Self.shardBits & (capacity - 1)].entry else { return }
+        larder_prefetch(entry.head)
+        larder_prefetch(entry.head + 1)
+    }
+
+    // MARK: Changes
+
+    /// Stores a record of `count` bytes, dirty.
+    /// - Parameters:
+    ///   - version: the sequence of the commit unit.
+    /// - fill: writes the record into the given memory.
+    func put(
+        _ key: UnsafeRawBufferPointer, hash: Int, count: Int, version: UInt64,
+        _ fill: (UnsafeMutableRawPointer) -> Void
+    ) -> EntryPointer {
+        let entry = dirtyEntry(key, hash, recordCount: count)
+        entry.head.pointee.version = version
+        fill(entry.reserve(count))
+        return entry
+    }
+
+    /// Stores an entry that was made elsewhere, with its version and record, dirty.
+    func put(_ entry: EntryPointer) {
+        let hash = entry.head.pointee.hash
+        guard let found = find(entry.key, hash: hash) else {
+            insert(entry)
+            return active.push(entry, .active)
+        }
+        detach(found)
+        replace(found, entry)
+        makeDirty(entry)
+    }
+
+    /// Removes a key, dirty: LevelDB may still have it.
+    func remove(_ key: UnsafeRawBufferPointer, hash: Int, version: UInt64) {
+        let entry = dirtyEntry(key, hash, recordCount: 0)
+        entry.head.pointee.version = version
+        _ = entry.reserve(0)
+    }
+
+    /// Keeps LevelDB's record of a key, or nil, unless something is known of the key already.
+    func keep(_ key: UnsafeRawBufferPointer, hash: Int, _ record: UnsafeRawBufferPointer?) {
+        guard find(key, hash: hash) == nil else { return }
+        let count = record?.count ?? 0
+        let entry = EntryPointer.make(key, hash: hash, recordCount: count)
+        loads += 1
+        entry.head.pointee.version = EntryHead.loadedBit | loads
+        entry.head.pointee.isAbsentBelow = record == nil
+        let place = entry.reserve(count)
+        if let start = record?.baseAddress { place.copyMemory(from: start, byteCount: count) }
+        insert(entry)
+        admit(entry)
+    }
+
+    /// Forgets a clean entry. Dirty ones stay.
+    func forget(_ entry: EntryPointer) {
+        guard !entry.isDirty else { return }
+        unlink(entry)
+        discard(entry)
+    }
+
+    /// Forgets everything that LevelDB has too.
+    func forgetClean() {
+        while let entry = small.oldest { forget(entry) }
+        while let entry = main.oldest { forget(entry) }
+        ghosts = GhostTable()
+    }
+
+    /// Forgets everything, dirty or not.
+    func removeAll() {
+        freeEntries()
+        slots.deallocate()
+        capacity = Self.capacityMin
+        slots = Self.makeSlots(capacity)
+        count = 0
+        byteCount = 0
+        (small, main, active, written) = (EntryList(), EntryList(), EntryList(), EntryList())
+        frozenCount = 0
+        ghosts = GhostTable()
+    }
+
+    // MARK: Attachments
+
+    /// Bytes of what is kept beside entries.
+    var attachedByteCount: Int { attachments.byteCount }
+
+    /// Keeps an object beside an entry, until the entry changes.
+    func attach(_ attachment: Attachment, to entry: EntryPointer) {
+        detach(entry)
+        attachments.add(attachment, to: entry)
+    }
+
+    /// Detaches an entry's attachment, to be released where no lock is held.
+    func detach(_ entry: EntryPointer) {
+        if entry.head.pointee.attachment == nil { return }
+        if let attachment = attachments.take(from: entry) { released.add(attachment) }
+    }
+
+    /// Drops one attachment; its entry stays.
+    /// - Returns: false if there is none.
+    func dropAttachment() -> Bool {
+        guard let entry = attachments.nextToLeave() else { return false }
+        detach(entry)
+        return true
+    }
+
+    /// Turns an expired entry into one without a record and all that belongs to one.
+    func detachIfEmpty(_ entry: EntryPointer) {
+        if entry.head.pointee.recordCount == 0 { detach(entry) }
+    }
+
+    // MARK: Memory
+
+    /// The entry of a key, in one of the dirty lists, without attachment, with room for a record of `recordCount`
+    /// bytes.
+    private func dirtyEntry(_ key: UnsafeRawBufferPointer, _ hash: Int, recordCount: Int) -> EntryPointer {
+        guard let found = find(key, hash: hash) else {
+            let entry = EntryPointer.make(key, hash: hash, recordCount: recordCount)
+            insert(entry)
+            active.push(entry, .active)
+            return entry
+        }
+        detach(found)
+        found.head.pointee.isFoundExpired = false
+        var entry = found
+        if !found.fits(recordCount) {
+            entry = EntryPointer.make(found.key, hash: hash, recordCount: recordCount)
+            entry.head.pointee.version = found.head.pointee.version
+            replace(found, entry)
+        }
+        makeDirty(entry)
+        return entry
+    }
+
+    /// Puts an entry that changes into one of the dirty lists.
+    private func makeDirty(_ entry: EntryPointer) {
+        switch entry.head.pointee.place {
+        // It keeps its place for the checkpoint that comes to it: its version tells that it has changed.
+        case .active, .written: break
+        case .small, .main, .nowhere:
+            entry.head.pointee.wasMain = entry.head.pointee.place == .main
+            unlink(entry)
+            active.push(entry, .active)
+        }
+    }
+
+    /// Other memory for an entry, in the same place of the same list. The caller sets the version and the record.
+    private func replace(_ old: EntryPointer, _ new: EntryPointer) {
+        new.head.pointee.indexed = old.head.pointee.indexed
+        new.head.pointee.frequency = old.head.pointee.frequency
+        new.head.pointee.wasMain = old.head.pointee.wasMain
+        new.head.pointee.isAbsentBelow = old.head.pointee.isAbsentBelow
+        switch old.head.pointee.place {
+        case .small: small.replace(old, new)
+        case .main: main.replace(old, new)
+        case .active: active.replace(old, new)
+        case .written: written.replace(old, new)
+        case .nowhere: break
+        }
+        slots[slot(of: old)].entry = new
+        byteCount += new.byteCount - old.byteCount
+        old.free()
+    }
+
+    func unlink(_ entry: EntryPointer) {
+        switch entry.head.pointee.place {
+        case .small: small.unlink(entry)
+        case .main: main.unlink(entry)
+        case .active: active.unlink(entry)
+        case .written: written.unlink(entry)
+        case .nowhere: break
+        }
+    }
+
+    /// Removes an entry that is in no list from the table.
+    func discard(_ entry: EntryPointer) {
+        byteCount -= entry.byteCount
+        detach(entry)
+        takeOut(slot(of: entry))
+        entry.free()
+    }
+
+    // MARK: Slots
+
+    private func slot(of entry: EntryPointer) -> Int {
+        let mask = capacity - 1
+        var index = entry.head.pointee.hash >> Self.shardBits & mask
+        while slots[index].entry != entry {
+            precondition(slots[index].entry != nil, "an entry is not in its table")
+            index = (index + 1) & mask
+        }
+        return index
+    }
+
+    private func insert(_ entry: EntryPointer) {
+        if 4 * (count + 1) > 3 * capacity { resize(to: 2 * capacity) }
+        place(Slot(hash: entry.head.pointee.hash, entry: entry))
+        count += 1
+        byteCount += entry.byteCount
+    }
+
+    private func place(_ slot: Slot) {
+        let mask = capacity - 1
+        var index = slot.hash >> Self.shardBits & mask
+        while slots[index].entry != nil { index = (index + 1) & mask }
+        slots[index] = slot
+    }
+
+    private func resize(to newCapacity: Int) {
+        let old = slots
+        let oldCapacity = capacity
+        slots = Self.makeSlots(newCapacity)
+        capacity = newCapacity
+        for index in 0..<oldCapacity where old[index].entry != nil { place(old[index]) }
+        old.deallocate()
+    }
+
+    /// Empties a slot and moves up those behind it that would not be found any more.
+    private func takeOut(_ slot: Int) {
+        let mask = capacity - 1
+        var hole = slot
+        var index = (slot + 1) & mask
+        while slots[index].entry != nil {
+            let home = slots[index].hash >> Self.shardBits & mask
+            // Whether `home` lies in the half-open range from behind the hole to here, going round.
+            if (index &- home) & mask >= (index &- hole) & mask {
+                slots[hole] = slots[index]
+                hole = index
+            }
+            index = (index + 1) & mask
+        }
+        slots[hole].entry = nil
+        count -= 1
+    }
+}

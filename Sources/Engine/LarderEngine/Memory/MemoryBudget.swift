@@ -1,0 +1,190 @@
+import LarderPlatform
+import Synchronization
+
+/// The limit for the bytes of a larder's entries in memory, and the shards that hold them. Dirty entries count too,
+/// except for those of 1 MiB and more, and cannot be evicted.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the list of shards is read and written with the lock held. The
+/// caller of ``makeRoom(_:)`` holds a shard's lock; other shards' locks are only tried, never waited for.
+final class MemoryBudget: @unchecked Sendable {
+    private let limit: Atomic<Int>
+    private let used = Atomic<Int>(0)
+    private let dirty = Atomic<Int>(0)
+    private let attached = Atomic<Int>(0)
+    /// Attachments that entries have dropped and nobody has released yet.
+    let released = ReleaseQueue()
+    private let shardCount = Atomic<Int>(1)
+    private let lock = Lock()
+    /// Unowned and unsafe, because a strong reference would keep a database's entries alive, and a weak one would slow
+    /// down all counting of references to a shard. Registered shards are kept alive until they are unregistered.
+    private var shards: [Unmanaged<Shard>] = []
+    private var next = 0
+
+    init(limitBytes: Int) {
+        limit = Atomic(max(0, limitBytes))
+    }
+
+    var limitBytes: Int { limit.load(ordering: .relaxed) }
+    /// A shard reports its growth in steps of at least so many bytes, so that the shards do not contend for one
+    /// counter.
+    var stepBytes: Int { min(16_384, limitBytes / 4096) }
+    /// How many bytes of dirty entries make a checkpoint due: half of all, at least 32 MiB.
+    private var dirtyBytesMax: Int { max(32 << 20, limitBytes / 2) }
+
+    var isOn: Bool { limitBytes > 0 }
+
+    /// The sum of what the shards have reported.
+    private var usedBytes: Int { used.load(ordering: .relaxed) }
+
+    /// The longest record that is kept: its entry takes at most a 32nd of the whole.
+    func admits(_ recordCount: Int) -> Bool { recordCount <= limitBytes / 32 }
+
+    func register(_ new: [Shard]) {
+        lock.withLock {
+            shards += new.map { Unmanaged.passUnretained($0) }
+            shardCount.store(max(1, shards.count), ordering: .relaxed)
+        }
+    }
+
+    /// Unregisters shards.
+    func unregister(_ old: [Shard]) {
+        let gone = Set(old.map { Unmanaged.passUnretained($0).toOpaque() })
+        lock.withLock {
+            shards.removeAll { gone.contains($0.toOpaque()) }
+            shardCount.store(max(1, shards.count), ordering: .relaxed)
+        }
+    }
+
+    /// All shards. Takes no shard's lock.
+    var all: [Shard] { lock.withLock { shards.map { $0.takeUnretainedValue() } } }
+
+    /// Notes that a shard's table grew or shrank: in total, and of that the dirty and the attached bytes.
+    func changed(by bytes: Int, dirty dirtyBytes: Int, attached attachedBytes: Int) {
+        used.add(bytes)
+        dirty.add(dirtyBytes)
+        if attachedBytes != 0 { attached.add(attachedBytes) }
+    }
+
+    // MARK: Attachments
+
+    /// The share of all attachments, including those that cannot be dropped: half of all.
+    var attachedBytesMax: Int { limitBytes / 2 }
+
+    /// Attachments, including those that were dropped and not released yet.
+    private var attachedBytes: Int { attached.load(ordering: .relaxed) + released.byteCount }
+
+    /// Drops attachments until all together are within their share again: those of `shard`, or of others while `shard`
+    /// has less than its part. Called with the shard's lock held.
+    func makeRoomForAttachments(_ shard: Shard) {
+        guard attachedBytes > attachedBytesMax else { return }
+        let part = attachedBytesMax / shardCount.load(ordering: .relaxed)
+        // Dropped attachments count until they are released; dropping more does not help.
+        let most = max(0, attachedBytesMax - released.byteCount)
+        var tries = 0
+        while attached.load(ordering: .relaxed) > most {
+            tries += 1
+            if tries <= 4, shard.table.attachedByteCount <= part, dropFromAnother(than: shard, part) { continue }
+            guard shard.table.dropAttachment() else { return }
+            shard.publish()
+        }
+    }
+
+    private func dropFromAnother(than own: Shard, _ part: Int) -> Bool {
+        withAnother(than: own) { candidate in
+            let before = candidate.table.attachedByteCount
+            while candidate.table.attachedByteCount > part, before - candidate.table.attachedByteCount < 65_536,
+                candidate.table.dropAttachment()
+            {}
+            candidate.publish()
+            return candidate.table.attachedByteCount < before
+        }
+    }
+
+    /// Whether so much is dirty that a checkpoint is due.
+    var isCheckpointDue: Bool { dirty.load(ordering: .relaxed) > dirtyBytesMax }
+    /// Whether the dirty entries, plus so many bytes, are so large that writers should wait for the checkpoint.
+    func isFullOfDirty(besides bytes: Int) -> Bool { dirty.load(ordering: .relaxed) - bytes > 2 * dirtyBytesMax }
+
+    /// The bytes that entries take now, exactly. Takes every shard's lock in turn.
+    func measure() -> Int {
+        all.reduce(0) { sum, shard in
+            sum
+                + shard.lock.withLock {
+                    shard.publish()
+                    return shard.table.byteCount + shard.table.attachedByteCount
+                }
+        }
+    }
+
+    /// Evicts until the total is within the limit again: from `shard`, or from others while `shard` has less than its
+    /// part. Called with the shard's lock held.
+    func makeRoom(_ shard: Shard) {
+        let shardCount = shardCount.load(ordering: .relaxed)
+        // There must be room too for what the shards have not reported yet.
+        let room = limitBytes - shardCount * stepBytes
+        guard usedBytes > room else { return }
+        let part = max(0, room) / shardCount
+        var tries = 0
+        while usedBytes > room {
+            tries += 1
+            if tries <= 4, shard.table.cleanByteCount < part, evictFromAnother(than: shard, part) { continue }
+            let hasEvicted = shard.table.evict()
+            shard.publish()
+            guard hasEvicted else { return }
+        }
+    }
+
+    /// How many entries are evicted while a shard's lock is held once.
+    private static let evictedAtOnce = 64
+
+    /// Changes the limit. If it is smaller, evicts from each shard what is beyond its part. Takes every shard's lock in
+    /// turn; dirty entries stay until a checkpoint.
+    func changeLimit(to bytes: Int) {
+        limit.store(max(0, bytes), ordering: .relaxed)
+        let all = all
+        let part = limitBytes / max(1, all.count)
+        for shard in all {
+            while shard.lock.withLock({ evictSome(of: shard, beyond: part) }) {}
+        }
+    }
+
+    /// - Returns: whether there may be more to evict. Called with the shard's lock held.
+    private func evictSome(of shard: Shard, beyond part: Int) -> Bool {
+        defer { shard.publish() }
+        for _ in 0..<Self.evictedAtOnce {
+            let isTooMuch = shard.table.byteCount + shard.table.attachedByteCount > part
+            guard isTooMuch, shard.table.evict() || shard.table.dropAttachment() else { return false }
+        }
+        return true
+    }
+
+    /// Looks at a few shards in turn for one that has more than its part and whose lock is free.
+    private func evictFromAnother(than own: Shard, _ part: Int) -> Bool {
+        withAnother(than: own) { candidate in
+            let before = candidate.table.byteCount
+            // Several at a time, since finding one took a while.
+            while candidate.table.cleanByteCount > part, before - candidate.table.byteCount < 16_384,
+                candidate.table.evict()
+            {}
+            candidate.publish()
+            return candidate.table.byteCount < before
+        }
+    }
+
+    /// Shows `body` a few other shards in turn, those whose locks are free, with the lock held, until it has done
+    /// something.
+    /// - Returns: whether it has.
+    private func withAnother(than own: Shard, _ body: (Shard) -> Bool) -> Bool {
+        for _ in 0..<8 {
+            let candidate = lock.withLock { () -> Shard? in
+                guard !shards.isEmpty else { return nil }
+                next = (next + 1) % shards.count
+                return shards[next].takeUnretainedValue()
+            }
+            guard let candidate, candidate !== own, candidate.lock.tryLock() else { continue }
+            defer { candidate.lock.unlock() }
+            if body(candidate) { return true }
+        }
+        return false
+    }
+}

@@ -1,0 +1,296 @@
+import LarderPlatform
+
+/// A part of a database's keys, with the lock that orders all operations on them.
+///
+/// Everything except `lock` is read and written with `lock` held, which is the proof for `@unchecked Sendable`.
+package final class Shard: @unchecked Sendable {
+    let lock = Lock()
+    /// What memory knows of the keys. If it knows nothing of a key, LevelDB must be read.
+    let table: EntryTable
+    private let budget: MemoryBudget
+    private let disk: DiskBudget?
+    /// The keys that were written since an enumeration of all keys asked for them; nil while none does.
+    var notedKeys: Set<Key>?
+    @exclusivity(unchecked) var reads = InFlightReads()
+    /// Nil until there was a lease.
+    @exclusivity(unchecked) var leases: LeaseTable?
+    /// The size of the table that the budget knows, see ``EntryTable/budgetedByteCount``.
+    @exclusivity(unchecked) private var publishedBytes = 0
+    @exclusivity(unchecked) private var publishedDirtyBytes = 0
+    @exclusivity(unchecked) private var publishedAttachedBytes = 0
+    /// Counts since the last look; under this lock they cost nothing. See ``Statistics``. Only ever changed in passing,
+    /// so a check for overlapping accesses at run time would find none.
+    @exclusivity(unchecked) var counters = Counters()
+    /// Counts from before that.
+    private(set) var formerCounters = Counters()
+
+    /// Counts of operations on keys.
+    package struct Counters: Sendable {
+        package var hits = 0
+        package var misses = 0
+        /// Of these, how many met an entry that is not fresh, because of its time or of a purge.
+        package var missesExpired = 0
+        package var missesPurged = 0
+        package var writes = 0
+        package var removals = 0
+        package var expired = 0
+        /// Those of the writes that gave an entry another lifetime only.
+        package var renewals = 0
+        /// Those of the removals that found no fresh entry.
+        package var vainRemovals = 0
+        /// Entries that were removed to keep a limit of the disk.
+        package var evicted = 0
+        /// How often the database was emptied at once.
+        package var purges = 0
+
+        /// Counts a read without a fresh entry.
+        /// - Parameter header: of the entry that it met, which is not fresh.
+        mutating func noteMiss(_ header: RecordHeader?) {
+            misses += 1
+            guard let header else { return }
+            if header.tagsEnd == .max { missesExpired += 1 } else { missesPurged += 1 }
+        }
+
+        mutating func add(_ other: Counters) {
+            renewals += other.renewals
+            vainRemovals += other.vainRemovals
+            purges += other.purges
+            evicted += other.evicted
+            hits += other.hits
+            misses += other.misses
+            missesExpired += other.missesExpired
+            missesPurged += other.missesPurged
+
+            writes += other.writes
+            removals += other.removals
+            expired += other.expired
+        }
+    }
+
+    /// Returns the counts since the last look, and starts again at 0.
+    func takeCounters() -> Counters {
+        let taken = counters
+        formerCounters.add(taken)
+        counters = Counters()
+        return taken
+    }
+
+    init(budget: MemoryBudget, disk: DiskBudget? = nil) {
+        self.budget = budget
+        self.disk = disk
+        table = EntryTable(released: budget.released)
+    }
+
+    deinit {
+        budget.changed(by: -publishedBytes, dirty: -publishedDirtyBytes, attached: -publishedAttachedBytes)
+    }
+
+    // MARK: Entries
+
+    /// The entry of a key; nil if only LevelDB can tell.
+    func find(_ key: Key) -> EntryPointer? {
+        key.stored.withUnsafeBytes { table.find(UnsafeRawBufferPointer(rebasing: $0.dropFirst()), hash: key.hash) }
+    }
+
+    /// Stores a record, dirty.
+    func put(
+        _ key: UnsafeRawBufferPointer, _ hash: Int, _ header: RecordHeader, _ payload: UnsafeRawBufferPointer,
+        sequence: UInt64
+    )
+        -> EntryPointer
+    {
+        let headerCount = header.byteCount
+        let entry = table.put(key, hash: hash, count: headerCount + payload.count, version: sequence) { place in
+            header.write(to: place)
+            if let start = payload.baseAddress {
+                (place + headerCount).copyMemory(from: start, byteCount: payload.count)
+            }
+        }
+        counters.writes += 1
+        changed(key, hash)
+        return entry
+    }
+
+    /// Stores a record in the form in which it is stored elsewhere, dirty.
+    func put(
+        _ key: UnsafeRawBufferPointer, _ hash: Int, stored: UnsafeRawBufferPointer, sequence: UInt64,
+        lease: LeaseEffect = .outdated
+    ) {
+        _ = table.put(key, hash: hash, count: stored.count, version: sequence) { place in
+            if let start = stored.baseAddress { place.copyMemory(from: start, byteCount: stored.count) }
+        }
+        counters.writes += 1
+        changed(key, hash, lease)
+    }
+
+    /// Stores an entry with its record, dirty. From now on it belongs to the table.
+    func put(_ entry: EntryPointer, sequence: UInt64, lease: LeaseEffect = .outdated) {
+        entry.head.pointee.version = sequence
+        table.put(entry)
+        counters.writes += 1
+        changed(entry.key, entry.head.pointee.hash, lease)
+    }
+
+    /// Removes a key, dirty.
+    func remove(
+        _ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64, lease: LeaseEffect = .outdated
+    ) {
+        removeInPlace(key, hash, sequence: sequence, lease: lease)
+        makeRoom()
+    }
+
+    /// Like ``remove(_:_:sequence:)``, but evicts nothing, so that entries of other keys that were found before stay.
+    /// The caller makes room afterwards.
+    func removeInPlace(
+        _ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64, lease: LeaseEffect = .outdated
+    ) {
+        table.remove(key, hash: hash, version: sequence)
+        counters.removals += 1
+        tellReaders(key, hash, lease, isRemoval: true)
+    }
+
+    private func changed(_ key: UnsafeRawBufferPointer, _ hash: Int, _ lease: LeaseEffect = .outdated) {
+        tellReaders(key, hash, lease, isRemoval: false)
+        makeRoom()
+    }
+
+    private func tellReaders(
+        _ key: UnsafeRawBufferPointer, _ hash: Int, _ lease: LeaseEffect, isRemoval: Bool
+    ) {
+        reads.changed(key, hash)
+        if leases != nil { leases?.changed(key, lease, isRemoval: isRemoval) }
+        if notedKeys != nil { notedKeys?.insert(Key(key)) }
+    }
+
+    /// Forgets everything, and tells running reads that everything has changed.
+    func clear() {
+        table.removeAll()
+        reads.changedAll()
+        leases?.changedAll()
+        publish()
+    }
+
+    /// Forgets what is known of LevelDB's content, and tells running reads that it may have changed.
+    func forgetStored() {
+        table.forgetClean()
+        reads.changedAll()
+        publish()
+    }
+
+    /// Forgets a clean entry, because LevelDB will delete it. A dirty one is left to the checkpoint.
+    func dropIfClean(_ entry: EntryPointer) {
+        table.forget(entry)
+        publish()
+    }
+
+    /// A read has found that an entry is expired. Counts that once: the entry stays, marked, until it is removed from
+    /// LevelDB, or evicted, for which it comes first. Its attachment is dropped.
+    @inline(never)
+    func foundExpired(_ entry: EntryPointer) {
+        guard !entry.head.pointee.isFoundExpired else { return }
+        entry.head.pointee.isFoundExpired = true
+        counters.expired += 1
+        table.detach(entry)
+        table.demote(entry)
+        publish()
+    }
+
+    // MARK: Attachments
+
+    /// Attaches an object to an entry that still has this version.
+    func attach(_ object: Attachment, to entry: EntryPointer, version: UInt64) {
+        guard budget.isOn, entry.head.pointee.version == version, entry.head.pointee.recordCount > 0,
+            budget.admits(object.byteCount)
+        else { return }
+        table.attach(object, to: entry)
+        publish()
+        budget.makeRoomForAttachments(self)
+        makeRoomNow()
+    }
+
+    // MARK: Memory
+
+    /// Whether clean entries are kept at all.
+    var keepsRecords: Bool { budget.isOn }
+
+    /// Whether an entry that LevelDB has now stays in memory.
+    func keeps(_ entry: EntryPointer) -> Bool { budget.isOn && budget.admits(entry.record?.count ?? 0) }
+
+    /// Keeps LevelDB's record of a key, or nil, if memory is on and nothing newer is known.
+    private func keep(_ key: UnsafeRawBufferPointer, _ hash: Int, _ record: UnsafeRawBufferPointer?) {
+        guard budget.isOn, budget.admits(record?.count ?? 0) else { return }
+        table.keep(key, hash: hash, record)
+        makeRoom()
+    }
+
+    /// Keeps that LevelDB has no record of a key of which nothing is known, if memory is on. Evicts nothing, so that
+    /// entries of other keys that were found before stay: the caller makes room afterwards.
+    func keepAbsence(_ key: UnsafeRawBufferPointer, _ hash: Int) {
+        if budget.isOn { table.keep(key, hash: hash, nil) }
+    }
+
+    /// Reports to the budget how the table grew, and evicts what is too much.
+    func makeRoom() {
+        let change = table.budgetedByteCount - publishedBytes
+        guard abs(change) >= budget.stepBytes || abs(table.dirtyByteCount - publishedDirtyBytes) >= budget.stepBytes
+        else { return }
+        publish()
+        if change > 0 { budget.makeRoom(self) }
+    }
+
+    /// Reports everything to the budget, and evicts what is too much: after entries became clean, and for attachments,
+    /// which may be large.
+    func makeRoomNow() {
+        publish()
+        budget.makeRoom(self)
+    }
+
+    /// Reports to the budget how the table grew or shrank.
+    func publish() {
+        let dirty = table.dirtyByteCount
+        let bytes = table.budgetedByteCount
+        let attached = table.attachedByteCount
+        budget.changed(
+            by: bytes - publishedBytes, dirty: dirty - publishedDirtyBytes, attached: attached - publishedAttachedBytes)
+        publishedBytes = bytes
+        publishedDirtyBytes = dirty
+        publishedAttachedBytes = attached
+    }
+
+    // MARK: Cold reads
+
+    /// Notes that a key is read from LevelDB, for the choice of what is evicted from there.
+    func noteDiskRead(_ hash: Int) { if disk?.notesReads ?? false { table.diskReads.add(hash) } }
+
+    /// Leaves a placeholder for a key that will be read from LevelDB without the lock. One of the two calls that end it
+    /// must follow.
+    func beginRead(_ hash: Int) -> Int { reads.begin(hash) }
+
+    /// Keeps what was read from LevelDB without the lock, unless something happened to the key since the placeholder
+    /// was left.
+    func endRead(_ number: Int, _ key: UnsafeRawBufferPointer, _ hash: Int, keeping record: UnsafeRawBufferPointer?) {
+        if reads.end(number) { keep(key, hash, record) }
+    }
+
+    /// Ends a read that failed.
+    func endRead(_ number: Int) { _ = reads.end(number) }
+
+    /// How many shards a database has. A power of two, 32 at most: sets of them are the bits of a UInt32.
+    static let count = 16
+
+    /// The index of the shard for a key with this hash, from 0 to ``count`` - 1.
+    static func index(_ hash: Int) -> Int { hash & (count - 1) }
+}
+
+extension Statistics {
+    /// Takes over the counts of a shard.
+    func take(_ counters: Shard.Counters) {
+        hits.add(counters.hits)
+        misses.add(counters.misses)
+        missesExpired.add(counters.missesExpired)
+        missesPurged.add(counters.missesPurged)
+        writes.add(counters.writes)
+        removals.add(counters.removals)
+        expired.add(counters.expired)
+    }
+}

@@ -1,0 +1,255 @@
+import LarderPlatform
+import Synchronization
+
+/// Tells observers what happens to entries: what commits, and what expires.
+///
+/// - While nobody observes, it is not told of commits, and costs nothing.
+/// - An entry that expires is told once its deadline has passed: by a round of the maintenance if it was stored, or asked
+///   for by its key, while it was observed; otherwise, and if there are more than ``namesMax`` deadlines, when the sweep
+///   reclaims its space.
+/// - Before an expiry is told, the entry is looked at once more: if it was stored again, or has another deadline now,
+///   nothing is told.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the properties below "guarded" are read and written with the lock
+/// held. Observers are called with it held, which keeps the order of the changes of a key.
+package final class Observation: ChangeObserver, @unchecked Sendable {
+    /// How many deadlines are watched, and how many keys may wait for a look.
+    static let namesMax = 65_536
+    private static let slice = 256
+
+    /// Why an entry is looked at.
+    private enum Reason {
+        /// A watched deadline has passed, or may have changed.
+        case due
+        /// The sweep has found it expired.
+        case swept
+        /// Its deadline is not known. What expired before then was never observed.
+        case asked(since: Int64)
+    }
+
+    private let context: EngineContext
+    private let hasObservers = Atomic<Bool>(false)
+    private let lock = Lock()
+    // Guarded:
+    private var table = ObserverTable()
+    private var deadlines = DeadlineWatch<EntryName>()
+    private var waiting: [(name: EntryName, reason: Reason)] = []
+    /// The entries that are being looked at, without those that changed meanwhile.
+    private var examined: Set<EntryName> = []
+    /// The entries whose expiry was told and whose space is not reclaimed yet.
+    private var told: Set<EntryName> = []
+
+    init(_ context: EngineContext) { self.context = context }
+
+    // MARK: Observing
+
+    /// Begins to tell an observer of everything that is stored after the call, and perhaps of what is just being
+    /// stored. Does not block.
+    /// - Parameter database: nil for all databases, with a prefix only.
+    package func add(_ observer: any EntryObserver, _ keys: ObservedKeys, in database: Database?) {
+        lock.withLock {
+            table.add(observer, keys, in: database)
+            if case .key(let key) = keys, let database { askFor(EntryName(database, key)) }
+            hasObservers.store(true, ordering: .relaxed)
+            context.changes.turn(on: true, for: self)
+        }
+    }
+
+    /// Has the deadline of an entry watched that may have been stored before it was observed.
+    package func watch(_ key: [UInt8], in database: Database) {
+        lock.withLock { askFor(EntryName(database, key)) }
+    }
+
+    private func askFor(_ name: EntryName) {
+        guard waiting.count < Self.namesMax else { return }
+        waiting.append((name, .asked(since: context.time.unnoticed())))
+    }
+
+    /// Stops to tell an observer. It may be called until this returns. Idempotent.
+    package func remove(_ observer: any EntryObserver) {
+        lock.withLock {
+            table.remove(observer)
+            guard table.isEmpty else { return }
+            context.changes.turn(on: false, for: self)
+            hasObservers.store(false, ordering: .relaxed)
+            deadlines.removeAll()
+            (waiting, examined, told) = ([], [], [])
+        }
+    }
+
+    // MARK: What commits
+
+    package func changed(_ changes: [EntryChange]) {
+        lock.withLock {
+            for change in changes {
+                guard let database = change.database as? Database else { continue }
+                let name = EntryName(database, change.key)
+                let observers = table.observers(of: name)
+                if !observers.isEmpty, let told = take(change, name) {
+                    for observer in observers { observer.noticed(told, in: database) }
+                }
+            }
+        }
+    }
+
+    /// Notes a change. Called with the lock held.
+    /// - Returns: what is told at once.
+    private func take(_ change: EntryChange, _ name: EntryName) -> ObservedChange? {
+        switch change.kind {
+        case .stored:
+            examined.remove(name)
+            told.remove(name)
+            watch(name, change.deadline)
+            return .stored(key: name.key)
+        case .removed:
+            let wasWatched = deadlines.deadline(name) != nil
+            let wasTold = told.remove(name) != nil
+            examined.remove(name)
+            deadlines.set(name, nil)
+            if change.former != .absent { return .removed(key: name.key) }
+            return !wasTold && (wasWatched || change.removesExpired) ? .expired(key: name.key) : nil
+        case .evicted:
+            examined.remove(name)
+            told.remove(name)
+            deadlines.set(name, nil)
+            return .evicted(key: name.key)
+        case .swept(let header, _):
+            // A purge of a tag was told as such.
+            if told.remove(name) == nil, header.tagsEnd == .max { wait(name, .swept) }
+            return nil
+        }
+    }
+
+    private func watch(_ name: EntryName, _ deadline: Int64?) {
+        if deadlines.deadline(name) == nil, deadlines.count >= Self.namesMax { return }
+        deadlines.set(name, deadline)
+    }
+
+    private func wait(_ name: EntryName, _ reason: Reason) {
+        if waiting.count < Self.namesMax { return waiting.append((name, reason)) }
+        waiting.removeAll { if case .swept = $0.reason { $0.name.database === name.database } else { false } }
+        tellAll(.anything, name.database)
+    }
+
+    private func tellAll(_ change: ObservedChange, _ database: Database) {
+        for observer in table.observers(of: database) { observer.noticed(change, in: database) }
+    }
+
+    // MARK: What happens to a database
+
+    package func emptied(_ database: any DatabaseIdentity) { tell(.purged, database, forgets: true) }
+
+    package func replaced(_ database: any DatabaseIdentity) { tell(.anything, database) }
+
+    package func deleted(_ database: any DatabaseIdentity) { tell(.deleted, database, forgets: true) }
+
+    package func purged(tags: [[UInt8]], in database: any DatabaseIdentity) { tell(.purgedTags(tags), database) }
+
+    package func purgesChanged(_ database: any DatabaseIdentity) {}
+
+    package func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity) {}
+
+    package func policyChanged(_ database: any DatabaseIdentity) {
+        lock.withLock {
+            for name in deadlines.keys where name.database === database { waiting.append((name, .due)) }
+        }
+    }
+
+    private func tell(_ change: ObservedChange, _ database: any DatabaseIdentity, forgets: Bool = false) {
+        guard let database = database as? Database else { return }
+        lock.withLock {
+            if forgets {
+                deadlines.removeAll { $0.database === database }
+                waiting.removeAll { $0.name.database === database }
+                examined = examined.filter { $0.database !== database }
+                told = told.filter { $0.database !== database }
+            }
+            tellAll(change, database)
+        }
+    }
+
+    // MARK: What expires
+
+    /// Tells what has expired by now. May block. One caller at a time.
+    func tellExpired() {
+        guard hasObservers.load(ordering: .relaxed) else { return }
+        while true {
+            let due = takeDue()
+            for (name, reason) in due { examine(name, reason) }
+            if due.count < Self.slice { return }
+        }
+    }
+
+    private func takeDue() -> [(name: EntryName, reason: Reason)] {
+        let now = context.time.unnoticed()
+        return lock.withLock {
+            var due = Array(waiting.prefix(Self.slice))
+            waiting.removeFirst(due.count)
+            while due.count < Self.slice, let name = deadlines.popDue(now: now) { due.append((name, .due)) }
+            examined = Set(due.map(\.name))
+            return due
+        }
+    }
+
+    private func examine(_ name: EntryName, _ reason: Reason) {
+        let life = name.database.life(of: name.key)
+        lock.withLock {
+            // It has changed meanwhile: whatever was seen, a later change was told.
+            guard examined.contains(name) else { return }
+            switch life {
+            case .fresh(let deadline): watch(name, deadline)
+            case .purged, .unknown: deadlines.set(name, nil)
+            case .absent: if case .asked = reason {} else { tellExpired(name, reason) }
+            case .expired(let deadline):
+                if case .asked(let since) = reason, deadline <= since { return }
+                tellExpired(name, reason)
+            }
+        }
+    }
+
+    /// Called with the lock held.
+    private func tellExpired(_ name: EntryName, _ reason: Reason) {
+        deadlines.set(name, nil)
+        if case .swept = reason {
+            // It was told while the sweep's word waited.
+            if told.remove(name) != nil { return }
+        } else {
+            if told.count >= Self.namesMax { told = [] }
+            if !told.insert(name).inserted { return }
+        }
+        for observer in table.observers(of: name) { observer.noticed(.expired(key: name.key), in: name.database) }
+    }
+}
+
+extension Database {
+    /// What there is of a key.
+    fileprivate enum Life {
+        case fresh(deadline: Int64?)
+        case expired(deadline: Int64)
+        /// With one of its tags.
+        case purged
+        case absent
+        /// It cannot be read.
+        case unknown
+    }
+
+    fileprivate func life(of key: [UInt8]) -> Life {
+        var life = Life.unknown
+        let request = Request(
+            keys: [key.withUnsafeBytes { Key($0) }], loading: .headers, access: .mayBlock, now: unnoticedNow(),
+            fillCache: false)
+        _ = try? run(request) { update in
+            guard let header = update.stored(0)?.header else {
+                if update.unreadable.isEmpty { life = .absent }
+                return
+            }
+            let deadline = update.rules.deadline(header)
+            if update.rules.freshness(header, now: update.now) == .fresh {
+                life = .fresh(deadline: deadline)
+            } else {
+                life = header.tagsEnd == .max ? .expired(deadline: deadline ?? 0) : .purged
+            }
+        }
+        return life
+    }
+}

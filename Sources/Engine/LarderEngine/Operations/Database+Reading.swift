@@ -1,0 +1,227 @@
+import LarderLevelDB
+
+/// The result of a read, and the commits that its answer has to wait for.
+package struct ReadResult: Sendable {
+    /// The fresh entry, if there is one.
+    package let record: Record?
+    package let ticket: CommitTicket
+}
+
+extension Database {
+    /// The fresh entry of a key. May read from the disk; a shard's lock is held only for lookups in memory.
+    package func read(_ key: Key, now: Int64, fillCache: Bool = true) throws(LarderError) -> ReadResult {
+        var ticket = CommitTicket.none
+        var found: Record?
+        _ = try key.withBytes { bytes in
+            Result { () throws(LarderError) in
+                try read(bytes, key.hash, now, fillCache: fillCache, ticket: &ticket, holding: { nil }) {
+                    found = Record($0, stored: $1)
+                }
+            }
+        }.get()
+        return ReadResult(record: found, ticket: ticket)
+    }
+
+    /// Reads the fresh entry of a key. May read from the disk.
+    /// - Parameters:
+    ///   - now: the default is the engine's time.
+    ///   - ticket: raised to the commits that the answer has to wait for.
+    ///   - holding: called before the disk is read; its result is kept until the disk has answered.
+    ///   - body: called once if there is a fresh entry, with the header and the payload. A shard's lock may be held
+    ///     meanwhile: copy what is needed, do not call the engine.
+    /// - Returns: whether there is a fresh entry.
+    package func read(
+        _ key: UnsafeRawBufferPointer, now: Int64? = nil, fillCache: Bool = true, ticket: inout CommitTicket,
+        holding: () throws(LarderError) -> AnyObject? = { nil },
+        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(LarderError) -> Bool {
+        let hash = Key.hash(key)
+        // With many entries in memory the slot is seldom in the processor's caches. It is fetched while the clock is
+        // read.
+        shards.with(hash) { $0.table.prefetchSlot(hash) }
+        let now = now ?? self.now()
+        return try read(key, hash, now, fillCache: fillCache, ticket: &ticket, holding: holding) { header, record in
+            body(header, UnsafeRawBufferPointer(rebasing: record[header.byteCount...]))
+        }
+    }
+
+    /// ``read(_:now:fillCache:ticket:holding:_:)`` with a known hash. `body` gets the header and the record.
+    private func read(
+        _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, fillCache: Bool, ticket: inout CommitTicket,
+        holding: () throws(LarderError) -> AnyObject?, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(LarderError) -> Bool {
+        try ForkGuard.check("get")
+        while true {
+            switch beginRead(key, hash, now, fillCache: fillCache, &ticket, body) {
+            case .known(let isFresh): return isFresh
+            case .pinned(let entry, let header, let record):
+                defer { shards.with(hash) { shard in shard.lock.withLock { entry.unpin() } } }
+                body(header, record)
+                return true
+            case .unreadable(let defect): throw Self.defect(defect, database: name, key: Key(key))
+            case .unavailable:
+                // The policy in the files is known only after they are open: look again.
+                _ = try readableStore(appliedState, "get")
+            case .cold(let cold):
+                do throws(LarderError) {
+                    return try finishRead(cold, key, hash, now, fillCache: fillCache, &ticket, holding, body)
+                } catch {
+                    // The store was replaced between the lookup and the read: look again.
+                    guard cold.store.ending != .none, appliedState.store !== cold.store else { throw error }
+                }
+            }
+        }
+    }
+
+    /// A read that needs LevelDB.
+    private struct ColdRead {
+        let store: EpochStore
+        // As they were at the lookup in memory.
+        let rules: FreshnessRules
+        let sequence: UInt64
+        /// The placeholder in the shard; nil when the answer is not kept. Then the read already counts as a hit; the
+        /// shard is locked again only if it turns out to be a miss.
+        let place: Int?
+    }
+
+    private enum Begun {
+        /// Memory knows whether there is a fresh entry; `body` got it.
+        case known(Bool)
+        /// There is a fresh entry, long and pinned.
+        case pinned(EntryPointer, RecordHeader, UnsafeRawBufferPointer)
+        case unreadable(RecordHeader.Defect)
+        case unavailable
+        case cold(ColdRead)
+    }
+
+    private func beginRead(
+        _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, fillCache: Bool, _ ticket: inout CommitTicket,
+        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) -> Begun {
+        shards.with(hash) { shard in
+            shard.lock.lock()
+            defer { shard.lock.unlock() }
+            switch look(shard, key, hash, now, &ticket) {
+            case .fresh(let header, let record, _):
+                if record.count >= context.options.pinnedBytesMin, let entry = shard.table.find(key, hash: hash),
+                    entry.pin()
+                {
+                    return .pinned(entry, header, record)
+                }
+                body(header, record)
+                return .known(true)
+            case .absent: return .known(false)
+            case .unreadable(let defect): return .unreadable(defect)
+            case .unavailable: return .unavailable
+            case .unknown:
+                guard case .open(let store) = applied.presence else { return .unavailable }
+                if fillCache { shard.noteDiskRead(hash) }
+                let place = fillCache && shard.keepsRecords ? shard.beginRead(hash) : nil
+                if place == nil { shard.counters.hits += 1 }
+                return .cold(
+                    ColdRead(store: store, rules: applied.rules, sequence: applied.sequence, place: place))
+            }
+        }
+    }
+
+    /// Reads a record without the lock. Keeps the result, a record or none, in memory unless the key was changed since
+    /// the placeholder was left.
+    private func finishRead(
+        _ cold: ColdRead, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, fillCache: Bool,
+        _ ticket: inout CommitTicket, _ holding: () throws(LarderError) -> AnyObject?,
+        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(LarderError) -> Bool {
+        let stored: UnsafeRawBufferPointer?
+        let header: RecordHeader?
+        do throws(LarderError) {
+            let held = try holding()
+            defer { withExtendedLifetime(held) {} }
+            stored = try cold.store.take(key, fillCache: fillCache)
+            do throws(RecordHeader.Defect) {
+                header = try stored.map { (bytes) throws(RecordHeader.Defect) in
+                    try RecordHeader(parsing: bytes, cold.rules.purges)
+                }
+            } catch {
+                EpochStore.release(stored)
+                throw Self.defect(error, database: name, key: Key(key))
+            }
+        } catch {
+            shards.with(hash) { shard in
+                shard.lock.withLock {
+                    if let place = cold.place { shard.endRead(place) } else { shard.counters.hits -= 1 }
+                }
+            }
+            throw error
+        }
+        defer { EpochStore.release(stored) }
+        let freshness = header.map { cold.rules.freshness($0, now: now) }
+        let isFresh = freshness == .fresh
+        if let place = cold.place {
+            shards.with(hash) { shard in
+                shard.lock.lock()
+                defer { shard.lock.unlock() }
+                shard.endRead(place, key, hash, keeping: stored)
+                if isFresh { shard.counters.hits += 1 } else { shard.counters.noteMiss(header) }
+                // An entry that is not kept cannot be marked: its removal counts it.
+                if freshness == .gone, let entry = shard.table.find(key, hash: hash), !entry.isDirty {
+                    shard.foundExpired(entry)
+                }
+            }
+        } else if !isFresh {
+            shards.with(hash) { shard in
+                shard.lock.withLock {
+                    shard.counters.hits -= 1
+                    shard.counters.noteMiss(header)
+                }
+            }
+        }
+        ticket = max(ticket, CommitTicket(sequence: cold.sequence))
+        if isFresh, let header, let stored { body(header, stored) }
+        return isFresh
+    }
+
+    /// The commit unit that wrote an entry if it is undecided; else 0. Called with the lock of its shard held. A failed
+    /// unit is rolled back before it is decided, so an entry that is here and decided is committed.
+    func undecided(_ entry: EntryPointer) -> UInt64 {
+        pipeline.isDecided(CommitTicket(sequence: entry.sequence)) ? 0 : entry.sequence
+    }
+
+    /// The store to read; nil when there are no files.
+    func readableStore(_ state: DatabaseState, _ operation: String) throws(LarderError) -> EpochStore? {
+        switch state.presence {
+        case .open(let store): return store
+        case .absent: return nil
+        case .failed, .closed:
+            try prepare(forWriting: false)
+            return try readableStore(appliedState, operation)
+        case .shut(let error): throw error
+        case .deleted: throw deletedError(operation)
+        }
+    }
+
+    /// A record from the store, expired or not.
+    func load(
+        _ key: Key, from store: EpochStore, _ purges: TagPurges?, fillCache: Bool = true,
+        snapshot: LarderLevelDB.Snapshot? = nil
+    ) throws(LarderError) -> Record? {
+        guard let stored = try store.get(key, fillCache: fillCache, snapshot: snapshot) else { return nil }
+        do throws(RecordHeader.Defect) {
+            return try Record(parsing: stored, purges)
+        } catch {
+            throw Self.defect(error, database: name, key: key)
+        }
+    }
+
+    static func defect(_ defect: RecordHeader.Defect, database: String, key: Key) -> LarderError {
+        switch defect {
+        case .newerVersion(let version):
+            LarderError(
+                .newerFormat, "the entry has record version \(version), this Larder reads \(RecordHeader.version)",
+                operation: "get", database: database, key: key.description, underlying: defect)
+        case .truncated, .unknownFlags:
+            LarderError(
+                .damaged, "the entry's header cannot be read (\(defect))", operation: "get", database: database,
+                key: key.description, underlying: defect)
+        }
+    }
+}

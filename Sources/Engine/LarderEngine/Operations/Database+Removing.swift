@@ -1,0 +1,125 @@
+import LarderLevelDB
+import Synchronization
+
+/// Removal of some of a database's entries.
+extension Database {
+    /// Entries in one commit unit.
+    private static let removedPerUnit = 512
+    /// Entries read with one cursor, so that none pins files for long.
+    private static let scannedPerCursor = 8192
+
+    /// Removes the entries whose keys begin with `prefix`, in commit units of at most 512. Entries stored before the
+    /// call are gone when it returns; entries stored meanwhile stay. Removes unreadable entries too. May block.
+    package func purge(prefix: [UInt8]) throws(LarderError) -> PurgeReport {
+        // Of keys without an entry too. A lease that is given from now on is for what is newer than the call.
+        endLeases(prefix: prefix)
+        tellFollowers(purgeOf: prefix)
+        return try removeMatching(prefix) { _, _, _ in
+            true
+        } stillMatches: { found, header, _, start in
+            // An entry stored in the future has a later time than the call. Its header identifies it.
+            header.storedAt <= start || header == found
+        }
+    }
+
+    /// Who follows may have what was evicted here. Told before the first removal, so that what is stored meanwhile comes
+    /// behind it.
+    private func tellFollowers(purgeOf prefix: [UInt8]) {
+        guard context.changes.isOn, context.changeLog.isFollowed(self) else { return }
+        _ = pipeline.enqueue(perform: {}, committed: { [self] _ in context.changeLog.purged(prefix: prefix, in: self) })
+        pipeline.drain()
+    }
+
+    /// Removes the entries that are gone now, in commit units of at most 512, and frees their space. Reads all
+    /// entries. May block.
+    /// - Parameter merges: whether to return only when LevelDB has merged the files. It has one thread for that, which
+    ///   may be busy with other databases for seconds; and a checkpoint of theirs is waited for. Without it the files
+    ///   are merged in the background.
+    package func purgeExpired(merges: Bool = true) throws(LarderError) -> PurgeReport {
+        var report = PurgeReport()
+        // Entries that expired in memory need not reach LevelDB at all.
+        if try readableStore(appliedState, "purge") != nil {
+            // A scan of more would flush them.
+            let mustFlush = merges || mustFlushToBeRead
+            report = try (mustFlush ? checkpointer.flush(self) : checkpointer.flushIfIdle(self)) ?? PurgeReport()
+        }
+        report.add(
+            try removeMatching([]) { header, rules, start in
+                header.map { rules.freshness($0, now: start) == .gone } ?? false
+            } stillMatches: { _, header, rules, start in
+                rules.freshness(header, now: start) == .gone
+            })
+        if report.entries != 0, let store = durableState.store {
+            if merges { try store.compactAll() } else { store.wantsCompaction.store(true, ordering: .relaxed) }
+        }
+        return report
+    }
+
+    /// An entry to remove, as the scan found it.
+    private struct Candidate {
+        let key: Key
+        /// nil if it cannot be read.
+        let header: RecordHeader?
+        let byteCount: Int
+    }
+
+    private func removeMatching(
+        _ prefix: [UInt8],
+        _ matches: (RecordHeader?, FreshnessRules, Int64) -> Bool,
+        stillMatches: (RecordHeader?, RecordHeader, FreshnessRules, Int64) -> Bool
+    ) throws(LarderError) -> PurgeReport {
+        let begin = context.time.monotonic()
+        let start = now()
+        var report = PurgeReport()
+        // Where the scan continues; nil at the end.
+        var next: [UInt8]? = prefix
+        while let from = next {
+            let found: [Candidate]
+            do throws(LarderError) {
+                (found, next) = try scan(prefix, from: from) { matches($0, rules, start) }
+            } catch {
+                // Emptied or reopened meanwhile: scan the same part again.
+                if error.code == .purged || error.code == .invalidated { continue }
+                throw error
+            }
+            if found.isEmpty { continue }
+            try commit(found.map(\.key), .headers) { update in
+                for (index, candidate) in found.enumerated() {
+                    let isGone: Bool
+                    if let header = update.stored(index)?.header {
+                        isGone = stillMatches(candidate.header, header, update.rules, start)
+                    } else {
+                        isGone = update.unreadable.contains(index) && candidate.header == nil
+                    }
+                    guard isGone else { continue }
+                    report.count(bytes: candidate.byteCount)
+                    update.removeKeepingLease(index)
+                }
+            }
+        }
+        report.milliseconds = context.time.monotonic() - begin
+        return report
+    }
+
+    /// The next matching entries, and where to continue; nil at the end.
+    private func scan(
+        _ prefix: [UInt8], from start: [UInt8], _ matches: (RecordHeader?) -> Bool
+    ) throws(LarderError) -> ([Candidate], next: [UInt8]?) {
+        let options = EnumerationOptions(prefix: prefix, start: start, includeExpired: true)
+        guard let cursor = try cursor(options) else { return ([], nil) }
+        defer { cursor.close() }
+        var found: [Candidate] = []
+        var last: Key?
+        for _ in 0..<Self.scannedPerCursor where found.count < Self.removedPerUnit {
+            guard try cursor.next() else { return (found, nil) }
+            let key = try cursor.key()
+            let (header, byteCount) = try cursor.shape()
+            if matches(header) {
+                found.append(Candidate(key: key, header: header, byteCount: key.bytes.count + byteCount))
+            }
+            last = key
+        }
+        // The first key after the last one in byte order.
+        return (found, last.map { $0.bytes + [0] })
+    }
+}

@@ -1,0 +1,323 @@
+import LarderPlatform
+
+/// The entries of a few keys, read and changed in memory by one short script: without a ``Key``, a ``Record`` or an
+/// allocation for any of them.
+///
+/// Made once and used again and again by one thread at a time. Its entries are valid only inside the closure of
+/// ``Database/withFew(_:now:ticket:_:)``. `@unchecked Sendable`, because it is passed from one thread to the next as a
+/// value.
+package final class FewEntries: @unchecked Sendable {
+    /// The most keys.
+    package static let countMax = 8
+    /// The most bytes of all values that are stored.
+    private static let arenaBytes = 64 << 10
+
+    private enum Change {
+        case none, put, remove
+        /// Nothing is stored, but what is being fetched is out of date.
+        case outdate
+    }
+
+    /// A key and its entry. The pointers are valid while the locks are held.
+    private struct Slot {
+        var key: UnsafeRawBufferPointer
+        var hash: Int
+        /// Set once the database is known.
+        var shard: Unmanaged<Shard>?
+        /// The fresh entry, with the changes so far.
+        var header: RecordHeader?
+        var payload: UnsafeRawBufferPointer
+        var entry: EntryPointer?
+        /// Whether a fresh entry was there at first.
+        var wasThere: Bool
+        /// What an entry that is no longer fresh was, for the count of misses.
+        var former: RecordHeader?
+        var change: Change
+    }
+
+    private let slots = UnsafeMutablePointer<Slot>.allocate(capacity: countMax)
+    package private(set) var count = 0
+    /// The payloads that are stored. Never moved, so that pointers into it stay valid.
+    private let arena = UnsafeMutableRawPointer.allocate(byteCount: arenaBytes, alignment: 8)
+    private var arenaCount = 0
+    private var now: Int64 = 0
+    private var generation: UInt32 = 0
+    private var rules: FreshnessRules?
+    private(set) var isChanged = false
+    /// Whether memory keeps that a key is absent, and must make room for that.
+    private var hasLearned = false
+    /// Whether keys without an entry were removed.
+    private var hasOutdated = false
+
+    package init() {}
+
+    deinit {
+        // Slots are trivial.
+        slots.deallocate()
+        arena.deallocate()
+    }
+
+    // MARK: Keys
+
+    /// Forgets the former keys.
+    package func begin() {
+        count = 0
+        arenaCount = 0
+        isChanged = false
+        hasLearned = false
+        hasOutdated = false
+    }
+
+    /// Adds a key, which must stay where it is until the end.
+    /// - Returns: false if there are too many, it is too long, or it is named already.
+    package func add(_ key: UnsafeRawBufferPointer) -> Bool {
+        guard count < Self.countMax, key.count <= Key.bytesMax, index(of: key) == nil else { return false }
+        (slots + count).initialize(
+            to: Slot(
+                key: key, hash: Key.hash(key), shard: nil, header: nil, payload: Self.nothing, entry: nil,
+                wasThere: false, former: nil, change: .none))
+        count += 1
+        return true
+    }
+
+    private static var nothing: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: nil, count: 0) }
+
+    /// The index of a key that was added.
+    @inline(__always)
+    package func index(of key: UnsafeRawBufferPointer) -> Int? {
+        for index in 0..<count {
+            let known = slots[index].key
+            guard known.count == key.count else { continue }
+            if key.isEmpty { return index }
+            if let left = known.baseAddress, let right = key.baseAddress, memcmp(left, right, key.count) == 0 {
+                return index
+            }
+        }
+        return nil
+    }
+
+    // MARK: Entries
+
+    /// The payload of the fresh entry of a key, counted as a read; nil if there is none.
+    package func read(_ index: Int) -> UnsafeRawBufferPointer? {
+        let slot = slots + index
+        return slot.pointee.shard?._withUnsafeGuaranteedRef { shard in
+            guard slot.pointee.header != nil else {
+                shard.counters.noteMiss(slot.pointee.former)
+                return nil
+            }
+            shard.counters.hits += 1
+            if let entry = slot.pointee.entry { shard.table.touch(entry) }
+            return slot.pointee.payload
+        }
+    }
+
+    /// The payload of the fresh entry of a key, not counted.
+    package func current(_ index: Int) -> UnsafeRawBufferPointer? {
+        slots[index].header == nil ? nil : slots[index].payload
+    }
+
+    /// Whether the fresh entry of a key has tags, which changes here would not keep.
+    package func hasTags(_ index: Int) -> Bool { slots[index].header?.hasTags ?? false }
+
+    /// When the fresh entry of a key ends; nil for never, and without an entry.
+    package func deadline(_ index: Int) -> Int64? { slots[index].header.flatMap { rules?.deadline($0) } }
+
+    /// Stores a payload.
+    /// - Parameter keepsLife: whether the rule, the grace and the codec of a fresh entry stay.
+    /// - Returns: false without room for it: then nothing was done.
+    package func put(
+        _ index: Int, _ payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed, keepsLife: Bool = false
+    ) -> Bool {
+        guard let rules, let place = copy(payload) else { return false }
+        let former = keepsLife ? slots[index].header : nil
+        let header = RecordHeader(
+            storedAt: now, rule: rules.stored(former?.rule ?? rule, now: now), codec: former?.codec ?? .raw,
+            generation: generation, grace: former?.grace)
+        change(index, header, place)
+        return true
+    }
+
+    /// Gives the fresh entry of a key a deadline; its value and its time of storing stay. The entry must be there.
+    /// - Returns: false without room for it: then nothing was done.
+    package func expire(_ index: Int, at deadline: Int64) -> Bool {
+        guard var header = slots[index].header, let place = copy(slots[index].payload) else { return false }
+        header.rule = .own(deadline)
+        change(index, header, place)
+        return true
+    }
+
+    /// Removes whatever is stored under a key: also what is no longer fresh, which FETCH might still serve. In any case
+    /// what is being fetched for it is out of date.
+    /// - Returns: whether there was a fresh entry.
+    package func remove(_ index: Int) -> Bool {
+        let slot = slots[index]
+        guard slot.header != nil || slot.former != nil || slot.change == .remove else {
+            slots[index].change = .outdate
+            hasOutdated = true
+            return false
+        }
+        slots[index].header = nil
+        slots[index].change = .remove
+        isChanged = true
+        return slot.header != nil
+    }
+
+    private func change(_ index: Int, _ header: RecordHeader, _ payload: UnsafeRawBufferPointer) {
+        slots[index].header = header
+        slots[index].payload = payload
+        slots[index].change = .put
+        isChanged = true
+    }
+
+    private func copy(_ payload: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+        guard payload.count <= Self.arenaBytes - arenaCount else { return nil }
+        let place = UnsafeMutableRawBufferPointer(start: arena + arenaCount, count: payload.count)
+        if !payload.isEmpty { place.copyMemory(from: payload) }
+        arenaCount += payload.count
+        return UnsafeRawBufferPointer(place)
+    }
+
+    // MARK: The database's part
+
+    fileprivate func lock(_ shards: borrowing DatabaseShards) -> UInt32 {
+        var locked: UInt32 = 0
+        for index in 0..<count {
+            let hash = slots[index].hash
+            locked |= DatabaseShards.bit(hash)
+            slots[index].shard = shards.unmanaged(hash)
+        }
+        if locked == 0 { locked = 1 }
+        shards.lock(locked)
+        return locked
+    }
+
+    /// Looks the keys up. Called with their locks held.
+    /// - Parameter ticket: raised to the commits that the answer has to wait for.
+    /// - Returns: false if memory does not know one, or an entry cannot be read.
+    fileprivate func load(_ database: Database, _ now: Int64, _ ticket: inout CommitTicket) -> Bool {
+        let state = database.applied
+        self.now = now
+        rules = state.rules
+        generation = state.generation
+        var sequence = state.sequence
+        for index in 0..<count {
+            let slot = slots + index
+            let isKnown = slot.pointee.shard?._withUnsafeGuaranteedRef { shard in
+                guard let entry = shard.table.find(slot.pointee.key, hash: slot.pointee.hash) else {
+                    guard database.isAbsentBelow(shard, slot.pointee.key, slot.pointee.hash) else { return false }
+                    shard.keepAbsence(slot.pointee.key, slot.pointee.hash)
+                    hasLearned = true
+                    return true
+                }
+                sequence = max(sequence, database.undecided(entry))
+                guard let record = entry.record else { return true }
+                guard let header = try? RecordHeader(parsing: record, state.rules.purges) else { return false }
+                switch state.rules.freshness(header, now: now) {
+                case .fresh:
+                    slot.pointee.header = header
+                    slot.pointee.payload = UnsafeRawBufferPointer(rebasing: record[header.byteCount...])
+                    slot.pointee.entry = entry
+                    slot.pointee.wasThere = true
+                case .stale: slot.pointee.former = header
+                case .gone:
+                    slot.pointee.former = header
+                    shard.foundExpired(entry)
+                }
+                return true
+            }
+            guard isKnown == true else { return false }
+        }
+        ticket = max(ticket, CommitTicket(sequence: sequence))
+        return true
+    }
+
+    /// Puts the changes into the batch of their commit unit.
+    fileprivate func write(into batch: JournalBatch, _ sequence: UInt64) {
+        for index in 0..<count {
+            let slot = slots[index]
+            switch slot.change {
+            case .none, .outdate: break
+            case .put:
+                guard let header = slot.header else { break }
+                batch.put(key: slot.key, header: header, payload: slot.payload, sequence: sequence)
+            case .remove: batch.remove(key: slot.key, sequence: sequence)
+            }
+        }
+    }
+
+    /// Ends what is being fetched for keys that were removed and had no entry. Called with the locks held.
+    fileprivate func outdate() {
+        guard hasOutdated else { return }
+        for index in 0..<count where slots[index].change == .outdate {
+            slots[index].shard?._withUnsafeGuaranteedRef {
+                $0.leases?.changed(slots[index].key, .outdated, isRemoval: true)
+            }
+        }
+    }
+
+    /// Makes room for what was learned. Called with the locks held, when no entry is used any more.
+    fileprivate func makeRoom() {
+        guard hasLearned else { return }
+        for index in 0..<count { slots[index].shard?._withUnsafeGuaranteedRef { $0.makeRoom() } }
+    }
+
+    /// Applies the changes to the entries in memory. Called with the locks held.
+    fileprivate func apply(_ sequence: UInt64) {
+        for index in 0..<count {
+            let slot = slots[index]
+            guard slot.change == .put || slot.change == .remove else { continue }
+            slot.shard?._withUnsafeGuaranteedRef { shard in
+                if slot.change == .put, let header = slot.header {
+                    _ = shard.put(slot.key, slot.hash, header, slot.payload, sequence: sequence)
+                } else {
+                    if !slot.wasThere { shard.counters.vainRemovals += 1 }
+                    shard.remove(slot.key, slot.hash, sequence: sequence)
+                }
+            }
+        }
+        // Nothing of the database is held on to.
+        rules = nil
+    }
+}
+
+/// How a use of ``FewEntries`` ended.
+package enum FewEnd: Sendable {
+    /// What was changed is one commit unit.
+    case applied
+    /// Nothing was done: memory does not know a key, somebody listens to changes, files are not open, or the closure
+    /// gave up.
+    case left
+}
+
+extension Database {
+    /// Lets `body` read and change the entries of a few keys at one instant, in memory.
+    /// - Parameters:
+    ///   - ticket: raised to the commits that the answer has to wait for.
+    ///   - body: called at most once, with the locks of the keys held. Must not block, must not call the engine. Returns
+    ///     whether to apply its changes.
+    package func withFew(
+        _ entries: FewEntries, now: Int64, ticket: inout CommitTicket, _ body: (FewEntries) -> Bool
+    ) -> FewEnd {
+        guard !ForkGuard.isForked else { return .left }
+        let locked = entries.lock(shards)
+        defer {
+            entries.makeRoom()
+            shards.unlock(locked)
+        }
+        guard case .open = applied.presence, !context.changes.isOn, let store = try? writableStore(applied, "update")
+        else { return .left }
+        var needed = ticket
+        guard entries.load(self, now, &needed), body(entries) else { return .left }
+        ticket = needed
+        entries.outdate()
+        guard entries.isChanged else { return .applied }
+        let sequence = pipeline.enqueue(context.options.durability) { batch, sequence in
+            batch.select(database: name, number: number, epoch: store.epoch)
+            entries.write(into: batch, sequence)
+        }
+        entries.apply(sequence)
+        ticket = max(ticket, CommitTicket(sequence: sequence))
+        return .applied
+    }
+}

@@ -1,0 +1,206 @@
+import LarderPlatform
+
+/// Applies the journal to the databases' entries in memory. A long journal gets two threads, one for the even shards
+/// and one for the odd ones, while the caller reads on.
+///
+/// The operations on one key are applied in order, because a key belongs to one shard, and a shard to one thread.
+///
+/// For one caller, who makes sure that nobody else uses the databases until ``finish()`` has returned. The proof for
+/// `@unchecked Sendable`: a portion belongs to the caller until `filled` counts it, then to its thread until `done`
+/// counts it; the counts are guarded by `lock`. All else is the caller's, or constant.
+final class JournalApplier: @unchecked Sendable {
+    /// The caller passes the portions on when one of them has this many bytes.
+    private static let portionBytes = 512 << 10
+    private static let portionCount = 4
+
+    private let find: (String) -> Database?
+    private let noteEpoch: (UInt64) -> Void
+    private let usesThreads: Bool
+    private var threads: [WorkThread] = []
+    /// The database of the next operation; nil when the operation does not count.
+    private var database: Database?
+    private var databaseName: [UInt8] = []
+    private var epoch: UInt64 = 0
+    /// When the latest record was stored: the engine's time was at least that.
+    private(set) var latestStored: Int64 = 0
+    /// The database that keeps the next operation until it is known whether it counts; nil when that is known.
+    private var unresolved: Database?
+    /// Databases that operations name but the larder does not have.
+    private(set) var unknownNames: Set<String> = []
+
+    /// A ring for each half of the shards. `filled` and `done` say which portion belongs to which thread.
+    private let portions = (0..<2).map { _ in (0..<JournalApplier.portionCount).map { _ in ReplayPortion() } }
+    private let lock = Lock()
+    private let progress = Condition()
+    // Guarded by `lock`; only the caller changes `filled`:
+    private var filled = 0
+    private var done = [0, 0]
+    private var isEnding = false
+
+    /// - Parameters:
+    ///   - usesThreads: whether threads may be started.
+    ///   - noteEpoch: called with every epoch of the operations.
+    ///   - find: the database with a name; nil to skip its operations.
+    init(
+        usesThreads: Bool, noteEpoch: @escaping (UInt64) -> Void = { _ in }, find: @escaping (String) -> Database?
+    ) {
+        self.usesThreads = usesThreads
+        self.noteEpoch = noteEpoch
+        self.find = find
+    }
+
+    /// Takes the operations of a group, checked by ``JournalPayload/operationCount(_:)``. Copies them.
+    func add(_ bytes: UnsafeRawBufferPointer, _ sequence: UInt64) {
+        var payload = JournalPayload(bytes)
+        while true {
+            switch payload.next() {
+            case .database(let name, let epoch): look(for: name, epoch)
+            case .put(let key, let record): add(key, record, sequence)
+            case .remove(let key): add(key, nil, sequence)
+            case .end, .malformed: return
+            }
+        }
+    }
+
+    private func look(for name: UnsafeRawBufferPointer, _ number: UInt64) {
+        if epoch == number, databaseName.withUnsafeBytes({ KeyOrder.compare($0, name) == 0 }) { return }
+        databaseName = Array(name)
+        epoch = number
+        noteEpoch(number)
+        let text = String(decoding: name, as: UTF8.self)
+        let found = find(text)
+        if found == nil { unknownNames.insert(text) }
+        unresolved = found.flatMap { $0.durable.isEpochUnknown ? $0 : nil }
+        // Operations of former epochs are skipped.
+        database = found.flatMap { $0.durable.counts(number) ? $0 : nil }
+    }
+
+    private func add(_ key: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer?, _ sequence: UInt64) {
+        if database != nil || unresolved != nil, let record, let header = try? RecordHeader(parsing: record, nil) {
+            latestStored = max(latestStored, header.storedAt)
+        }
+        guard let database else {
+            unresolved?.unresolved.add(epoch, key, record, sequence)
+            return
+        }
+        let hash = Key.hash(key)
+        let portion = portions[hash & 1][filled % Self.portionCount]
+        portion.add(database, hash, key, record, sequence)
+        guard portion.byteCount >= Self.portionBytes else { return }
+        if usesThreads { handOn() } else { portion.apply() }
+    }
+
+    /// Returns when all is applied.
+    func finish() {
+        if threads.isEmpty {
+            for half in portions { half[0].apply() }
+            return
+        }
+        handOn()
+        lock.withLock {
+            isEnding = true
+            progress.broadcast()
+        }
+        for thread in threads { thread.join() }
+    }
+
+    /// Passes the portions to the threads, and waits until they are done with those that are filled next.
+    private func handOn() {
+        if threads.isEmpty {
+            threads = [0, 1].map { half in WorkThread(name: "larder-replay") { [self] in run(half) } }
+        }
+        lock.lock()
+        filled += 1
+        progress.broadcast()
+        while filled - min(done[0], done[1]) >= Self.portionCount { progress.wait(lock) }
+        lock.unlock()
+    }
+
+    private func run(_ half: Int) {
+        var count = 0
+        while isThere(count) {
+            portions[half][count % Self.portionCount].apply()
+            count += 1
+            lock.withLock {
+                done[half] = count
+                progress.broadcast()
+            }
+        }
+    }
+
+    /// Waits for a portion.
+    /// - Returns: false when there are no more than `count`.
+    private func isThere(_ count: Int) -> Bool {
+        lock.withLock {
+            while filled == count, !isEnding { progress.wait(lock) }
+            return filled > count
+        }
+    }
+}
+
+/// Operations of a journal, copied, in order.
+private final class ReplayPortion {
+    private struct Item {
+        let shard: Unmanaged<Shard>
+        let hash: Int
+        let sequence: UInt64
+        let offset: Int
+        let keyCount: Int32
+        /// -1 for a removal.
+        let recordCount: Int32
+    }
+
+    private var items: ContiguousArray<Item> = []
+    private var bytes: [UInt8] = []
+
+    /// The number of operations that the processor fetches ahead.
+    private static let slotDistance = 12
+    private static let entryDistance = 6
+
+    var byteCount: Int { bytes.count }
+
+    /// - Parameter database: must stay until the portion is applied.
+    func add(
+        _ database: Database, _ hash: Int, _ key: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer?,
+        _ sequence: UInt64
+    ) {
+        items.append(
+            Item(
+                shard: database.shards.with(hash) { Unmanaged.passUnretained($0) }, hash: hash, sequence: sequence,
+                offset: bytes.count, keyCount: Int32(key.count), recordCount: record.map { Int32($0.count) } ?? -1))
+        bytes.append(contentsOf: key)
+        if let record { bytes.append(contentsOf: record) }
+    }
+
+    /// Applies all operations and empties the portion.
+    func apply() {
+        bytes.withUnsafeBytes { bytes in
+            for index in items.indices {
+                prefetch(index)
+                let item = items[index]
+                let end = item.offset + Int(item.keyCount)
+                let key = UnsafeRawBufferPointer(rebasing: bytes[item.offset..<end])
+                item.shard._withUnsafeGuaranteedRef { shard in
+                    guard item.recordCount >= 0 else {
+                        return shard.remove(key, item.hash, sequence: item.sequence)
+                    }
+                    let record = UnsafeRawBufferPointer(rebasing: bytes[end..<(end + Int(item.recordCount))])
+                    shard.put(key, item.hash, stored: record, sequence: item.sequence)
+                }
+            }
+        }
+        items.removeAll(keepingCapacity: true)
+        bytes.removeAll(keepingCapacity: true)
+    }
+
+    private func prefetch(_ index: Int) {
+        if index + Self.slotDistance < items.count {
+            let item = items[index + Self.slotDistance]
+            item.shard._withUnsafeGuaranteedRef { $0.table.prefetchSlot(item.hash) }
+        }
+        if index + Self.entryDistance < items.count {
+            let item = items[index + Self.entryDistance]
+            item.shard._withUnsafeGuaranteedRef { $0.table.prefetchEntry(item.hash) }
+        }
+    }
+}

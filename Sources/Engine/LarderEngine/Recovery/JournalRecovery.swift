@@ -1,0 +1,149 @@
+import LarderPlatform
+
+/// Applies the journal to memory: at the start, where it also handles damage, and after a failed commit. It stands
+/// between the commits and their databases, and has no state.
+///
+/// Thread-safe: only constants.
+final class JournalRecovery: CommitOwner {
+    let journal: CommitJournal
+    private let table: DatabaseTable
+    let context: EngineContext
+
+    init(journal: CommitJournal, table: DatabaseTable, context: EngineContext) {
+        self.journal = journal
+        self.table = table
+        self.context = context
+    }
+
+    func preparing(_ notes: any CommitNotes) { (notes as? ChangeList)?.prepare(context.changeLog) }
+
+    func isChanging() { context.changeLog.changing() }
+
+    func hasChanged() { context.changeLog.changed() }
+
+    func committed(_ notes: any CommitNotes) {
+        if let list = notes as? ChangeList { context.changes.tell(list.changes) }
+    }
+
+    func rollBack(_ failing: () -> UInt64) {
+        context.changeLog.abandon()
+        // The table stays locked: a database added now would have its writes failed but not rolled back.
+        table.withAll { all in
+            for database in all { database.shards.lockAll() }
+            defer { for database in all.reversed() { database.shards.unlockAll() } }
+            rollBack(all, failed: failing())
+        }
+    }
+
+    /// Applies the journal to its databases, before anything else uses them.
+    /// - Returns: the sequence of the last commit unit.
+    func recover() throws(LarderError) -> UInt64 {
+        try journal.loadMarks()
+        // Nobody else has them yet; the locks keep one thread's eviction off the other's shards.
+        let databases = table.all
+        for database in databases { database.shards.lockAll() }
+        let applier = JournalApplier(usesThreads: true, noteEpoch: context.noteEpoch, find: table.find)
+        let report: JournalReport
+        do {
+            defer {
+                applier.finish()
+                for database in databases.reversed() { database.shards.unlockAll() }
+            }
+            report = try journal.replay(applier.add)
+        }
+        for name in applier.unknownNames.sorted() {
+            let isForeign = if case .foreign = DatabaseDirectory(context.directory + "/" + name) { true } else { false }
+            context.report(
+                isForeign ? .error : .info,
+                "the journal has operations of database '\(name)', which no longer exists"
+                    + (isForeign ? ", but another file or directory has its name; they are skipped" : ""))
+        }
+        context.timeKeeper.goOn(fromStoredAt: applier.latestStored)
+        // Before anything is changed: the next start must find the same.
+        if let damage = report.damage, context.options.onDamage == .fail { throw Self.refusal(of: damage) }
+        context.sequences.wasCut = report.damage != nil || report.cut != nil
+        loadChanges(report)
+        // An empty journal does not tell the last sequence of an earlier process.
+        context.sequences.begin(behind: report.lastSequence, now: context.time.now())
+        journal.beginMarks(report)
+        // Without a segment the journal's end is unknown, but nothing of it was needed any more.
+        if report.segments > 0 || report.damage != nil {
+            context.larder.journalEnd.store(report.lastSequence, ordering: .relaxed)
+            if report.damage != nil || report.cut != nil { try findWhoNeedsMore(report) }
+        }
+        if let damage = report.damage { try setAside(damage, report) }
+        if let cut = report.cut, cut.bytes > 0 {
+            context.statistics.journalCutBytes.add(cut.bytes)
+            context.report(
+                .info, "the journal's last \(cut.bytes) bytes were being written at the end: \(cut.reason)")
+        }
+        if report.operations > 0 {
+            context.report(
+                .info, "replayed \(report.operations) operations, \(report.bytes) bytes of the journal")
+            journal.trigger.request()
+        }
+        journal.begin(behind: context.sequences.base)
+        if report.operations > 0 { syncFound() }
+        return context.sequences.base
+    }
+
+    /// Followers go on where they are, as far as the files of the last changes count.
+    private func loadChanges(_ report: JournalReport) {
+        var circumstances: ChangeLogLoader.Circumstances?
+        if report.damage == nil, case .known(let file) = context.sequences.origin {
+            circumstances = ChangeLogLoader.Circumstances(
+                reserved: file.commitUnits, machine: context.options.machineStart,
+                journalEnd: report.segments > 0 ? report.lastSequence : .max)
+        }
+        context.changeLog.load(circumstances) { [table] in table.find($0) }
+    }
+
+    /// Syncs the segments found before their entries are shown. They may not be on the disk yet: the process that wrote
+    /// them ended before its sync, or promised it for later.
+    private func syncFound() {
+        guard context.options.durability == .always else { return journal.wantSync() }
+        do throws(LarderError) {
+            try journal.sync()
+        } catch {
+            context.report(.error, "\(error.message); a machine failure may undo operations of the journal")
+        }
+    }
+
+    /// Opens all databases, and sets those aside whose LevelDB needs a lost part of the journal. It does so now,
+    /// because the next start would not know of the loss.
+    private func findWhoNeedsMore(_ report: JournalReport) throws(LarderError) {
+        for database in table.all where database.exists {
+            do throws(LarderError) {
+                try database.prepare(forWriting: false)
+            } catch {
+                if database.life.needsMoreJournal { throw error }
+                context.report(
+                    .error,
+                    "database '\(database.name)' cannot be opened, so it is unknown whether it needs the part of the "
+                        + "journal that is lost: \(error)")
+            }
+        }
+    }
+
+    private func setAside(_ damage: JournalDamage, _ report: JournalReport) throws(LarderError) {
+        let place = try DamagedFiles.place(for: "journal", context: context)
+        do throws(FileError) {
+            try journal.setAside(report, to: place)
+        } catch {
+            throw LarderError(.io, error.description, operation: "set the journal aside", underlying: error)
+        }
+        context.statistics.setAside.add()
+        context.statistics.journalDamages.add()
+        context.report(
+            .error,
+            "the journal is damaged: \(damage); the part after the damage was set aside at \(place). "
+                + "Entries written there have their older values again, or are missing")
+    }
+
+    private static func refusal(of damage: JournalDamage) -> LarderError {
+        LarderError(
+            .damaged,
+            "the journal is damaged: \(damage). The part before the damage can be used; nothing was changed. "
+                + "To continue with that part, open the larder with the damage set aside", operation: "open larder")
+    }
+}

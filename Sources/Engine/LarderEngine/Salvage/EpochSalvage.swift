@@ -1,0 +1,159 @@
+import LarderLevelDB
+import LarderLevelDBSalvage
+
+/// Copies what can still be read of a damaged epoch into a new one.
+///
+/// Confined to the thread that salvages.
+struct EpochSalvage {
+    /// The directory to read. Nobody writes to it.
+    let source: String
+    let indexing: ExpiryIndex.Rules
+    let shouldStop: () -> Bool
+    /// What was found; nil if there was nothing to read.
+    private var report: SalvageReport?
+    /// Up to where the damaged epoch needed the journal.
+    private(set) var journalNeeded: UInt64 = 0
+    private var entryCount = 0
+    private var doubts: [String] = []
+
+    private static let batchBytes = 1 << 20
+
+    init(source: String, indexing: ExpiryIndex.Rules, shouldStop: @escaping () -> Bool) {
+        self.source = source
+        self.indexing = indexing
+        self.shouldStop = shouldStop
+    }
+
+    /// Copies what can be read. Not synced.
+    /// - Parameter database: its entries in memory replace what is lost on the disk.
+    mutating func copy(into store: EpochStore, of database: Database) throws(LarderError) {
+        let name = store.databaseName
+        do {
+            let reader = try SalvageReader(path: source, options: try options())
+            var batch = LarderLevelDB.WriteBatch()
+            while try reader.next() {
+                guard let value = reader.value else { continue }
+                try take(reader.key, value, into: batch, name)
+                guard batch.byteCount >= Self.batchBytes else { continue }
+                if shouldStop() { throw Self.stopped(name) }
+                try store.write(batch, sync: false)
+                // Gives back the memory of long records.
+                if batch.byteCount > 2 * Self.batchBytes { batch = LarderLevelDB.WriteBatch() } else { batch.clear() }
+            }
+            try store.write(batch, sync: false)
+            report = reader.report
+            if let lost = report?.lost, !lost.isEmpty { try copyFromMemory(lost, into: store, of: database) }
+        } catch let error as LarderError {
+            throw error
+        } catch {
+            throw LarderError(
+                .io, "the rest of the database cannot be read now: \(error)", operation: "salvage", database: name,
+                underlying: error)
+        }
+    }
+
+    /// Copies nothing, because nothing of it can be trusted.
+    mutating func leaveOut(_ why: String) { doubts.append(why) }
+
+    private mutating func options() throws -> SalvageOptions { try Self.options(of: source, doubts: &doubts) }
+
+    /// How the files of an epoch are to be read.
+    /// - Parameter doubts: gets what cannot be noticed.
+    static func options(of source: String, doubts: inout [String]) throws -> SalvageOptions {
+        var options = SalvageOptions()
+        switch try EpochInspection.note(in: source) {
+        case .files(let files):
+            options.syncedLogBytes = files.logs
+            options.noted = files.manifestNote
+            // The version that wrote the note also wrote the logs.
+            options.batchesAreSorted = true
+        case .missing: doubts.append("\(SyncedFiles.name) is missing: a log may have lost its end unnoticed")
+        case .unreadable: doubts.append("\(SyncedFiles.name) is damaged: a log may have lost its end unnoticed")
+        }
+        // Removed entries must not come back from a table that LevelDB had given up.
+        options.unknownIsLost = true
+        options.ignoredFirstBytes = [KeyKind.ownDeadline, KeyKind.governed]
+        return options
+    }
+
+    private mutating func take(
+        _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, into batch: LarderLevelDB.WriteBatch,
+        _ name: String
+    ) throws(LarderError) {
+        switch key.first {
+        case KeyKind.metadata:
+            if key.elementsEqual(EpochMetadata.formatKey) {
+                // The new files have theirs.
+                guard let version = value.first, version > EpochMetadata.formatVersion else { return }
+                throw LarderError(
+                    .newerFormat, "its entries have format \(version)", operation: "salvage", database: name)
+            }
+            if key.elementsEqual(EpochMetadata.journalKey) { journalNeeded = BigEndian.read(value, at: 0) ?? 0 }
+            batch.put(key, value)
+        case KeyKind.record:
+            entryCount += 1
+            batch.put(key, value)
+            guard let header = try? RecordHeader(parsing: value, nil) else { return }
+            let slot = indexing.slot(header)
+            if slot != 0 { batch.put(ExpiryIndex.key(slot, storedKey: key), ExpiryIndex.value) }
+        default: break
+        }
+    }
+
+    /// What memory knows of LevelDB's content is as good as what was read.
+    private func copyFromMemory(
+        _ lost: [LarderLevelDBSalvage.KeyRange], into store: EpochStore, of database: Database
+    ) throws(LarderError) {
+        for shard in database.shards.all {
+            let batch = LarderLevelDB.WriteBatch()
+            shard.lock.withLock {
+                shard.table.forEachClean { entry in
+                    guard let record = entry.record else { return }
+                    let key = [KeyKind.record] + Array(entry.key)
+                    guard lost.contains(where: { $0.contains(key) }) else { return }
+                    key.withUnsafeBytes { batch.put($0, record) }
+                    guard let header = try? RecordHeader(parsing: record, nil) else { return }
+                    let slot = indexing.slot(header)
+                    if slot != 0 {
+                        batch.put(key.withUnsafeBytes { ExpiryIndex.key(slot, storedKey: $0) }, ExpiryIndex.value)
+                    }
+                }
+            }
+            try store.write(batch, sync: false)
+        }
+    }
+
+    static func stopped(_ name: String) -> LarderError {
+        LarderError(.closed, "the larder is being closed", operation: "salvage", database: name)
+    }
+
+    /// The report, without the place where the files are kept.
+    func summary(_ damage: String, at time: Int64) -> SalvageSummary {
+        var summary = SalvageSummary(time: time)
+        summary.damage = damage
+        // Without any files nobody knows what there was.
+        let everything = [LarderLevelDBSalvage.KeyRange(lower: [], upper: nil)]
+        let ranges = (report?.lost ?? everything).compactMap(Self.entryKeys)
+        summary.entries = entryCount
+        summary.pieces = report?.damageCount ?? (doubts.isEmpty ? 1 : 0)
+        summary.bytes = report?.bytesLost ?? 0
+        summary.lostCount = ranges.count
+        summary.lost = ranges.prefix(SalvageSummary.rangesMax).map { "\($0)" }
+        summary.isComplete = report?.isComplete ?? true
+        summary.doubts = doubts
+        if !summary.isComplete {
+            summary.doubts.append("the manifest is lost; tables that may be obsolete are left out")
+        }
+        return summary
+    }
+
+    /// The keys of entries in a range of LevelDB's keys; nil if there can be none.
+    static func entryKeys(_ range: LarderLevelDBSalvage.KeyRange) -> LarderLevelDBSalvage.KeyRange? {
+        let end = [KeyKind.record + 1]
+        guard range.lower.lexicographicallyPrecedes(end) else { return nil }
+        if let upper = range.upper, !([KeyKind.record] as [UInt8]).lexicographicallyPrecedes(upper) { return nil }
+        let lower = range.lower.first == KeyKind.record ? Array(range.lower.dropFirst()) : []
+        let upper = range.upper.flatMap { $0.first == KeyKind.record ? Array($0.dropFirst()) : nil }
+        return LarderLevelDBSalvage.KeyRange(lower: lower, upper: upper)
+    }
+}

@@ -1,0 +1,88 @@
+import LarderPlatform
+import Synchronization
+
+/// Salvages damaged databases, one after the other, on a thread of its own, because it may take as long as reading and
+/// writing all of one. See ``Database/salvage(_:_:shouldStop:)``.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the queue is read and written with the lock held.
+final class Salvager: @unchecked Sendable {
+    private let context: EngineContext
+    private let table: DatabaseTable
+    private let loop = BackgroundLoop()
+    private let lock = Lock()
+    private var queue: [DamageReport] = []
+    /// The last reported reason why a database could not be salvaged, by name. Guarded by `lock`.
+    private var said: [String: String] = [:]
+    private let isStopping = Atomic<Bool>(false)
+
+    /// The time after a failed salvage before the next attempt, in milliseconds.
+    private static let retryMilliseconds: Int64 = 2000
+    /// The pause if nothing happens; ``request(_:)`` ends it.
+    private static let idleMilliseconds: Int64 = 3_600_000
+
+    init(context: EngineContext, table: DatabaseTable) {
+        self.context = context
+        self.table = table
+    }
+
+    func start() {
+        loop.start("larder-salvage") { [self] in round() ? Self.retryMilliseconds : Self.idleMilliseconds }
+    }
+
+    /// Cancels the running salvage, and ends the thread.
+    func stop() {
+        isStopping.store(true, ordering: .relaxed)
+        loop.stop()
+    }
+
+    func request(_ report: DamageReport) {
+        lock.withLock {
+            let isKnown = queue.contains { $0.store === report.store && $0.databaseName == report.databaseName }
+            if !isKnown { queue.append(report) }
+        }
+        loop.wake()
+    }
+
+    /// Tries everything that waits once.
+    /// - Returns: whether something must be tried again.
+    func round() -> Bool {
+        let reports = lock.withLock {
+            defer { queue = [] }
+            return queue
+        }
+        var hasFailed = false
+        for report in reports {
+            if isStopping.load(ordering: .relaxed) { return false }
+            do throws(LarderError) {
+                try salvage(report)
+                lock.withLock { said[report.databaseName] = nil }
+            } catch {
+                hasFailed = true
+                note(error, report)
+            }
+        }
+        return hasFailed
+    }
+
+    private func salvage(_ report: DamageReport) throws(LarderError) {
+        // A database that has taken the name meanwhile has another store, and is left alone.
+        guard let database = table.find(report.databaseName) else { return }
+        let shouldStop = { [self] in isStopping.load(ordering: .relaxed) }
+        if let store = report.store {
+            try database.salvage(store, report.error, shouldStop: shouldStop)
+        } else {
+            try database.salvageUnopened(report.error, shouldStop: shouldStop)
+        }
+    }
+
+    private func note(_ error: LarderError, _ report: DamageReport) {
+        let isNew = lock.withLock {
+            queue.append(report)
+            defer { said[report.databaseName] = error.message }
+            return said[report.databaseName] != error.message
+        }
+        context.report(
+            isNew ? .error : .debug,
+            "could not salvage database '\(report.databaseName)', will try again: \(error)")
+    }
+}

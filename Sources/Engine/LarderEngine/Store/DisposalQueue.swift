@@ -1,0 +1,53 @@
+import LarderPlatform
+
+/// Purged, deleted or replaced stores and files that wait to be closed and removed by a thread that may block.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held.
+final class DisposalQueue: @unchecked Sendable {
+    private struct Item {
+        let store: EpochStore?
+        let path: String
+        var isReported = false
+    }
+
+    private let lock = Lock()
+    private var items: [Item] = []
+
+    /// Takes a store, to close it, and its files.
+    func add(_ store: EpochStore) {
+        lock.withLock { items.append(Item(store: store, path: store.path)) }
+    }
+
+    /// Removes files now, or later if that fails.
+    func remove(_ path: String) {
+        do throws(FileError) {
+            try FileSystem.removeTree(path)
+        } catch {
+            lock.withLock { items.append(Item(store: nil, path: path)) }
+        }
+    }
+
+    /// Whether anything waits.
+    var hasWork: Bool { lock.withLock { !items.isEmpty } }
+
+    /// Closes waiting stores and removes their files; those that cannot be removed are tried again next time. May block
+    /// for as long as LevelDB compacts.
+    func clear(report: (EngineEvent.Level, String) -> Void) {
+        let all = lock.withLock {
+            defer { items = [] }
+            return items
+        }
+        for var item in all {
+            item.store?.close()
+            do throws(FileError) {
+                try FileSystem.removeTree(item.path)
+            } catch {
+                if !item.isReported {
+                    report(.warning, "could not remove \(item.path), will try again: \(error)")
+                }
+                item.isReported = true
+                lock.withLock { items.append(item) }
+            }
+        }
+    }
+}

@@ -1,0 +1,778 @@
+import LarderLevelDB
+import LarderPlatform
+import Synchronization
+
+/// Something that a snapshot or a cursor holds of LevelDB. The store knows it until it is released, because LevelDB can
+/// be neither closed nor reopened before that.
+protocol StoreChild: AnyObject, Sendable {
+    /// Releases it. Called while no call to LevelDB is running anywhere in the store. Idempotent.
+    func invalidate()
+    /// Whether LevelDB has to keep what is removed and overwritten as long as it exists.
+    var pinsRecords: Bool { get }
+}
+
+extension StoreChild {
+    var pinsRecords: Bool { false }
+}
+
+/// One epoch of a database: a LevelDB in a directory of its own.
+///
+/// - Every call to LevelDB holds `gate` for reading; closing and reopening hold it for writing.
+/// - Writes follow each other under `writeLock`, so that after a failed one none is running that could still be
+///   acknowledged. Nothing more is written until ``recover()`` has reopened the LevelDB: what it accepts before that
+///   may never reach the disk.
+/// - Children (snapshots, cursors) are invalidated before the LevelDB beneath them goes away.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: `handle` is guarded by `gate`; `children`, `failure`, `damage`,
+/// `sizes` and `lastCount` by `stateLock`; the rest is constant or atomic. Lock order: `noteLock`,
+/// `writeLock`, `gate`, `stateLock`.
+final class EpochStore: @unchecked Sendable {
+    /// Why a store is no longer the database's current one.
+    enum Ending: UInt8 { case none, purged, deleted, setAside, closed, salvaged }
+
+    /// The sizes of LevelDB's that follow from a limit of the disk. A value.
+    private struct Sizes {
+        let maxFileBytes: Int
+        let writeBufferBytes: Int
+
+        init(_ options: Options) {
+            maxFileBytes = options.maxFileBytes
+            writeBufferBytes = options.writeBufferBytes
+        }
+    }
+
+    let path: String
+    let epoch: UInt64
+    let databaseName: String
+    let context: LarderContext
+    /// Held while entries are looked at and the result is written to LevelDB: by checkpoints and by the sweep. Before
+    /// shard locks and `writeLock`.
+    let indexLock = Lock()
+    private let writeLock = Lock()
+    private let gate = ReadWriteLock()
+    @exclusivity(unchecked) private var handle: LarderLevelDB.Database?
+    private let stateLock = Lock()
+    private var children: [ObjectIdentifier: any StoreChild] = [:]
+    private var failure: LarderError?
+    private var damage: LarderError?
+    /// The database's limit of the disk, as it was when somebody last looked; `.max` for none.
+    private let databaseLimit = Atomic<Int>(.max)
+    /// With what LevelDB was opened last.
+    private var sizes: Sizes?
+    private let endingValue = Atomic<UInt8>(Ending.none.rawValue)
+    /// The ending under way: the files may be gone already, and it is not decided yet.
+    private let nextEnding = Atomic<UInt8>(Ending.none.rawValue)
+    private let failed = Atomic<Bool>(false)
+    private let frozen = Atomic<Bool>(false)
+    private let neededWhileFrozen = Atomic<UInt64>(0)
+    private let writes = Atomic<UInt64>(0)
+    private let made: Atomic<Bool>
+    private let removals = Atomic<Int>(0)
+    private let dead = Atomic<Int>(0)
+    private var lastCount: CountedRecords?
+    private let noteLock = Lock()
+    /// The write generation at the last ``noteSynced(isReopening:)``; nil before the first. Guarded by `noteLock`.
+    private var noted: UInt64?
+    /// The manifest at that time. Guarded by `noteLock`.
+    private var notedManifest: (number: UInt64, byteCount: Int)?
+    /// This process' last note of which part of the journal must exist; `.max` before the first.
+    let journalNeeded = Atomic<UInt64>(.max)
+    /// Whether somebody who does not wait for it wants the tables merged.
+    let wantsCompaction = Atomic<Bool>(false)
+    /// Whether the expiry index lacks keys of entries, so that all have to be read once.
+    let lacksIndex = Atomic<Bool>(false)
+    private let longKeys = LongKeys()
+    /// What LevelDB needs of the files.
+    let tables: StoreTables
+    /// Called when LevelDB reports corruption for the first time.
+    let onDamage: @Sendable (EpochStore, LarderError) -> Void
+
+    /// Opens or creates the LevelDB at `path`.
+    init(
+        path: String, epoch: UInt64, databaseName: String, create: Bool, context: LarderContext,
+        onDamage: @escaping @Sendable (EpochStore, LarderError) -> Void
+    ) throws(LarderError) {
+        self.path = path
+        tables = StoreTables(path: path)
+        self.epoch = epoch
+        self.databaseName = databaseName
+        self.context = context
+        self.onDamage = onDamage
+        made = Atomic(true)
+        handle = try openHandle(create: create, "open")
+        do throws(LarderError) {
+            try noteSynced()
+        } catch {
+            try? handle?.close()
+            throw error
+        }
+    }
+
+    /// Opens LevelDB, after a check of the errors that it would ignore.
+    private func openHandle(create: Bool, _ operation: String) throws(LarderError) -> LarderLevelDB.Database {
+        do {
+            if !create, try EpochInspection.prepare(path) == .unreadable {
+                context.report(
+                    .error,
+                    "database '\(databaseName)': \(SyncedFiles.name) is damaged: LevelDB's log may have "
+                        + "lost its end, and with it newer values")
+            }
+            let options = context.levelDBOptions(
+                create: create, databaseLimit: databaseLimit.load(ordering: .relaxed))
+            let opened = try LarderLevelDB.Database(path: path, options: options) { [disk = context.disk] in
+                disk.isTight
+            }
+            stateLock.withLock { sizes = Sizes(options) }
+            return opened
+        } catch let error as FilesDamage {
+            throw LarderError(.damaged, error.message, operation: operation, database: databaseName, underlying: error)
+        } catch let error as LevelDBError {
+            throw Self.convert(error, operation: operation, database: databaseName, key: nil)
+        } catch {
+            throw LarderError(.io, "\(error)", operation: operation, database: databaseName, underlying: error)
+        }
+    }
+
+    /// An empty epoch without files. The first write creates them.
+    init(
+        unmadeAt path: String, epoch: UInt64, databaseName: String, context: LarderContext,
+        onDamage: @escaping @Sendable (EpochStore, LarderError) -> Void
+    ) {
+        self.path = path
+        tables = StoreTables(path: path)
+        self.epoch = epoch
+        self.databaseName = databaseName
+        self.context = context
+        self.onDamage = onDamage
+        made = Atomic(false)
+    }
+
+    // MARK: Making the files
+
+    /// Whether there are files. An epoch without files is empty. One atomic load.
+    var isMade: Bool { made.load(ordering: .acquiring) }
+
+    /// Creates the LevelDB of an epoch without files, with its format record: in another directory, which is renamed
+    /// into place when it is complete and synced, so that a crash leaves all of it or nothing. Called with `writeLock`
+    /// held.
+    private func make() throws(LarderError) {
+        guard !isMade, ending == .none else { return }
+        try whileItLasts("create") { () throws(LarderError) in
+            do {
+                try makeAndOpen()
+            } catch {
+                throw (error as? LarderError)
+                    ?? LarderError(.io, "\(error)", operation: "create", database: databaseName, underlying: error)
+            }
+        }
+    }
+
+    private func makeAndOpen() throws {
+        let parent = FileSystem.parent(path)
+        // An earlier attempt may have come so far.
+        if !FileSystem.exists(path) { try makeFiles(in: parent + "/" + Self.makingPrefix + "\(epoch)") }
+        try FileSystem.syncDirectory(parent)
+        let opened = try openHandle(create: false, "create")
+        do {
+            // LevelDB has begun a new manifest and a new log, which SYNCED does not know yet. Nobody writes to them
+            // before they are noted: until then damage could not be told from what a power cut has left of the log.
+            try writeSynced(logLengths())
+        } catch {
+            try? opened.close()
+            throw error
+        }
+        gate.withWriteLock {
+            if ending == .none { handle = opened } else { try? opened.close() }
+        }
+        made.store(true, ordering: .releasing)
+    }
+
+    /// The prefix of directories in which the files of an epoch are created.
+    static let makingPrefix = ".making-"
+
+    private func makeFiles(in temporary: String) throws {
+        try FileSystem.removeTree(temporary)
+        do {
+            try FileSystem.makeDirectory(temporary)
+            let maker = try EpochStore(
+                path: temporary, epoch: epoch, databaseName: databaseName, create: true, context: context,
+                onDamage: { _, _ in })
+            defer { maker.close() }
+            let batch = LarderLevelDB.WriteBatch()
+            batch.put(EpochMetadata.formatKey, [EpochMetadata.formatVersion])
+            try maker.write(batch, sync: true)
+            try maker.noteSynced()
+            maker.close()
+            try FileSystem.rename(temporary, to: path)
+        } catch {
+            try? FileSystem.removeTree(temporary)
+            throw error
+        }
+    }
+
+    // MARK: Reading
+
+    /// Runs `body`, which may only call LevelDB, while the store can be neither closed nor reopened.
+    func access<Result>(
+        _ operation: String, key: @autoclosure () -> Key? = nil,
+        _ body: (LarderLevelDB.Database) throws(LevelDBError) -> Result
+    ) throws(LarderError) -> Result {
+        try ForkGuard.check(operation)
+        if !isMade { try writeLock.withLock { () throws(LarderError) in try make() } }
+        return try accessMade(operation, key: key(), body)
+    }
+
+    private func accessMade<Result>(
+        _ operation: String, key: @autoclosure () -> Key?,
+        _ body: (LarderLevelDB.Database) throws(LevelDBError) -> Result
+    ) throws(LarderError) -> Result {
+        do throws(LarderError) {
+            return try whileItLasts(operation) { () throws(LarderError) in
+                try gate.withReadLock { () throws(LarderError) in
+                    guard let handle else { throw unavailable(operation) }
+                    do throws(LevelDBError) {
+                        return try body(handle)
+                    } catch {
+                        throw Self.convert(error, operation: operation, database: databaseName, key: key())
+                    }
+                }
+            }
+        } catch {
+            note(error)
+            throw error
+        }
+    }
+
+    /// Runs `body`. A failure while the store ends, or after its end, is that of the end: the files that `body` has
+    /// missed were moved away.
+    private func whileItLasts<Result>(
+        _ operation: String, _ body: () throws(LarderError) -> Result
+    ) throws(LarderError) -> Result {
+        do throws(LarderError) {
+            return try body()
+        } catch {
+            guard error.code == .damaged || error.code == .io else { throw error }
+            let next = Ending(rawValue: nextEnding.load(ordering: .acquiring)) ?? .none
+            throw endingError(ending == .none ? next : ending, operation) ?? error
+        }
+    }
+
+    /// Remembers damage, and reports it once.
+    private func note(_ error: LarderError) {
+        guard error.code == .damaged else { return }
+        let isFirst = stateLock.withLock {
+            defer { damage = damage ?? error }
+            return damage == nil
+        }
+        if isFirst { onDamage(self, error) }
+    }
+
+    /// Reads all of it, checksums verified.
+    /// - Throws: the first damage, which is remembered too.
+    func verify() throws(LarderError) {
+        if let damage = knownDamage { throw damage }
+        try access("verify") { (database) throws(LevelDBError) in
+            var options = ReadOptions()
+            options.fillCache = false
+            let cursor = try database.cursor(options)
+            defer { cursor.close() }
+            try cursor.seekToFirst()
+            while cursor.isValid { try cursor.next() }
+        }
+    }
+
+    /// The damage that was found since the store was opened; nil if none was.
+    var knownDamage: LarderError? { stateLock.withLock { damage } }
+
+    /// The stored bytes of a key, checksums verified; nil if there are none.
+    func get(_ key: Key, fillCache: Bool = true, snapshot: LarderLevelDB.Snapshot? = nil) throws(LarderError)
+        -> [UInt8]?
+    {
+        guard isMade else { return nil }
+        var options = ReadOptions()
+        options.fillCache = fillCache
+        options.snapshot = snapshot
+        return try access("get", key: key) { (database) throws(LevelDBError) in
+            try database.get(key.stored, options: options)
+        }
+    }
+
+    /// LevelDB's own copy of the stored bytes of a key, checksums verified; nil if there are none. Must be given to
+    /// ``release(_:)``, whatever happens to the store.
+    func take(_ key: UnsafeRawBufferPointer, fillCache: Bool) throws(LarderError) -> UnsafeRawBufferPointer? {
+        guard isMade else { return nil }
+        return try withUnsafeTemporaryAllocation(byteCount: key.count + 1, alignment: 1) { space in
+            space[0] = KeyKind.record
+            UnsafeMutableRawBufferPointer(rebasing: space[1...]).copyMemory(from: key)
+            return Result { () throws(LarderError) in
+                try access("get", key: Key(key)) { (database) throws(LevelDBError) in
+                    // Closing the LevelDB holds the gate for writing.
+                    try database.takeUnlocked(UnsafeRawBufferPointer(space), fillCache: fillCache)
+                }
+            }
+        }.get()
+    }
+
+    /// Whether it is known without the disk that there are no stored bytes of a key. For event loops: reads no file, and
+    /// waits for nobody. A microsecond or two.
+    /// - Parameter hash: as in ``Key/hash``.
+    func lacks(_ key: UnsafeRawBufferPointer, hash: Int) -> Bool {
+        guard isMade else { return true }
+        guard !longKeys.contains(hash) else { return false }
+        return withUnsafeTemporaryAllocation(byteCount: key.count + 1, alignment: 1) { space in
+            space[0] = KeyKind.record
+            UnsafeMutableRawBufferPointer(rebasing: space[1...]).copyMemory(from: key)
+            // Closing the LevelDB holds the gate for writing.
+            return gate.withReadLockUnlessBusy { handle?.lacksUnlocked(UnsafeRawBufferPointer(space)) ?? false }
+                ?? false
+        }
+    }
+
+    static func release(_ stored: UnsafeRawBufferPointer?) { LarderLevelDB.Database.release(stored) }
+
+    /// The header of a key's record, and the record's length in bytes, checksums verified, without a copy of its
+    /// payload; nil if there is none.
+    /// - Parameter purges: as for ``RecordHeader``.
+    func header(
+        of key: Key, _ purges: TagPurges?, snapshot: LarderLevelDB.Snapshot? = nil
+    ) throws(LarderError) -> (Result<RecordHeader, RecordHeader.Defect>, byteCount: Int)? {
+        guard isMade else { return nil }
+        var options = ReadOptions()
+        options.fillCache = false
+        options.snapshot = snapshot
+        return try access("get", key: key) { (database) throws(LevelDBError) in
+            try database.withValue(key.stored, options: options) { bytes in
+                bytes.map { bytes in
+                    (Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes, purges) }, bytes.count)
+                }
+            }
+        }
+    }
+
+    private func unavailable(_ operation: String) -> LarderError {
+        if let error = endingError(operation) { return error }
+        let cause = stateLock.withLock { failure }
+        return LarderError(
+            .io,
+            "the database could not be reopened yet after a failed write"
+                + (cause.map { ": \($0.message)" } ?? ""), operation: operation, database: databaseName,
+            underlying: cause)
+    }
+
+    // MARK: Writing
+
+    /// Whether a write failed and no write is accepted until ``recover()`` has succeeded. One atomic load.
+    var isSuspended: Bool { failed.load(ordering: .acquiring) }
+
+    /// The error for writes while the store is suspended; nil if it is not.
+    func suspension(_ operation: String) -> LarderError? {
+        guard isSuspended else { return nil }
+        let cause = stateLock.withLock { failure }
+        return LarderError(
+            .writesSuspended,
+            "an earlier write failed (\(cause?.message ?? "unknown")); "
+                + "writes are refused until the database is reopened", operation: operation, database: databaseName,
+            underlying: cause)
+    }
+
+    /// Writes a batch. The first failure suspends the store.
+    /// - Parameters:
+    ///   - sync: whether to return after an fsync.
+    ///   - changesEntries: whether what was counted before is no longer true.
+    func write(_ batch: LarderLevelDB.WriteBatch, sync: Bool, changesEntries: Bool = true) throws(LarderError) {
+        try writeLock.withLock { () throws(LarderError) in
+            if isFrozen {
+                throw LarderError(
+                    .writesSuspended, "the database is being salvaged", operation: "write", database: databaseName)
+            }
+            if let error = suspension("write") { throw error }
+            // An error here means that nothing was written: the store is unchanged.
+            try make()
+            for key in batch.longKeys { longKeys.add(Key.hash(ofStored: key)) }
+            // After the write, so that a count taken without it is not kept.
+            defer { if changesEntries { _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing) } }
+            do throws(LarderError) {
+                try accessMade("write", key: nil) { (database) throws(LevelDBError) in
+                    try database.write(batch, options: WriteOptions(sync: sync))
+                }
+            } catch {
+                suspend(error)
+                throw error
+            }
+            if sync { context.statistics.syncs.add() }
+        }
+    }
+
+    /// Whether nothing more is written to it, because a new epoch replaces it. Its dirty entries stay in the journal
+    /// meanwhile.
+    var isFrozen: Bool { frozen.load(ordering: .acquiring) }
+
+    /// Called with the checkpointer's turn and `indexLock` held.
+    func setFrozen(_ isFrozen: Bool) { frozen.store(isFrozen, ordering: .releasing) }
+
+    /// Up to where the journal must exist since writing has stopped; 0: nothing of it is known to be needed.
+    var journalNeededWhileFrozen: UInt64 { neededWhileFrozen.load(ordering: .acquiring) }
+
+    /// Like ``note(journalNeeded:)``, for a store that takes no writes.
+    func noteWhileFrozen(journalNeeded sequence: UInt64) {
+        neededWhileFrozen.store(max(sequence, journalNeededWhileFrozen), ordering: .releasing)
+    }
+
+    /// The most bytes that LevelDB writes when it opens its files, beside the tables that it makes of its logs.
+    static let openingBytes = 256 << 10
+
+    /// Whether the LevelDB is not open.
+    var isClosed: Bool { gate.withReadLock { handle == nil } }
+
+    /// Closes the LevelDB during a salvage, if its files cannot be read beside it.
+    func closeFrozen() {
+        gate.withWriteLock {
+            invalidateChildren()
+            try? handle?.close()
+            handle = nil
+        }
+    }
+
+    func suspend(_ error: LarderError) {
+        stateLock.withLock { failure = error }
+        failed.store(true, ordering: .releasing)
+    }
+
+    /// Closes and reopens the LevelDB after a failed write, so that reads give what is on the disk. Older snapshots and
+    /// cursors answer with an error. Does nothing if no write failed.
+    func recover() throws(LarderError) {
+        guard isSuspended, !isFrozen, ending == .none else { return }
+        guard isMade else { return resume() }
+        do throws(FileError) {
+            // While the disk takes no writes, reopening would fail too, and reads with it: reopening writes LevelDB's
+            // log into a table, and a new manifest.
+            try FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 65_536)
+        } catch {
+            throw LarderError(
+                .writesSuspended,
+                "an earlier write failed, and the disk still takes no writes: \(error)" + context.disk.note(error),
+                operation: "reopen", database: databaseName, underlying: error)
+        }
+        do throws(LarderError) {
+            try noteSynced(isReopening: true)
+        } catch {
+            note(error)
+            throw error
+        }
+    }
+
+    private func resume() {
+        stateLock.withLock { failure = nil }
+        failed.store(false, ordering: .releasing)
+        context.statistics.reopens.add()
+    }
+
+    /// - Returns: false if it is not suspended any more, or has ended.
+    private func reopen() throws(LarderError) -> Bool {
+        guard isSuspended, ending == .none else { return false }
+        invalidateChildren()
+        do throws(LevelDBError) {
+            try handle?.close()
+        } catch {
+            throw Self.convert(error, operation: "reopen", database: databaseName, key: nil)
+        }
+        handle = nil
+        handle = try openHandle(create: false, "reopen")
+        return true
+    }
+
+    /// Reopens the LevelDB if the limits of the disk call for tables or memory of half the size that it has, or less, or of
+    /// twice or more. Not while somebody has a snapshot or a cursor, which would end. Readers and writers wait.
+    /// - Parameter databaseLimit: the database's own; 0 for none.
+    /// - Returns: whether it was reopened.
+    @discardableResult
+    func followLimits(databaseLimit limit: Int) throws(LarderError) -> Bool {
+        databaseLimit.store(limit > 0 ? limit : .max, ordering: .relaxed)
+        guard isMade, !isSuspended, hasOtherSizes, stateLock.withLock({ children.isEmpty }) else { return false }
+        return try whileItLasts("reopen") { () throws(LarderError) in
+            do {
+                // Opening puts LevelDB's log into a table.
+                try FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 65_536)
+                return try noteLock.withLock {
+                    // Nobody writes to the new log before it is noted.
+                    try writeLock.withLock {
+                        guard try gate.withWriteLock(openAnew) else { return false }
+                        notedManifest = try writeSynced(logLengths())
+                        noted = writeGeneration
+                        return true
+                    }
+                }
+            } catch {
+                throw (error as? LarderError)
+                    ?? LarderError(.io, "\(error)", operation: "reopen", database: databaseName, underlying: error)
+            }
+        }
+    }
+
+    private var hasOtherSizes: Bool {
+        guard let old = stateLock.withLock({ sizes }) else { return false }
+        let limit = databaseLimit.load(ordering: .relaxed)
+        let new = Sizes(context.levelDBOptions(create: false, databaseLimit: limit))
+        func differ(_ left: Int, _ right: Int) -> Bool { left >= 2 * right || right >= 2 * left }
+        return differ(new.maxFileBytes, old.maxFileBytes) || differ(new.writeBufferBytes, old.writeBufferBytes)
+    }
+
+    /// Called with the gate held for writing.
+    /// - Returns: false if that is not possible now. After an error the store is suspended, and ``recover()`` opens it.
+    private func openAnew() throws(LarderError) -> Bool {
+        guard !isSuspended, !isFrozen, ending == .none, stateLock.withLock({ children.isEmpty }) else { return false }
+        do {
+            try handle?.close()
+            handle = nil
+            handle = try openHandle(create: false, "reopen")
+            return true
+        } catch {
+            let failure =
+                (error as? LarderError)
+                ?? LarderError(.io, "\(error)", operation: "reopen", database: databaseName, underlying: error)
+            suspend(failure)
+            throw failure
+        }
+    }
+
+    /// Closes the LevelDB of a suspended store, runs `body`, which may change its files, and opens it again for readers, who
+    /// wait meanwhile. If that is not possible yet, ``recover()`` does it later. Does nothing if the store is not suspended.
+    func whileClosed(_ body: () throws -> Void) throws(LarderError) {
+        try whileItLasts("make room") { () throws(LarderError) in
+            do {
+                try noteLock.withLock {
+                    try gate.withWriteLock {
+                        guard isSuspended, !isFrozen, isMade, ending == .none else { return }
+                        invalidateChildren()
+                        try handle?.close()
+                        handle = nil
+                        defer { if hasRoomToOpen { handle = try? openHandle(create: false, "make room") } }
+                        try body()
+                    }
+                }
+            } catch {
+                throw (error as? LarderError)
+                    ?? LarderError(.io, "\(error)", operation: "make room", database: databaseName, underlying: error)
+            }
+        }
+        _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing)
+    }
+
+    /// Each attempt that fails leaves a log and tables, which take the room that there is.
+    private var hasRoomToOpen: Bool {
+        (try? FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 16_384)) != nil
+    }
+
+    // MARK: What is synced
+
+    /// Syncs LevelDB's log and manifest, and notes their lengths: before the segments of the journal with the same
+    /// entries are removed, and before entries count as clean. Does nothing if nothing was written since the last time.
+    /// See ``SyncedFiles``.
+    /// - Parameter isReopening: whether to reopen the LevelDB first if it is suspended, and to note it in any case. A new
+    ///   manifest must not take the place of the one that is being noted. The store takes writes again before another
+    ///   thread notes it: the log might end within a write that has failed meanwhile.
+    func noteSynced(isReopening: Bool = false) throws(LarderError) {
+        try whileItLasts("sync") { () throws(LarderError) in
+            do {
+                try noteLock.withLock {
+                    let isReopened =
+                        try isReopening && gate.withWriteLock { () throws(LarderError) in try reopen() }
+                    try noteSyncedLocked(always: isReopening, isReopened: isReopened)
+                    if isReopened { resume() }
+                }
+            } catch {
+                throw (error as? LarderError)
+                    ?? LarderError(
+                        .io, "the synced lengths cannot be written: \(error)", operation: "sync",
+                        database: databaseName,
+                        underlying: error)
+            }
+        }
+    }
+
+    /// - Parameter isReopened: whether it was just reopened, and so has no failed write although it counts as suspended.
+    private func noteSyncedLocked(always: Bool, isReopened: Bool = false) throws {
+        guard isMade else { return }
+        let generation = writeGeneration
+        guard always || noted != generation, always || !isFrozen else { return }
+        // No write is running meanwhile, so no log ends within a record.
+        let logs = try writeLock.withLock {
+            if !isReopened, let error = suspension("sync") { throw error }
+            return try logLengths()
+        }
+        notedManifest = try writeSynced(logs)
+        noted = generation
+    }
+
+    /// The lengths of LevelDB's logs in bytes, by their names. Called while nobody writes to them.
+    private func logLengths() throws(FileError) -> [(String, Int)] {
+        try FileSystem.list(path).filter { FileNames.logNumber($0) != nil }.map {
+            ($0, FileSystem.size(path + "/" + $0))
+        }
+    }
+
+    /// Syncs logs up to these lengths, and the manifest, and writes SYNCED.
+    /// - Returns: the manifest that it names.
+    @discardableResult
+    private func writeSynced(_ logs: [(String, Int)]) throws -> (number: UInt64, byteCount: Int) {
+        var synced: [UInt64: Int] = [:]
+        for (name, byteCount) in logs {
+            var length = 0
+            // A log that is gone meanwhile is in a table, according to the manifest, which LevelDB has synced.
+            guard try FileSystem.sync(path + "/" + name, byteCount: &length) else { continue }
+            if let number = FileNames.logNumber(name) { synced[number] = byteCount }
+        }
+        guard let manifest = try ManifestScan.scan(directory: path) else {
+            throw LarderError(
+                .damaged, "CURRENT or its manifest is gone from \(path)", operation: "sync", database: databaseName)
+        }
+        var length = 0
+        _ = try FileSystem.sync(path + "/MANIFEST-" + EpochInspection.padded(manifest.number), byteCount: &length)
+        let files = SyncedFiles(manifest, logs: synced)
+        // Syncs the directory too: LevelDB does not when it begins a log.
+        let unsynced = try FileSystem.replace(path + "/" + SyncedFiles.name, with: Array(files.text.utf8))
+        if let unsynced { throw unsynced }
+        return files.manifest
+    }
+
+    /// Closes the LevelDB like ``close()``, and notes what it has merged since the last note. If that fails nothing is
+    /// lost: the next start notes it.
+    func closeInOrder() {
+        close()
+        guard isMade, !isSuspended, !isFrozen, knownDamage == nil else { return }
+        do {
+            try noteLock.withLock {
+                guard let notedManifest, let manifest = try ManifestScan.scan(directory: path),
+                    manifest.number != notedManifest.number || manifest.log.goodBytes != notedManifest.byteCount
+                else { return }
+                try noteSyncedLocked(always: true)
+            }
+        } catch {
+            context.report(.debug, "closing \(path): \(error)")
+        }
+    }
+
+    // MARK: The end
+
+    var ending: Ending { Ending(rawValue: endingValue.load(ordering: .acquiring)) ?? .closed }
+
+    /// The error for snapshots and cursors of a store that is no longer current; nil while it is.
+    func endingError(_ operation: String) -> LarderError? { endingError(ending, operation) }
+
+    private func endingError(_ ending: Ending, _ operation: String) -> LarderError? {
+        switch ending {
+        case .none: nil
+        case .purged:
+            LarderError(.purged, "the database was purged meanwhile", operation: operation, database: databaseName)
+        case .deleted:
+            LarderError(.deleted, "the database was deleted meanwhile", operation: operation, database: databaseName)
+        case .setAside:
+            LarderError(
+                .deleted, "the database was damaged and set aside meanwhile", operation: operation,
+                database: databaseName)
+        case .salvaged:
+            LarderError(
+                .deleted, "the database was damaged and salvaged meanwhile", operation: operation,
+                database: databaseName)
+        case .closed: LarderError(.closed, "the larder was closed", operation: operation, database: databaseName)
+        }
+    }
+
+    /// Says that the files are about to be moved away. Followed by ``end(_:)`` or ``cancelEnd()``.
+    func prepareEnd(_ reason: Ending) { nextEnding.store(reason.rawValue, ordering: .releasing) }
+
+    func cancelEnd() { nextEnding.store(Ending.none.rawValue, ordering: .releasing) }
+
+    /// Marks the store as no longer current. The first reason stays.
+    func end(_ reason: Ending) {
+        _ = endingValue.compareExchange(
+            expected: Ending.none.rawValue, desired: reason.rawValue, ordering: .acquiringAndReleasing)
+    }
+
+    /// Closes the LevelDB. May block for as long as LevelDB compacts. Idempotent.
+    func close() {
+        end(.closed)
+        gate.withWriteLock {
+            invalidateChildren()
+            do throws(LevelDBError) {
+                try handle?.close()
+            } catch {
+                context.report(.warning, "closing \(path): \(error)")
+            }
+            handle = nil
+        }
+    }
+
+    // MARK: Children
+
+    /// Creates a child while the store can be neither closed nor reopened. Give it back to ``release(_:)``.
+    func adopt<Child: StoreChild>(
+        _ operation: String, _ make: (LarderLevelDB.Database) throws(LevelDBError) -> Child
+    ) throws(LarderError) -> Child {
+        try access(operation) { (database) throws(LevelDBError) in
+            let child = try make(database)
+            stateLock.withLock { children[ObjectIdentifier(child)] = child }
+            return child
+        }
+    }
+
+    /// Like ``adopt(_:_:)``, for a child that holds nothing, because LevelDB has no files yet: it still learns what
+    /// happens to the store.
+    func adopt(empty child: some StoreChild) { stateLock.withLock { children[ObjectIdentifier(child)] = child } }
+
+    /// Lets a child release what it holds, from any thread that is not within ``access(_:key:_:)``. Idempotent.
+    func release(_ child: any StoreChild) {
+        // In a forked child the locks may be held by threads that do not exist there.
+        guard !ForkGuard.isForked else { return }
+        gate.withReadLock { child.invalidate() }
+        stateLock.withLock { children[ObjectIdentifier(child)] = nil }
+    }
+
+    /// Whether a snapshot keeps LevelDB from giving back the space of what is removed.
+    var isPinned: Bool { stateLock.withLock { children.values.contains(where: \.pinsRecords) } }
+
+    /// Ends all snapshots and cursors, which answer with an error from now on.
+    func endViews() { gate.withWriteLock { invalidateChildren() } }
+
+    /// Called with the gate held for writing.
+    private func invalidateChildren() {
+        let all = stateLock.withLock {
+            defer { children = [:] }
+            return children
+        }
+        for child in all.values { child.invalidate() }
+    }
+
+    // MARK: What was counted
+
+    /// How many removals checkpoints have written since the store was opened.
+    var removalCount: Int { removals.load(ordering: .relaxed) }
+    func noteRemovals(_ count: Int) { removals.wrappingAdd(count, ordering: .relaxed) }
+
+    /// About how many bytes of entries were removed whose space LevelDB has not given back yet.
+    var deadBytes: Int { dead.load(ordering: .relaxed) }
+    func noteDead(_ bytes: Int) { dead.wrappingAdd(bytes, ordering: .relaxed) }
+    /// All tables were merged.
+    func forgetDead() { dead.store(0, ordering: .relaxed) }
+
+    /// Increases with every write.
+    var writeGeneration: UInt64 { writes.load(ordering: .acquiring) }
+
+    /// The last count of its records.
+    var knownCount: CountedRecords? { stateLock.withLock { lastCount } }
+    func remember(_ count: CountedRecords) { stateLock.withLock { lastCount = count } }
+
+    // MARK: Errors
+
+    private static func convert(_ error: LevelDBError, operation: String, database: String, key: Key?) -> LarderError {
+        let code: LarderError.Code =
+            switch error.code {
+            case .corruption: .damaged
+            case .closed: .closed
+            case .invalidArgument: .invalidArgument
+            default: .io
+            }
+        return LarderError(
+            code, error.message, operation: operation, database: database, key: key?.description, underlying: error)
+    }
+}

@@ -1,0 +1,106 @@
+import LarderLevelDB
+import LarderPlatform
+
+/// The tables of a store according to its manifest: those that LevelDB needs, not those that it is writing or has yet to
+/// remove. Reads what was appended to the manifest since the last time.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: all is read and written with the lock held.
+final class StoreTables: @unchecked Sendable {
+    /// A value.
+    struct Sizes {
+        /// The space of all tables.
+        var bytes = 0
+        /// The most bytes that LevelDB could merge at once.
+        var largestMerge = 0
+    }
+
+    private let path: String
+    private let lock = Lock()
+    private var manifest: ManifestScan?
+    private var sizes = Sizes()
+
+    init(path: String) { self.path = path }
+
+    /// - Returns: nil if the manifest cannot be read.
+    func measure() -> Sizes? {
+        lock.withLock { update() == nil ? nil : sizes }
+    }
+
+    /// Keys between two others, in their order, between which there are about so many bytes of tables.
+    func cuts(from: [UInt8], to: [UInt8], every bytes: Int) -> [[UInt8]] {
+        let tables = lock.withLock { update()?.tables.values.map { $0 } ?? [] }
+        let within = tables.filter {
+            from[...].lexicographicallyPrecedes($0.first) && $0.first.lexicographicallyPrecedes(to[...])
+        }
+        var cuts: [[UInt8]] = []
+        var sum = 0
+        for table in within.sorted(by: { $0.first.lexicographicallyPrecedes($1.first) }) {
+            if sum >= bytes {
+                cuts.append(Array(table.first))
+                sum = 0
+            }
+            sum += Int(clamping: table.byteCount)
+        }
+        return cuts
+    }
+
+    /// Called with the lock held.
+    private func update() -> ManifestScan? {
+        do {
+            if manifest == nil {
+                manifest = try ManifestScan.scan(directory: path)
+                if let manifest { sizes = Self.sizes(of: manifest) }
+            } else if try manifest?.update(directory: path) ?? false, let manifest {
+                sizes = Self.sizes(of: manifest)
+            }
+        } catch {
+            manifest = nil
+        }
+        return manifest.flatMap { $0.isStrange ? nil : $0 }
+    }
+
+    private static func sizes(of manifest: ManifestScan) -> Sizes {
+        var levels: [UInt64: [ManifestScan.Table]] = [:]
+        var sizes = Sizes()
+        for table in manifest.tables.values {
+            levels[table.level, default: []].append(table)
+            // By whole blocks.
+            sizes.bytes += (Int(clamping: table.byteCount) + 4095) & ~4095
+        }
+        for level in levels.keys {
+            levels[level]?.sort { $0.first.lexicographicallyPrecedes($1.first) }
+        }
+        for (level, tables) in levels {
+            let below = levels[level + 1] ?? []
+            sizes.largestMerge = max(sizes.largestMerge, largestMerge(tables, below, isZero: level == 0))
+        }
+        return sizes
+    }
+
+    /// The most bytes that LevelDB could merge of one level into the next.
+    private static func largestMerge(
+        _ tables: [ManifestScan.Table], _ below: [ManifestScan.Table], isZero: Bool
+    ) -> Int {
+        // Tables of level 0 overlap: they are merged together. Of others one is, or some neighbours, which end with
+        // the one that makes them large enough.
+        if isZero { return sum(tables) + sum(below) }
+        var most = 0
+        var first = 0
+        for index in tables.indices {
+            let next = min(index + 1, tables.count - 1)
+            let (low, high) = (tables[index].first, tables[next].last)
+            while first < below.count, below[first].last.lexicographicallyPrecedes(low) { first += 1 }
+            var bytes = sum(tables[index...next])
+            for table in below[first...] {
+                if high.lexicographicallyPrecedes(table.first) { break }
+                bytes += Int(clamping: table.byteCount)
+            }
+            most = max(most, bytes)
+        }
+        return most
+    }
+
+    private static func sum(_ tables: some Sequence<ManifestScan.Table>) -> Int {
+        tables.reduce(0) { $0 + Int(clamping: $1.byteCount) }
+    }
+}

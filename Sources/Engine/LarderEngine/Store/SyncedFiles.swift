@@ -1,0 +1,274 @@
+import LarderLevelDB
+import LarderLevelDBSalvage
+import LarderPlatform
+
+/// The small file `<epoch>/SYNCED`: how much of LevelDB's log and manifest is known to be on the disk, and which tables
+/// counted.
+///
+/// LevelDB cannot tell a torn write from damage. It takes a record that is cut short at the end of a file for one that
+/// was being written, and ignores it, even if it had been synced long ago; it also ignores a missing log. This file
+/// says what must exist: anything bad or missing before that is damage; anything bad behind it was never promised, and
+/// the journal still has it. It is written when LevelDB was opened, before segments of the journal are removed, and at
+/// the end if LevelDB has merged tables since.
+///
+/// If the manifest is lost, nothing else says which tables counted: a table that was merged and still exists, because a
+/// snapshot had it, would bring back removed entries.
+///
+/// It is text, one `name value` a line, the last line the checksum of all before it:
+/// ```
+/// larder-synced 1
+/// manifest 4 1289
+/// files 9 6 0
+/// log 6 20480
+/// table 5 0 1258 016b00… 017a00…
+/// crc32c 0a1b2c3d
+/// ```
+struct SyncedFiles: Equatable {
+    static let name = "SYNCED"
+    static let formatVersion = 1
+
+    /// The manifest's number and length in bytes.
+    var manifest: (number: UInt64, byteCount: Int)
+    /// The lengths of the logs in bytes, by their numbers.
+    var logs: [UInt64: Int]
+    /// Files with this number or a higher one were made later; 0: not noted, and no tables.
+    var nextFileNumber: UInt64 = 0
+    /// Logs before this one are in tables, except for the other.
+    var logNumber: UInt64 = 0
+    var formerLogNumber: UInt64 = 0
+    var tables: [UInt64: Table] = [:]
+
+    /// A table in the manifest's form.
+    struct Table: Equatable {
+        var level: Int
+        var byteCount: Int
+        /// LevelDB's internal keys; nil for a key that is too long to be noted.
+        var smallest: [UInt8]?
+        var largest: [UInt8]?
+    }
+
+    static func == (left: SyncedFiles, right: SyncedFiles) -> Bool { left.text == right.text }
+
+    var text: String {
+        var body = "larder-synced \(Self.formatVersion)\nmanifest \(manifest.number) \(manifest.byteCount)\n"
+        if nextFileNumber > 0 { body += "files \(nextFileNumber) \(logNumber) \(formerLogNumber)\n" }
+        for (number, byteCount) in logs.sorted(by: { $0.key < $1.key }) { body += "log \(number) \(byteCount)\n" }
+        for (number, table) in tables.sorted(by: { $0.key < $1.key }) {
+            body +=
+                "table \(number) \(table.level) \(table.byteCount) "
+                + "\(Self.text(table.smallest)) \(Self.text(table.largest))\n"
+        }
+        return body + CRC32C.line(of: body)
+    }
+
+    init(manifest: (number: UInt64, byteCount: Int), logs: [UInt64: Int]) {
+        self.manifest = manifest
+        self.logs = logs
+    }
+
+    /// The contents of a manifest now.
+    init(_ manifest: ManifestScan, logs: [UInt64: Int]) {
+        self.init(manifest: (manifest.number, manifest.log.goodBytes), logs: logs)
+        nextFileNumber = manifest.nextFileNumber
+        (logNumber, formerLogNumber) = (manifest.logNumber, manifest.formerLogNumber)
+        tables = manifest.tables.mapValues { table in
+            let keys = [table.smallest, table.largest].map { $0.count <= Self.keyBytesMax ? $0 : nil }
+            return Table(
+                level: Int(clamping: table.level), byteCount: Int(clamping: table.byteCount), smallest: keys[0],
+                largest: keys[1])
+        }
+    }
+
+    /// A longer key is not noted: then the table's range is unknown.
+    private static let keyBytesMax = 512
+    /// More than thousands of tables take.
+    static let bytesMax = 64 << 20
+
+    private static let digits = Array("0123456789abcdef".utf8)
+
+    private static func text(_ key: [UInt8]?) -> String {
+        guard let key else { return "-" }
+        return String(decoding: key.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+
+    /// - Returns: nil for a malformed key, `.some(nil)` for one that was not noted.
+    private static func key(_ text: Substring) -> [UInt8]?? {
+        if text == "-" { return .some(nil) }
+        let values = text.utf8.map { digits.firstIndex(of: $0) }
+        guard values.count.isMultiple(of: 2), values.count >= 16 else { return nil }
+        var key: [UInt8] = []
+        for index in stride(from: 0, to: values.count, by: 2) {
+            guard let high = values[index], let low = values[index + 1] else { return nil }
+            key.append(UInt8(high << 4 | low))
+        }
+        return .some(key)
+    }
+
+    /// - Returns: nil for a malformed file.
+    init?(parsing bytes: [UInt8]) {
+        guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
+        var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        guard lines.count >= 4, lines.popLast() == "", let checksum = lines.popLast() else { return nil }
+        let body = lines.map { $0 + "\n" }.joined()
+        guard checksum + "\n" == CRC32C.line(of: body) else { return nil }
+        let fields = lines.map { $0.split(separator: " ") }
+        guard fields[0] == ["larder-synced", "\(Self.formatVersion)"], fields[1].count == 3, fields[1][0] == "manifest",
+            let number = UInt64(fields[1][1]), let byteCount = Int(fields[1][2])
+        else { return nil }
+        manifest = (number, byteCount)
+        logs = [:]
+        for line in fields.dropFirst(2) { guard take(line) else { return nil } }
+    }
+
+    private mutating func take(_ line: [Substring]) -> Bool {
+        switch (line.first, line.count) {
+        case ("log", 3):
+            guard let number = UInt64(line[1]), let byteCount = Int(line[2]) else { return false }
+            logs[number] = byteCount
+        case ("files", 4):
+            guard let next = UInt64(line[1]), let log = UInt64(line[2]), let former = UInt64(line[3]) else {
+                return false
+            }
+            (nextFileNumber, logNumber, formerLogNumber) = (next, log, former)
+        case ("table", 6):
+            guard let number = UInt64(line[1]), let level = Int(line[2]), let byteCount = Int(line[3]),
+                let smallest = Self.key(line[4]), let largest = Self.key(line[5])
+            else { return false }
+            tables[number] = Table(level: level, byteCount: byteCount, smallest: smallest, largest: largest)
+        default: return false
+        }
+        return true
+    }
+}
+
+extension SyncedFiles {
+    /// The notes for a salvage; nil if the tables were not noted.
+    var manifestNote: NotedManifest? {
+        guard nextFileNumber > 0 else { return nil }
+        return NotedManifest(
+            number: manifest.number, byteCount: manifest.byteCount, logNumber: logNumber,
+            formerLogNumber: formerLogNumber, nextFileNumber: nextFileNumber,
+            tables: tables.mapValues { table in
+                NotedManifest.Table(
+                    level: table.level, byteCount: table.byteCount, smallest: table.smallest, largest: table.largest)
+            })
+    }
+}
+
+/// What was found wrong with LevelDB's files before LevelDB opened them.
+struct FilesDamage: Error {
+    let message: String
+}
+
+/// The checks before LevelDB opens an epoch.
+enum EpochInspection {
+    /// The contents of SYNCED.
+    enum Note: Equatable {
+        case files(SyncedFiles)
+        /// There is none: an earlier version of Larder made the epoch.
+        case missing
+        case unreadable
+
+        var files: SyncedFiles? { if case .files(let files) = self { files } else { nil } }
+    }
+
+    static func note(in directory: String) throws(FileError) -> Note {
+        let path = directory + "/" + SyncedFiles.name
+        guard let bytes = try FileSystem.read(path, bytesMax: SyncedFiles.bytesMax) else {
+            return .missing
+        }
+        return SyncedFiles(parsing: bytes).map { .files($0) } ?? .unreadable
+    }
+
+    /// Lets `CURRENT` name LevelDB's newest manifest, if a failure of the machine has left it empty or naming the
+    /// former one.
+    /// - Returns: the manifest's name; nil if nothing was to be done.
+    /// - Throws: the system's error, a ``FileError`` or ``LevelDBError``, which may pass.
+    static func renewCurrent(_ directory: String) throws -> String? {
+        guard let name = try pendingCurrent(directory) else { return nil }
+        let path = directory + "/" + FileNames.current
+        if let unsynced = try FileSystem.replace(path, with: Array("\(name)\n".utf8)) { throw unsynced }
+        return name
+    }
+
+    /// What ``renewCurrent(_:)`` would do. Changes nothing.
+    /// - Returns: the manifest's name; nil if nothing is to be done.
+    static func pendingCurrent(_ directory: String) throws -> String? {
+        guard let (name, scan) = try ManifestScan.successor(directory: directory) else { return nil }
+        if let synced = try note(in: directory).files?.manifest {
+            // A file that is missing or too short is damage.
+            let isEnough = synced.number == scan.number && synced.byteCount <= scan.log.goodBytes
+            guard synced.number < scan.number || isEnough else { return nil }
+        }
+        return name
+    }
+
+    /// Checks that everything synced is there, and cuts off what was being written when the machine or the process
+    /// stopped. LevelDB itself finds the rest.
+    /// - Returns: the contents of SYNCED.
+    /// - Throws: ``FilesDamage``; the system's error, a ``FileError`` or ``LevelDBError``, which may pass.
+    static func prepare(_ directory: String) throws -> Note {
+        let (note, ends) = try inspect(directory)
+        for (name, length) in ends { try FileSystem.truncate(directory + "/" + name, to: length) }
+        return note
+    }
+
+    /// ``prepare(_:)`` without the change.
+    /// - Returns: the contents of SYNCED, and the files to cut off with the lengths that count.
+    @discardableResult
+    static func inspect(_ directory: String) throws -> (note: Note, ends: [(name: String, length: Int)]) {
+        let note = try note(in: directory)
+        var ends: [(name: String, length: Int)] = []
+        guard let manifest = try ManifestScan.scan(directory: directory) else { return (note, ends) }
+        try check(manifest, note)
+        // A program that has opened the files since without a note may have synced more.
+        let isCurrent = note.files?.manifest.number == manifest.number
+        let logs = try FileSystem.list(directory).compactMap(FileNames.logNumber)
+        for number in Set(logs).union(note.files?.logs.keys.map { $0 } ?? []).sorted() where manifest.needs(log: number)
+        {
+            let synced = note.files?.logs[number] ?? (isCurrent ? 0 : nil)
+            if let end = try checkLog(number, in: directory, synced: synced) { ends.append(end) }
+        }
+        return (note, ends)
+    }
+
+    private static func check(_ manifest: ManifestScan, _ note: Note) throws(FilesDamage) {
+        let name = "MANIFEST-\(padded(manifest.number))"
+        guard !manifest.isStrange else { throw FilesDamage(message: "\(name) says what nobody understands") }
+        guard let synced = note.files?.manifest, synced.number == manifest.number else { return }
+        guard manifest.log.goodBytes >= synced.byteCount else {
+            throw FilesDamage(
+                message: "\(name): \(manifest.log.problem ?? "it is cut short") at \(manifest.log.goodBytes), and "
+                    + "\(synced.byteCount) bytes of it were synced")
+        }
+    }
+
+    /// - Parameter synced: nil if unknown.
+    /// - Returns: where it is to be cut off, if it is.
+    private static func checkLog(
+        _ number: UInt64, in directory: String, synced: Int?
+    ) throws -> (name: String, length: Int)? {
+        let name = "\(padded(number)).log"
+        let scan: LogScan
+        do throws(LevelDBError) {
+            scan = try LogScan.scanBatches(directory + "/" + name)
+        } catch {
+            guard error.code == .notFound else { throw error }
+            throw FilesDamage(message: "\(name) is missing")
+        }
+        guard let problem = scan.problem ?? (scan.fileBytes < synced ?? 0 ? "the file ends" : nil) else { return nil }
+        guard scan.goodBytes >= synced ?? 0 else {
+            throw FilesDamage(message: "\(name): \(problem) at \(scan.goodBytes), and \(synced ?? 0) bytes were synced")
+        }
+        // What LevelDB itself ignores need not be cut off.
+        guard !scan.isCutShort else { return nil }
+        guard synced != nil else { throw FilesDamage(message: "\(name): \(problem) at \(scan.goodBytes)") }
+        return (name, scan.goodBytes)
+    }
+
+    /// LevelDB's form of file numbers.
+    static func padded(_ number: UInt64) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, 6 - digits.count)) + digits
+    }
+}

@@ -1,0 +1,86 @@
+import LarderPlatform
+
+/// Every error that the engine and the library throw.
+///
+/// Programs compare `code`, the kind of the error. `message` says what was wrong and what would be right. Values are
+/// never part of a message; keys are shown cut to a readable length.
+public struct LarderError: Error, Sendable {
+    /// A kind of error. New kinds may be added without breaking sources.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        public let description: String
+        private init(_ name: String) { description = name }
+
+        /// An argument is outside the allowed range: a name, an option, a key or value that is too long.
+        public static let invalidArgument = Code("invalidArgument")
+        /// Another process holds the larder; the message names its pid and socket.
+        public static let larderHeld = Code("larderHeld")
+        /// The database's files are damaged. Nothing was changed; see `setAside`.
+        public static let damaged = Code("damaged")
+        /// The database was written by a newer version of Larder.
+        public static let newerFormat = Code("newerFormat")
+        /// The operating system refused: no space, too many open files, no permission, a fault of the device.
+        public static let io = Code("io")
+        /// An earlier write failed, and no write is accepted until the database is reopened.
+        public static let writesSuspended = Code("writesSuspended")
+        /// The write was not committed: it, or one that was committed together with it, failed.
+        public static let commitFailed = Code("commitFailed")
+        /// The database was purged after this snapshot, cursor or sequence was made.
+        public static let purged = Code("purged")
+        /// The database was deleted, or its files were set aside, after this handle was made.
+        public static let deleted = Code("deleted")
+        /// The database was reopened after a failed write; snapshots and cursors from before are gone.
+        public static let invalidated = Code("invalidated")
+        /// The handle was closed.
+        public static let closed = Code("closed")
+        /// The larder already has the most databases that it may have.
+        public static let tooManyDatabases = Code("tooManyDatabases")
+        /// There is no such database.
+        public static let noSuchDatabase = Code("noSuchDatabase")
+        /// The process was forked after the larder was opened; the child must not use it.
+        public static let forked = Code("forked")
+        /// A model could not be encoded.
+        public static let encoding = Code("encoding")
+        /// A stored value is not of the requested type.
+        public static let decoding = Code("decoding")
+        /// A filter of the caller threw an error: the underlying one.
+        public static let filterFailed = Code("filterFailed")
+        /// Too many leases are in use, or too many callers wait for values of others.
+        public static let tooManyLeases = Code("tooManyLeases")
+        /// An update has used all its attempts, and each time somebody else had changed the entry.
+        public static let conflict = Code("conflict")
+    }
+
+    /// The kind of the error, for programs.
+    public let code: Code
+    /// What was wrong, and what would be right, for people.
+    public let message: String
+    /// The operation: "open", "get", "commit", …
+    public let operation: String
+    /// The database, if the error is about one.
+    public let database: String?
+    /// The key, printable and cut to 64 bytes, if the error is about one.
+    public let key: String?
+    /// The underlying error, if there is one.
+    public let underlying: (any Error)?
+
+    package init(
+        _ code: Code, _ message: String, operation: String, database: String? = nil, key: String? = nil,
+        underlying: (any Error)? = nil
+    ) {
+        self.code = code
+        self.message = message
+        self.operation = operation
+        self.database = database
+        self.key = key
+        self.underlying = underlying
+    }
+}
+
+extension LarderError: CustomStringConvertible {
+    public var description: String {
+        var text = "\(operation)"
+        if let database { text += " in database '\(database)'" }
+        if let key { text += ", key '\(key)'" }
+        return text + ": " + message
+    }
+}

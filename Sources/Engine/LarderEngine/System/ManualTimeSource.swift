@@ -1,0 +1,32 @@
+import LarderPlatform
+
+/// A clock that moves only when told to, for tests.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: both values are read and written with the lock held.
+public final class ManualTimeSource: TimeSource, @unchecked Sendable {
+    private let lock = Lock()
+    private var wall: Int64
+    private var monotonic: Int64
+
+    /// - Parameter wallMilliseconds: the first wall-clock time; the default is 2023-11-14 22:13:20 UTC.
+    public init(wallMilliseconds: Int64 = 1_700_000_000_000) {
+        wall = wallMilliseconds
+        monotonic = 1_000_000
+    }
+
+    public func wallMilliseconds() -> Int64 { lock.withLock { wall } }
+    public func monotonicMilliseconds() -> Int64 { lock.withLock { monotonic } }
+
+    /// Time passes: both clocks go forward.
+    public func advance(milliseconds: Int64) {
+        lock.withLock {
+            wall += milliseconds
+            monotonic += max(0, milliseconds)
+        }
+    }
+
+    /// Somebody sets the wall clock, forward or back; no time passes.
+    public func stepWall(milliseconds: Int64) {
+        lock.withLock { wall += milliseconds }
+    }
+}

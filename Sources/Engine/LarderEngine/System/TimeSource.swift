@@ -1,0 +1,34 @@
+import LarderPlatform
+
+/// Where the engine takes its time from. Injected, so that tests move time by hand.
+public protocol TimeSource: Sendable {
+    /// Milliseconds since 1970 by the wall clock, which may be set back or forward.
+    func wallMilliseconds() -> Int64
+    /// Milliseconds from some fixed instant, never running back.
+    func monotonicMilliseconds() -> Int64
+}
+
+/// The clocks of the operating system.
+public struct SystemTimeSource: TimeSource {
+    /// There is nothing to set.
+    public init() {}
+
+    public func wallMilliseconds() -> Int64 { Self.read(CLOCK_REALTIME) }
+    public func monotonicMilliseconds() -> Int64 { Self.read(Self.monotonic) }
+
+    #if os(Linux)
+        /// Goes on while the machine is suspended: that is no step of the wall clock then.
+        private static let monotonic = CLOCK_BOOTTIME
+    #else
+        private static let monotonic = CLOCK_MONOTONIC
+    #endif
+
+    private static func read(_ clock: clockid_t) -> Int64 {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        // A clock set to an absurd year must not trap; it is clamped to what the record header can hold.
+        let (milliseconds, overflow) = Int64(time.tv_sec).multipliedReportingOverflow(by: 1000)
+        guard !overflow else { return time.tv_sec < 0 ? 0 : EngineTime.latestMilliseconds }
+        return milliseconds + Int64(time.tv_nsec) / 1_000_000
+    }
+}

@@ -1,0 +1,99 @@
+import LarderLevelDB
+
+extension Database {
+    /// The number of entries.
+    /// - Parameter includingExpired: whether to count expired entries too that were not removed yet.
+    package func count(includingExpired: Bool) throws(LarderError) -> Int {
+        let numbers = try entryNumbers()
+        return includingExpired ? numbers.stored : numbers.fresh
+    }
+
+    /// The numbers of entries by state.
+    ///
+    /// The headers of LevelDB's records are read, unless that was done since LevelDB was last written to and the rules
+    /// were last changed; then the answer costs little. An entry that cannot be read counts as fresh.
+    package func entryNumbers() throws(LarderError) -> EntryNumbers {
+        var generation: UInt64 = 0
+        let view = try view("count", undisturbed: true) { (store) throws(LarderError) -> HeldSnapshot in
+            generation = store.writeGeneration
+            return try Snapshot.hold(store)
+        }
+        guard let view else { return EntryNumbers() }
+        let snapshot = Snapshot(self, view)
+        defer { snapshot.close() }
+        let (rules, now) = (rules, now())
+        var numbers = try view.store.countedRecords(rules, now: now, view.below, at: generation).numbers(now: now)
+        for index in 0..<view.run.count {
+            if let below = try snapshot.headerBelow(view.run.key(index), rules.purges) {
+                numbers.add(rules.state(below, now: now), -1)
+            }
+            let above = view.run.withRecord(index) { $0.map { RecordHeader.read($0, rules.purges) } }
+            if let above { numbers.add(rules.state(above, now: now), 1) }
+        }
+        return numbers
+    }
+}
+
+extension EpochStore {
+    /// The numbers of a snapshot's records.
+    /// - Parameters:
+    ///   - held: nil for the present.
+    ///   - generation: the number of writes when the snapshot was taken.
+    func countedRecords(
+        _ rules: FreshnessRules, now: Int64, _ held: HeldSnapshot? = nil, at generation: UInt64? = nil
+    ) throws(LarderError) -> CountedRecords {
+        let generation = generation ?? writeGeneration
+        var records = CountedRecords(rules, at: generation)
+        if held?.isEmpty ?? !isMade { return records }
+        if let known = knownCount, known.generation == generation, known.rules == rules, now < known.knownUntil {
+            return known
+        }
+        let counter = try adopt("count") { (database) throws(LevelDBError) in
+            var options = ReadOptions()
+            options.fillCache = false
+            options.snapshot = held?.snapshot
+            let cursor = try database.cursor(options, prefix: [KeyKind.record])
+            try cursor.seekToFirst()
+            return HeldCursor(cursor)
+        }
+        defer { release(counter) }
+        // In slices, so that closing or reopening the store does not have to wait.
+        while try access("count", { (_) throws(LevelDBError) in try counter.count(4096, &records, now: now) }) {}
+        guard counter.cursor != nil else {
+            throw LarderError(
+                .invalidated, "the database was reopened after a failed write; count again", operation: "count",
+                database: databaseName)
+        }
+        records.complete()
+        remember(records)
+        return records
+    }
+}
+
+extension Snapshot {
+    /// The header of LevelDB's record of a key, whatever memory had; nil if there was none.
+    func headerBelow(
+        _ key: Key, _ purges: TagPurges?
+    ) throws(LarderError) -> Result<RecordHeader, RecordHeader.Defect>? {
+        try access("count") { (store, snapshot, _) throws(LarderError) in
+            guard let snapshot else { return nil }
+            return try store.header(of: key, purges, snapshot: snapshot)?.0
+        } ?? nil
+    }
+}
+
+extension HeldCursor {
+    /// Counts at most `most` records.
+    /// - Returns: whether there are more.
+    fileprivate func count(
+        _ most: Int, _ records: inout CountedRecords, now: Int64
+    ) throws(LevelDBError) -> Bool {
+        guard let cursor else { return false }
+        for _ in 0..<most {
+            guard cursor.isValid else { return false }
+            try cursor.withValue { records.add($0, now: now) }
+            try cursor.next()
+        }
+        return true
+    }
+}

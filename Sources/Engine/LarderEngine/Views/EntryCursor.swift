@@ -1,0 +1,273 @@
+import LarderLevelDB
+import LarderPlatform
+
+/// Which entries an enumeration reads, and how.
+package struct EnumerationOptions: Sendable {
+    /// Only keys that begin with these bytes.
+    package var prefix: [UInt8]
+    /// Where to begin: at this key if it is there, else at the next one in the direction of travel.
+    package var start: [UInt8]?
+    /// From the last key to the first, in the order of their bytes.
+    package var backward: Bool
+    /// Whether expired entries that were not swept yet are included.
+    package var includeExpired: Bool
+    /// Whether blocks that are read stay in the block cache. Off, so that a scan does not push out frequently used
+    /// blocks.
+    package var fillCache: Bool
+
+    package init(
+        prefix: [UInt8] = [], start: [UInt8]? = nil, backward: Bool = false, includeExpired: Bool = false,
+        fillCache: Bool = false
+    ) {
+        self.prefix = prefix
+        self.start = start
+        self.backward = backward
+        self.includeExpired = includeExpired
+        self.fillCache = fillCache
+    }
+}
+
+/// Reads the entries of a database as they were when the cursor was made, without those that expire meanwhile. Where files
+/// take more than half of what the disk may have, a cursor that is not one of a snapshot goes on over the entries as they
+/// are then whenever LevelDB has merged tables.
+///
+/// It merges two sorted sequences: a cursor of LevelDB, and the entries that only memory had. If both have a key,
+/// memory counts.
+///
+/// Pins the files that it reads: close or release it soon. Single owner: used by one thread at a time, which is the
+/// proof for `@unchecked Sendable`.
+package final class EntryCursor: @unchecked Sendable {
+    /// Which of the two has the current entry.
+    private enum Source {
+        case below, memory
+        /// Both have the key; memory counts.
+        case both
+        /// There is no current entry.
+        case end
+    }
+
+    private let store: EpochStore
+    private let database: Database
+    private let options: EnumerationOptions
+    private let held: HeldCursor
+    private let run: OverlaySnapshot
+    /// The index in `run`; out of range at the end.
+    private var place = 0
+    private var source = Source.end
+    private var hasStarted = false
+    private var isClosed = false
+
+    init(_ database: Database, _ view: DatabaseView<HeldCursor>, _ options: EnumerationOptions) {
+        self.database = database
+        self.options = options
+        store = view.store
+        held = view.below
+        run = view.run
+    }
+
+    /// A cursor of LevelDB for these options, as a child of the store.
+    static func hold(
+        _ store: EpochStore, _ options: EnumerationOptions, _ snapshot: LarderLevelDB.Snapshot? = nil
+    ) throws(LarderError) -> HeldCursor {
+        guard store.isMade else { return HeldCursor(nil) }
+        var read = ReadOptions()
+        read.fillCache = options.fillCache
+        read.snapshot = snapshot
+        let prefix = [KeyKind.record] + options.prefix
+        return try store.adopt("enumerate") { (database) throws(LevelDBError) in
+            HeldCursor(try database.cursor(read, prefix: prefix))
+        }
+    }
+
+    deinit { close() }
+
+    /// Releases the files. Idempotent; afterwards ``next()`` throws.
+    package func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        store.release(held)
+    }
+
+    /// Runs `body` on LevelDB's cursor while the store cannot be closed.
+    private func access<Result>(_ body: (LarderLevelDB.Cursor) throws(LevelDBError) -> Result) throws(LarderError)
+        -> Result
+    {
+        if let error = store.endingError("enumerate") { throw error }
+        let result: Result? = try store.access("enumerate") { (_) throws(LevelDBError) in
+            guard let cursor = held.cursor else { return nil }
+            return try body(cursor)
+        }
+        guard let result else {
+            throw isClosed
+                ? closedError
+                : LarderError(
+                    .invalidated, "the database was reopened after a failed write; enumerate again",
+                    operation: "enumerate", database: database.name)
+        }
+        return result
+    }
+
+    private var closedError: LarderError {
+        LarderError(.closed, "the cursor was closed", operation: "enumerate", database: database.name)
+    }
+
+    // MARK: Moving
+
+    /// Moves to the next entry, or to the first.
+    /// - Returns: false when there are no more.
+    package func next() throws(LarderError) -> Bool {
+        try ForkGuard.check("enumerate")
+        while try step() {
+            if source != .below, run.withRecord(place, { $0 == nil }) { continue }
+            if options.includeExpired { return true }
+            let rules = database.rules
+            if rules.freshness(try header(rules.purges), now: database.now()) == .fresh { return true }
+        }
+        return false
+    }
+
+    private func step() throws(LarderError) -> Bool {
+        let begins = !hasStarted
+        hasStarted = true
+        if begins { place = firstPlace() } else if source != .below { place += options.backward ? -1 : 1 }
+        let moves = source != .memory
+        if held.isEmpty {
+            if let error = store.endingError("enumerate") { throw error }
+            guard !isClosed else { throw closedError }
+            source = hasPlace ? .memory : .end
+            return hasPlace
+        }
+        source = try access { (cursor) throws(LevelDBError) in
+            if begins {
+                try Self.begin(cursor, options)
+            } else if moves, cursor.isValid {
+                if options.backward { try cursor.previous() } else { try cursor.next() }
+            }
+            guard cursor.isValid else { return hasPlace ? .memory : .end }
+            guard hasPlace else { return .below }
+            let order = try cursor.withKey { run.compare(place, UnsafeRawBufferPointer(rebasing: $0.dropFirst())) }
+            if order == 0 { return .both }
+            return (order < 0) != options.backward ? .memory : .below
+        }
+        return source != .end
+    }
+
+    private var hasPlace: Bool { (0..<run.count).contains(place) }
+
+    private func firstPlace() -> Int {
+        guard let start = options.start else { return options.backward ? run.count - 1 : 0 }
+        let bound = start.withUnsafeBytes { run.lowerBound($0) }
+        guard options.backward else { return bound }
+        let isThere = bound < run.count && start.withUnsafeBytes { run.compare(bound, $0) == 0 }
+        return isThere ? bound : bound - 1
+    }
+
+    private static func begin(_ cursor: LarderLevelDB.Cursor, _ options: EnumerationOptions) throws(LevelDBError) {
+        switch (options.start, options.backward) {
+        case (nil, false): try cursor.seekToFirst()
+        case (nil, true): try cursor.seekToLast()
+        case (let start?, false): try cursor.seek(to: [KeyKind.record] + start)
+        case (let start?, true): try cursor.seekBackward(to: [KeyKind.record] + start)
+        }
+    }
+
+    // MARK: The current entry
+
+    /// Runs `body` on the stored bytes of the current entry.
+    private func withStored<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(LarderError) -> Result {
+        guard source == .below else {
+            if let error = store.endingError("enumerate") { throw error }
+            return run.withRecord(place) { body($0 ?? UnsafeRawBufferPointer(start: nil, count: 0)) }
+        }
+        return try access { (cursor) throws(LevelDBError) in try cursor.withValue(body) }
+    }
+
+    /// The current entry's key.
+    package func key() throws(LarderError) -> Key {
+        guard source == .below else {
+            if let error = store.endingError("enumerate") { throw error }
+            return run.key(place)
+        }
+        return Key(stored: try access { (cursor) throws(LevelDBError) in try cursor.withKey { [UInt8]($0) } })
+    }
+
+    /// The current entry's header, without copying its payload.
+    package func header() throws(LarderError) -> RecordHeader { try header(database.rules.purges) }
+
+    private func header(_ purges: TagPurges?) throws(LarderError) -> RecordHeader {
+        let parsed = try withStored { bytes in
+            Result { () throws(RecordHeader.Defect) in try RecordHeader(parsing: bytes, purges) }
+        }
+        switch parsed {
+        case .success(let header): return header
+        case .failure(let defect): throw Database.defect(defect, database: database.name, key: try key())
+        }
+    }
+
+    /// The current entry.
+    package func record() throws(LarderError) -> Record {
+        let stored = try withStored { [UInt8]($0) }
+        do throws(RecordHeader.Defect) {
+            return try Record(parsing: stored, database.rules.purges)
+        } catch {
+            throw Database.defect(error, database: database.name, key: try key())
+        }
+    }
+
+    /// The current entry's header, nil if it cannot be read, and the length of its payload in bytes.
+    func shape() throws(LarderError) -> (RecordHeader?, Int) {
+        let purges = database.rules.purges
+        return try withStored { bytes in
+            let header = try? RecordHeader(parsing: bytes, purges)
+            return (header, bytes.count - (header?.byteCount ?? 0))
+        }
+    }
+
+    /// The length of the current entry's payload, in bytes.
+    package func payloadCount() throws(LarderError) -> Int {
+        let header = try header()
+        return max(0, try withStored { $0.count } - header.byteCount)
+    }
+}
+
+extension Database {
+    /// A cursor over everything applied before the call. Waits until that is committed, so it may block.
+    /// - Returns: nil when the database has no files.
+    package func cursor(_ options: EnumerationOptions = EnumerationOptions()) throws(LarderError) -> EntryCursor? {
+        let view = try view("enumerate", prefix: options.prefix) { (store) throws(LarderError) in
+            try EntryCursor.hold(store, options)
+        }
+        return view.map { EntryCursor(self, $0, options) }
+    }
+
+    /// Writes everything that is only in memory and in the journal to LevelDB. May block; readers through the engine do
+    /// not need it.
+    package func flush() throws(LarderError) {
+        guard try readableStore(appliedState, "flush") != nil else { return }
+        try checkpointer.flush(self)
+    }
+
+    /// The bytes of the database's files.
+    package func byteCountOnDisk() -> Int { files.byteCount }
+}
+
+/// A cursor of LevelDB as a child of a store.
+///
+/// The proof for `@unchecked Sendable`: it is used by the one owner of what holds it, with the store's gate held for
+/// reading, and invalidated by that owner or with the gate held for writing.
+final class HeldCursor: StoreChild, @unchecked Sendable {
+    private(set) var cursor: LarderLevelDB.Cursor?
+    /// Whether there is nothing to read, because the epoch had no files. Then the store need not know of it.
+    let isEmpty: Bool
+
+    /// - Parameter cursor: nil if there is no LevelDB yet.
+    init(_ cursor: LarderLevelDB.Cursor?) {
+        self.cursor = cursor
+        isEmpty = cursor == nil
+    }
+
+    func invalidate() {
+        cursor?.close()
+        cursor = nil
+    }
+}

@@ -1,0 +1,140 @@
+import LarderLevelDB
+import LarderPlatform
+
+/// A read-only view of a database as it was at one instant. It freezes data, not time: it does not return entries that
+/// expire meanwhile.
+///
+/// Pins the files that it reads: close or release it soon. After a purge or a reopening of the database it answers with
+/// an error.
+///
+/// Thread-safe.
+package final class Snapshot: Sendable {
+    package let database: Database
+    private let view: DatabaseView<HeldSnapshot>?
+
+    init(_ database: Database, _ view: DatabaseView<HeldSnapshot>?) {
+        self.database = database
+        self.view = view
+    }
+
+    /// A snapshot of LevelDB, as a child of the store.
+    static func hold(_ store: EpochStore) throws(LarderError) -> HeldSnapshot {
+        guard store.isMade else {
+            let empty = HeldSnapshot(nil)
+            store.adopt(empty: empty)
+            return empty
+        }
+        return try store.adopt("snapshot") { (database) throws(LevelDBError) in HeldSnapshot(try database.snapshot()) }
+    }
+
+    deinit { close() }
+
+    /// Releases the files, after the running reads. Idempotent; afterwards every read throws.
+    package func close() {
+        if let view { view.store.release(view.below) }
+    }
+
+    /// Runs `body` on LevelDB's snapshot, which is nil if LevelDB had no files; returns nil if the database had none.
+    func access<Result>(
+        _ operation: String,
+        _ body: (EpochStore, LarderLevelDB.Snapshot?, OverlaySnapshot) throws(LarderError) -> Result
+    ) throws(LarderError) -> Result? {
+        try ForkGuard.check(operation)
+        guard let view else { return nil }
+        let (store, held) = (view.store, view.below)
+        if let error = store.endingError(operation) { throw error }
+        let (isEmpty, snapshot) = held.state
+        guard isEmpty || snapshot != nil else { throw gone(operation) }
+        do throws(LarderError) {
+            return try body(store, snapshot, view.run)
+        } catch {
+            // Closed or reopened after the check above.
+            throw held.isGone ? store.endingError(operation) ?? gone(operation) : error
+        }
+    }
+
+    private func gone(_ operation: String) -> LarderError {
+        LarderError(
+            .invalidated, "the snapshot was closed, or the database was reopened after a failed write",
+            operation: operation, database: database.name)
+    }
+
+    /// The fresh entry of a key, as it was.
+    /// - Parameter now: the time for freshness, for calls that read several keys; the default is the engine's.
+    package func get(_ key: Key, now: Int64? = nil, fillCache: Bool = true) throws(LarderError) -> Record? {
+        let rules = database.rules
+        let record = try access("get") { (store, snapshot, run) throws(LarderError) -> Record? in
+            if let index = run.find(key) { return try self.record(run, index, key) }
+            guard let snapshot else { return nil }
+            return try database.load(key, from: store, rules.purges, fillCache: fillCache, snapshot: snapshot)
+        }
+        return (record ?? nil).flatMap {
+            rules.freshness($0.header, now: now ?? database.now()) == .fresh ? $0 : nil
+        }
+    }
+
+    private func record(_ run: OverlaySnapshot, _ index: Int, _ key: Key) throws(LarderError) -> Record? {
+        guard let stored = run.withRecord(index, { $0.map { [UInt8]($0) } }) else { return nil }
+        do throws(RecordHeader.Defect) {
+            return try Record(parsing: stored, database.rules.purges)
+        } catch {
+            throw Database.defect(error, database: database.name, key: key)
+        }
+    }
+
+    /// A cursor over the entries as they were; nil when the database had no files.
+    package func cursor(_ options: EnumerationOptions = EnumerationOptions()) throws(LarderError) -> EntryCursor? {
+        try access("enumerate") { (store, snapshot, run) throws(LarderError) in
+            let below = snapshot == nil ? HeldCursor(nil) : try EntryCursor.hold(store, options, snapshot)
+            return EntryCursor(
+                database, DatabaseView(store: store, below: below, run: run.narrowed(to: options.prefix)), options)
+        }
+    }
+
+    /// How many entries there were.
+    package func count(includingExpired: Bool) throws(LarderError) -> Int {
+        guard let cursor = try cursor(EnumerationOptions(includeExpired: includingExpired)) else { return 0 }
+        var count = 0
+        while try cursor.next() { count += 1 }
+        return count
+    }
+}
+
+/// A snapshot of LevelDB as a child of a store.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the value is read and changed with the lock held.
+final class HeldSnapshot: StoreChild, @unchecked Sendable {
+    private let lock = Lock()
+    private var value: LarderLevelDB.Snapshot?
+    /// Whether there was nothing to hold, because the epoch had no files. Until it is closed.
+    private var holdsNothing: Bool
+
+    /// - Parameter snapshot: nil if there is no LevelDB yet.
+    init(_ snapshot: LarderLevelDB.Snapshot?) {
+        value = snapshot
+        holdsNothing = snapshot == nil
+    }
+
+    var pinsRecords: Bool { lock.withLock { value != nil } }
+    var snapshot: LarderLevelDB.Snapshot? { lock.withLock { value } }
+    var isEmpty: Bool { lock.withLock { holdsNothing } }
+    var isGone: Bool { lock.withLock { value == nil && !holdsNothing } }
+    var state: (isEmpty: Bool, snapshot: LarderLevelDB.Snapshot?) { lock.withLock { (holdsNothing, value) } }
+
+    /// Waits for the running reads. Holds the lock meanwhile, so that a thread that then closes the store finds the
+    /// snapshot released.
+    func invalidate() {
+        lock.withLock {
+            value?.close()
+            value = nil
+            holdsNothing = false
+        }
+    }
+}
+
+extension Database {
+    /// A view of everything applied before the call. Waits until that is committed, so it may block.
+    package func snapshot() throws(LarderError) -> Snapshot {
+        Snapshot(self, try view("snapshot") { (store) throws(LarderError) in try Snapshot.hold(store) })
+    }
+}

@@ -1,0 +1,257 @@
+import CLarderLevelDB
+import LarderPlatform
+
+/// Moves over entries in the order of their keys, forward and backward, over one unchanging state of the database.
+/// Keeps its database alive, and keeps it from being closed.
+///
+/// - Before the first seek, after moving off either end, and after an error it is at no entry: ``isValid`` is false,
+///   and only a seek leads to one.
+/// - The end is not an error, and an error is never taken for the end: the call that meets it throws.
+/// - After an error, such as a damaged block, make a new cursor: LevelDB keeps the error as long as this one exists.
+/// - An open cursor pins files and memory: limit its lifetime, and call ``close()`` early.
+/// - If the database was opened so that cursors yield, it keeps no files over the end of a merge: it goes on over the same
+///   snapshot, which must not have been closed meanwhile, or without one over the entries as they are then. The entry at
+///   which it stands stays readable.
+///
+/// Single owner: it may move between threads, but only one uses it at a time.
+package final class Cursor {
+    /// Whether the cursor is at an entry.
+    package private(set) var isValid = false
+
+    @usableFromInline let database: Database
+    /// LevelDB's iterator; nil from ``close()`` on.
+    @usableFromInline var slot: IteratorSlot?
+    private let options: ReadOptions
+    private let prefix: [UInt8]
+    /// The first key after all that begin with `prefix`; nil if there is none.
+    private let prefixEnd: [UInt8]?
+
+    /// - Parameter handle: an iterator of `database`, which counts this cursor already.
+    init(_ database: Database, handle: OpaquePointer?, _ options: ReadOptions, prefix: [UInt8]) {
+        self.database = database
+        let slot = IteratorSlot(handle)
+        self.slot = slot
+        self.options = options
+        database.gate.add(slot)
+        self.prefix = prefix
+        prefixEnd = Self.successor(ofPrefix: prefix)
+    }
+
+    deinit { close() }
+
+    /// Releases the files. Idempotent. Afterwards ``isValid`` is false and every move throws `.closed`.
+    package func close() {
+        guard let slot else { return }
+        isValid = false
+        database.gate.reads.withReadLock {
+            if let handle = slot.handle { leveldb_iter_destroy(handle) }
+            slot.handle = nil
+        }
+        database.gate.remove(slot)
+        self.slot = nil
+        database.cursorDidClose()
+    }
+
+    // MARK: Moving
+
+    /// Goes to the first key, with a prefix to the first that has it.
+    package func seekToFirst() throws(LevelDBError) {
+        try move("seek") { handle, _ in
+            if prefix.isEmpty {
+                leveldb_iter_seek_to_first(handle)
+            } else {
+                prefix.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
+            }
+        }
+    }
+
+    /// Goes to the last key, with a prefix to the last that has it.
+    package func seekToLast() throws(LevelDBError) { try move("seek") { handle, _ in moveToLast(handle) } }
+
+    /// Goes to the first key that is `key` or greater.
+    package func seek(to key: UnsafeRawBufferPointer) throws(LevelDBError) {
+        try move("seek", key) { handle, _ in
+            if Self.compare(key, prefix) < 0 {
+                prefix.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
+            } else {
+                leveldb_iter_seek(handle, key.characters, key.count)
+            }
+        }
+    }
+
+    /// Goes to the first key that is `key` or greater.
+    package func seek(to key: [UInt8]) throws(LevelDBError) {
+        try key.withRawBytes { (key) throws(LevelDBError) in try seek(to: key) }
+    }
+
+    /// Goes to the last key that is `key` or less.
+    package func seekBackward(to key: UnsafeRawBufferPointer) throws(LevelDBError) {
+        try move("seek", key) { handle, _ in
+            if let prefixEnd, Self.compare(key, prefixEnd) >= 0 {
+                moveToLast(handle)
+            } else {
+                leveldb_iter_seek(handle, key.characters, key.count)
+                if leveldb_iter_valid(handle) == 0 {
+                    leveldb_iter_seek_to_last(handle)
+                } else if Self.compare(IteratorSlot.key(handle), key) != 0 {
+                    leveldb_iter_prev(handle)
+                }
+            }
+        }
+    }
+
+    /// Goes to the last key that is `key` or less.
+    package func seekBackward(to key: [UInt8]) throws(LevelDBError) {
+        try key.withRawBytes { (key) throws(LevelDBError) in try seekBackward(to: key) }
+    }
+
+    /// Goes to the next greater key. Throws `.invalidArgument` if the cursor is at no entry.
+    package func next() throws(LevelDBError) {
+        try checkValid("next")
+        try move("next") { handle, left in
+            guard let left else { return leveldb_iter_next(handle) }
+            left.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
+            // The entry may be gone meanwhile.
+            if leveldb_iter_valid(handle) != 0, Self.compare(IteratorSlot.key(handle), left) == 0 {
+                leveldb_iter_next(handle)
+            }
+        }
+    }
+
+    /// Goes to the next smaller key. Throws `.invalidArgument` if the cursor is at no entry.
+    package func previous() throws(LevelDBError) {
+        try checkValid("previous")
+        try move("previous") { handle, left in
+            guard let left else { return leveldb_iter_prev(handle) }
+            left.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
+            if leveldb_iter_valid(handle) != 0 { leveldb_iter_prev(handle) } else { leveldb_iter_seek_to_last(handle) }
+        }
+    }
+
+    // MARK: Reading
+
+    /// Gives `body` the key without copying; the bytes are valid until the cursor moves. Throws `.invalidArgument` if
+    /// the cursor is at no entry. `body` must not use the database, nor wait.
+    @inlinable
+    package func withKey<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(LevelDBError) -> Result {
+        let slot = try entrySlot("key")
+        return database.gate.reads.withReadLock {
+            guard let left = slot.place else { return body(IteratorSlot.key(slot.handle)) }
+            return left.key.withUnsafeBytes(body)
+        }
+    }
+
+    /// Gives `body` the value without copying, under the same rules as ``withKey(_:)``.
+    @inlinable
+    package func withValue<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(LevelDBError) -> Result {
+        let slot = try entrySlot("value")
+        return database.gate.reads.withReadLock {
+            guard let left = slot.place else { return body(IteratorSlot.value(slot.handle)) }
+            return left.value.withUnsafeBytes(body)
+        }
+    }
+
+    /// A copy of the key. The cursor must be at an entry (``isValid``); otherwise this is a programming error.
+    package var key: [UInt8] {
+        guard let key = try? withKey({ [UInt8]($0) }) else {
+            preconditionFailure("key of a cursor that is at no entry")
+        }
+        return key
+    }
+
+    /// A copy of the value. The cursor must be at an entry (``isValid``); otherwise this is a programming error.
+    package var value: [UInt8] {
+        guard let value = try? withValue({ [UInt8]($0) }) else {
+            preconditionFailure("value of a cursor that is at no entry")
+        }
+        return value
+    }
+
+    // MARK: Internals
+
+    private func openSlot(_ operation: StaticString) throws(LevelDBError) -> IteratorSlot {
+        if let slot { return slot }
+        throw error(.closed, "the cursor was closed", operation)
+    }
+
+    private func checkValid(_ operation: StaticString) throws(LevelDBError) {
+        _ = try openSlot(operation)
+        if !isValid { throw error(.invalidArgument, "the cursor is at no entry", operation) }
+    }
+
+    @usableFromInline
+    func entrySlot(_ operation: StaticString) throws(LevelDBError) -> IteratorSlot {
+        try checkValid(operation)
+        return try openSlot(operation)
+    }
+
+    private func error(_ code: LevelDBError.Code, _ message: String, _ operation: StaticString) -> LevelDBError {
+        LevelDBError(code: code, message: message, operation: operation.description, path: database.path)
+    }
+
+    /// Moves the iterator, which may have to be made again.
+    /// - Parameter body: also gets the key of the entry at which the iterator stood if a new one took its place since.
+    private func move(
+        _ operation: StaticString, _ key: UnsafeRawBufferPointer? = nil, _ body: (OpaquePointer, [UInt8]?) -> Void
+    ) throws(LevelDBError) {
+        let slot = try openSlot(operation)
+        while true {
+            let isDone = try database.gate.reads.withReadLock { () throws(LevelDBError) in
+                guard let handle = slot.handle else { return false }
+                let left = slot.place
+                slot.place = nil
+                body(handle, left?.key)
+                try settle(handle, operation, key)
+                return true
+            }
+            if isDone { return }
+            try database.renew(slot, options)
+        }
+    }
+
+    private func moveToLast(_ handle: OpaquePointer) {
+        guard let prefixEnd else { return leveldb_iter_seek_to_last(handle) }
+        prefixEnd.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
+        if leveldb_iter_valid(handle) != 0 {
+            leveldb_iter_prev(handle)
+        } else {
+            leveldb_iter_seek_to_last(handle)
+        }
+    }
+
+    /// Reads the iterator's state after a move. LevelDB's iterator skips a block that it cannot read, so the error is
+    /// checked even when the iterator is at an entry.
+    @inline(__always)
+    private func settle(
+        _ handle: OpaquePointer, _ operation: StaticString, _ key: UnsafeRawBufferPointer? = nil
+    ) throws(LevelDBError) {
+        isValid = false
+        try checked(operation, path: database.path, key: key) { leveldb_iter_get_error(handle, $0) }
+        isValid =
+            leveldb_iter_valid(handle) != 0 && (prefix.isEmpty || Self.hasPrefix(IteratorSlot.key(handle), prefix))
+    }
+
+    private static func hasPrefix(_ key: UnsafeRawBufferPointer, _ prefix: [UInt8]) -> Bool {
+        guard key.count >= prefix.count, let start = key.baseAddress else { return prefix.isEmpty }
+        return memcmp(start, prefix, prefix.count) == 0
+    }
+
+    /// Negative, 0 or positive, in LevelDB's order.
+    private static func compare(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Int {
+        let order = Int(memcmp(left.characters, right.characters, min(left.count, right.count)))
+        return order != 0 ? order : left.count - right.count
+    }
+
+    private static func compare(_ left: UnsafeRawBufferPointer, _ right: [UInt8]) -> Int {
+        right.withUnsafeBytes { compare(left, $0) }
+    }
+
+    /// The smallest key that is greater than all that begin with `prefix`: trailing 0xFF bytes cannot be counted up, so
+    /// they go, and the byte before them is. Nothing is greater than all that begin with 0xFF bytes only.
+    static func successor(ofPrefix prefix: [UInt8]) -> [UInt8]? {
+        guard let last = prefix.lastIndex(where: { $0 != 0xff }) else { return nil }
+        var end = Array(prefix[...last])
+        end[last] += 1
+        return end
+    }
+}

@@ -1,0 +1,56 @@
+import CLarderLevelDB
+
+extension Database {
+    /// One of LevelDB's properties; nil for an unknown name. LevelDB knows `leveldb.num-files-at-level<N>`,
+    /// `leveldb.stats`, `leveldb.sstables` and `leveldb.approximate-memory-usage`.
+    package func property(_ name: String) throws(LevelDBError) -> String? {
+        try withHandle("property") { handle in
+            guard !name.utf8.contains(0), let value = leveldb_property_value(handle, name) else { return nil }
+            defer { leveldb_free(value) }
+            return String(cString: value)
+        }
+    }
+
+    /// Merges the tables of a range. That frees the space of deleted and overwritten entries, unless a snapshot or
+    /// cursor needs them.
+    ///
+    /// Takes as long as reading and writing the range, and blocks only the caller; ``close()`` waits for it. LevelDB
+    /// reports failures only at a later write.
+    /// - Parameters:
+    ///   - from: the first key. The default is nil: from the beginning.
+    ///   - to: the last key. The default is nil: to the end.
+    package func compact(from: [UInt8]? = nil, to: [UInt8]? = nil) throws(LevelDBError) {
+        try withHandle("compact") { handle in
+            Self.withOptionalBytes(from) { from, fromCount in
+                Self.withOptionalBytes(to) { to, toCount in
+                    leveldb_compact_range(handle, from, fromCount, to, toCount)
+                }
+            }
+        }
+    }
+
+    /// The approximate bytes of table files for the keys from `from` up to but not including `to`. Entries in memory
+    /// and in the log do not count: just after a write this is 0. Do not use it to limit usage.
+    package func approximateSize(from: [UInt8], to: [UInt8]) throws(LevelDBError) -> UInt64 {
+        try withHandle("approximateSize") { handle in
+            from.withUnsafeBytes { from in
+                to.withUnsafeBytes { to in
+                    var start: UnsafePointer<CChar>? = from.characters
+                    var startCount = from.count
+                    var limit: UnsafePointer<CChar>? = to.characters
+                    var limitCount = to.count
+                    var size: UInt64 = 0
+                    gate.reads.withReadLock {
+                        leveldb_approximate_sizes(handle, 1, &start, &startCount, &limit, &limitCount, &size)
+                    }
+                    return size
+                }
+            }
+        }
+    }
+
+    private static func withOptionalBytes(_ bytes: [UInt8]?, _ body: (UnsafePointer<CChar>?, Int) -> Void) {
+        guard let bytes else { return body(nil, 0) }
+        bytes.withUnsafeBytes { body($0.characters, $0.count) }
+    }
+}

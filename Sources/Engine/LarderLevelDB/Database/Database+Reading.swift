@@ -1,0 +1,110 @@
+import CLarderLevelDB
+import CLarderLevelDBFiles
+
+extension Database {
+    /// Reads one value.
+    ///
+    /// An empty value is an empty array, an absent one is nil. LevelDB's C function distinguishes them by whether
+    /// malloc(0) gives a pointer, as it does with glibc, musl and macOS. Elsewhere an empty value could read as absent,
+    /// so do not store empty values that must last.
+    ///
+    /// Damage throws `.corruption`, with one exception: if a table is deleted while the database is open, LevelDB acts
+    /// as if that table lacked the key. Opening finds the loss.
+    package func get(
+        _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions()
+    ) throws(LevelDBError) -> [UInt8]? {
+        let value = try takeValue(key, options, "get")
+        defer { Self.release(value) }
+        return value.map { [UInt8]($0) }
+    }
+
+    /// Reads one value.
+    package func get(_ key: [UInt8], options: ReadOptions = ReadOptions()) throws(LevelDBError) -> [UInt8]? {
+        try key.withRawBytes { (key) throws(LevelDBError) in try get(key, options: options) }
+    }
+
+    /// Reads one value without the second copy that ``get(_:options:)`` makes.
+    /// - Parameter body: gets the bytes, valid until it returns; nil if the key is absent. Runs with no lock held: it
+    ///   may call this database, and close it.
+    @inlinable
+    package func withValue<Result>(
+        _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions(),
+        _ body: (UnsafeRawBufferPointer?) -> Result
+    ) throws(LevelDBError) -> Result {
+        let value = try takeValue(key, options, "get")
+        defer { Self.release(value) }
+        return body(value)
+    }
+
+    /// Like ``withValue(_:options:_:)-(UnsafeRawBufferPointer,_,_)``.
+    @inlinable
+    package func withValue<Result>(
+        _ key: [UInt8], options: ReadOptions = ReadOptions(), _ body: (UnsafeRawBufferPointer?) -> Result
+    ) throws(LevelDBError) -> Result {
+        try key.withRawBytes { (key) throws(LevelDBError) in try withValue(key, options: options, body) }
+    }
+
+    /// Whether the key exists. Costs as much as reading it. See ``lacksUnlocked(_:)`` for what needs no disk.
+    package func has(
+        _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions()
+    ) throws(LevelDBError) -> Bool {
+        let value = try takeValue(key, options, "has")
+        defer { Self.release(value) }
+        return value != nil
+    }
+
+    /// Whether the key exists.
+    package func has(_ key: [UInt8], options: ReadOptions = ReadOptions()) throws(LevelDBError) -> Bool {
+        try key.withRawBytes { (key) throws(LevelDBError) in try has(key, options: options) }
+    }
+
+    /// Whether LevelDB knows from its memory and from the Bloom filters of its open tables that it does not have a key. It
+    /// reads no file: false if it has the key, or would have to read to tell. A microsecond or two, more if LevelDB has
+    /// the value in memory, which it copies.
+    ///
+    /// Takes no lock: the caller must make sure that nobody closes the database meanwhile.
+    package func lacksUnlocked(_ key: UnsafeRawBufferPointer) -> Bool {
+        guard let handle = try? openHandle("has") else { return false }
+        let options = ReadOptionsHandle.shared(verifyChecksums: true, fillCache: false)
+        // False while the gate is shut.
+        return gate.reads.withReadLockUnlessBusy {
+            larder_leveldb_lacks(handle, options, key.characters, key.count) != 0
+        } ?? false
+    }
+
+    /// LevelDB's own copy of the newest value, checksums verified, or nil if the key is absent. It stays valid until
+    /// ``release(_:)``, whatever happens to the database.
+    ///
+    /// Takes no lock: the caller must make sure that nobody closes the database meanwhile.
+    package func takeUnlocked(
+        _ key: UnsafeRawBufferPointer, fillCache: Bool
+    ) throws(LevelDBError) -> UnsafeRawBufferPointer? {
+        let options = ReadOptionsHandle.shared(verifyChecksums: true, fillCache: fillCache)
+        return try takeValue(try openHandle("get"), options, key, "get")
+    }
+
+    /// Frees the result of ``takeUnlocked(_:fillCache:)``.
+    @usableFromInline package static func release(_ value: UnsafeRawBufferPointer?) {
+        if let value { leveldb_free(UnsafeMutableRawPointer(mutating: value.baseAddress)) }
+    }
+
+    @usableFromInline
+    func takeValue(
+        _ key: UnsafeRawBufferPointer, _ options: ReadOptions, _ operation: StaticString
+    ) throws(LevelDBError) -> UnsafeRawBufferPointer? {
+        try withHandles(options, operation) { (handle, readOptions) throws(LevelDBError) in
+            try takeValue(handle, readOptions, key, operation)
+        }
+    }
+
+    @inline(__always)
+    private func takeValue(
+        _ handle: OpaquePointer, _ options: OpaquePointer, _ key: UnsafeRawBufferPointer, _ operation: StaticString
+    ) throws(LevelDBError) -> UnsafeRawBufferPointer? {
+        var length = 0
+        let value = try checked(operation, path: path, key: key) { status in
+            gate.reads.withReadLock { leveldb_get(handle, options, key.characters, key.count, &length, status) }
+        }
+        return value.map { UnsafeRawBufferPointer(start: $0, count: length) }
+    }
+}

@@ -1,0 +1,57 @@
+import CLarderLevelDB
+
+extension Database {
+    /// Freezes the present state. Cheap: LevelDB notes a number.
+    package func snapshot() throws(LevelDBError) -> Snapshot {
+        try withHandle("snapshot") { handle in
+            snapshotDidOpen()
+            return Snapshot(self, databaseHandle: handle)
+        }
+    }
+
+    /// A cursor over the present state, or over the snapshot in `options`. It is at no entry before the first seek.
+    /// - Parameter prefix: limits the cursor to keys with this prefix. The default is empty: all keys.
+    package func cursor(_ options: ReadOptions = ReadOptions(), prefix: [UInt8] = []) throws(LevelDBError) -> Cursor {
+        try withHandles(options, "cursor") { handle, readOptions in
+            cursorDidOpen()
+            return gate.reads.withReadLock {
+                Cursor(self, handle: leveldb_create_iterator(handle, readOptions), options, prefix: prefix)
+            }
+        }
+    }
+
+    /// Makes the iterator of a cursor again. A cursor keeps the database from being closed.
+    func renew(_ slot: IteratorSlot, _ options: ReadOptions) throws(LevelDBError) {
+        guard let snapshot = options.snapshot else {
+            let readOptions = ReadOptionsHandle.shared(
+                verifyChecksums: options.verifyChecksums, fillCache: options.fillCache)
+            let handle = try openHandle("cursor")
+            return gate.reads.withReadLock { slot.handle = leveldb_create_iterator(handle, readOptions) }
+        }
+        // The snapshot's lock before the gate, as for reads.
+        try snapshot.withHandles(options, "cursor") { handle, readOptions in
+            gate.reads.withReadLock { slot.handle = leveldb_create_iterator(handle, readOptions) }
+        }
+    }
+
+    /// ``withHandle(_:_:)`` for reads, with LevelDB's read options for the snapshot, if any.
+    @inline(__always)
+    func withHandles<Result>(
+        _ options: ReadOptions, _ operation: StaticString,
+        _ body: (OpaquePointer, OpaquePointer) throws(LevelDBError) -> Result
+    ) throws(LevelDBError) -> Result {
+        guard let snapshot = options.snapshot else {
+            return try withHandle(operation) { (handle) throws(LevelDBError) -> Result in
+                try body(
+                    handle,
+                    ReadOptionsHandle.shared(verifyChecksums: options.verifyChecksums, fillCache: options.fillCache))
+            }
+        }
+        guard snapshot.database === self else {
+            throw LevelDBError(
+                code: .invalidArgument, message: "the snapshot is of another database, \(snapshot.database.path)",
+                operation: operation.description, path: path)
+        }
+        return try snapshot.withHandles(options, operation, body)
+    }
+}

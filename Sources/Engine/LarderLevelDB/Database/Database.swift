@@ -1,0 +1,144 @@
+import CLarderLevelDB
+import LarderPlatform
+import Synchronization
+
+/// An open LevelDB database: keys and values of bytes, keys in bytewise order.
+///
+/// Any call may block on the disk; a write also waits while LevelDB has too many tables to merge. Do not call them on
+/// Swift's cooperative pool or on an event loop.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: `handle` is read with `lock` held for reading and changed with
+/// `lock` held for writing; LevelDB allows calls by any number of threads between open and close; everything else is
+/// constant or atomic.
+package final class Database: @unchecked Sendable {
+    /// The directory, as it was given.
+    package let path: String
+    /// The options it was opened with.
+    package let options: Options
+
+    private let optionsHandle: OptionsHandle
+    private let claim: DirectoryClaim
+    private let lock = ReadWriteLock()
+    private var handle: OpaquePointer?
+    /// Open for reading while LevelDB's tables are read.
+    @usableFromInline let gate: VersionGate
+
+    // Counted up with `lock` held for reading, and down after LevelDB has released the object. A zero that close() sees
+    // with `lock` held for writing therefore stays zero.
+    private let snapshotCount = Atomic<Int>(0)
+    private let cursorCount = Atomic<Int>(0)
+
+    /// Opens the database in the directory `path`; with ``Options/createIfMissing`` creates it, but not the directories
+    /// above.
+    ///
+    /// Throws `.notFound` if there is none and none may be created, `.corruption` if files are damaged or missing (see
+    /// ``fileState(path:)``), `.ioError` if the system refuses or a process (this one included) has it open,
+    /// `.invalidArgument` for options out of range. Replays the log, so the time depends on the last writes.
+    /// written last.
+    /// - Parameter yields: asked at the end of each merge: whether cursors give up the tables that they read, so that the
+    ///   disk gets their space back at once. A cursor without a snapshot goes on over the entries as they are then. The
+    ///   default is no. Must not wait.
+    package init(
+        path: String, options: Options = Options(), yields: @escaping @Sendable () -> Bool = { false }
+    ) throws(LevelDBError) {
+        try Self.check(path: path, options: options, operation: "open")
+        claim = try Self.claimDirectory(path, options)
+        let optionsHandle = OptionsHandle(options)
+        handle = try checked("open", path: path) { leveldb_open(optionsHandle.handle, path, $0) }
+        self.path = path
+        self.options = options
+        self.optionsHandle = optionsHandle
+        gate = VersionGate(yields: yields)
+        gate.register(path)
+    }
+
+    deinit {
+        // Snapshots and cursors hold a reference to the database, so none is left.
+        if let handle {
+            leveldb_close(handle)
+            gate.unregister(path)
+        }
+        claim.release()
+    }
+
+    /// Closes the database after the calls in progress, including a compaction; later calls of any thread throw
+    /// `.closed`. Idempotent. Does not sync: writes without sync are in the operating system.
+    ///
+    /// Throws `.busy`, and changes nothing, while snapshots or cursors are open. Without a call the last reference
+    /// closes the database, on the thread that releases it.
+    package func close() throws(LevelDBError) {
+        // Before the lock: waiting for it would delay every reader until the longest call is done.
+        try refuseIfChildrenLive()
+        try lock.withWriteLock { () throws(LevelDBError) in
+            try refuseIfChildrenLive()
+            guard let handle else { return }
+            self.handle = nil
+            leveldb_close(handle)
+            gate.unregister(path)
+            claim.release()
+        }
+    }
+
+    /// True from ``close()`` on.
+    package var isClosed: Bool { lock.withReadLock { handle == nil } }
+
+    // A new snapshot or cursor is counted while the handle is in use.
+    func snapshotDidOpen() { snapshotCount.wrappingAdd(1, ordering: .relaxed) }
+    func cursorDidOpen() { cursorCount.wrappingAdd(1, ordering: .relaxed) }
+    func snapshotDidClose() { snapshotCount.wrappingSubtract(1, ordering: .releasing) }
+    func cursorDidClose() { cursorCount.wrappingSubtract(1, ordering: .releasing) }
+
+    private func refuseIfChildrenLive() throws(LevelDBError) {
+        let snapshots = snapshotCount.load(ordering: .acquiring)
+        let cursors = cursorCount.load(ordering: .acquiring)
+        guard snapshots > 0 || cursors > 0 else { return }
+        throw LevelDBError(
+            code: .busy, message: "open snapshots: \(snapshots), open cursors: \(cursors)", operation: "close",
+            path: path)
+    }
+
+    /// Claims the directory for this handle, and checks that its files fit the options.
+    private static func claimDirectory(_ path: String, _ options: Options) throws(LevelDBError) -> DirectoryClaim {
+        let missing = LevelDBError(
+            code: .notFound, message: "there is no database, and createIfMissing is false", operation: "open",
+            path: path)
+        if options.createIfMissing, mkdir(path, 0o755) != 0, errno != EEXIST {
+            throw LevelDBError(systemCall: "mkdir", operation: "open", path: path)
+        }
+        let claim: DirectoryClaim
+        do {
+            claim = try DirectoryClaim(path: path, operation: "open")
+        } catch  where error.code == .notFound {
+            throw missing
+        }
+        // Under the claim: before it, a destroy in another thread might be halfway.
+        switch try FileState(inspecting: path, operation: "open") {
+        case .damaged:
+            throw LevelDBError(
+                code: .corruption, message: "LevelDB files are there, but CURRENT does not name one of them",
+                operation: "open", path: path)
+        case .absentOrEmpty where !options.createIfMissing:
+            throw missing
+        case .absentOrEmpty, .database:
+            return claim
+        }
+    }
+
+    /// Runs `body` with the handle, which stays open meanwhile. The lock is not recursive: `body` only makes C calls.
+    @inline(__always)
+    func withHandle<Result>(
+        _ operation: StaticString, _ body: (OpaquePointer) throws(LevelDBError) -> Result
+    ) throws(LevelDBError) -> Result {
+        try lock.withReadLock { () throws(LevelDBError) -> Result in try body(try openHandle(operation)) }
+    }
+
+    /// The handle if it is open. Called with the lock held, or while nobody can close.
+    @inline(__always)
+    func openHandle(_ operation: StaticString) throws(LevelDBError) -> OpaquePointer {
+        guard let handle else {
+            throw LevelDBError(
+                code: .closed, message: "the database was closed", operation: operation.description, path: path)
+        }
+        return handle
+    }
+}

@@ -1,0 +1,36 @@
+import CLarderLevelDB
+
+/// LevelDB's iterator of a cursor, which may have been closed while the cursor stands at an entry.
+///
+/// Used by the owner of the cursor with the gate open for reading, and by ``VersionGate`` while it is shut.
+@usableFromInline
+final class IteratorSlot {
+    @usableFromInline var handle: OpaquePointer?
+    /// The entry at which the iterator stood when it was closed; nil if it stood at none, or has moved since.
+    @usableFromInline var place: (key: [UInt8], value: [UInt8])?
+
+    init(_ handle: OpaquePointer?) { self.handle = handle }
+
+    func park() {
+        guard let handle else { return }
+        if leveldb_iter_valid(handle) != 0 {
+            place = ([UInt8](Self.key(handle)), [UInt8](Self.value(handle)))
+        }
+        leveldb_iter_destroy(handle)
+        self.handle = nil
+    }
+
+    @usableFromInline
+    static func key(_ handle: OpaquePointer?) -> UnsafeRawBufferPointer {
+        var count = 0
+        let start = leveldb_iter_key(handle, &count)
+        return UnsafeRawBufferPointer(start: start, count: count)
+    }
+
+    @usableFromInline
+    static func value(_ handle: OpaquePointer?) -> UnsafeRawBufferPointer {
+        var count = 0
+        let start = leveldb_iter_value(handle, &count)
+        return UnsafeRawBufferPointer(start: start, count: count)
+    }
+}

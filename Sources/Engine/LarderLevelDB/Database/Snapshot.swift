@@ -1,0 +1,62 @@
+import CLarderLevelDB
+import LarderPlatform
+
+/// The state of the database at one instant, for ``ReadOptions/snapshot``. Keeps its database alive, and keeps it from
+/// being closed.
+///
+/// An open snapshot keeps the space of deleted and overwritten data in use. Limit its lifetime, and call ``close()``
+/// rather than wait for the last reference to go.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: `handle` is read with `lock` held for reading and changed with
+/// `lock` held for writing; the database cannot be closed while it is not nil.
+package final class Snapshot: @unchecked Sendable {
+    package let database: Database
+    private let databaseHandle: OpaquePointer
+    private let lock = ReadWriteLock()
+    private var handle: OpaquePointer?
+
+    /// - Parameter databaseHandle: the open handle of `database`, which counts this snapshot already.
+    init(_ database: Database, databaseHandle: OpaquePointer) {
+        self.database = database
+        self.databaseHandle = databaseHandle
+        handle = leveldb_create_snapshot(databaseHandle)
+    }
+
+    deinit { release() }
+
+    /// True from ``close()`` on.
+    package var isClosed: Bool { lock.withReadLock { handle == nil } }
+
+    /// Releases the snapshot after its reads in progress. Idempotent. Cursors made with it continue.
+    package func close() {
+        lock.withWriteLock { release() }
+    }
+
+    private func release() {
+        guard let handle else { return }
+        leveldb_release_snapshot(databaseHandle, handle)
+        self.handle = nil
+        database.snapshotDidClose()
+    }
+
+    /// Runs `body` with the database's handle and read options for this snapshot. Both stay open meanwhile: the
+    /// database cannot be closed before the snapshot, and closing the snapshot waits.
+    func withHandles<Result>(
+        _ options: ReadOptions, _ operation: StaticString,
+        _ body: (OpaquePointer, OpaquePointer) throws(LevelDBError)
+            -> Result
+    ) throws(LevelDBError) -> Result {
+        try lock.withReadLock { () throws(LevelDBError) -> Result in
+            guard let handle else {
+                throw LevelDBError(
+                    code: .closed, message: "the snapshot was closed", operation: operation.description,
+                    path: database.path)
+            }
+            let readOptions = ReadOptionsHandle(
+                verifyChecksums: options.verifyChecksums, fillCache: options.fillCache, snapshot: handle)
+            return try withExtendedLifetime(readOptions) { () throws(LevelDBError) -> Result in
+                try body(databaseHandle, readOptions.handle)
+            }
+        }
+    }
+}

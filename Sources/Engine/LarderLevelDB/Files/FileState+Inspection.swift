@@ -1,0 +1,81 @@
+import LarderPlatform
+
+// Never open LOCK here: LevelDB's lock is an fcntl lock, and closing any descriptor of that file would release the lock
+// of a database that this process has open.
+
+extension FileState {
+    /// Inspects the directory's names and `CURRENT`. Throws `.ioError` if they exist and cannot be read.
+    init(inspecting path: String, operation: String) throws(LevelDBError) {
+        guard let names = try Self.fileNames(path, operation) else {
+            self = .absentOrEmpty
+            return
+        }
+        guard names.contains("CURRENT") else {
+            self = names.contains(where: Self.mayHoldData) ? .damaged : .absentOrEmpty
+            return
+        }
+        guard let manifest = try Self.currentManifest(path, operation), names.contains(manifest) else {
+            self = .damaged
+            return
+        }
+        self = .database
+    }
+
+    /// A table, a log, or a manifest. The first manifest alone has no data: a creation writes it before `CURRENT`, and
+    /// a database that was ever open also has a log or a later manifest.
+    private static func mayHoldData(_ name: String) -> Bool {
+        if name.hasPrefix("MANIFEST-") { return name != "MANIFEST-000001" && isNumber(name.dropFirst(9)) }
+        guard let dot = name.lastIndex(of: ".") else { return false }
+        return ["ldb", "sst", "log"].contains(name[name.index(after: dot)...]) && isNumber(name[..<dot])
+    }
+
+    private static func isNumber(_ text: Substring) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
+    }
+
+    /// The names in the directory; nil if there is no directory.
+    static func fileNames(_ path: String, _ operation: String) throws(LevelDBError) -> Set<String>? {
+        guard let directory = opendir(path) else {
+            if errno == ENOENT { return nil }
+            throw LevelDBError(systemCall: "opendir", operation: operation, path: path)
+        }
+        defer { closedir(directory) }
+        var names: Set<String> = []
+        while true {
+            errno = 0
+            guard let entry = readdir(directory) else {
+                if errno != 0 { throw LevelDBError(systemCall: "readdir", operation: operation, path: path) }
+                return names
+            }
+            guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { continue }
+            // Not through the field: that would copy all of its 256 bytes, and the entry may be shorter.
+            let name = UnsafeRawPointer(entry) + offset
+            names.insert(String(cString: name.assumingMemoryBound(to: CChar.self)))
+        }
+    }
+
+    /// The name in `CURRENT`; nil unless it is a manifest's name and a newline.
+    static func currentManifest(_ path: String, _ operation: String) throws(LevelDBError) -> String? {
+        let file = open("\(path)/CURRENT", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            if errno == ENOENT { return nil }
+            throw LevelDBError(systemCall: "open CURRENT", operation: operation, path: path)
+        }
+        defer { close(file) }
+        // Longer than any manifest's name.
+        var bytes = [UInt8](repeating: 0, count: 64)
+        var count = 0
+        while count < bytes.count {
+            let got = bytes.withUnsafeMutableBytes { read(file, $0.baseAddress.map { $0 + count }, $0.count - count) }
+            if got == 0 { break }
+            if got < 0 {
+                if errno == EINTR { continue }
+                throw LevelDBError(systemCall: "read CURRENT", operation: operation, path: path)
+            }
+            count += got
+        }
+        guard count > 0, bytes[count - 1] == UInt8(ascii: "\n") else { return nil }
+        let name = String(decoding: bytes[..<(count - 1)], as: UTF8.self)
+        return name.hasPrefix("MANIFEST-") && isNumber(name.dropFirst(9)) ? name : nil
+    }
+}

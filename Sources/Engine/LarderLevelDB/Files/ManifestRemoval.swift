@@ -1,0 +1,109 @@
+import LarderPlatform
+
+/// Takes tables out of a LevelDB that nobody has open, by one more edit at the end of its manifest: a few bytes for each
+/// table. LevelDB removes files that its manifest does not name when it opens.
+///
+/// What the tables have is gone then, and what they hid in tables below comes back. So only tables may go that hide
+/// nothing: ``ManifestScan/removable(from:before:behind:start:where:)``.
+package enum ManifestRemoval {
+    /// Appends the edit, and syncs it. After an error the manifest is as it was, or ends within a record that does not
+    /// count.
+    /// - Parameter numbers: of tables in `manifest`, which must be what the directory's `CURRENT` names now.
+    package static func append(
+        _ numbers: [UInt64], to manifest: ManifestScan, directory: String
+    ) throws(FileError) {
+        let digits = "\(manifest.number)"
+        let name = "MANIFEST-" + String(repeating: "0", count: max(0, 6 - digits.count)) + digits
+        var edit: [UInt8] = []
+        for number in numbers {
+            guard let table = manifest.tables[number] else { continue }
+            edit.append(6)  // a removed table
+            append(table.level, to: &edit)
+            append(number, to: &edit)
+        }
+        // What was being written when LevelDB failed.
+        try FileSystem.truncate(directory + "/" + name, to: manifest.log.goodBytes)
+        try FileSystem.appendFile(directory + "/" + name, LogScan.encode(edit, at: manifest.log.goodBytes))
+    }
+
+    private static func append(_ value: UInt64, to bytes: inout [UInt8]) {
+        var rest = value
+        while rest >= 0x80 {
+            bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        bytes.append(UInt8(rest))
+    }
+}
+
+extension ManifestScan {
+    /// Tables that may be taken away together: for each of their keys from `first` on and before `end`, what is below goes too, so
+    /// that no former version comes back. Keys outside of that are lost, or come back, with their tables.
+    ///
+    /// From the lowest level upwards, and of level 0, whose tables overlap, the oldest first. Tables without such keys are left,
+    /// and so is what lies above one that stays.
+    /// - Parameters:
+    ///   - needed: a key that must stay: tables that begin with it or before are left.
+    ///   - start: chooses one of so many tables of a level, neighbours of which follow.
+    ///   - takes: whether to take these, which go together or not at all. Called in the order in which they go.
+    package func removable(
+        from first: [UInt8], before end: [UInt8], behind needed: [UInt8], start: (Int) -> Int = { _ in 0 },
+        where takes: ([(number: UInt64, table: Table)]) -> Bool
+    ) -> [(number: UInt64, table: Table)] {
+        guard !isStrange else { return [] }
+        var taken: [(number: UInt64, table: Table)] = []
+        /// What stays, of this level and of those below.
+        var kept: [Table] = []
+        for level in Set(tables.values.map(\.level)).sorted(by: >) {
+            let groups = groups(level, first, end)
+            let place = level == 0 || groups.isEmpty ? 0 : start(groups.count)
+            for index in groups.indices {
+                let group = groups[(place + index) % groups.count]
+                let isFree = group.allSatisfy { member in
+                    Self.precedes(needed[...], member.table.first)
+                        && !kept.contains { $0.overlaps(member.table, first) }
+                }
+                if isFree, takes(group) { taken += group } else { kept += group.map(\.table) }
+            }
+        }
+        return taken
+    }
+
+    /// The tables of a level that have keys from `first` on and before `end`: versions of one key may be in two that are
+    /// neighbours, of which the newer hides the older. In level 0 each by itself, the oldest first.
+    private func groups(_ level: UInt64, _ first: [UInt8], _ end: [UInt8]) -> [[(number: UInt64, table: Table)]] {
+        let all = tables.filter { $0.value.level == level && !Self.precedes($0.value.last, first) }
+            .filter { Self.precedes($0.value.first, end) }
+            .map { (number: $0.key, table: $0.value) }
+        if level == 0 { return all.sorted { $0.number < $1.number }.map { [$0] } }
+        var groups: [[(number: UInt64, table: Table)]] = []
+        for member in all.sorted(by: { Self.precedes($0.table.first, $1.table.first) }) {
+            if let before = groups.last?.last?.table.last, !Self.precedes(before, member.table.first) {
+                groups[groups.count - 1].append(member)
+            } else {
+                groups.append([member])
+            }
+        }
+        return groups
+    }
+
+    private static func precedes(_ left: ArraySlice<UInt8>, _ right: ArraySlice<UInt8>) -> Bool {
+        left.lexicographicallyPrecedes(right)
+    }
+
+    private static func precedes(_ left: ArraySlice<UInt8>, _ right: [UInt8]) -> Bool {
+        left.lexicographicallyPrecedes(right)
+    }
+}
+
+extension ManifestScan.Table {
+    /// The user's first and last key: without the eight bytes that LevelDB adds.
+    package var first: ArraySlice<UInt8> { smallest.dropLast(8) }
+    package var last: ArraySlice<UInt8> { largest.dropLast(8) }
+
+    /// Whether both may have versions of one key from `first` on.
+    fileprivate func overlaps(_ other: Self, _ first: [UInt8]) -> Bool {
+        let start = [self.first, other.first, first[...]].max { $0.lexicographicallyPrecedes($1) } ?? first[...]
+        return !last.lexicographicallyPrecedes(start) && !other.last.lexicographicallyPrecedes(start)
+    }
+}

@@ -1,0 +1,40 @@
+import CLarderLevelDB
+import CLarderLevelDBFiles
+
+/// ``Options`` in LevelDB's form, with the objects that must outlive the database: the filter policy and the block
+/// cache.
+///
+/// The proof for `@unchecked Sendable`: nothing changes after `init`, and LevelDB only reads.
+final class OptionsHandle: @unchecked Sendable {
+    let handle: OpaquePointer
+    private let filterPolicy: OpaquePointer?
+    private let blockCache: BlockCache?
+
+    /// - Parameter options: must be in range.
+    init(_ options: Options) {
+        handle = leveldb_options_create()
+        blockCache = options.blockCache
+        filterPolicy =
+            options.bloomBitsPerKey > 0 ? larder_leveldb_bloom_filter(Int32(options.bloomBitsPerKey)) : nil
+        if let environment = larder_leveldb_environment() { leveldb_options_set_env(handle, environment) }
+        leveldb_options_set_create_if_missing(handle, options.createIfMissing ? 1 : 0)
+        leveldb_options_set_error_if_exists(handle, options.errorIfExists ? 1 : 0)
+        leveldb_options_set_paranoid_checks(handle, options.paranoidChecks ? 1 : 0)
+        switch options.compression {
+        case .none: leveldb_options_set_compression(handle, Int32(leveldb_no_compression))
+        case .snappy: leveldb_options_set_compression(handle, Int32(leveldb_snappy_compression))
+        }
+        if let filterPolicy { leveldb_options_set_filter_policy(handle, filterPolicy) }
+        if let blockCache { leveldb_options_set_cache(handle, blockCache.handle) }
+        leveldb_options_set_write_buffer_size(handle, options.writeBufferBytes)
+        leveldb_options_set_block_size(handle, options.blockBytes)
+        leveldb_options_set_block_restart_interval(handle, Int32(options.blockRestartInterval))
+        leveldb_options_set_max_open_files(handle, Int32(options.maxOpenFiles))
+        leveldb_options_set_max_file_size(handle, options.maxFileBytes)
+    }
+
+    deinit {
+        leveldb_options_destroy(handle)
+        if let filterPolicy { leveldb_filterpolicy_destroy(filterPolicy) }
+    }
+}

@@ -1,0 +1,53 @@
+import CLarderLevelDB
+
+// LevelDB's C functions take the address of a pointer that is nil on entry, and on failure store a malloc'ed string
+// there. Only the string's beginning tells the kind of error.
+
+extension LevelDBError {
+    /// Parses LevelDB's "Kind: text". The only place that does.
+    init(status: String, operation: String, path: String, key: [UInt8]?) {
+        let prefixes: [(String, Code)] = [
+            ("NotFound: ", .notFound),
+            ("Corruption: ", .corruption),
+            ("Not implemented: ", .notSupported),
+            ("Invalid argument: ", .invalidArgument),
+            ("IO error: ", .ioError),
+        ]
+        let known = prefixes.first { status.hasPrefix($0.0) }
+        let message = String(status.dropFirst(known?.0.count ?? 0))
+        let code = Self.blamesTable(message) ? .corruption : known?.1 ?? .unknown
+        self.init(code: code, message: message, operation: operation, path: path, key: key)
+    }
+
+    /// Whether the text says that a table is shorter than when it was written, or gone. LevelDB reports the first as
+    /// EINVAL of the mapped file and the second as ENOENT, in the same words as transient system errors. These do not
+    /// pass: they are damage. No real read of a table gives EINVAL.
+    private static func blamesTable(_ message: String) -> Bool {
+        for ending in [".ldb: Invalid argument", ".ldb: No such file or directory"] where message.hasSuffix(ending) {
+            return true
+        }
+        return false
+    }
+}
+
+/// Runs one C call and throws the string that it may leave as an error. The string is freed.
+/// - Parameter key: copied only if there is an error.
+@inline(__always)
+func checked<Result>(
+    _ operation: StaticString, path: String, key: UnsafeRawBufferPointer? = nil,
+    _ call: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Result
+) throws(LevelDBError) -> Result {
+    var status: UnsafeMutablePointer<CChar>?
+    let result = call(&status)
+    if let status { throw takeError(status, operation, path, key) }
+    return result
+}
+
+@inline(never)
+private func takeError(
+    _ status: UnsafeMutablePointer<CChar>, _ operation: StaticString, _ path: String, _ key: UnsafeRawBufferPointer?
+) -> LevelDBError {
+    defer { leveldb_free(status) }
+    return LevelDBError(
+        status: String(cString: status), operation: operation.description, path: path, key: key.map { [UInt8]($0) })
+}

@@ -1,0 +1,37 @@
+import CLarderCRC32C
+
+/// Finds the one bit that was flipped in bytes with a checksum.
+///
+/// CRC-32C distinguishes any two errors of one bit, and never takes two flipped bits for one. It takes worse damage for
+/// one bit with a probability of about the number of bits in 2³². Mended values are therefore never given; mended bytes
+/// only tell which keys they belong to, and only if all of them are a batch.
+enum BitFlip {
+    /// The place of the bit.
+    enum Place: Equatable {
+        /// In the stored checksum: the bytes are right.
+        case checksum
+        case bytes(offset: Int, mask: UInt8)
+    }
+
+    private static let reversedPolynomial: UInt32 = 0x82F6_3B78
+
+    /// nil if it is not one bit.
+    static func place(stored: UInt32, _ bytes: UnsafeRawBufferPointer) -> Place? {
+        let actual = larder_crc32c_extend(0, bytes.baseAddress, bytes.count)
+        for bit in 0..<UInt32(32) where MaskedChecksum.unmask(stored ^ 1 << bit) == actual { return .checksum }
+        // A flipped bit enters the remainder as 1, and each later bit is a step, so the number of steps back is the
+        // distance from the end.
+        var difference = MaskedChecksum.unmask(stored) ^ actual
+        for offset in stride(from: bytes.count - 1, through: 0, by: -1) {
+            for bit in stride(from: 7, through: 0, by: -1) {
+                difference = stepBack(difference)
+                if difference == 1 { return .bytes(offset: offset, mask: 1 << UInt8(bit)) }
+            }
+        }
+        return nil
+    }
+
+    private static func stepBack(_ remainder: UInt32) -> UInt32 {
+        remainder >> 31 == 1 ? (remainder ^ reversedPolynomial) << 1 | 1 : remainder << 1
+    }
+}

@@ -1,0 +1,37 @@
+import LarderPlatform
+
+/// The reason why files cannot be read now. Never damage: that is reported, not thrown. The reader must then be
+/// discarded; another one may be made later.
+package struct SalvageError: Error, Hashable, Sendable {
+    package enum Code: Hashable, Sendable {
+        /// The system refused: no permission, no descriptors, no memory, an error of the device.
+        case system
+        /// More must be kept in memory than the options allow.
+        case tooLarge
+        /// The directory is not a LevelDB database with bytewise order.
+        case unsupported
+    }
+
+    package let code: Code
+    /// The system's errno; 0 unless the code is `.system`.
+    package let errno: Int32
+    /// The file or directory.
+    package let path: String
+    package let message: String
+
+    init(_ code: Code, errno: Int32 = 0, path: String, message: String) {
+        self.code = code
+        self.errno = errno
+        self.path = path
+        self.message = message
+    }
+
+    /// A system call that has just failed, according to `errno`.
+    init(systemCall: String, path: String, errno number: Int32) {
+        self.init(.system, errno: number, path: path, message: "\(systemCall): \(SystemErrorText.of(number))")
+    }
+}
+
+extension SalvageError: CustomStringConvertible {
+    package var description: String { "salvage of \(path): \(message)" }
+}

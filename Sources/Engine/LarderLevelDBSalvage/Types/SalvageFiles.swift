@@ -1,0 +1,137 @@
+import LarderPlatform
+
+/// The files of a directory. Each read opens its file, so the number of tables is not limited. LOCK is never opened:
+/// closing it would release the lock of a database that this process has open.
+struct SalvageFiles {
+    let path: String
+    let readErrorsAreDamage: Bool
+
+    /// The result of looking a file up.
+    enum Look {
+        case file(bytes: Int)
+        case missing
+        /// A directory, a socket, or something else that LevelDB never made.
+        case noFile
+    }
+
+    /// The result of a read.
+    enum Outcome {
+        case complete
+        /// The file is gone or shorter, or the device fails and that counts as damage.
+        case unreadable(String)
+    }
+
+    /// All names but `.` and `..`.
+    func names() throws(SalvageError) -> [String] {
+        guard let directory = opendir(path) else { throw SalvageError(systemCall: "opendir", path: path, errno: errno) }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while true {
+            errno = 0
+            guard let entry = readdir(directory) else {
+                if errno != 0 { throw SalvageError(systemCall: "readdir", path: path, errno: errno) }
+                return names
+            }
+            guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { continue }
+            // Not through the field: that would copy all of its 256 bytes, and the entry may be shorter.
+            let name = String(cString: (UnsafeRawPointer(entry) + offset).assumingMemoryBound(to: CChar.self))
+            if name != ".", name != ".." { names.append(name) }
+        }
+    }
+
+    func look(at name: String) throws(SalvageError) -> Look {
+        var status = stat()
+        guard stat("\(path)/\(name)", &status) == 0 else {
+            let number = errno
+            if Self.meansMissing(number) { return .missing }
+            throw SalvageError(systemCall: "stat", path: "\(path)/\(name)", errno: number)
+        }
+        return status.st_mode & S_IFMT == S_IFREG ? .file(bytes: Int(status.st_size)) : .noFile
+    }
+
+    /// Fills the memory with the bytes from `offset` on.
+    func read(_ name: String, at offset: Int, into memory: UnsafeMutableRawBufferPointer) throws(SalvageError)
+        -> Outcome
+    {
+        let file = "\(path)/\(name)"
+        // Without waiting: a pipe of that name would have nobody at its other end.
+        let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else {
+            let number = errno
+            if Self.meansMissing(number) { return .unreadable("the file is missing") }
+            throw SalvageError(systemCall: "open", path: file, errno: number)
+        }
+        defer { close(descriptor) }
+        return try read(descriptor, file, at: offset, into: memory)
+    }
+
+    private func read(
+        _ descriptor: Int32, _ file: String, at offset: Int, into memory: UnsafeMutableRawBufferPointer
+    ) throws(SalvageError) -> Outcome {
+        guard offset >= 0, let start = memory.baseAddress else { return .complete }
+        var done = 0
+        while done < memory.count {
+            let count = pread(descriptor, start + done, min(memory.count - done, 1 << 30), off_t(offset + done))
+            if count > 0 {
+                done += count
+            } else if count == 0 {
+                return .unreadable("the file ends")
+            } else if errno == EINTR {
+                continue
+            } else if errno == EISDIR || errno == ESPIPE {
+                return .unreadable("it is no file")
+            } else if errno == EIO, readErrorsAreDamage {
+                return .unreadable("input/output error")
+            } else {
+                throw SalvageError(systemCall: "pread", path: file, errno: errno)
+            }
+        }
+        return .complete
+    }
+
+    private static func meansMissing(_ number: Int32) -> Bool {
+        // A link that leads nowhere or to itself is not LevelDB's file.
+        number == ENOENT || number == ENOTDIR || number == ELOOP
+    }
+}
+
+/// LevelDB's files by their names. Other files are ignored.
+struct FileNames {
+    /// By number; `.sst` if there is no `.ldb`.
+    private(set) var tables: [UInt64: String] = [:]
+    private(set) var logs: [UInt64: String] = [:]
+    private(set) var manifests: [UInt64: String] = [:]
+    private(set) var hasCurrent = false
+
+    init(_ names: [String]) {
+        for name in names {
+            if name == "CURRENT" {
+                hasCurrent = true
+            } else if let number = Self.number(name, prefix: "MANIFEST-", suffix: "") {
+                manifests[number] = name
+            } else if let number = Self.number(name, prefix: "", suffix: ".log") {
+                logs[number] = name
+            } else if let number = Self.number(name, prefix: "", suffix: ".ldb") {
+                tables[number] = name
+            } else if let number = Self.number(name, prefix: "", suffix: ".sst"), tables[number] == nil {
+                tables[number] = name
+            }
+        }
+    }
+
+    /// The number between prefix and suffix, if LevelDB would write it so; no two names then have the same.
+    static func number(_ name: String, prefix: String, suffix: String) -> UInt64? {
+        guard name.hasPrefix(prefix), name.hasSuffix(suffix), name.utf8.count > prefix.utf8.count + suffix.utf8.count
+        else { return nil }
+        let digits = name.dropFirst(prefix.count).dropLast(suffix.count)
+        guard digits.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }), let number = UInt64(digits),
+            padded(number) == digits
+        else { return nil }
+        return number
+    }
+
+    static func padded(_ number: UInt64) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, 6 - digits.count)) + digits
+    }
+}

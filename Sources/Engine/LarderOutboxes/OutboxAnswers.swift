@@ -1,0 +1,31 @@
+import LarderPlatform
+
+/// Answers that a thread waits for.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: all is read and written with the lock held.
+package final class OutboxAnswers<Answer: Sendable>: @unchecked Sendable {
+    private let lock = Lock()
+    private let isComplete = Condition()
+    private var answers: [Answer?]
+    private var missing: Int
+
+    package init(_ count: Int) {
+        answers = Array(repeating: nil, count: count)
+        missing = count
+    }
+
+    package func set(_ position: Int, _ answer: Answer) {
+        lock.withLock {
+            answers[position] = .some(answer)
+            missing -= 1
+            if missing == 0 { isComplete.signal() }
+        }
+    }
+
+    package func wait() -> [Answer] {
+        lock.withLock {
+            while missing > 0 { isComplete.wait(lock) }
+            return answers.compactMap { $0 }
+        }
+    }
+}

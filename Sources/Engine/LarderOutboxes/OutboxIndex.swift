@@ -1,0 +1,356 @@
+import LarderEngine
+import LarderPlatform
+import Synchronization
+
+/// Which keys wait to be brought, and in which order they are. In memory; the companion database has the same.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: all below "guarded" is read and written with the lock held. The lock is
+/// taken last: nothing else is called with it held.
+package final class OutboxIndex: @unchecked Sendable {
+    /// What an attempt whose end is unknown was made over.
+    package enum Doubt: Equatable, Sendable {
+        case none
+        /// The write may be at the origin. Nil: nobody knows what was there before.
+        case mayBeThere(over: String?)
+    }
+
+    /// A key's turn.
+    package struct Turn: Sendable {
+        package let key: [UInt8]
+        package let number: UInt64
+        package let doubt: Doubt
+        package let failures: Int
+    }
+
+    private struct Item {
+        var number: UInt64
+        var acceptedAt: Int64
+        var bytes: Int
+        var doubt = Doubt.none
+        var failures = 0
+    }
+
+    private struct Waiter {
+        let keys: [[UInt8]]
+        let until: Int64
+        let then: @Sendable (Bool) -> Void
+    }
+
+    private typealias Place = (key: [UInt8], number: UInt64)
+
+    package let most: Int
+    private let held: HeldBytes
+    /// For readers, who need no lock while nothing waits.
+    private let count = Atomic<Int>(0)
+    private let lock = Lock()
+    private let isWoken = Condition()
+    // Guarded:
+    private var items: [[UInt8]: Item] = [:]
+    /// In the order of their numbers, from `head` on. A place whose key was written again has no meaning any more.
+    private var places: [Place] = []
+    private var head = 0
+    /// Those that were brought back or have rested, before the others; the next one stands last.
+    private var front: [Place] = []
+    /// Those that were taken last, until ``endTurns()``.
+    private var taken: [Place] = []
+    /// Until when keys rest, in milliseconds of the monotonic clock. They have no place.
+    private var rests: [[UInt8]: Int64] = [:]
+    /// The same by instants, of which there are few. What rests no more may still be among them.
+    private var resting: [Int64: [[UInt8]]] = [:]
+    private static let restStep: Int64 = 128
+    private var next: UInt64 = 1
+    private var waiters: [Waiter] = []
+    private var isSealed = false
+    private var hasNews = false
+    private var isUrgent = false
+    /// Whether new writes need not wake the thread.
+    private var isResting = false
+    private var hasRecovered = false
+
+    /// - Parameters:
+    ///   - most: how many keys may wait.
+    ///   - held: counts their bytes.
+    package init(most: Int, held: HeldBytes) {
+        self.most = most
+        self.held = held
+    }
+
+    deinit { held.add(-items.values.reduce(0) { $0 + $1.bytes }) }
+
+    // MARK: What waits
+
+    package var waiting: Int { count.load(ordering: .acquiring) }
+
+    package func isWaiting(_ key: UnsafeRawBufferPointer) -> Bool {
+        guard waiting > 0 else { return false }
+        let key = Array(key)
+        return lock.withLock { items[key] != nil }
+    }
+
+    package func number(_ key: [UInt8]) -> UInt64? { lock.withLock { items[key]?.number } }
+
+    /// When the oldest was accepted, in milliseconds since 1970.
+    package var oldest: Int64? {
+        lock.withLock {
+            let next = places[head...].first { items[$0.key]?.number == $0.number }
+            let places = (taken + front + [next].compactMap(\.self)).filter { items[$0.key]?.number == $0.number }
+            return (places.map(\.key) + rests.keys).compactMap { items[$0]?.acceptedAt }.min()
+        }
+    }
+
+    /// Why some writes cannot wait here; nil if they can.
+    /// - Parameters:
+    ///   - bytes: of their keys and values.
+    ///   - limit: what ``most`` is called where it is set.
+    package func refusal(of keys: [[UInt8]], bytes: Int, limit: String) -> String? {
+        guard held.hasRoom(for: bytes) else {
+            return "writes of \(held.most ?? 0) bytes wait, half of what the disk may have, and there is no room for "
+                + "more (max-disk)"
+        }
+        guard waiting + keys.count > most,
+            lock.withLock({ items.count + keys.count { items[$0] == nil } > most })
+        else { return nil }
+        return "the writes of \(most) keys wait, and there is no room for more (\(limit))"
+    }
+
+    // MARK: New writes
+
+    /// Takes note of writes that are being applied. Called with the locks of their keys held, so that the numbers of a key
+    /// are in the order of its writes.
+    /// - Parameter bytes: of each, key and value.
+    /// - Returns: the number of the first, the others follow; nil if no more are taken.
+    package func note(_ keys: [[UInt8]], bytes: [Int], now: Int64) -> UInt64? {
+        lock.withLock {
+            guard !isSealed else { return nil }
+            let first = next
+            for (key, bytes) in zip(keys, bytes) { add(key, bytes, now) }
+            hasNews = true
+            if !isResting { isWoken.signal() }
+            return first
+        }
+    }
+
+    private func add(_ key: [UInt8], _ bytes: Int, _ now: Int64) {
+        let number = next
+        next += 1
+        rests[key] = nil
+        held.add(bytes - (items[key]?.bytes ?? 0))
+        items[key] = Item(number: number, acceptedAt: now, bytes: bytes)
+        places.append((key, number))
+        count.store(items.count, ordering: .releasing)
+        if head > 1024 + places.count / 2 || places.count - head > 1024 + 2 * items.count {
+            places = places[head...].filter { items[$0.key]?.number == $0.number }
+            head = 0
+        }
+    }
+
+    /// Adds what the companion database has. What waits already stays as it is.
+    /// - Parameter entries: in any order.
+    /// - Returns: what waits, and was not among them.
+    package func add(_ entries: [(key: [UInt8], number: UInt64, acceptedAt: Int64, bytes: Int)]) -> [Turn] {
+        lock.withLock {
+            let others = Set(items.keys).subtracting(entries.map(\.key)).compactMap(turn)
+            for entry in entries where items[entry.key] == nil {
+                held.add(entry.bytes)
+                items[entry.key] = Item(number: entry.number, acceptedAt: entry.acceptedAt, bytes: entry.bytes)
+                next = max(next, entry.number + 1)
+            }
+            let takenKeys = Set(taken.map(\.key))
+            places = items.filter { rests[$0.key] == nil && !takenKeys.contains($0.key) }.map {
+                ($0.key, $0.value.number)
+            }
+            .sorted { $0.1 < $1.1 }
+            (head, front) = (0, [])
+            count.store(items.count, ordering: .releasing)
+            wakeLocked()
+            return others
+        }
+    }
+
+    package func removeAll() {
+        lock.withLock {
+            held.add(-items.values.reduce(0) { $0 + $1.bytes })
+            (items, places, head, front, taken, rests, resting) = ([:], [], 0, [], [], [:], [:])
+            count.store(0, ordering: .releasing)
+        }
+        tellWaiters(now: nil)
+    }
+
+    /// From now on no write is taken.
+    package func seal(_ isOn: Bool) { lock.withLock { isSealed = isOn } }
+
+    // MARK: Bringing
+
+    /// The next turns, in the order of their numbers; what has rested long enough comes first.
+    package func take(_ most: Int, now: Int64) -> [Turn] {
+        lock.withLock {
+            endRests(now)
+            var turns: [Turn] = []
+            var keys: Set<[UInt8]> = []
+            while turns.count < most, let place = nextPlace() {
+                guard let turn = turn(place.key), turn.number == place.number, rests[place.key] == nil else { continue }
+                if keys.insert(place.key).inserted { turns.append(turn) }
+            }
+            taken = turns.map { ($0.key, $0.number) }
+            return turns
+        }
+    }
+
+    private func turn(_ key: [UInt8]) -> Turn? {
+        items[key].map { Turn(key: key, number: $0.number, doubt: $0.doubt, failures: $0.failures) }
+    }
+
+    private func nextPlace() -> Place? {
+        if let place = front.popLast() { return place }
+        guard head < places.count else {
+            (places, head) = ([], 0)
+            return nil
+        }
+        defer { head += 1 }
+        return places[head]
+    }
+
+    /// What was taken last is not under way any more.
+    package func endTurns() { lock.withLock { taken = [] } }
+
+    /// What has rested long enough comes first.
+    private func endRests(_ now: Int64) {
+        let over = resting.keys.filter { $0 <= now }
+        guard !over.isEmpty else { return }
+        var due: [Place] = []
+        for instant in over {
+            for key in resting.removeValue(forKey: instant) ?? [] where rests[key] == instant {
+                rests[key] = nil
+                if let item = items[key] { due.append((key, item.number)) }
+            }
+        }
+        front += due.sorted { $0.number > $1.number }
+    }
+
+    /// Brings turns back to the front.
+    /// - Parameter failed: whether they were tried.
+    package func putBack(_ turns: [Turn], failed: Bool = false) {
+        lock.withLock {
+            front += turns.reversed().map { ($0.key, $0.number) }
+            guard failed else { return }
+            for turn in turns where items[turn.key]?.number == turn.number { items[turn.key]?.failures += 1 }
+        }
+    }
+
+    /// A key rests.
+    package func rest(_ turn: Turn, until: Int64) {
+        lock.withLock {
+            guard items[turn.key]?.number == turn.number else { return }
+            items[turn.key]?.failures += 1
+            let instant = (until / Self.restStep + 1) * Self.restStep
+            rests[turn.key] = instant
+            resting[instant, default: []].append(turn.key)
+        }
+    }
+
+    /// What is known of a write after an attempt.
+    package func note(_ turn: Turn, _ doubt: Doubt) {
+        lock.withLock {
+            if items[turn.key]?.number == turn.number { items[turn.key]?.doubt = doubt }
+        }
+    }
+
+    /// A write waits no more, unless its key was written again. Called with the key's locks held.
+    package func remove(_ key: [UInt8], _ number: UInt64) {
+        lock.withLock {
+            guard let item = items[key], item.number == number else { return }
+            held.add(-item.bytes)
+            items[key] = nil
+            rests[key] = nil
+            count.store(items.count, ordering: .releasing)
+        }
+    }
+
+    // MARK: Waiting
+
+    /// Calls back when none of some keys waits.
+    /// - Parameters:
+    ///   - until: in milliseconds of the monotonic clock.
+    ///   - then: called once, on any thread: at once if none waits; with false when the time is over.
+    package func whenClear(_ keys: [[UInt8]], until: Int64, then: @escaping @Sendable (Bool) -> Void) {
+        let isClear = lock.withLock { () -> Bool in
+            if keys.allSatisfy({ items[$0] == nil }) { return true }
+            waiters.append(Waiter(keys: keys, until: until, then: then))
+            wakeLocked()
+            return false
+        }
+        if isClear { then(true) }
+    }
+
+    /// Calls back those whose keys do not wait any more, and those whose time is over.
+    /// - Parameter now: in milliseconds of the monotonic clock; nil: nobody's time is over.
+    package func tellWaiters(now: Int64?) {
+        let (told, late) = lock.withLock { () -> ([Waiter], [Waiter]) in
+            guard !waiters.isEmpty else { return ([], []) }
+            var (told, late, left): ([Waiter], [Waiter], [Waiter]) = ([], [], [])
+            for waiter in waiters {
+                if let now, waiter.until <= now {
+                    late.append(waiter)
+                } else if waiter.keys.allSatisfy({ items[$0] == nil }) {
+                    told.append(waiter)
+                } else {
+                    left.append(waiter)
+                }
+            }
+            waiters = left
+            return (told, late)
+        }
+        for waiter in told { waiter.then(true) }
+        for waiter in late { waiter.then(false) }
+    }
+
+    /// Until when there is nothing to do unless something new comes, in milliseconds of the monotonic clock.
+    package var nextEvent: Int64 {
+        lock.withLock {
+            if !front.isEmpty || head < places.count { return .min }
+            return min(resting.keys.min() ?? .max, nextWaiterLocked)
+        }
+    }
+
+    /// When the first waiter's time is over.
+    package var nextWaiter: Int64 { lock.withLock { nextWaiterLocked } }
+
+    private var nextWaiterLocked: Int64 { waiters.lazy.map(\.until).min() ?? .max }
+
+    // MARK: The thread
+
+    private func wakeLocked() {
+        isUrgent = true
+        isWoken.signal()
+    }
+
+    package func wake() { lock.withLock { wakeLocked() } }
+
+    /// The origin answers again: nothing rests because of it.
+    package func originRecovered() {
+        lock.withLock {
+            hasRecovered = true
+            wakeLocked()
+        }
+    }
+
+    /// Whether ``originRecovered()`` was called since the last call of this.
+    package func takeRecovery() -> Bool {
+        lock.withLock {
+            defer { hasRecovered = false }
+            return hasRecovered
+        }
+    }
+
+    /// Waits for so many milliseconds, or until there is something new.
+    /// - Parameter isResting: whether new writes are nothing new.
+    package func wait(milliseconds: Int64, isResting: Bool) {
+        lock.withLock {
+            self.isResting = isResting
+            if !isUrgent, isResting || !hasNews, milliseconds > 0 {
+                _ = isWoken.wait(lock, milliseconds: min(milliseconds, 60_000))
+            }
+            (hasNews, isUrgent, self.isResting) = (false, false, false)
+        }
+    }
+}

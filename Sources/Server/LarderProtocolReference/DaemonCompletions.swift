@@ -1,0 +1,14 @@
+import LarderCommandCatalog
+import LarderServer
+
+/// The completion of larderd's command line for shells, from the table of options.
+package enum DaemonCompletions {
+    package static let shells = OptionCompletions(
+        program: "larderd",
+        DaemonOption.all.map { option in
+            let usage = option.usage
+            return OptionCompletions.Option(
+                name: String(usage.prefix { $0 != " " && $0 != "[" && $0 != "=" }),
+                value: usage.firstIndex(of: " ").map { String(usage[usage.index(after: $0)...]) }, help: option.help)
+        })
+}

@@ -1,0 +1,65 @@
+import LarderCommandCatalog
+import LarderServer
+
+/// Makes the manual page larderd(8), in the macros of man(7), from the table of options.
+package enum ManualPage {
+    package static var text: String {
+        let groups = DaemonOption.all.map { ManualText.item($0.usage, $0.help) }
+        return head + groups.joined() + values + rest
+    }
+
+    private static var head: String {
+        """
+        .\\" Made from the table of options by `make docs`.
+        .TH LARDERD 8 "" "larder" "System Manager's Manual"
+        .SH NAME
+        larderd \\- \(ManualText.escaped(DaemonHelp.summary))
+        .SH SYNOPSIS
+
+        """ + DaemonHelp.synopsis.map { ".B \(ManualText.escaped($0))\n" }.joined(separator: ".br\n") + """
+            .SH DESCRIPTION
+            Larder is a cache that survives its processes. The daemon serves it to all processes of the machine, which speak the
+            protocol of Redis over a Unix\\-domain socket.
+            .SH OPTIONS
+
+            """
+    }
+
+    private static var values: String { DaemonHelp.values.map { ".PP\n" + ManualText.line($0) }.joined() }
+
+    private static var rest: String {
+        """
+        .SH CONFIGURATION FILE
+        Each option but \\-\\-config, \\-\\-check\\-config and those that end with the work they name may stand in the file of
+        \\-\\-config, in a line of its own, without the dashes:
+        .PP
+        .nf
+        # half of the default
+        memory = 32M
+        enable\\-debug = no
+        .fi
+        .PP
+        Lines that begin with # are comments, and so is what follows a # behind a blank. Values may stand in double quotes. The command
+        line wins over the file. An unknown option, or one that stands there twice, is an error, which names the file and the line.
+        .SH SIGNALS
+
+        """ + DaemonHelp.signals.map(ManualText.line).joined() + ".SH EXIT STATUS\n"
+            + DaemonHelp.exitCodes.map { ManualText.item("\($0.code)", [$0.meaning]) }.joined() + """
+                .SH FILES
+                .TP
+                .I /etc/larder/larderd.conf
+                the configuration of the system's service
+                .TP
+                .I /run/larder/larder.sock
+                its socket
+                .TP
+                .I /var/cache/larder
+                its larder
+                .SH SEE ALSO
+                .BR larderctl (1),
+                .BR larder\\-protocol (7),
+                .BR systemd.socket (5)
+
+                """
+    }
+}

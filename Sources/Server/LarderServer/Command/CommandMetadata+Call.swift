@@ -1,0 +1,94 @@
+import LarderCommandCatalog
+import LarderRESP
+
+// What a command's row says of one of its calls.
+
+extension CommandMetadata {
+    func accepts(argumentCount: Int) -> Bool { arity >= 0 ? argumentCount == arity : argumentCount >= -arity }
+
+    /// Which words of a call are keys.
+    /// - Parameter word: returns the bytes of a word.
+    func keyIndices(count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> [Int] {
+        guard keys.first > 0, keys.step > 0 else { return [] }
+        if keys.countAt > 0 {
+            guard keys.countAt < count, let number = parseInteger(word(keys.countAt)), number > 0 else { return [] }
+            let room = (count - keys.first + keys.step - 1) / keys.step
+            return (0..<max(0, min(room, Int(clamping: number)))).map { keys.first + $0 * keys.step }
+        }
+        let last = min(count - 1, keys.last < 0 ? count + keys.last : keys.last)
+        guard keys.first <= last else { return [] }
+        return Array(stride(from: keys.first, through: last, by: keys.step))
+    }
+
+    /// What the call does with one of its keys.
+    /// - Parameters:
+    ///   - position: the key's index among the keys.
+    ///   - count: how many words the call has.
+    ///   - word: returns the bytes of a word.
+    func keyFlags(position: Int, count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> [String] {
+        switch keyUse {
+        case .overwritesUnlessGET where !(3..<max(3, count)).contains { equalsIgnoringCase(word($0), "GET") }:
+            return ["OW", "update"]
+        case .readsIfOnlyGET where Self.onlyReads(bitfield: count, word): return ["RO", "access"]
+        default:
+            return access[min(position, access.count - 1)].filter { $0 != "variable_flags" }
+        }
+    }
+
+    /// Whether BITFIELD has only reading operations, and no words that it does not understand.
+    private static func onlyReads(bitfield count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> Bool {
+        var index = 2
+        while index < count {
+            if equalsIgnoringCase(word(index), "GET"), index + 2 < count {
+                index += 3
+            } else if equalsIgnoringCase(word(index), "OVERFLOW"), index + 1 < count {
+                index += 2
+            } else {
+                return false
+            }
+        }
+        return true
+    }
+}
+
+extension CommandMetadata.KeySpecification {
+    func write(to replies: inout ReplyBuffer) {
+        replies.map(count: notes == nil ? 3 : 4)
+        if let notes {
+            replies.bulk("notes")
+            replies.bulk(notes)
+        }
+        replies.bulk("flags")
+        replies.set(count: flags.count)
+        for flag in flags { replies.simple(flag) }
+        replies.bulk("begin_search")
+        replies.map(count: 2)
+        replies.bulk("type")
+        replies.bulk("index")
+        replies.bulk("spec")
+        replies.map(count: 1)
+        replies.bulk("index")
+        replies.integer(index)
+        replies.bulk("find_keys")
+        replies.map(count: 2)
+        replies.bulk("type")
+        replies.bulk(isCounted ? "keynum" : "range")
+        replies.bulk("spec")
+        replies.map(count: 3)
+        if isCounted {
+            replies.bulk("keynumidx")
+            replies.integer(0)
+            replies.bulk("firstkey")
+            replies.integer(1)
+            replies.bulk("keystep")
+            replies.integer(step)
+            return
+        }
+        replies.bulk("lastkey")
+        replies.integer(last)
+        replies.bulk("keystep")
+        replies.integer(step)
+        replies.bulk("limit")
+        replies.integer(0)
+    }
+}

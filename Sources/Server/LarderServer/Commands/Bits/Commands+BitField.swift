@@ -1,0 +1,152 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+extension CommandTable {
+    static let bitFieldCommands: Handlers = [
+        .bitfield: { call throws(CommandError) in try BitFieldCommands.bitfield(&call, mayWrite: true) },
+        .bitfieldReadonly: { call throws(CommandError) in try BitFieldCommands.bitfield(&call, mayWrite: false) },
+    ]
+}
+
+enum BitFieldCommands {
+    private struct Operation {
+        enum Kind {
+            case get
+            case set(Int64)
+            case add(Int64)
+        }
+
+        let kind: Kind
+        let field: BitField
+        let overflow: BitField.Overflow
+
+        var writes: Bool { if case .get = kind { false } else { true } }
+
+        /// - Returns: the number of the reply, and the number to write, if any.
+        func run(on bytes: UnsafeRawBufferPointer) -> (reply: Int64?, written: Int64?) {
+            let former = field.read(bytes)
+            switch kind {
+            case .get: return (former, nil)
+            case .set(let number):
+                guard let fitting = field.sum(number, 0, overflow) else { return (nil, nil) }
+                return (former, fitting)
+            case .add(let amount):
+                let sum = field.sum(former, amount, overflow)
+                return (sum, sum)
+            }
+        }
+    }
+
+    static func bitfield(_ call: inout Call, mayWrite: Bool) throws(CommandError) -> Outcome {
+        let operations = try operations(call)
+        let written = operations.filter(\.writes).map(\.field.bytesNeeded).max()
+        let numbers: [Int64?]
+        if let written {
+            guard mayWrite else { throw CommandError("ERR BITFIELD_RO only supports the GET subcommand") }
+            numbers = try change(&call, operations, bytesNeeded: written)
+        } else {
+            var found: [Int64?] = operations.map { _ in 0 }
+            try call.read(1) { _, payload in found = operations.map { $0.run(on: payload).reply } }
+            numbers = found
+        }
+        call.session.replies.array(count: numbers.count)
+        for number in numbers {
+            if let number { call.session.replies.integer(number) } else { call.session.replies.null() }
+        }
+        return .done
+    }
+
+    /// The value becomes long enough even if nothing is written in the end, as in Redis.
+    private static func change(_ call: inout Call, _ operations: [Operation], bytesNeeded: Int)
+        throws(CommandError) -> [Int64?]
+    {
+        try call.mayBuild(bytes: bytesNeeded)
+        return try call.build([try call.key(1)]) { (update, call) -> Call.Built<[Int64?]> in
+            let record = update.current(0)
+            let count = max(record?.payloadCount ?? 0, bytesNeeded)
+            if let record, record.payloadCount == count {
+                var unchanged: [Int64?]?
+                record.withPayload { unchanged = runUnchanging(operations, on: $0) }
+                if let unchanged { return .value(unchanged) }
+            }
+            let admission = call.admits(count, update)
+            guard admission == .granted else { return .refused(admission) }
+            var numbers: [Int64?] = []
+            update.change(0, count: count) { payload in
+                numbers = operations.map { operation in
+                    let (reply, written) = operation.run(on: UnsafeRawBufferPointer(payload))
+                    if let written { operation.field.write(written, to: payload) }
+                    return reply
+                }
+            }
+            return .value(numbers)
+        }
+    }
+
+    /// Runs operations that do not change any bit: Redis stores nothing then.
+    /// - Returns: the numbers of the reply; nil if one would change a bit.
+    private static func runUnchanging(_ operations: [Operation], on bytes: UnsafeRawBufferPointer) -> [Int64?]? {
+        var numbers: [Int64?] = []
+        for operation in operations {
+            let (reply, written) = operation.run(on: bytes)
+            if let written, written != operation.field.read(bytes) { return nil }
+            numbers.append(reply)
+        }
+        return numbers
+    }
+
+    // MARK: Words
+
+    private static func operations(_ call: Call) throws(CommandError) -> [Operation] {
+        var operations: [Operation] = []
+        var overflow = BitField.Overflow.wrap
+        var index = 2
+        while index < call.count {
+            let behind = call.count - index - 1
+            if call.isWord(index, "OVERFLOW"), behind >= 1 {
+                overflow = try Self.overflow(call, index + 1)
+                index += 2
+                continue
+            }
+            let isGet = call.isWord(index, "GET") && behind >= 2
+            let isSet = call.isWord(index, "SET") && behind >= 3
+            guard isGet || isSet || call.isWord(index, "INCRBY") && behind >= 3 else { throw .syntax }
+            let field = try field(call, index + 1)
+            if isGet {
+                operations.append(Operation(kind: .get, field: field, overflow: overflow))
+                index += 3
+            } else {
+                let number = try call.integer(index + 3)
+                // A value cannot become longer than that; Redis allows a few bytes more.
+                guard field.bytesNeeded <= call.server.limits.valueBytesMax else { throw BitCommands.badOffset }
+                operations.append(
+                    Operation(kind: isSet ? .set(number) : .add(number), field: field, overflow: overflow))
+                index += 4
+            }
+        }
+        return operations
+    }
+
+    private static func overflow(_ call: Call, _ index: Int) throws(CommandError) -> BitField.Overflow {
+        if call.isWord(index, "WRAP") { return .wrap }
+        if call.isWord(index, "SAT") { return .saturate }
+        if call.isWord(index, "FAIL") { return .fail }
+        throw CommandError("ERR Invalid OVERFLOW type specified")
+    }
+
+    /// Parses a type, such as `i8` or `u63`, and the offset behind it.
+    private static func field(_ call: Call, _ index: Int) throws(CommandError) -> BitField {
+        let type = call.bytes(index)
+        let isSigned = type.first == UInt8(ascii: "i")
+        guard isSigned || type.first == UInt8(ascii: "u"),
+            let width = parseInteger(UnsafeRawBufferPointer(rebasing: type.dropFirst())),
+            (1...(isSigned ? 64 : 63)).contains(width)
+        else {
+            throw CommandError(
+                "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.")
+        }
+        let offset = try BitCommands.offset(call, index + 1, width: Int(width))
+        return BitField(isSigned: isSigned, width: Int(width), offset: offset)
+    }
+}

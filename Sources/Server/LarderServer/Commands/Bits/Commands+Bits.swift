@@ -1,0 +1,227 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+/// Commands that treat a value as a sequence of bits; the first is the highest bit of the first byte.
+extension CommandTable {
+    static let bitCommands: Handlers = [
+        .setbit: BitCommands.setbit,
+        .getbit: BitCommands.getbit,
+        .bitcount: BitCommands.bitcount,
+        .bitpos: BitCommands.bitpos,
+        .bitop: BitCommands.bitop,
+    ]
+}
+
+enum BitCommands {
+    static let badOffset = CommandError("ERR bit offset is not an integer or out of range")
+
+    /// The index of a bit, if a value may be so long.
+    /// - Parameter width: the field's width, by which an offset behind `#` is multiplied.
+    static func offset(_ call: Call, _ index: Int, width: Int? = nil) throws(CommandError) -> Int {
+        var bytes = call.bytes(index)
+        var factor: Int64 = 1
+        if let width, bytes.first == UInt8(ascii: "#") {
+            bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst())
+            factor = Int64(width)
+        }
+        guard let number = parseInteger(bytes) else { throw badOffset }
+        let (offset, overflows) = number.multipliedReportingOverflow(by: factor)
+        guard !overflows, offset >= 0, offset >> 3 < Int64(call.server.limits.valueBytesMax) else { throw badOffset }
+        return Int(offset)
+    }
+
+    @Sendable static func setbit(_ call: inout Call) throws(CommandError) -> Outcome {
+        let offset = try offset(call, 2)
+        guard let bit = parseInteger(call.bytes(3)), bit == 0 || bit == 1 else {
+            throw CommandError("ERR bit is not an integer or out of range")
+        }
+        try call.mayBuild(bytes: offset >> 3)
+        let mask = UInt8(0x80) >> UInt8(offset & 7)
+        let former = try call.build([try call.key(1)]) { (update, call) -> Call.Built<Bool> in
+            var former = false
+            let record = update.current(0)
+            let count = max(record?.payloadCount ?? 0, offset >> 3 + 1)
+            // Nothing is written if nothing changes, as in Redis.
+            if let record, record.payloadCount == count {
+                record.withPayload { former = $0[offset >> 3] & mask != 0 }
+                if former == (bit == 1) { return .value(former) }
+            }
+            let admission = call.admits(count, update)
+            guard admission == .granted else { return .refused(admission) }
+            update.change(0, count: count) { payload in
+                // The value was made long enough for this bit.
+                former = payload[offset >> 3] & mask != 0
+                if bit == 1 { payload[offset >> 3] |= mask } else { payload[offset >> 3] &= ~mask }
+            }
+            return .value(former)
+        }
+        call.session.replies.integer(former ? 1 : 0)
+        return .done
+    }
+
+    @Sendable static func getbit(_ call: inout Call) throws(CommandError) -> Outcome {
+        let offset = try offset(call, 2)
+        var bit = 0
+        try call.read(1) { _, payload in
+            if offset >> 3 < payload.count { bit = Int(payload[offset >> 3] >> UInt8(7 - offset & 7) & 1) }
+        }
+        call.session.replies.integer(bit)
+        return .done
+    }
+
+    // MARK: Counting and finding
+
+    @Sendable static func bitcount(_ call: inout Call) throws(CommandError) -> Outcome {
+        var result = Result<Int, CommandError>.success(0)
+        let words = call
+        try call.read(1) { _, payload in
+            result = Result { () throws(CommandError) in
+                guard words.count > 2 else { return count(payload, 0..<payload.count * 8) }
+                guard words.count == 4 || words.count == 5 else { throw .syntax }
+                let (start, end) = (try words.integer(2), try words.integer(3))
+                // Redis reads the unit after that.
+                if start < 0, end < 0, start > end { return 0 }
+                let unit = words.count == 5 ? try unit(words, 4) : 8
+                let range = ValuePartCommands.range(from: start, through: end, of: payload.count * 8 / unit)
+                return count(payload, range.lowerBound * unit..<range.upperBound * unit)
+            }
+        }
+        call.session.replies.integer(try result.get())
+        return .done
+    }
+
+    /// The unit of an index in bits: 8 for `BYTE`, 1 for `BIT`.
+    private static func unit(_ call: Call, _ index: Int) throws(CommandError) -> Int {
+        if call.isWord(index, "BIT") { return 1 }
+        guard call.isWord(index, "BYTE") else { throw .syntax }
+        return 8
+    }
+
+    /// Counts the set bits in a range of bits, which must lie in the bytes.
+    private static func count(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int {
+        var count = 0
+        var place = range.lowerBound
+        while place < range.upperBound {
+            if place & 63 == 0, place + 64 <= range.upperBound {
+                count += bytes.loadUnaligned(fromByteOffset: place >> 3, as: UInt64.self).nonzeroBitCount
+                place += 64
+            } else {
+                count += Int(bytes[place >> 3] >> UInt8(7 - place & 7) & 1)
+                place += 1
+            }
+        }
+        return count
+    }
+
+    @Sendable static func bitpos(_ call: inout Call) throws(CommandError) -> Outcome {
+        let bit = try call.integer(2)
+        guard bit == 0 || bit == 1 else { throw CommandError("ERR The bit argument must be 1 or 0.") }
+        var result = Result<Int, CommandError>.success(bit == 1 ? -1 : 0)
+        let words = call
+        try call.read(1) { _, payload in
+            result = Result { () throws(CommandError) in try position(of: bit == 1, payload, words) }
+        }
+        call.session.replies.integer(try result.get())
+        return .done
+    }
+
+    private static func position(of bit: Bool, _ payload: UnsafeRawBufferPointer, _ call: Call)
+        throws(CommandError) -> Int
+    {
+        guard call.count <= 6 else { throw .syntax }
+        let start = call.count > 3 ? try call.integer(3) : 0
+        let unit = call.count > 5 ? try unit(call, 5) : 8
+        let length = Int64(payload.count * 8 / unit)
+        let end = call.count > 4 ? try call.integer(4) : length - 1
+        // No sum here overflows: a negative number and a length that is not.
+        let first = max(0, start < 0 ? length + start : start)
+        let last = min(max(0, end < 0 ? length + end : end), length - 1)
+        guard first <= last else { return -1 }
+        if let place = find(bit, payload, Int(first) * unit..<(Int(last) + 1) * unit) { return place }
+        // Behind a value's end zeros follow, but not behind an end that was given.
+        return !bit && call.count <= 4 ? payload.count * 8 : -1
+    }
+
+    /// The first bit of a kind in a range of bits, which must lie in the bytes.
+    private static func find(_ bit: Bool, _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {
+        let skipped: UInt64 = bit ? 0 : .max
+        var place = range.lowerBound
+        while place < range.upperBound {
+            if place & 7 == 0, place + 64 <= range.upperBound,
+                bytes.loadUnaligned(fromByteOffset: place >> 3, as: UInt64.self) == skipped
+            {
+                place += 64
+            } else {
+                if (bytes[place >> 3] >> UInt8(7 - place & 7) & 1 == 1) == bit { return place }
+                place += 1
+            }
+        }
+        return nil
+    }
+
+    // MARK: BITOP
+
+    private enum Operation { case and, or, xor, not }
+
+    @Sendable static func bitop(_ call: inout Call) throws(CommandError) -> Outcome {
+        let operation: Operation
+        if call.isWord(1, "AND") {
+            operation = .and
+        } else if call.isWord(1, "OR") {
+            operation = .or
+        } else if call.isWord(1, "XOR") {
+            operation = .xor
+        } else if call.isWord(1, "NOT") {
+            operation = .not
+        } else {
+            throw .syntax
+        }
+        if operation == .not, call.count != 4 {
+            throw CommandError("ERR BITOP NOT must be called with a single source key.")
+        }
+        let keys = try call.keys(from: 2)
+        try call.limitTotal(of: keys.dropFirst())
+        let length = try call.build(keys) { (update, call) -> Call.Built<Int> in
+            let sources = keys.indices.dropFirst().map { update.current($0) }
+            let length = sources.reduce(0) { max($0, $1?.payloadCount ?? 0) }
+            guard length > 0 else {
+                update.removeStored(0)
+                return .value(0)
+            }
+            let admission = call.admits(length, update)
+            guard admission == .granted else { return .refused(admission) }
+            update.noteBuilt(length)
+            let result = combine(sources, operation, length)
+            result.withUnsafeBytes { update.put(0, payload: $0) }
+            return .value(length)
+        }
+        call.session.replies.integer(length)
+        return .done
+    }
+
+    private static func combine(_ sources: [Record?], _ operation: Operation, _ length: Int) -> [UInt8] {
+        var result = [UInt8](repeating: 0, count: length)
+        result.withUnsafeMutableBytes { result in
+            for (index, source) in sources.enumerated() {
+                guard let source else {
+                    if operation == .and { result.initializeMemory(as: UInt8.self, repeating: 0) }
+                    continue
+                }
+                // No source is longer than the result.
+                source.withPayload { bytes in
+                    switch operation {
+                    case _ where index == 0: bytes.copy(into: result, at: 0)
+                    case .and:
+                        for place in 0..<bytes.count { result[place] &= bytes[place] }
+                        for place in bytes.count..<result.count { result[place] = 0 }
+                    case .or: for place in 0..<bytes.count { result[place] |= bytes[place] }
+                    case .xor, .not: for place in 0..<bytes.count { result[place] ^= bytes[place] }
+                    }
+                }
+            }
+            if operation == .not { for place in 0..<result.count { result[place] = ~result[place] } }
+        }
+        return result
+    }
+}

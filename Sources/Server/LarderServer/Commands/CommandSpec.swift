@@ -1,0 +1,76 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+/// A command of the table: its row of the catalog with the function that runs it.
+///
+/// A class, because each command that runs passes it around.
+package final class CommandSpec: Sendable {
+    /// All facts about it.
+    package let metadata: CommandMetadata
+    let run: Handler
+    /// The commands from which the second word of a call chooses. The command itself is then not run, unless a call
+    /// without a second word is allowed.
+    package let subcommands: [CommandSpec]
+
+    package var name: String { metadata.name }
+    package var arity: Int { metadata.arity }
+    package var flags: CommandFlags { metadata.flags }
+    var word: ShortWord { metadata.word }
+
+    /// Runs on the connection's event loop and must not block; what may block is deferred.
+    typealias Handler = @Sendable (inout Call) throws(CommandError) -> Outcome
+
+    init(_ row: CommandMetadata, _ handlers: [CommandMetadata: Handler]) {
+        metadata = row
+        subcommands = row.subcommands.map { subcommand in
+            subcommand.isHelp
+                ? CommandSpec(subcommand, [subcommand: Self.help(row)]) : CommandSpec(subcommand, handlers)
+        }
+        if row.runsByItself {
+            guard let handler = handlers[row] else { preconditionFailure("\(row.name) has no handler") }
+            run = handler
+        } else {
+            run = { _ throws(CommandError) in throw .syntax }
+        }
+    }
+
+}
+
+extension CommandSpec {
+    /// The subcommand of a call.
+    /// - Parameters:
+    ///   - word: the second word.
+    ///   - count: how many words the call has.
+    func subcommand(_ word: UnsafeRawBufferPointer, count: Int) throws(CommandError) -> CommandSpec {
+        let name = ShortWord(word)
+        guard let found = subcommands.first(where: { $0.word == name }) else {
+            throw CommandError(
+                "ERR unknown subcommand '", shown(word, 128), "'. Try \(self.name.uppercased()) HELP.")
+        }
+        guard found.metadata.accepts(argumentCount: count) else { throw .arity(found.name) }
+        return found
+    }
+
+    func subcommand(named name: String) -> CommandSpec? {
+        let word = ShortWord(name)
+        return subcommands.first { $0.word == word }
+    }
+
+    /// Answers `COMMAND HELP` from the rows of the subcommands.
+    private static func help(_ command: CommandMetadata) -> Handler {
+        { call throws(CommandError) in
+            let rows = command.subcommands
+            let replies = call.session.replyMemory
+            replies.pointee.array(count: 1 + 2 * rows.count)
+            replies.pointee.simple("\(command.name.uppercased()) <subcommand> [<argument> ...]. Subcommands are:")
+            for row in rows {
+                let name = row.ownName.uppercased()
+                replies.pointee.simple(row.syntax.isEmpty ? name : "\(name) \(row.syntax)")
+                replies.pointee.simple("    \(row.summary)")
+            }
+            return .done
+        }
+    }
+
+}

@@ -1,0 +1,169 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+extension CommandTable {
+    static let connectionCommands: Handlers = [
+        .ping: ConnectionCommands.ping,
+        .echo: ConnectionCommands.echo,
+        .quit: ConnectionCommands.quit,
+        .hello: ConnectionCommands.hello,
+        .select: ConnectionCommands.select,
+        .auth: ConnectionCommands.auth,
+        .reset: ConnectionCommands.reset,
+    ]
+}
+
+enum ConnectionCommands {
+    @Sendable static func ping(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count <= 2 else { throw .arity("ping") }
+        if call.session.isInSubscriberMode {
+            call.session.replies.array(count: 2)
+            call.session.replies.bulk("pong")
+            if call.count == 2 { call.session.replies.bulk(call.bytes(1)) } else { call.session.replies.bulk("") }
+        } else if call.count == 2 {
+            call.session.replies.bulk(call.bytes(1))
+        } else {
+            call.session.replies.simple("PONG")
+        }
+        return .done
+    }
+
+    @Sendable static func echo(_ call: inout Call) throws(CommandError) -> Outcome {
+        call.session.replies.bulk(call.bytes(1))
+        return .done
+    }
+
+    @Sendable static func quit(_ call: inout Call) throws(CommandError) -> Outcome {
+        call.session.replies.simple("OK")
+        return .close
+    }
+
+    @Sendable static func select(_ call: inout Call) throws(CommandError) -> Outcome {
+        let name = call.text(1)
+        guard case .current = call.session.view else {
+            throw CommandError("ERR a snapshot is open: SNAPSHOT CLOSE first, it belongs to the current database")
+        }
+        if let number = parseInteger(call.bytes(1)) {
+            // Redis has 16 databases.
+            guard Int32(exactly: number) != nil else { throw MovingCommands.badNumber }
+            guard (0...15).contains(number) else { throw CommandError("ERR DB index is out of range") }
+        } else if !DatabaseName.isValid(name) {
+            throw CommandError("ERR invalid database name: \(DatabaseName.rule)")
+        }
+        call.session.select(try call.database(name))
+        call.session.replies.simple("OK")
+        return .done
+    }
+
+    // MARK: AUTH and RESET
+
+    @Sendable static func auth(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count <= 3 else { throw .syntax }
+        if call.count == 2, call.server.password == nil {
+            throw CommandError(
+                "ERR AUTH <password> called without any password configured for the default user. "
+                    + "Are you sure your configuration is correct?")
+        }
+        try authenticate(call, user: call.count == 3 ? 1 : nil, password: call.count - 1)
+        call.session.replies.simple("OK")
+        return .done
+    }
+
+    /// There is one user, `default`; if no password is needed, any password is accepted.
+    private static func authenticate(_ call: Call, user: Int?, password: Int) throws(CommandError) {
+        let isUser = user.map { call.text($0) == "default" } ?? true
+        guard isUser, isPassword(call.bytes(password), call.server.password) else {
+            // Longer names are cut, as they are in what is kept of other refusals.
+            let name = user.map { String(decoding: call.bytes($0).prefix(Rights.Refusal.shownMax), as: UTF8.self) }
+            call.session.notePassword(call.spec?.name.uppercased() ?? "AUTH", name: name ?? "default")
+            throw CommandError("WRONGPASS invalid username-password pair or user is disabled.")
+        }
+        call.session.modes.isAuthenticated = true
+    }
+
+    /// Compares in a time that does not reveal how much of the password is right.
+    private static func isPassword(_ given: UnsafeRawBufferPointer, _ password: [UInt8]?) -> Bool {
+        guard let password else { return true }
+        var difference = given.count ^ password.count
+        for index in 0..<given.count { difference |= Int(given[index] ^ password[index % max(1, password.count)]) }
+        return difference == 0 && !password.isEmpty
+    }
+
+    @Sendable static func reset(_ call: inout Call) throws(CommandError) -> Outcome {
+        let session = call.session
+        session.transactions.discard()
+        session.endSubscriptions()
+        if session.modes.tracking != nil { session.track(nil) }
+        session.fetching.end(elsewhere: session.runElsewhere)
+        session.feedWait.stop()
+        session.see(.current)
+        session.select(call.server.standardDatabase)
+        session.endMonitoring()
+        session.name = ""
+        // A reply that SKIP suppresses stays suppressed, as in Redis.
+        if session.modes.replyMode == .off { session.modes.replyMode = .on }
+        session.replies.version = .two
+        session.modes.isAuthenticated = call.server.password == nil
+        session.record.isNoEvict.store(false, ordering: .relaxed)
+        session.record.isNoTouch.store(false, ordering: .relaxed)
+        session.replies.simple("RESET")
+        return .done
+    }
+
+    // MARK: HELLO
+
+    @Sendable static func hello(_ call: inout Call) throws(CommandError) -> Outcome {
+        var version = call.session.replies.version
+        if call.count >= 2 {
+            guard let number = parseInteger(call.bytes(1)) else {
+                throw CommandError("ERR Protocol version is not an integer or out of range")
+            }
+            guard let asked = RESPVersion(rawValue: Int(clamping: number)) else {
+                throw CommandError("NOPROTO unsupported protocol version")
+            }
+            version = asked
+        }
+        try readOptions(call)
+        guard call.session.modes.isAuthenticated else {
+            throw CommandError(
+                "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> "
+                    + "<pass> option can be used to authenticate the client and select the RESP protocol version "
+                    + "at the same time")
+        }
+        let session = call.session
+        session.replies.version = version
+        session.replies.map(count: 7)
+        session.replies.bulk("server")
+        session.replies.bulk("redis")
+        session.replies.bulk("version")
+        session.replies.bulk(Version.redis)
+        session.replies.bulk("proto")
+        session.replies.integer(version.rawValue)
+        session.replies.bulk("id")
+        session.replies.integer(session.id)
+        session.replies.bulk("mode")
+        session.replies.bulk("standalone")
+        session.replies.bulk("role")
+        session.replies.bulk("master")
+        session.replies.bulk("modules")
+        session.replies.array(count: 0)
+        return .done
+    }
+
+    /// Applies the options of HELLO, one after the other: those before a wrong one take effect, as in Redis.
+    private static func readOptions(_ call: Call) throws(CommandError) {
+        var index = 2
+        while index < call.count {
+            if call.isWord(index, "AUTH"), index + 2 < call.count {
+                try authenticate(call, user: index + 1, password: index + 2)
+                index += 3
+            } else if call.isWord(index, "SETNAME"), index + 1 < call.count {
+                call.session.name = try ClientCommands.name(call, index + 1)
+                index += 2
+            } else {
+                throw CommandError("ERR Syntax error in HELLO option '", shown(call.bytes(index), 128), "'")
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+extension CommandTable {
+    static let pubsubCommands: Handlers = [
+        .subscribe: { call throws(CommandError) in try PubSubCommands.subscribe(&call, .channel) },
+        .unsubscribe: { call throws(CommandError) in PubSubCommands.unsubscribe(&call, .channel) },
+        .psubscribe: { call throws(CommandError) in try PubSubCommands.subscribe(&call, .pattern) },
+        .punsubscribe: { call throws(CommandError) in PubSubCommands.unsubscribe(&call, .pattern) },
+        .ssubscribe: { call throws(CommandError) in try PubSubCommands.subscribe(&call, .shardChannel) },
+        .sunsubscribe: { call throws(CommandError) in PubSubCommands.unsubscribe(&call, .shardChannel) },
+        .publish: PubSubCommands.publish,
+        .spublish: PubSubCommands.spublish,
+        .pubsubChannels: PubSubCommands.channels,
+        .pubsubNumsub: PubSubCommands.numsub,
+        .pubsubNumpat: PubSubCommands.numpat,
+        .pubsubShardchannels: PubSubCommands.shardchannels,
+        .pubsubShardnumsub: PubSubCommands.shardnumsub,
+    ]
+}
+
+enum PubSubCommands {
+    static func subscribe(_ call: inout Call, _ kind: PubSub.Kind) throws(CommandError) -> Outcome {
+        // Redis accepts the other two nevertheless, because many clients subscribe so.
+        if kind == .shardChannel, call.isInTransaction {
+            throw CommandError("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
+        }
+        var bytes = call.session.subscription.names?.byteCount ?? 0
+        for index in 1..<call.count { bytes += Subscriptions.byteCount(call.bytes(index).count) }
+        try checkSubscriptions(bytes, call.server.limits)
+        for index in 1..<call.count {
+            let channel = call.array(index)
+            call.session.subscribe(channel, kind)
+            confirm(call, channel, kind)
+        }
+        call.session.replyQueue.keepsReply = !call.isInTransaction
+        return .done
+    }
+
+    /// Refuses to remember more names for a connection than the limit allows.
+    static func checkSubscriptions(_ bytes: Int, _ limits: Limits) throws(CommandError) {
+        guard bytes > limits.subscriptionBytesMax else { return }
+        throw CommandError(
+            "ERR subscriptions of one connection exceed \(limits.subscriptionBytesMax) bytes (--max-subscriptions)")
+    }
+
+    static func unsubscribe(_ call: inout Call, _ kind: PubSub.Kind) -> Outcome {
+        let session = call.session
+        let channels =
+            call.count > 1 ? (1..<call.count).map { call.array($0) } : session.subscription.names?.all(kind) ?? []
+        if channels.isEmpty { confirm(call, nil, kind) }
+        for channel in channels {
+            session.unsubscribe(channel, kind, isInTransaction: call.isInTransaction)
+            confirm(call, channel, kind)
+        }
+        session.replyQueue.keepsReply = !call.isInTransaction
+        return .done
+    }
+
+    private static func confirm(_ call: Call, _ channel: [UInt8]?, _ kind: PubSub.Kind) {
+        let session = call.session
+        session.replies.push(count: 3)
+        session.replies.bulk(call.name)
+        if let channel { session.replies.bulk(channel) } else { session.replies.null() }
+        session.replies.integer(session.subscription.names?.shownCount(kind) ?? 0)
+    }
+
+    @Sendable static func publish(_ call: inout Call) throws(CommandError) -> Outcome { publish(call, .channel) }
+
+    @Sendable static func spublish(_ call: inout Call) throws(CommandError) -> Outcome { publish(call, .shardChannel) }
+
+    private static func publish(_ call: Call, _ kind: PubSub.Kind) -> Outcome {
+        let publication = Publication(kind: kind, channel: call.array(1), payload: call.array(2))
+        let count = call.session.publish(publication, isInTransaction: call.isInTransaction)
+        call.session.replies.integer(count)
+        return .done
+    }
+
+    @Sendable static func channels(_ call: inout Call) throws(CommandError) -> Outcome { try names(call, .channel) }
+
+    @Sendable static func shardchannels(_ call: inout Call) throws(CommandError) -> Outcome {
+        try names(call, .shardChannel)
+    }
+
+    private static func names(_ call: Call, _ kind: PubSub.Kind) throws(CommandError) -> Outcome {
+        guard call.count <= 3 else {
+            throw CommandError(
+                "ERR unknown subcommand or wrong number of arguments for '", shown(call.bytes(1), 128),
+                "'. Try PUBSUB HELP.")
+        }
+        let names = call.server.pubsub.names(kind, matching: call.count == 3 ? GlobPattern(call.array(2)) : nil)
+        call.session.replies.array(count: names.count)
+        for name in names { call.session.replies.bulk(name) }
+        return .done
+    }
+
+    @Sendable static func numsub(_ call: inout Call) throws(CommandError) -> Outcome {
+        counts(call, isSharded: false)
+    }
+
+    @Sendable static func shardnumsub(_ call: inout Call) throws(CommandError) -> Outcome {
+        counts(call, isSharded: true)
+    }
+
+    private static func counts(_ call: Call, isSharded: Bool) -> Outcome {
+        call.session.replies.array(count: 2 * (call.count - 2))
+        for index in 2..<max(2, call.count) {
+            call.session.replies.bulk(call.bytes(index))
+            call.session.replies.integer(call.server.pubsub.count(call.array(index), isSharded: isSharded))
+        }
+        return .done
+    }
+
+    @Sendable static func numpat(_ call: inout Call) throws(CommandError) -> Outcome {
+        call.session.replies.integer(call.server.pubsub.patternCount)
+        return .done
+    }
+}

@@ -1,0 +1,206 @@
+import LarderEngine
+import LarderRESP
+
+/// CLIENT's subcommands for clients that keep copies of what they have read.
+enum TrackingCommands {
+    private struct Options {
+        var redirect: Int64 = 0
+        var isBroadcast = false
+        var isOptIn = false
+        var isOptOut = false
+        var isNoLoop = false
+        var isOfDatabase = false
+        var prefixes: [[UInt8]] = []
+
+        init(_ call: Call) throws(CommandError) {
+            var index = 3
+            while index < call.count {
+                let hasMore = index + 1 < call.count
+                if call.isWord(index, "REDIRECT"), hasMore {
+                    index += 1
+                    guard redirect == 0 else {
+                        throw CommandError("ERR A client can only redirect to a single other client")
+                    }
+                    redirect = try call.integer(index)
+                    guard call.server.directory.queue(redirect) != nil else {
+                        throw CommandError("ERR The client ID you want redirect to does not exist")
+                    }
+                    guard call.session.mayRedirect(to: redirect) else {
+                        throw CommandError(
+                            "NOPERM invalidations can be redirected to connections of the same user only: client "
+                                + "\(redirect) is another user's (that takes the right to administer)")
+                    }
+                } else if call.isWord(index, "BCAST") {
+                    isBroadcast = true
+                } else if call.isWord(index, "OPTIN") {
+                    isOptIn = true
+                } else if call.isWord(index, "OPTOUT") {
+                    isOptOut = true
+                } else if call.isWord(index, "NOLOOP") {
+                    isNoLoop = true
+                } else if call.isWord(index, "DATABASE") {
+                    isOfDatabase = true
+                } else if call.isWord(index, "PREFIX"), hasMore {
+                    index += 1
+                    prefixes.append(call.array(index))
+                } else {
+                    throw .syntax
+                }
+                index += 1
+            }
+        }
+    }
+
+    @Sendable static func tracking(_ call: inout Call) throws(CommandError) -> Outcome {
+        let options = try Options(call)
+        let session = call.session
+        if call.isWord(2, "ON") {
+            try check(options, session.modes.tracking)
+            let mode: TrackingClient.Mode
+            if options.isBroadcast {
+                // Keys of all databases: rights were looked at before.
+                var prefixes = session.modes.tracking?.prefixes ?? []
+                // All keys begin with the empty prefix. DATABASE may be said of what is tracked already.
+                let saysMore = options.isOfDatabase && !prefixes.isEmpty
+                prefixes += options.prefixes.isEmpty && !saysMore ? [[]] : options.prefixes
+                try PubSubCommands.checkSubscriptions(
+                    prefixes.reduce(0) { $0 + Subscriptions.byteCount($1.count) }, call.server.limits)
+                mode = .broadcast(prefixes)
+            } else {
+                mode = options.isOptIn ? .optIn : options.isOptOut ? .optOut : .read
+            }
+            session.track(
+                TrackingClient(
+                    session.subscriber,
+                    TrackingSettings(
+                        mode: mode, redirect: options.redirect, isNoLoop: options.isNoLoop,
+                        onlyDatabase: options.isOfDatabase ? session.database.name : nil),
+                    database: session.database.name, hears: session.hears))
+        } else if call.isWord(2, "OFF") {
+            session.track(nil)
+        } else {
+            throw .syntax
+        }
+        session.replies.simple("OK")
+        return .done
+    }
+
+    /// Options that contradict each other, or the connection's present tracking.
+    private static func check(_ options: Options, _ old: TrackingClient?) throws(CommandError) {
+        if !options.isBroadcast, !options.prefixes.isEmpty {
+            throw CommandError("ERR PREFIX option requires BCAST mode to be enabled")
+        }
+        if let old, old.isBroadcast != options.isBroadcast {
+            throw CommandError(
+                "ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then "
+                    + "re-enabling it with a different mode.")
+        }
+        if !options.isBroadcast, options.isOfDatabase {
+            throw CommandError(
+                "ERR DATABASE option requires BCAST mode to be enabled: who tracks what it reads hears of no other database"
+            )
+        }
+        if options.isBroadcast, options.isOptIn || options.isOptOut {
+            throw CommandError("ERR OPTIN and OPTOUT are not compatible with BCAST")
+        }
+        if options.isOptIn, options.isOptOut {
+            throw CommandError("ERR You can't specify both OPTIN mode and OPTOUT mode")
+        }
+        if let old {
+            let isSwitched =
+                switch old.mode {
+                case .optIn: options.isOptOut
+                case .optOut: options.isOptIn
+                case .read, .broadcast: false
+                }
+            if isSwitched {
+                throw CommandError(
+                    "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then "
+                        + "re-enabling it with a different mode.")
+            }
+        }
+        try checkPrefixes(options.prefixes, old?.prefixes ?? [])
+    }
+
+    private static func checkPrefixes(_ new: [[UInt8]], _ old: [[UInt8]]) throws(CommandError) {
+        for (index, prefix) in new.enumerated() {
+            if let other = old.first(where: { overlap($0, prefix) }) {
+                throw overlapError(prefix, "an existing", other)
+            }
+            if let other = new[(index + 1)...].first(where: { overlap($0, prefix) }) {
+                throw overlapError(prefix, "another provided", other)
+            }
+        }
+    }
+
+    private static func overlap(_ one: [UInt8], _ other: [UInt8]) -> Bool {
+        one.starts(with: other) || other.starts(with: one)
+    }
+
+    private static func overlapError(_ prefix: [UInt8], _ which: String, _ other: [UInt8]) -> CommandError {
+        CommandError(
+            "ERR Prefix '", prefix, "' overlaps with \(which) prefix '",
+            other + Array("'. Prefixes for a single client must not overlap.".utf8))
+    }
+
+    @Sendable static func caching(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard let tracking = call.session.modes.tracking else {
+            throw CommandError(
+                "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode "
+                    + "enabled")
+        }
+        if call.isWord(2, "YES") {
+            guard case .optIn = tracking.mode else {
+                throw CommandError("ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.")
+            }
+            call.session.modes.caching = true
+        } else if call.isWord(2, "NO") {
+            guard case .optOut = tracking.mode else {
+                throw CommandError("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
+            }
+            call.session.modes.caching = false
+        } else {
+            throw .syntax
+        }
+        call.session.replies.simple("OK")
+        return .done
+    }
+
+    @Sendable static func redirection(_ call: inout Call) throws(CommandError) -> Outcome {
+        call.session.replies.integer(call.session.modes.tracking?.redirect ?? -1)
+        return .done
+    }
+
+    @Sendable static func info(_ call: inout Call) throws(CommandError) -> Outcome {
+        let session = call.session
+        let tracking = session.modes.tracking
+        let flags = flags(session)
+        session.replies.map(count: 3)
+        session.replies.bulk("flags")
+        session.replies.set(count: flags.count)
+        for flag in flags { session.replies.bulk(flag) }
+        session.replies.bulk("redirect")
+        session.replies.integer(tracking?.redirect ?? -1)
+        session.replies.bulk("prefixes")
+        let prefixes = (tracking?.prefixes ?? []).sorted { $0.lexicographicallyPrecedes($1) }
+        session.replies.array(count: prefixes.count)
+        for prefix in prefixes { session.replies.bulk(prefix) }
+        return .done
+    }
+
+    private static func flags(_ session: Session) -> [String] {
+        guard let tracking = session.modes.tracking else { return ["off"] }
+        var flags = ["on"]
+        switch tracking.mode {
+        case .read: break
+        case .broadcast: flags.append("bcast")
+        case .optIn: flags += session.modes.caching == true ? ["optin", "caching-yes"] : ["optin"]
+        case .optOut: flags += session.modes.caching == false ? ["optout", "caching-no"] : ["optout"]
+        }
+        if tracking.isNoLoop { flags.append("noloop") }
+        if tracking.redirect != 0, session.server.directory.queue(tracking.redirect) == nil {
+            flags.append("broken_redirect")
+        }
+        return flags
+    }
+}

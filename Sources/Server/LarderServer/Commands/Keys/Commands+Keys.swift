@@ -1,0 +1,202 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+extension CommandTable {
+    static let keyCommands: Handlers = [
+        .del: KeyCommands.remove,
+        .unlink: KeyCommands.remove,
+        .exists: KeyCommands.exists,
+        .type: KeyCommands.type,
+        .keys: KeyCommands.keys,
+        .scan: KeyCommands.scan,
+        .dbsize: KeyCommands.dbsize,
+    ]
+}
+
+enum KeyCommands {
+    @Sendable static func remove(_ call: inout Call) throws(CommandError) -> Outcome {
+        let keys = try call.keys(from: 1)
+        call.session.replies.integer(try call.remove(keys))
+        return .done
+    }
+
+    @Sendable static func exists(_ call: inout Call) throws(CommandError) -> Outcome {
+        let count = try call.countFresh(try call.keys(from: 1))
+        call.session.replies.integer(count)
+        return .done
+    }
+
+    @Sendable static func type(_ call: inout Call) throws(CommandError) -> Outcome {
+        let facts = try call.facts(1)
+        call.session.replies.simple(facts == nil ? "none" : "string")
+        return .done
+    }
+
+    @Sendable static func dbsize(_ call: inout Call) throws(CommandError) -> Outcome {
+        let view = try View(call)
+        return .deferred { (reply) throws(CommandError) in
+            let count = try view.run { () throws(LarderError) in try view.count() }
+            reply.integer(count)
+            return nil
+        }
+    }
+
+    @Sendable static func keys(_ call: inout Call) throws(CommandError) -> Outcome {
+        let view = try View(call)
+        let pattern = GlobPattern(call.array(1))
+        let most = call.server.limits.replyBytesMax
+        return .deferred { (reply) throws(CommandError) in
+            var keys: [[UInt8]] = []
+            var room = most
+            try view.run { () throws(LarderError) in
+                keys = []
+                room = most
+                guard let cursor = try view.cursor(EnumerationOptions(prefix: pattern.fixedPrefix)) else { return }
+                while try cursor.next() {
+                    let key = Array(try cursor.key().bytes)
+                    guard pattern.matches(key) else { continue }
+                    room -= key.count + Limits.listedKeyOverheadBytes
+                    if room < 0 { return }
+                    keys.append(key)
+                }
+            }
+            if room < 0 {
+                throw CommandError(
+                    "ERR the keys take more than \(most) bytes, the most in one reply (--max-reply): use SCAN")
+            }
+            reply.array(count: keys.count)
+            for key in keys { reply.bulk(key) }
+            return nil
+        }
+    }
+
+    // MARK: SCAN
+
+    @Sendable static func scan(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard let cursor = parseCursor(call.bytes(1)) else { throw CommandError("ERR invalid cursor") }
+        let options = try ScanOptions(call)
+        let view = try View(call)
+        let cursors = call.server.scanCursors
+        var start: [UInt8]?
+        if cursor != 0 {
+            guard let last = cursors.find(cursor, database: view.database.name) else {
+                throw CommandError("ERR unknown cursor \(cursor): it was forgotten or never given; begin again with 0")
+            }
+            // The least key behind the last one in byte order.
+            start = last + [0]
+        }
+        return .deferred { [start] (reply) throws(CommandError) in
+            var step = ScanStep()
+            try view.run { () throws(LarderError) in
+                step = ScanStep()
+                try step.run(view, options, start)
+            }
+            let next = step.last.map { cursors.add($0, database: view.database.name) } ?? 0
+            reply.array(count: 2)
+            reply.bulk(String(next))
+            reply.array(count: step.keys.count)
+            for key in step.keys { reply.bulk(key) }
+            return nil
+        }
+    }
+
+    private static func parseCursor(_ bytes: UnsafeRawBufferPointer) -> UInt64? {
+        guard bytes.count > 0, bytes.count <= 20, bytes.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
+        return UInt64(String(decoding: bytes, as: UTF8.self))
+    }
+
+    private struct ScanOptions: Sendable {
+        var pattern = GlobPattern(Array("*".utf8))
+        var count = 10
+        var isForStrings = true
+
+        init(_ call: Call) throws(CommandError) {
+            var index = 2
+            while index < call.count {
+                guard index + 1 < call.count else { throw .syntax }
+                if call.isWord(index, "MATCH") {
+                    pattern = GlobPattern(call.array(index + 1))
+                } else if call.isWord(index, "COUNT") {
+                    let value = try call.integer(index + 1)
+                    guard value >= 1 else { throw .syntax }
+                    count = Int(min(value, Int64(Limits.scanCountMax)))
+                } else if call.isWord(index, "TYPE") {
+                    isForStrings = call.isWord(index + 1, "STRING")
+                } else {
+                    throw .syntax
+                }
+                index += 2
+            }
+        }
+    }
+
+    private struct ScanStep {
+        var keys: [[UInt8]] = []
+        /// The last key that was read; nil if all were.
+        var last: [UInt8]?
+
+        mutating func run(_ view: View, _ options: ScanOptions, _ start: [UInt8]?) throws(LarderError) {
+            var enumeration = EnumerationOptions(prefix: options.pattern.fixedPrefix)
+            // Before the prefix's range there is nothing to find.
+            if let start, !start.lexicographicallyPrecedes(enumeration.prefix) { enumeration.start = start }
+            guard let cursor = try view.cursor(enumeration) else { return }
+            var seen = 0
+            var bytes = 0
+            while try cursor.next() {
+                let key = Array(try cursor.key().bytes)
+                if options.isForStrings, options.pattern.matches(key) { keys.append(key) }
+                seen += 1
+                bytes += key.count
+                if seen == options.count || bytes > Limits.scanBytesMax {
+                    last = key
+                    return
+                }
+            }
+        }
+    }
+}
+
+/// The source of a deferred command's reads: the connection's snapshot if one is open, else the database.
+struct View: Sendable {
+    let database: Database
+    private let open: OpenSnapshot?
+
+    init(_ call: Call) throws(CommandError) { self.init(call.database, try call.session.snapshot()) }
+
+    /// - Parameter open: nil to read the database as it is.
+    init(_ database: Database, _ open: OpenSnapshot? = nil) {
+        self.database = database
+        self.open = open
+    }
+
+    func cursor(_ options: EnumerationOptions) throws(LarderError) -> EntryCursor? {
+        if let open { return try open.snapshot.cursor(options) }
+        return try database.cursor(options)
+    }
+
+    /// One instant, to read from several times.
+    func snapshot() throws(LarderError) -> Snapshot {
+        if let open { return open.snapshot }
+        return try database.snapshot()
+    }
+
+    func count() throws(LarderError) -> Int {
+        if let open { return try open.snapshot.count(includingExpired: false) }
+        return try database.count(includingExpired: false)
+    }
+
+    /// Runs `body` with the engine's errors turned into replies. If the database is emptied or reopened meanwhile, it
+    /// runs `body` again, which must start anew: the reply shows the new state. Only a snapshot of the connection cannot
+    /// go on then.
+    func run<Result>(_ body: () throws(LarderError) -> Result) throws(CommandError) -> Result {
+        while true {
+            do throws(LarderError) {
+                return try body()
+            } catch {
+                if open == nil, error.code == .purged || error.code == .invalidated { continue }
+                throw CommandError(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import LarderBackup
+import LarderEngine
+import LarderPlatform
+import LarderRESP
+
+/// BACKUP.
+enum BackupCommands {
+    @Sendable static func backup(_ call: inout Call) throws(CommandError) -> Outcome {
+        let (place, server) = (call.text(1), call.server)
+        guard place.hasPrefix("/"), !place.utf8.contains(0) else {
+            throw CommandError("ERR the directory of backups must be a path from the root, such as /var/backups/larder")
+        }
+        let path = place.count > 1 && place.hasSuffix("/") ? String(place.dropLast()) : place
+        guard !existing(path).hasPrefix(server.engine.directory + "/") else {
+            throw CommandError(
+                "ERR the directory of backups must not be inside the larder (\(server.engine.directory))")
+        }
+        return .deferred { (reply) throws(CommandError) in
+            guard server.backups.begin() else { throw CommandError("ERR a backup is being made already") }
+            var time: Int64?
+            defer { server.backups.end(time) }
+            let begin = MonotonicClock.nanoseconds()
+            let result = try write(to: path, server)
+            time = server.engine.now() / 1000
+            for warning in result.warnings { server.log.warning("a backup to \(path): \(warning)") }
+            reply.map(count: 6)
+            reply.bulk("path")
+            reply.bulk(result.path)
+            for (name, number) in [("files", result.files), ("bytes", result.bytes), ("new-bytes", result.newBytes)] {
+                reply.bulk(name)
+                reply.integer(number)
+            }
+            reply.bulk("milliseconds")
+            reply.integer((MonotonicClock.nanoseconds() - begin) / 1_000_000)
+            reply.bulk("warnings")
+            reply.array(count: result.warnings.count)
+            for warning in result.warnings { reply.bulk(warning) }
+            return nil
+        }
+    }
+
+    /// Where a path leads to, as far as it exists, with a slash behind it.
+    private static func existing(_ path: String) -> String {
+        var path = path
+        while true {
+            if let found = FileSystem.canonical(path) { return found + "/" }
+            path = FileSystem.parent(path)
+        }
+    }
+
+    private static func write(to path: String, _ server: ServerState) throws(CommandError) -> BackupWriter.Result {
+        do {
+            return try server.engine.withImage(adding: [FunctionLibraries.fileName, OriginFile.fileName]) { image in
+                try BackupWriter.write(image: image, to: path, time: server.engine.now() / 1000) {
+                    server.backups.note(done: $0.doneBytes, total: $0.totalBytes)
+                }
+            }
+        } catch {
+            server.log.error("a backup to \(path) failed: \(error)")
+            throw CommandError("ERR \(error)")
+        }
+    }
+}

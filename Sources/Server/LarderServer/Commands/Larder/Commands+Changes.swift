@@ -1,0 +1,158 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+import LarderVocabulary
+import Synchronization
+
+/// What changes in a database, for larders that follow it; and the changes of another larder, where the later one counts.
+extension CommandTable {
+    static let changesCommands: Handlers = [
+        .changes: ChangesCommands.changes,
+        .unplace: ChangesCommands.unplace,
+    ]
+}
+
+enum ChangesCommands {
+    // MARK: CHANGES
+
+    @Sendable static func changes(_ call: inout Call) throws(CommandError) -> Outcome {
+        let session = call.session
+        let words = try ChangesWords(call)
+        try call.checkIsNoCompanion()
+        guard try session.snapshot() == nil else {
+            throw CommandError("ERR a snapshot is open, and CHANGES sees the present: SNAPSHOT CLOSE first")
+        }
+        session.record.isFollower.store(true, ordering: .relaxed)
+        let database = call.database
+        let means = FeedWait.Means(
+            clock: session.clock.monotonic(), wakeUp: session.isStopping ? nil : session.wakeUp,
+            elsewhere: { work in
+                if let run = session.runElsewhere { run(work) } else { work() }
+            })
+        let until = session.feedWait.mustWait(
+            behind: words.position, words.options.prefix, milliseconds: words.block, database, means)
+        if let until { return .waits(until: until) }
+        let position = session.feedWait.end ?? words.position
+        let server = call.server
+        return .deferred { (reply) throws(CommandError) in
+            let step: FeedStep
+            do throws(LarderError) {
+                step = try database.changes(since: position, words.options)
+            } catch {
+                throw CommandError(error)
+            }
+            write(step, EntryCommands.timeAhead(server.engine), to: &reply)
+            return nil
+        }
+    }
+
+    private static func write(_ step: FeedStep, _ ahead: Int64, to reply: inout ReplyBuffer) {
+        reply.map(count: 6)
+        reply.bulk("position")
+        reply.bulk(step.position.description)
+        reply.bulk("state")
+        reply.bulk(step.state.rawValue)
+        reply.bulk("reason")
+        if let reason = step.reason { reply.bulk(reason.rawValue) } else { reply.null() }
+        reply.bulk("range")
+        if let range = step.range {
+            reply.array(count: 2)
+            for key in [range.after, range.through] {
+                if let key { reply.bulk(key) } else { reply.null() }
+            }
+        } else {
+            reply.null()
+        }
+        reply.bulk("time")
+        reply.integer(max(0, step.time - ahead))
+        reply.bulk("changes")
+        reply.array(count: step.changes.count)
+        for change in step.changes { write(change, ahead, to: &reply) }
+    }
+
+    private static func write(_ change: FeedChange, _ ahead: Int64, to reply: inout ReplyBuffer) {
+        func begin(_ kind: String, _ count: Int) {
+            reply.array(count: 3 + count)
+            reply.bulk(kind)
+            reply.integer(Int64(clamping: change.sequence))
+            reply.bulk(change.version.description)
+        }
+        switch change.kind {
+        case .stored(let key, let record, let header, let deadline):
+            begin("stored", EntryCommands.fieldCount)
+            EntryCommands.writeFields(key, record, header, deadline, ahead, hasValue: true, to: &reply)
+        case .removed(let key):
+            begin("removed", 1)
+            reply.bulk(key)
+        case .purged: begin("purged", 0)
+        case .purgedPrefix(let prefix):
+            begin("purged-prefix", 1)
+            reply.bulk(prefix)
+        case .purgedTags(let tags):
+            begin("purged-tags", 1)
+            reply.array(count: tags.count)
+            for tag in tags { reply.bulk(tag) }
+        }
+    }
+
+    // MARK: UNPLACE
+
+    @Sendable static func unplace(_ call: inout Call) throws(CommandError) -> Outcome {
+        try call.checkIsNoCompanion()
+        let key = try call.key(1)
+        let version = try call.version(2)
+        var tags: Set<[UInt8]>?
+        if call.count > 3 {
+            guard call.count > 4, call.isWord(3, "TAG") else { throw .syntax }
+            tags = Set((4..<call.count).map { call.array($0) })
+        }
+        let answer = try call.update([key], loading: true, headersOnly: tags == nil) {
+            $0.follow(removal: version, 0, tags: tags)
+        }
+        call.session.replies.simple(answer.rawValue)
+        return .done
+    }
+}
+
+extension Call {
+    /// What waits for an origin is not copied, neither from here nor to here.
+    func checkIsNoCompanion() throws(CommandError) {
+        guard CompanionName.isOne(database.name) else { return }
+        throw CommandError("ERR \(CompanionName.refusal(database.name))")
+    }
+}
+
+/// The words behind CHANGES.
+struct ChangesWords: Sendable {
+    private(set) var position = FeedPosition.beginning
+    private(set) var options = FeedOptions()
+    /// How long to wait for a change, in milliseconds: 0 for ever, nil not at all.
+    private(set) var block: Int64?
+
+    init(_ call: Call) throws(CommandError) {
+        guard call.isWord(1, "SINCE") else { throw .syntax }
+        guard call.bytes(2).count <= FeedPosition.textBytesMax, let position = FeedPosition(call.text(2)) else {
+            throw CommandError("ERR a position is 0, $, a sequence, or what CHANGES has given as its position")
+        }
+        self.position = position
+        var seen: Set<String> = []
+        for index in stride(from: 3, to: call.count, by: 2) {
+            guard index + 1 < call.count else { throw .syntax }
+            func has(_ word: StaticString) -> Bool {
+                call.isWord(index, word) && seen.insert("\(word)").inserted
+            }
+            if has("COUNT") {
+                options.count = try EntryCommands.number(call, index + 1, Limits.entriesCountMax)
+            } else if has("BYTES") {
+                options.bytes = try EntryCommands.number(call, index + 1, Limits.scanBytesMax)
+            } else if has("PREFIX") {
+                options.prefix = call.array(index + 1)
+                guard options.prefix.count <= Key.bytesMax else { throw .syntax }
+            } else if has("BLOCK") {
+                block = try FetchWords.milliseconds(call.bytes(index + 1), "BLOCK", from: 0)
+            } else {
+                throw .syntax
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+import LarderEngine
+import LarderPlatform
+import LarderRESP
+
+/// CHECK.
+enum CheckCommands {
+    @Sendable static func check(_ call: inout Call) throws(CommandError) -> Outcome {
+        let server = call.server
+        var (name, repairs): (String?, Bool) = (nil, false)
+        var index = 1
+        while index < call.count {
+            switch call.text(index).uppercased() {
+            case "REPAIR": repairs = true
+            case "DATABASE" where index + 1 < call.count:
+                index += 1
+                name = call.text(index)
+            default: throw .syntax
+            }
+            index += 1
+        }
+        return .deferred { [name, repairs] (reply) throws(CommandError) in
+            guard server.checks.begin() else { throw CommandError("ERR a check is being made already") }
+            var time: Int64?
+            defer { server.checks.end(time) }
+            let begin = MonotonicClock.nanoseconds()
+            let found = try look(name, server)
+            var failures: [String] = []
+            var left = found.problems
+            if repairs, found.isRepairable {
+                failures = server.engine.mend(found)
+                left = try look(name, server).problems
+            }
+            time = server.engine.now() / 1000
+            for problem in found.problems { server.log.warning("check: \(problem.text)") }
+            write(found, left, failures, MonotonicClock.nanoseconds() - begin, to: &reply)
+            return nil
+        }
+    }
+
+    private static func look(_ name: String?, _ server: ServerState) throws(CommandError) -> CheckReport {
+        do {
+            return try server.engine.check(
+                database: name, copying: LarderFiles.names, adding: LarderFiles.check
+            ) { server.checks.note(done: $0.doneBytes, total: $0.totalBytes) }
+        } catch let error as LarderError where error.code == .noSuchDatabase {
+            throw CommandError("ERR \(error.message)")
+        } catch {
+            server.log.error("a check failed: \(error)")
+            throw CommandError("ERR the larder cannot be looked at: \((error as? LarderError)?.message ?? "\(error)")")
+        }
+    }
+
+    private static func write(
+        _ found: CheckReport, _ left: [CheckProblem], _ failures: [String], _ nanoseconds: Int64,
+        to reply: inout ReplyBuffer
+    ) {
+        reply.map(count: 8)
+        for (name, problems) in [("problems", found.problems), ("left", left)] {
+            reply.bulk(name)
+            reply.array(count: problems.count)
+            for problem in problems {
+                reply.map(count: 4)
+                let fields = [
+                    ("kind", problem.kind.rawValue), ("place", problem.place), ("what", problem.what),
+                    ("remedy", problem.remedy),
+                ]
+                for (name, text) in fields {
+                    reply.bulk(name)
+                    reply.bulk(text)
+                }
+            }
+        }
+        for (name, texts) in [("notes", found.notes), ("failures", failures)] {
+            reply.bulk(name)
+            reply.array(count: texts.count)
+            for text in texts { reply.bulk(text) }
+        }
+        let numbers = [
+            ("databases", Int64(found.databases)), ("entries", Int64(found.entries)),
+            ("operations", Int64(found.operations)), ("milliseconds", nanoseconds / 1_000_000),
+        ]
+        for (name, number) in numbers {
+            reply.bulk(name)
+            reply.integer(number)
+        }
+    }
+}
+
+/// The files of a larder that are the daemon's, not the engine's.
+package enum LarderFiles {
+    static let names = [FunctionLibraries.fileName, OriginFile.fileName]
+
+    /// Looks at those of a larder that nobody writes to. Changes nothing.
+    package static func check(_ directory: String, _ report: inout CheckReport) {
+        FunctionLibraries.check(directory, &report)
+        OriginFile.check(directory, &report)
+    }
+}
+
+extension OriginFile {
+    fileprivate static func check(_ directory: String, _ report: inout CheckReport) {
+        do {
+            guard let bytes = try FileSystem.read(directory + "/" + fileName, bytesMax: fileBytesMax) else { return }
+            guard (try? OriginFile(parsing: bytes)) == nil else { return }
+            report.addDamage(
+                fileName,
+                "its checksum or its form is wrong, so every command of every database is refused by the next start "
+                    + "of the daemon",
+                "restore it, or remove it and set the origins anew; see first what waits in databases whose names end with "
+                    + "\(DatabaseName.outboxEnding): it is brought to the origin that is set then")
+        } catch {
+            report.addUnseen(fileName, error)
+        }
+    }
+}
+
+extension FunctionLibraries {
+    /// Looks at the file of a larder that nobody writes to. Changes nothing.
+    fileprivate static func check(_ directory: String, _ report: inout CheckReport) {
+        let path = directory + "/" + fileName
+        do {
+            guard let payload = try FileSystem.read(path, bytesMax: fileBytesMax) else { return }
+            guard (try? texts(of: payload, bytesMax: fileBytesMax)) == nil else { return }
+            report.addDamage(
+                fileName, "its checksum or its form is wrong, so there are no functions",
+                "the next start of the daemon keeps it as \(fileName).damaged-<time>; load the libraries again (FUNCTION "
+                    + "LOAD)")
+        } catch {
+            report.addUnseen(fileName, error)
+        }
+    }
+}

@@ -1,0 +1,285 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+/// Entries with all that belongs to them, on their way to another larder and back.
+extension CommandTable {
+    static let entryCommands: Handlers = [
+        .entries: EntryCommands.entries,
+        .place: EntryCommands.place,
+    ]
+}
+
+enum EntryCommands {
+    /// How far the engine's time is ahead of the wall clock, where that matters: on a busy machine it seems to be for some
+    /// milliseconds now and then, and entries that go out and come back must keep their times.
+    static func timeAhead(_ engine: Engine) -> Int64 {
+        let ahead = engine.clockOffsetMilliseconds
+        return ahead < 1000 ? 0 : ahead
+    }
+
+    // MARK: ENTRIES
+
+    @Sendable static func entries(_ call: inout Call) throws(CommandError) -> Outcome {
+        let options = try StepOptions(call)
+        let view = try View(call)
+        let server = call.server
+        return .deferred { (reply) throws(CommandError) in
+            let now = server.engine.now()
+            var step = Step()
+            try view.run { () throws(LarderError) in
+                step = Step()
+                try step.run(view, options, now: now)
+            }
+            let ahead = timeAhead(server.engine)
+            reply.array(count: 2)
+            if let last = step.last { reply.bulk(last) } else { reply.null() }
+            reply.array(count: step.found.count)
+            for entry in step.found {
+                reply.array(count: fieldCount)
+                writeFields(
+                    entry.key, entry.record, entry.header, entry.deadline, ahead, hasValue: options.hasValues,
+                    to: &reply)
+            }
+            return nil
+        }
+    }
+
+    /// How many fields of an entry there are.
+    static let fieldCount = 8
+
+    /// Writes an entry with all that PLACE stores again.
+    static func writeFields(
+        _ key: [UInt8], _ record: Record, _ header: RecordHeader, _ deadline: Int64?, _ ahead: Int64, hasValue: Bool,
+        to reply: inout ReplyBuffer
+    ) {
+        reply.bulk(key)
+        if hasValue { record.withPayload { reply.bulk($0) } } else { reply.null() }
+        reply.integer(max(0, header.storedAt - ahead))
+        reply.bulk(LarderCommands.name(header.rule))
+        reply.integer(deadline.map { max(0, $0 - ahead) } ?? -1)
+        reply.integer(header.grace ?? -1)
+        reply.bulk(header.codec.description)
+        let tags = record.tags?.all ?? []
+        reply.array(count: tags.count)
+        for tag in tags { reply.bulk(tag) }
+    }
+
+    private struct StepOptions: Sendable {
+        var after: [UInt8]?
+        var prefix: [UInt8] = []
+        var count = 100
+        var bytes = 1_048_576
+        var hasValues = true
+
+        init(_ call: Call) throws(CommandError) {
+            var index = 1
+            while index < call.count {
+                if call.isWord(index, "NOVALUES"), hasValues {
+                    hasValues = false
+                    index += 1
+                    continue
+                }
+                guard index + 1 < call.count else { throw .syntax }
+                if call.isWord(index, "AFTER") {
+                    after = call.array(index + 1)
+                } else if call.isWord(index, "PREFIX") {
+                    prefix = call.array(index + 1)
+                } else if call.isWord(index, "COUNT") {
+                    count = try EntryCommands.number(call, index + 1, Limits.entriesCountMax)
+                } else if call.isWord(index, "BYTES") {
+                    bytes = try EntryCommands.number(call, index + 1, Limits.scanBytesMax)
+                } else {
+                    throw .syntax
+                }
+                index += 2
+            }
+        }
+    }
+
+    /// A number from 1 on; a higher one than the most counts as that.
+    static func number(_ call: Call, _ index: Int, _ most: Int) throws(CommandError) -> Int {
+        let value = try call.integer(index)
+        guard value >= 1 else {
+            throw CommandError("ERR \(call.text(index - 1).uppercased()) is a number from 1 on")
+        }
+        return Int(min(value, Int64(most)))
+    }
+
+    private struct Step {
+        struct Found {
+            let key: [UInt8]
+            let record: Record
+            /// As another larder is told of it.
+            let header: RecordHeader
+            let deadline: Int64?
+        }
+
+        var found: [Found] = []
+        /// The last key that was read; nil if all were.
+        var last: [UInt8]?
+
+        /// How many entries a step reads at most that are gone, and so not in its reply.
+        private static let goneMax = 100_000
+
+        mutating func run(_ view: View, _ options: StepOptions, now: Int64) throws(LarderError) {
+            var enumeration = EnumerationOptions(prefix: options.prefix, includeExpired: true)
+            // The least key behind it in byte order; before the prefix's range there is nothing to find.
+            if let start = options.after.map({ $0 + [0] }), !start.lexicographicallyPrecedes(options.prefix) {
+                enumeration.start = start
+            }
+            guard let cursor = try view.cursor(enumeration) else { return }
+            let rules = view.database.rules
+            var bytes = 0
+            var gone = 0
+            while try cursor.next() {
+                let header = try cursor.header()
+                if rules.freshness(header, now: now) == .gone {
+                    gone += 1
+                    guard gone < Self.goneMax else {
+                        last = Array(try cursor.key().bytes)
+                        return
+                    }
+                    continue
+                }
+                let key = Array(try cursor.key().bytes)
+                let record = try cursor.record()
+                found.append(
+                    Found(key: key, record: record, header: rules.leaving(header), deadline: rules.deadline(header)))
+                bytes += key.count + record.payloadCount
+                if found.count == options.count || bytes >= options.bytes {
+                    last = key
+                    return
+                }
+            }
+        }
+    }
+
+    // MARK: PLACE
+
+    @Sendable static func place(_ call: inout Call) throws(CommandError) -> Outcome {
+        let options = try PlaceOptions(call)
+        try call.checkIsNoCompanion()
+        let key = try call.key(1)
+        let value = call.bytes(2)
+        let header = RecordHeader(
+            storedAt: options.storedAt, rule: options.rule, codec: options.codec, grace: options.grace)
+        let long = options.tags == nil ? try call.stage(value, key, rule: header.rule, grace: header.grace) : nil
+        if let version = options.version {
+            let answer = try call.update([key], loading: true) {
+                $0.follow(
+                    0, header, payload: value, long: long, tags: options.tags, version, over: options.over)
+            }
+            call.session.replies.simple(answer.rawValue)
+            return .done
+        }
+        let answer = try call.update([key], loading: true, headersOnly: true) { update -> String in
+            let isNewer = update.storedAt(0).map { $0 > header.storedAt } ?? false
+            if isNewer || options.isForAbsent && update.current(0) != nil { return "kept" }
+            return update.place(0, header, payload: value, long: long, tags: options.tags) ? "stored" : "expired"
+        }
+        call.session.replies.simple(answer)
+        return .done
+    }
+
+    private struct PlaceOptions {
+        private(set) var isForAbsent = false
+        private(set) var storedAt: Int64 = 0
+        private(set) var rule = DeadlineRule.governed
+        private(set) var grace: Int64?
+        private(set) var codec = Codec.raw
+        private(set) var tags: Tags?
+        /// Of a change of another larder.
+        private(set) var version: ChangeVersion?
+        private(set) var over: Int64?
+        private var seen: Set<Word> = []
+
+        /// NEVER is a word for the deadline.
+        private enum Word { case storedAt, absent, deadline, grace, codec, tags, version, over }
+
+        init(_ call: Call) throws(CommandError) {
+            var index = 3
+            while index < call.count { index += try take(call, index) }
+            guard seen.contains(.storedAt) else {
+                throw CommandError("ERR PLACE needs STOREDAT and milliseconds since 1970")
+            }
+            if version == nil ? over != nil : isForAbsent { throw .syntax }
+        }
+
+        /// Parses the option at `index`.
+        /// - Returns: the number of its words.
+        private mutating func take(_ call: Call, _ index: Int) throws(CommandError) -> Int {
+            if call.isWord(index, "NX") {
+                try note(.absent)
+                isForAbsent = true
+                return 1
+            }
+            if call.isWord(index, "NEVER") {
+                try note(.deadline)
+                rule = .ownNever
+                return 1
+            }
+            guard index + 1 < call.count else { throw .syntax }
+            if call.isWord(index, "STOREDAT") {
+                try note(.storedAt)
+                storedAt = try Self.past(call, index + 1)
+            } else if call.isWord(index, "PXAT") {
+                try note(.deadline)
+                let deadline = try call.integer(index + 1)
+                guard deadline > 0 else { throw CommandError("ERR invalid expire time in '\(call.name)' command") }
+                let (sum, overflow) = deadline.addingReportingOverflow(timeAhead(call.server.engine))
+                rule = .own(overflow ? deadline : sum)
+            } else if call.isWord(index, "GRACE") {
+                try note(.grace)
+                grace = try LarderCommands.grace(call, index + 1)
+            } else if call.isWord(index, "CODEC") {
+                try note(.codec)
+                codec = try Self.codec(call.text(index + 1))
+            } else if call.isWord(index, "VERSION") {
+                try note(.version)
+                version = try call.version(index + 1)
+            } else if call.isWord(index, "OVER") {
+                try note(.over)
+                over = try call.integer(index + 1)
+            } else if call.isWord(index, "TAGS") {
+                try note(.tags)
+                return 2 + (try takeTags(call, index + 1))
+            } else {
+                throw .syntax
+            }
+            return 2
+        }
+
+        private mutating func note(_ word: Word) throws(CommandError) {
+            guard seen.insert(word).inserted else { throw .syntax }
+        }
+
+        /// An instant by the engine's time, not after now.
+        private static func past(_ call: Call, _ index: Int) throws(CommandError) -> Int64 {
+            let instant = try call.integer(index)
+            guard instant >= 0 else { throw CommandError("ERR STOREDAT takes milliseconds since 1970, 0 or more") }
+            let ahead = timeAhead(call.server.engine)
+            return min(instant, call.now - ahead) + ahead
+        }
+
+        /// A codec by its name, or by the number with which ENTRIES tells one without a name.
+        private static func codec(_ text: String) throws(CommandError) -> Codec {
+            guard let codec = Codec(name: text) ?? UInt8(text).map({ Codec(rawValue: $0) }) else {
+                throw CommandError("ERR the codec is one of raw, json, plist, custom")
+            }
+            return codec
+        }
+
+        private mutating func takeTags(_ call: Call, _ index: Int) throws(CommandError) -> Int {
+            guard let count = parseInteger(call.bytes(index)), count > 0, count < call.count - index else {
+                throw CommandError("ERR TAGS takes the number of tags, from 1 on, and as many tags")
+            }
+            do throws(TagRules.Impossible) {
+                tags = try Tags(checking: (0..<Int(count)).map { call.array(index + 1 + $0) })
+            } catch {
+                throw CommandError("ERR \(error.message)")
+            }
+            return Int(count)
+        }
+    }
+}

@@ -1,0 +1,216 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+/// Commands by which one client of all refreshes a value, while the others are served or wait.
+extension CommandTable {
+    static let fetchingCommands: Handlers = [
+        .fetch: FetchingCommands.fetch,
+        .release: FetchingCommands.release,
+    ]
+}
+
+enum FetchingCommands {
+    // MARK: FETCH
+
+    @Sendable static func fetch(_ call: inout Call) throws(CommandError) -> Outcome {
+        let session = call.session
+        let options = try FetchWords(session.parser.currentArguments())
+        guard try session.snapshot() == nil else {
+            throw CommandError("ERR a snapshot is open, and FETCH sees the present: SNAPSHOT CLOSE first")
+        }
+        if call.readsOrigin { return try fetchBehindOrigin(&call, options) }
+        let clock = session.clock.monotonic()
+        var request: FetchRequest
+        var waiting = session.fetching.waiting
+        if let waiting {
+            // Whoever wakes it from now on wakes it again.
+            waiting.isWoken.clear()
+            request = waiting.request
+        } else {
+            let holder = session.fetching.holder(most: session.server.limits.leasesMax)
+            request = FetchRequest(key: try call.key(1), holder: holder, askedAt: call.now)
+            request.maxAge = options.maxAge
+            request.leaseMilliseconds = options.lease
+            if options.wait > 0, let wakeUp = session.wakeUp {
+                let isWoken = WaitingFetch.Flag()
+                request.waiter = LeaseWaiter(request.holder, leaseMilliseconds: options.lease) {
+                    isWoken.set()
+                    wakeUp()
+                }
+                waiting = WaitingFetch(request, call.database, until: clock + options.wait, isWoken)
+            }
+        }
+        request.mayWait = waiting.map { clock < $0.until && !session.isStopping } ?? false
+        var end = try call.answerFetch(request, ifNot: options.version)
+        if case .wait = end, waiting == nil, call.trackAbsent(request.key) {
+            // It may have been filled before it was tracked.
+            end = try call.answerFetch(request, ifNot: options.version)
+        }
+        switch end {
+        case .queued(let leaseEnds):
+            session.fetching.waiting = waiting
+            // Another waiter may be woken for the same lease: whoever looks first hands it on.
+            return .waits(until: min(waiting?.until ?? clock, leaseEnds))
+        case .wait(let left): reply(call.session, "wait", left: left)
+        case .answered: break
+        }
+        session.fetching.waiting = nil
+        return .done
+    }
+
+    /// What became of an attempt to answer.
+    enum FetchEnd {
+        /// The reply is written.
+        case answered
+        /// Somebody else has the lease, for so many milliseconds at the most. No reply is written.
+        case wait(Int64)
+        /// The same, and the command waits, until this instant of the monotonic clock at the most.
+        case queued(Int64)
+    }
+
+    /// A reply without an entry.
+    fileprivate static func reply(_ session: Session, _ state: String, token: UInt64? = nil, left: Int64) {
+        session.replies.array(count: 6)
+        session.replies.bulk(state)
+        session.replies.null()
+        if let token { session.replies.bulk("\(token)") } else { session.replies.null() }
+        session.replies.null()
+        session.replies.integer(-1)
+        session.replies.integer(max(0, left))
+    }
+
+    /// FETCH in a database with an origin: the daemon fetches, so nobody else leads.
+    private static func fetchBehindOrigin(
+        _ call: inout Call, _ options: FetchWords
+    ) throws(CommandError) -> Outcome {
+        let (session, key, now) = (call.session, try call.key(1), call.now)
+        let rules = call.rules
+        func reply(_ state: ServedState, _ header: RecordHeader, _ payload: UnsafeRawBufferPointer) {
+            session.replyMemory.pointee.fetched(
+                state, token: nil, payload, unless: options.version, storedAt: header.storedAt,
+                deadline: rules.deadline(header), now: now)
+        }
+        do throws(CommandError) {
+            if try !call.readBehindOrigin(key, servesStale: false, { reply(.fresh, $0, $1) }) {
+                Self.reply(session, "absent", left: 0)
+            }
+        } catch {
+            let isLate = session.origin.servesStale
+            guard call.missing == nil || isLate, !call.isCold, try call.readUnverified(key, { reply(.stale, $0, $1) })
+            else {
+                throw error
+            }
+            call.missing = nil
+        }
+        return .done
+    }
+
+    // MARK: RELEASE
+
+    @Sendable static func release(_ call: inout Call) throws(CommandError) -> Outcome {
+        let key = try call.key(1)
+        let token = try token(call, 2)
+        let result: Database.ReleaseResult
+        if call.count == 3 {
+            result = try call.update([key], loading: false) { $0.release(0, token, .open) ? .done : .lost }
+        } else if call.count == 4, call.isWord(3, "UNCHANGED") {
+            result = try call.update([key], loading: true) { $0.releaseUnchanged(0, token) }
+        } else if call.count == 5, call.isWord(3, "ABSENT") {
+            let rest = try FetchWords.milliseconds(call.bytes(4), "ABSENT", from: 1)
+            result = try call.update([key], loading: true, headersOnly: true) {
+                $0.releaseAbsent(0, token, milliseconds: rest) ? .done : .lost
+            }
+        } else if call.count == 5, call.isWord(3, "FAILED") {
+            let rest = try FetchWords.milliseconds(call.bytes(4), "FAILED", from: 1)
+            result = try call.update([key], loading: false) {
+                $0.release(0, token, .failed(milliseconds: rest)) ? .done : .lost
+            }
+        } else {
+            throw .syntax
+        }
+        switch result {
+        case .done: call.session.replies.simple("OK")
+        case .lost: call.session.replies.null()
+        case .nothingStored:
+            throw CommandError("ERR there is no value any more that could be unchanged; the lease is released")
+        }
+        return .done
+    }
+
+    /// The word of a token, as FETCH gives it.
+    static func token(_ call: Call, _ index: Int) throws(CommandError) -> UInt64 {
+        let bytes = call.bytes(index)
+        guard (1...20).contains(bytes.count), bytes.allSatisfy({ (0x30...0x39).contains($0) }),
+            let token = UInt64(String(decoding: bytes, as: UTF8.self))
+        else { throw CommandError("ERR a token is a number, as FETCH gives it") }
+        return token
+    }
+}
+
+extension Call {
+    /// Answers a FETCH, unless the caller has to wait.
+    fileprivate mutating func answerFetch(
+        _ request: FetchRequest, ifNot version: UInt64?
+    ) throws(CommandError) -> FetchingCommands.FetchEnd {
+        let session = session
+        let now = now
+        var ticket = CommitTicket.none
+        var end = FetchingCommands.FetchEnd.answered
+        var seen: (RecordHeader, FreshnessRules)?
+        let isAnswered: Bool
+        do throws(LarderError) {
+            isAnswered = try database.fetch(
+                request, now: now, mayBlock ? .mayBlock : .memoryOnly, below: Limits.loopBytesMax, ticket: &ticket
+            ) { answer, payload in
+                if case .fresh = answer.state, let header = answer.header { seen = (header, answer.rules) }
+                end = Self.write(answer, payload, version, now, session)
+            }
+        } catch {
+            throw CommandError(error)
+        }
+        if !isAnswered { throw cold() }
+        depends(on: ticket)
+        if let (header, rules) = seen, session.tracksReads { note(request.key, header, rules) }
+        return end
+    }
+
+    private static func write(
+        _ answer: FetchAnswer, _ payload: UnsafeRawBufferPointer?, _ known: UInt64?, _ now: Int64, _ session: Session
+    ) -> FetchingCommands.FetchEnd {
+        let state: ServedState
+        var token: UInt64?
+        switch answer.state {
+        case .queued(let until): return .queued(until)
+        case .wait(let until): return .wait(until - session.clock.monotonic())
+        case .absent(let left):
+            FetchingCommands.reply(session, "absent", left: left)
+            return .answered
+        case .failed(let left):
+            FetchingCommands.reply(session, "failed", left: left)
+            return .answered
+        case .fresh: state = .fresh
+        case .stale: state = .stale
+        case .lead(let granted):
+            state = .lead
+            token = granted
+        }
+        guard let payload, let header = answer.header else {
+            // Only who leads has nothing that it may serve.
+            FetchingCommands.reply(session, "lead", token: token, left: 0)
+            return .answered
+        }
+        let deadline = answer.rules.deadline(header)
+        session.replyMemory.pointee.fetched(
+            state, token: token, payload, unless: known, storedAt: header.storedAt, deadline: deadline, now: now)
+        return .answered
+    }
+
+    /// Notes a key without an entry for a connection that tracks, so that it hears when the key is filled or given up.
+    /// - Returns: whether it was noted now.
+    fileprivate func trackAbsent(_ key: Key) -> Bool {
+        guard let tracking = session.modes.tracking, !tracking.isBroadcast else { return false }
+        server.tracking.willRead(Array(key.bytes), tracking)
+        return true
+    }
+}

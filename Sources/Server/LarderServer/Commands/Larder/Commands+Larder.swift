@@ -1,0 +1,323 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+extension CommandTable {
+    static let larderCommands: Handlers = [
+        .meta: LarderCommands.meta,
+        .policy: LarderCommands.policy,
+        .limit: LarderCommands.limit,
+        .origin: OriginCommands.origin,
+        .databases: LarderCommands.databases,
+        .purge: LarderCommands.purge,
+        .tags: LarderCommands.tags,
+        .snapshot: LarderCommands.snapshot,
+        .backup: BackupCommands.backup, .check: CheckCommands.check,
+    ]
+}
+
+enum LarderCommands {
+    static let badPolicy = CommandError("ERR invalid policy: it is one of \(UpdatePolicy.syntax)")
+
+    @Sendable static func meta(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard let (header, payloadCount) = try call.kept(1) else {
+            call.session.replies.null()
+            return .done
+        }
+        let rules = call.rules
+        let isFresh = !call.hasReadStale && rules.freshness(header, now: call.now) == .fresh
+        let deadline = rules.deadline(header)
+        let ahead = call.timeAhead
+        let session = call.session
+        session.replies.map(count: 10)
+        session.replies.bulk("stored-at")
+        session.replies.integer(max(0, header.storedAt - ahead))
+        session.replies.bulk("age")
+        session.replies.integer(max(0, call.now - header.storedAt))
+        session.replies.bulk("deadline")
+        session.replies.integer(deadline.map { max(0, $0 - ahead) } ?? -1)
+        session.replies.bulk("ttl")
+        session.replies.integer(deadline.map { max(0, $0 - call.now) } ?? -1)
+        session.replies.bulk("rule")
+        session.replies.bulk(name(header.rule))
+        session.replies.bulk("policy")
+        session.replies.bulk(rules.policy.description)
+        session.replies.bulk("grace")
+        session.replies.integer(header.grace ?? rules.grace)
+        session.replies.bulk("size")
+        session.replies.integer(payloadCount)
+        session.replies.bulk("codec")
+        session.replies.bulk(header.codec.description)
+        session.replies.bulk("state")
+        session.replies.bulk(isFresh ? "fresh" : "stale")
+        return .done
+    }
+
+    static func name(_ rule: DeadlineRule) -> String {
+        switch rule {
+        case .governed: "governed"
+        case .own: "own"
+        case .ownNever: "never"
+        }
+    }
+
+    // MARK: POLICY
+
+    @Sendable static func policy(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count > 1 else {
+            let settings = call.rules.settings
+            call.session.replies.map(count: policyPairs)
+            reply(settings, to: &call.session.replies)
+            return .done
+        }
+        guard let policy = UpdatePolicy(call.text(1)) else { throw badPolicy }
+        var newGrace: Int64?
+        var newJitter: Int?
+        for index in stride(from: 2, to: call.count, by: 2) {
+            guard index + 1 < call.count else { throw .syntax }
+            if call.isWord(index, "GRACE"), newGrace == nil {
+                newGrace = try grace(call, index + 1)
+            } else if call.isWord(index, "JITTER"), newJitter == nil {
+                newJitter = try jitter(call, index + 1)
+            } else {
+                throw .syntax
+            }
+        }
+        let database = call.database
+        return .deferred { [newGrace, newJitter] (reply) throws(CommandError) in
+            do throws(LarderError) {
+                try database.setPolicy(policy, grace: newGrace, jitter: newJitter)
+            } catch {
+                throw CommandError(error)
+            }
+            reply.simple("OK")
+            return nil
+        }
+    }
+
+    /// The number of pairs that ``reply(_:to:)`` writes.
+    private static let policyPairs = 4
+
+    /// Pairs of a map.
+    private static func reply(_ settings: DatabasePolicy, to replies: inout ReplyBuffer) {
+        replies.bulk("policy")
+        replies.bulk(settings.policy.description)
+        replies.bulk("interval")
+        replies.integer(settings.policy.intervalMilliseconds ?? -1)
+        replies.bulk("grace")
+        replies.integer(settings.grace)
+        replies.bulk("jitter")
+        replies.integer(Int64(settings.jitter))
+    }
+
+    /// A word that is a grace in seconds, with fractions: milliseconds.
+    static func grace(_ call: Call, _ index: Int) throws(CommandError) -> Int64 {
+        let text = call.text(index)
+        if text == "0" { return 0 }
+        guard let milliseconds = UpdatePolicy(text).flatMap(\.intervalMilliseconds), Double(text) != nil else {
+            throw CommandError(
+                "ERR the grace '\(text)' is not possible: it is a number of seconds, from 0 to "
+                    + "\(UpdatePolicy.longestMilliseconds / 1000)")
+        }
+        return milliseconds
+    }
+
+    static func jitter(_ call: Call, _ index: Int) throws(CommandError) -> Int {
+        guard let percent = parseInteger(call.bytes(index)), (0...Int64(DatabasePolicy.jitterMax)).contains(percent)
+        else {
+            throw CommandError(
+                "ERR the jitter '\(call.text(index))' is not possible: it is a percentage, from 0 to 100")
+        }
+        return Int(percent)
+    }
+
+    // MARK: LIMIT
+
+    @Sendable static func limit(_ call: inout Call) throws(CommandError) -> Outcome {
+        let database = call.database
+        guard call.count > 1 else {
+            return .deferred { (reply) throws(CommandError) in
+                reply.map(count: 3)
+                reply.bulk("limit")
+                reply.integer(database.diskLimit)
+                reply.bulk("bytes")
+                reply.integer(database.diskBytes)
+                reply.bulk("evicted")
+                reply.integer(database.counts.evicted)
+                return nil
+            }
+        }
+        guard call.count == 2 else { throw .syntax }
+        guard let limit = DiskLimit(call.text(1), least: DiskMarks.databaseBytesMin) else {
+            throw CommandError(
+                "ERR the limit '\(call.text(1).prefix(64))' is not possible: it is \(DiskLimit.databaseRule)")
+        }
+        return .deferred { (reply) throws(CommandError) in
+            do throws(LarderError) {
+                try database.setDiskLimit(limit.byteCount ?? 0)
+            } catch {
+                throw CommandError(error)
+            }
+            reply.simple("OK")
+            return nil
+        }
+    }
+
+    // MARK: Whole databases
+
+    @Sendable static func databases(_ call: inout Call) throws(CommandError) -> Outcome {
+        let (engine, rights) = (call.server.engine, call.session.rights)
+        return .deferred { (reply) throws(CommandError) in
+            let databases = engine.databases.filter { rights?.covers(.read, in: $0.name) ?? true }
+            reply.array(count: databases.count)
+            for database in databases {
+                // A database that cannot be opened is listed nevertheless.
+                let numbers = try? database.entryNumbers()
+                reply.map(count: 7 + policyPairs)
+                reply.bulk("name")
+                reply.bulk(database.name)
+                Self.reply(database.rules.settings, to: &reply)
+                reply.bulk("entries")
+                reply.integer(numbers?.fresh ?? -1)
+                reply.bulk("stale")
+                reply.integer(numbers?.stale ?? -1)
+                reply.bulk("bytes")
+                reply.integer(database.byteCountOnDisk())
+                reply.bulk("limit")
+                reply.integer(database.diskLimit)
+                reply.bulk("state")
+                reply.bulk(database.condition)
+                // What was lost in the last salvage since the daemon started.
+                reply.bulk("damage")
+                reply.bulk(database.lastSalvage?.description ?? "")
+            }
+            return nil
+        }
+    }
+
+    @Sendable static func purge(_ call: inout Call) throws(CommandError) -> Outcome {
+        let work: @Sendable (Database) throws(LarderError) -> PurgeReport
+        if call.count == 1 {
+            let notifier = call.server.notifier
+            work = { (database) throws(LarderError) in
+                try notifier.tellOnce(of: [database]) { () throws(LarderError) in try database.purge() }
+            }
+        } else if call.count == 2, call.isWord(1, "EXPIRED") {
+            work = { (database) throws(LarderError) in try database.purgeExpired(merges: false) }
+        } else if call.count == 3, call.isWord(1, "PREFIX") {
+            let prefix = call.array(2)
+            work = { (database) throws(LarderError) in try database.purge(prefix: prefix) }
+        } else if call.count >= 3, call.isWord(1, "TAG") {
+            return try purgeTags(&call)
+        } else if call.count >= 3, call.isWord(1, "UPTO") {
+            return try purgeUpTo(&call)
+        } else {
+            throw .syntax
+        }
+        let (database, origins) = (call.database, call.server.origins)
+        return .deferred { (reply) throws(CommandError) in
+            let report: PurgeReport
+            do throws(LarderError) {
+                report = try work(database)
+                try origins.outboxPurged(database.name)
+            } catch {
+                throw CommandError(error)
+            }
+            reply.map(count: 3)
+            reply.bulk("entries")
+            reply.integer(report.entries ?? 0)
+            reply.bulk("bytes")
+            reply.integer(report.bytes)
+            reply.bulk("milliseconds")
+            reply.integer(report.milliseconds)
+            return nil
+        }
+    }
+
+    /// `PURGE TAG tag [tag …] [SOFT]`. A last word SOFT is the option; a tag of that name is named before another one.
+    private static func purgeTags(_ call: inout Call) throws(CommandError) -> Outcome {
+        let isSoft = call.count > 3 && call.isWord(call.count - 1, "SOFT")
+        let tags = (2..<(isSoft ? call.count - 1 : call.count)).map { call.array($0) }
+        let database = call.database
+        return .deferred { (reply) throws(CommandError) in
+            do throws(LarderError) {
+                try database.purge(tags: tags, soft: isSoft)
+            } catch {
+                throw error.code == .invalidArgument ? CommandError("ERR \(error.message)") : CommandError(error)
+            }
+            reply.simple("OK")
+            return nil
+        }
+    }
+
+    /// `PURGE UPTO version [PREFIX prefix] [TAG tag …]`.
+    private static func purgeUpTo(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count > 2 else { throw .syntax }
+        let version = try call.version(2)
+        var index = 3
+        var prefix: [UInt8] = []
+        var tags: [[UInt8]]?
+        if call.count > index + 1, call.isWord(index, "PREFIX") {
+            prefix = call.array(index + 1)
+            index += 2
+        }
+        if call.count > index + 1, call.isWord(index, "TAG") {
+            tags = (index + 1..<call.count).map { call.array($0) }
+            index = call.count
+        }
+        guard index == call.count else { throw .syntax }
+        let database = call.database
+        let (chosen, tagged) = (prefix, tags)
+        return .deferred { (reply) throws(CommandError) in
+            do throws(LarderError) {
+                reply.integer(Int64(try database.follow(purge: version, prefix: chosen, tags: tagged)))
+            } catch {
+                throw error.code == .invalidArgument ? CommandError("ERR \(error.message)") : CommandError(error)
+            }
+            return nil
+        }
+    }
+
+    @Sendable static func tags(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard let record = try call.read([try call.key(1)])[0] else {
+            call.session.replies.null()
+            return .done
+        }
+        let tags = record.tags?.all ?? []
+        call.session.replies.array(count: tags.count)
+        for tag in tags { call.session.replies.bulk(tag) }
+        return .done
+    }
+
+    // MARK: SNAPSHOT
+
+    @Sendable static func snapshot(_ call: inout Call) throws(CommandError) -> Outcome {
+        let session = call.session
+        let server = call.server
+        if call.isWord(1, "CLOSE") {
+            if case .current = session.view { throw CommandError("ERR no snapshot is open") }
+            session.see(.current)
+            session.replies.simple("OK")
+            return .done
+        }
+        guard call.isWord(1, "OPEN") else { throw .syntax }
+        guard case .current = session.view else {
+            throw CommandError("ERR a snapshot is open already: SNAPSHOT CLOSE first")
+        }
+        guard let slot = SnapshotSlot(server) else {
+            throw CommandError("ERR \(server.limits.snapshotsMax) snapshots are open, no more are allowed")
+        }
+        let database = call.database
+        let until = server.engine.monotonic() + server.limits.snapshotMilliseconds
+        return .deferred { (reply) throws(CommandError) in
+            let open: OpenSnapshot
+            do throws(LarderError) {
+                open = OpenSnapshot(try database.snapshot(), slot)
+            } catch {
+                throw CommandError(error)
+            }
+            reply.simple("OK")
+            return { session in session.see(.snapshot(open, until: until)) }
+        }
+    }
+}

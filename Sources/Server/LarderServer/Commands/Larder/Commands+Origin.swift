@@ -1,0 +1,55 @@
+import LarderEngine
+import LarderOriginClients
+import LarderRESP
+
+enum OriginCommands {
+    @Sendable static func origin(_ call: inout Call) throws(CommandError) -> Outcome {
+        if let outcome = try call.awaitedReply() { return outcome }
+        let (server, name) = (call.server, call.database.name)
+        guard call.count > 1 else {
+            return .deferred { (reply) throws(CommandError) in
+                show(try server.origins.tier(of: name), in: &reply)
+                return nil
+            }
+        }
+        if call.isWord(1, "PATH") {
+            let nodes = (2..<call.count).map { call.text($0) }
+            return try call.awaitReply { (reply) throws(CommandError) in
+                try server.origins.path(from: name, behind: nodes) { path in
+                    reply(.success(.array(path.map { .bulk(Array($0.utf8)) })))
+                }
+            }
+        }
+        var settings: OriginSettings?
+        let discards = call.count > 2 && call.isWord(call.count - 1, "DISCARD")
+        let count = discards ? call.count - 1 : call.count
+        if !(count == 2 && call.isWord(1, "NONE")) {
+            settings = try OriginSettings(words: (1..<count).map { call.text($0) })
+            try settings?.checkHasNoSecret()
+        }
+        if settings?.reads.hearing == .lifetimes, call.rules.policy.intervalMilliseconds == nil {
+            throw CommandError(
+                "ERR with LIFETIMES an entry is believed until its time is over, and the policy of this database is "
+                    + "never: set another one first, such as POLICY high")
+        }
+        let (record, mayDrop) = (call.session.record, !call.session.isSilent)
+        return try call.awaitReply { [settings] reply in
+            server.origins.inTurn { (origins) throws(CommandError) in
+                // It must not delay others, whose turn is behind it.
+                if mayDrop, record.isGone { throw CommandError("ERR the client is gone: nothing was changed") }
+                try origins.set(settings, for: name, discards: discards)
+            } then: {
+                reply($0.map { .simpleString("OK") })
+            }
+        }
+    }
+
+    private static func show(_ tier: OriginTier?, in reply: inout ReplyBuffer) {
+        let fields = tier?.fields ?? [("url", "")]
+        reply.map(count: fields.count)
+        for (name, value) in fields {
+            reply.bulk(name)
+            if let number = Int64(value) { reply.integer(number) } else { reply.bulk(value) }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+import LarderEngine
+import LarderRESP
+
+/// The options behind `FETCH key`.
+struct FetchWords {
+    private(set) var maxAge: Int64?
+    private(set) var wait: Int64 = 0
+    private(set) var lease: Int64?
+    private(set) var version: UInt64?
+
+    init(_ arguments: RequestArguments) throws(CommandError) {
+        var hasWait = false
+        for index in stride(from: 2, to: arguments.count, by: 2) {
+            guard index + 1 < arguments.count else { throw .syntax }
+            let (word, value) = (arguments[index], arguments[index + 1])
+            if equalsIgnoringCase(word, "WAIT"), !hasWait {
+                hasWait = true
+                wait = try Self.milliseconds(value, "WAIT", from: 0)
+            } else if equalsIgnoringCase(word, "MAXAGE"), maxAge == nil {
+                maxAge = try Self.milliseconds(value, "MAXAGE", from: 0)
+            } else if equalsIgnoringCase(word, "LEASE"), lease == nil {
+                lease = try Self.milliseconds(value, "LEASE", from: 1)
+            } else if equalsIgnoringCase(word, "IFNOT"), version == nil {
+                guard let digest = Digest.parse(value) else {
+                    throw CommandError("ERR the version must be 16 hexadecimal digits, as FETCH and DIGEST give it")
+                }
+                version = digest
+            } else {
+                throw .syntax
+            }
+        }
+    }
+
+    /// A number of milliseconds up to a day.
+    static func milliseconds(
+        _ bytes: UnsafeRawBufferPointer, _ word: String, from least: Int64
+    ) throws(CommandError) -> Int64 {
+        let most = LeaseContext.longestMilliseconds
+        guard let value = parseInteger(bytes), (least...most).contains(value) else {
+            throw CommandError("ERR \(word) takes milliseconds, from \(least) to \(most)")
+        }
+        return value
+    }
+}
+
+/// The states in which FETCH serves a value.
+enum ServedState {
+    case fresh, stale, lead
+
+    /// The beginning of a reply with 6 elements.
+    var header: StaticString {
+        switch self {
+        case .fresh: "*6\r\n$5\r\nfresh\r\n"
+        case .stale: "*6\r\n$5\r\nstale\r\n"
+        case .lead: "*6\r\n$4\r\nlead\r\n"
+        }
+    }
+}
+
+extension ReplyBuffer {
+    /// The reply of FETCH with a value.
+    /// - Parameters:
+    ///   - known: the version that the client has: if it is the value's, and the value is fresh, no value is sent.
+    ///   - deadline: nil if the value stays fresh for ever.
+    mutating func fetched(
+        _ state: ServedState, token: UInt64? = nil, _ payload: UnsafeRawBufferPointer, unless known: UInt64?,
+        storedAt: Int64, deadline: Int64?, now: Int64
+    ) {
+        let version = Digest.of(payload)
+        if version == known, state == .fresh {
+            raw("*6\r\n$4\r\nsame\r\n")
+            null()
+        } else {
+            raw(state.header)
+            bulk(payload)
+        }
+        if let token { bulk("\(token)") } else { null() }
+        Digest.withText(version) { bulk($0) }
+        integer(max(0, now - storedAt))
+        integer(deadline.map { max(0, $0 - now) } ?? -1)
+    }
+}

@@ -1,0 +1,83 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+extension CommandTable {
+    static let scriptingCommands: Handlers = [
+        .eval: { call throws(CommandError) in try ScriptingCommands.run(&call, .text, isReadOnly: false) },
+        .evalRO: { call throws(CommandError) in try ScriptingCommands.run(&call, .text, isReadOnly: true) },
+        .evalsha: { call throws(CommandError) in try ScriptingCommands.run(&call, .digest, isReadOnly: false) },
+        .evalshaRO: { call throws(CommandError) in try ScriptingCommands.run(&call, .digest, isReadOnly: true) },
+        .fcall: { call throws(CommandError) in try ScriptingCommands.run(&call, .function, isReadOnly: false) },
+        .fcallRO: { call throws(CommandError) in try ScriptingCommands.run(&call, .function, isReadOnly: true) },
+        .scriptLoad: ScriptingCommands.load,
+        .scriptExists: ScriptingCommands.exists,
+        .scriptFlush: ScriptingCommands.flush,
+        .scriptKill: ScriptingCommands.kill,
+        .scriptDebug: ScriptingCommands.debug,
+        .functionLoad: FunctionCommands.load,
+        .functionDelete: FunctionCommands.delete,
+        .functionFlush: FunctionCommands.flush,
+        .functionKill: FunctionCommands.kill,
+        .functionList: FunctionCommands.list,
+        .functionStats: FunctionCommands.stats,
+        .functionDump: FunctionCommands.dump,
+        .functionRestore: FunctionCommands.restore,
+    ]
+}
+
+enum ScriptingCommands {
+    /// Begins a transaction that consists of the script; in one, runs it.
+    static func run(_ call: inout Call, _ source: ScriptSource, isReadOnly: Bool) throws(CommandError) -> Outcome {
+        if call.isInTransaction, let own = call.session.transactions.execution?.scriptCall {
+            try call.run(own)
+            return .done
+        }
+        let script = try ScriptCall(call, source, isReadOnly: isReadOnly)
+        if call.isInTransaction { try call.run(script) } else { try call.session.beginScript(script, call) }
+        return .done
+    }
+
+    @Sendable static func load(_ call: inout Call) throws(CommandError) -> Outcome {
+        // Who may not make room for others does not take it from them for good.
+        let mayFlush = call.session.rights?.covers(.write, in: nil) ?? true
+        let script = try call.server.scripts.script(call.bytes(2), mayFlush ? .untilFlushed : .whileUsed)
+        call.session.replies.bulk(script.title)
+        return .done
+    }
+
+    @Sendable static func exists(_ call: inout Call) throws(CommandError) -> Outcome {
+        call.session.replies.array(count: call.count - 2)
+        for index in 2..<call.count {
+            let digest = ScriptDigest(hexadecimal: call.bytes(index))
+            call.session.replies.integer(digest.flatMap { call.server.scripts.find($0) } == nil ? 0 : 1)
+        }
+        return .done
+    }
+
+    @Sendable static func flush(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count == 2 || call.count == 3 && (call.isWord(2, "SYNC") || call.isWord(2, "ASYNC")) else {
+            throw CommandError("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+        }
+        call.server.scripts.flush()
+        call.session.replies.simple("OK")
+        return .done
+    }
+
+    @Sendable static func kill(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.server.scripts.kill(.scripts) > 0 else {
+            throw CommandError("NOTBUSY No scripts in execution right now.")
+        }
+        call.session.replies.simple("OK")
+        return .done
+    }
+
+    @Sendable static func debug(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.isWord(2, "NO") || call.isWord(2, "YES") || call.isWord(2, "SYNC") else {
+            throw CommandError("ERR Use SCRIPT DEBUG YES/SYNC/NO")
+        }
+        guard call.isWord(2, "NO") else { throw CommandError("ERR there is no debugger for scripts in Larder") }
+        call.session.replies.simple("OK")
+        return .done
+    }
+}

@@ -1,0 +1,251 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderPlatform
+import LarderRESP
+
+extension CommandTable {
+    static let accessCommands: Handlers = [
+        .aclWhoami: { call in
+            call.session.replies.bulk(call.session.record.known.user)
+            return .done
+        },
+        .aclList: AccessCommands.list,
+        .aclUsers: AccessCommands.users,
+        .aclGetuser: AccessCommands.getuser,
+        .aclCat: AccessCommands.cat,
+        .aclLog: AccessCommands.log,
+        .aclDryrun: AccessCommands.dryrun,
+        .aclGenpass: AccessCommands.genpass,
+        .aclSetuser: { _ throws(CommandError) in throw AccessCommands.unchangeable },
+        .aclDeluser: { _ throws(CommandError) in throw AccessCommands.unchangeable },
+        .aclLoad: { _ throws(CommandError) in throw AccessCommands.noFile },
+        .aclSave: { _ throws(CommandError) in throw AccessCommands.noFile },
+    ]
+}
+
+/// ACL: answers from the rules of larderd's options.
+enum AccessCommands {
+    static let unchangeable = CommandError(
+        "ERR users are those of the system, and no command changes their rights: give them with --allow-uid, --allow-gid "
+            + "and --rights, or in larderd's configuration file, which SIGHUP reads again")
+    static let noFile = CommandError(
+        "ERR This Redis instance is not configured to use an ACL file: rights stand in larderd's configuration file, "
+            + "which SIGHUP reads again")
+
+    // MARK: Rights in Redis' words
+
+    private static func commands(_ level: AccessLevel?) -> String {
+        switch level {
+        case nil: "-@all +@connection"
+        case .read: "-@all +@connection +@read"
+        case .write: "-@all +@connection +@read +@write"
+        case .administer: "+@all"
+        }
+    }
+
+    private static func selectors(_ rights: Rights) -> [(database: String, level: AccessLevel)] {
+        rights.databases.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    }
+
+    private static func line(_ kind: AccessRule.Kind, _ name: String, _ rights: Rights, hasPassword: Bool) -> String {
+        let start = "\(kind.rawValue) \(name) on \(hasPassword ? "" : "nopass ")~* &* \(commands(rights.everywhere))"
+        return selectors(rights).reduce(start) { $0 + " (\($1.database): \(commands($1.level)))" }
+    }
+
+    /// All users and groups with rights, in the order of the rules; root and the daemon's user first.
+    private static func subjects(_ server: ServerState) -> [(kind: AccessRule.Kind, name: String, rights: Rights)] {
+        let rules = server.access.rules
+        var all = Rights()
+        all.allow(.administer, in: nil)
+        guard !rules.isEmpty else { return [(.user, "default", all)] }
+        var subjects: [(kind: AccessRule.Kind, name: String, rights: Rights)] = []
+        for user in [0, geteuid()] {
+            let name = server.access.userName(PeerCredentials(user: user, groups: []))
+            if !subjects.contains(where: { $0.name == name }) { subjects.append((.user, name, all)) }
+        }
+        for rule in rules.all {
+            let index = subjects.firstIndex { $0.kind == rule.kind && $0.name == rule.who } ?? subjects.count
+            if index == subjects.count { subjects.append((rule.kind, rule.who, Rights())) }
+            subjects[index].rights.allow(rule.level, in: rule.database)
+        }
+        return subjects
+    }
+
+    // MARK: Commands
+
+    // What asks for names of users may wait for a directory service: none of it runs on an event loop.
+
+    @Sendable static func list(_ call: inout Call) throws(CommandError) -> Outcome {
+        let server = call.server
+        return .deferred { (reply) throws(CommandError) in
+            let subjects = subjects(server)
+            reply.array(count: subjects.count)
+            for subject in subjects {
+                reply.bulk(line(subject.kind, subject.name, subject.rights, hasPassword: server.password != nil))
+            }
+            return nil
+        }
+    }
+
+    @Sendable static func users(_ call: inout Call) throws(CommandError) -> Outcome {
+        let server = call.server
+        return .deferred { (reply) throws(CommandError) in
+            let users = subjects(server).filter { $0.kind == .user }
+            reply.array(count: users.count)
+            for user in users { reply.bulk(user.name) }
+            return nil
+        }
+    }
+
+    /// The rights of a user by name or number; nil for one that the system does not know.
+    private static func rights(of name: String, _ server: ServerState) -> Rights? {
+        let rules = server.access.rules
+        guard !rules.isEmpty else {
+            guard name == "default" else { return nil }
+            var all = Rights()
+            all.allow(.administer, in: nil)
+            return all
+        }
+        let rule = rules.all.first { $0.kind == .user && $0.who == name }
+        guard let number = rule?.number ?? User.number(of: name) ?? uid_t(name) else { return nil }
+        return rules.rights(of: PeerCredentials(user: number, groups: User.groups(of: User.name(of: number) ?? name)))
+    }
+
+    @Sendable static func getuser(_ call: inout Call) throws(CommandError) -> Outcome {
+        let (server, name) = (call.server, call.text(2))
+        return .deferred { (reply) throws(CommandError) in
+            guard let rights = rights(of: name, server) else {
+                reply.null()
+                return nil
+            }
+            reply.map(count: 6)
+            reply.bulk("flags")
+            let flags = server.password == nil ? ["on", "nopass"] : ["on"]
+            reply.set(count: flags.count)
+            for flag in flags { reply.bulk(flag) }
+            reply.bulk("passwords")
+            reply.array(count: 0)
+            write(rights.everywhere, to: &reply)
+            let selectors = selectors(rights)
+            reply.bulk("selectors")
+            reply.array(count: selectors.count)
+            for selector in selectors {
+                reply.map(count: 4)
+                reply.bulk("database")
+                reply.bulk(selector.database)
+                write(selector.level, to: &reply)
+            }
+            return nil
+        }
+    }
+
+    private static func write(_ level: AccessLevel?, to reply: inout ReplyBuffer) {
+        for (name, text) in [("commands", commands(level)), ("keys", "~*"), ("channels", "&*")] {
+            reply.bulk(name)
+            reply.bulk(text)
+        }
+    }
+
+    @Sendable static func cat(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count <= 3 else { throw .syntax }
+        let categories = CommandMetadata.categoryOrder
+        guard call.count == 3 else {
+            call.session.replies.array(count: categories.count)
+            for category in categories { call.session.replies.bulk(category) }
+            return .done
+        }
+        guard categories.contains(call.text(2).lowercased()) else {
+            throw CommandError("ERR Unknown category '", shown(call.bytes(2), 128), "'")
+        }
+        let category = "@" + call.text(2).lowercased()
+        let rows = CommandMetadata.withSubcommands.filter { $0.runsByItself && $0.categories.contains(category) }
+        call.session.replies.array(count: rows.count)
+        for row in rows { call.session.replies.bulk(row.name) }
+        return .done
+    }
+
+    @Sendable static func log(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count <= 3 else { throw .syntax }
+        if call.count == 3, call.isWord(2, "RESET") {
+            call.server.access.forget()
+            call.session.replies.simple("OK")
+            return .done
+        }
+        let most = call.count == 3 ? try call.integer(2) : 10
+        let denials = call.server.access.remembered.prefix(max(0, Int(clamping: most)))
+        let session = call.session
+        session.replies.array(count: denials.count)
+        for denial in denials {
+            let age = String(max(0, call.server.engine.now() - denial.at))
+            session.replies.map(count: 7)
+            let fields = [
+                ("reason", denial.reason.rawValue), ("context", denial.context), ("object", denial.object),
+                ("username", denial.user),
+            ]
+            session.replies.bulk("count")
+            session.replies.integer(denial.count)
+            for (name, text) in fields {
+                session.replies.bulk(name)
+                session.replies.bulk(text)
+            }
+            session.replies.bulk("age-seconds")
+            let padded = String(repeating: "0", count: max(0, 4 - age.count)) + age
+            session.replies.bulk("\(padded.dropLast(3)).\(padded.suffix(3))")
+            session.replies.bulk("client-info")
+            session.replies.bulk(denial.client)
+        }
+        return .done
+    }
+
+    @Sendable static func dryrun(_ call: inout Call) throws(CommandError) -> Outcome {
+        let words = (3..<call.count).map { call.array($0) }
+        let (server, name, selected) = (call.server, call.text(2), call.database.name)
+        guard let row = CommandMetadata.row(of: words) else {
+            throw CommandError("ERR Command '", shown(call.bytes(3), 128), "' not found")
+        }
+        guard row.accepts(argumentCount: words.count) else { throw .arity(row.name) }
+        return .deferred { (reply) throws(CommandError) in
+            guard let rights = rights(of: name, server) else {
+                throw CommandError("ERR User '", Array(name.utf8.prefix(128)), "' not found")
+            }
+            if server.disabledCommands.contains(row) {
+                reply.bulk(Array(CommandError.switchedOffText(row).utf8))
+                return nil
+            }
+            guard let refusal = refusal(rights, row, words, selected) else {
+                reply.simple("OK")
+                return nil
+            }
+            reply.bulk(Array(refusal.text(row, user: name).utf8))
+            return nil
+        }
+    }
+
+    private static func refusal(
+        _ rights: Rights, _ row: CommandMetadata, _ words: [[UInt8]], _ selected: String
+    ) -> Rights.Refusal? {
+        var places: [Range<Int>] = []
+        for word in words {
+            places.append((places.last?.upperBound ?? 0)..<(places.last?.upperBound ?? 0) + word.count)
+        }
+        return Array(words.joined()).withUnsafeBytes { bytes in
+            rights.refusal(row, count: words.count, selected: selected) {
+                UnsafeRawBufferPointer(rebasing: bytes[places[$0]])
+            }
+        }
+    }
+
+    @Sendable static func genpass(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count <= 3 else { throw .syntax }
+        let bits = call.count == 3 ? parseInteger(call.bytes(2)) : 256
+        guard let bits, (1...4096).contains(bits) else {
+            throw CommandError(
+                "ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096"
+            )
+        }
+        var generator = SystemRandomNumberGenerator()
+        let digits = Array("0123456789abcdef".utf8)
+        call.session.replies.bulk((0..<(bits + 3) / 4).map { _ in digits[Int.random(in: 0..<16, using: &generator)] })
+        return .done
+    }
+}

@@ -1,0 +1,280 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderPlatform
+import LarderRESP
+
+extension CommandTable {
+    static let administrationCommands: Handlers = [
+        .time: AdministrationCommands.time,
+        .lastsave: AdministrationCommands.lastsave,
+        .save: AdministrationCommands.save,
+        .bgsave: AdministrationCommands.bgsave,
+        .bgrewriteaof: AdministrationCommands.bgrewriteaof,
+        .wait: AdministrationCommands.wait,
+        .role: AdministrationCommands.role,
+        .debug: AdministrationCommands.debug,
+        .monitor: AdministrationCommands.monitor,
+        .slowlogGet: SlowLogCommands.get,
+        .slowlogLen: SlowLogCommands.len,
+        .slowlogReset: SlowLogCommands.reset,
+        .latencyLatest: LatencyCommands.latest,
+        .latencyHistory: LatencyCommands.history,
+        .latencyReset: LatencyCommands.reset,
+        .latencyGraph: LatencyCommands.graph,
+        .latencyDoctor: LatencyCommands.doctor,
+        .latencyHistogram: LatencyCommands.histogram,
+    ]
+}
+
+/// TIME, SAVE and other commands of administration.
+enum AdministrationCommands {
+    @Sendable static func time(_ call: inout Call) throws(CommandError) -> Outcome {
+        // The engine's time translated to the wall clock, in milliseconds; the clock's microseconds are added.
+        let now = max(0, call.now - call.timeAhead)
+        var clock = timespec()
+        clock_gettime(CLOCK_REALTIME, &clock)
+        call.session.replies.array(count: 2)
+        call.session.replies.bulk("\(now / 1000)")
+        call.session.replies.bulk("\(now % 1000 * 1000 + Int64(clock.tv_nsec) / 1000 % 1000)")
+        return .done
+    }
+
+    @Sendable static func lastsave(_ call: inout Call) throws(CommandError) -> Outcome {
+        call.session.replies.integer(call.server.saves.lastSeconds)
+        return .done
+    }
+
+    @Sendable static func save(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard !call.server.saves.isUnderWay else {
+            throw CommandError("ERR Background save already in progress")
+        }
+        let server = call.server
+        return .deferred { (reply) throws(CommandError) in
+            do throws(LarderError) { try server.saves.save(server.engine) } catch { throw CommandError(error) }
+            reply.simple("OK")
+            return nil
+        }
+    }
+
+    @Sendable static func bgsave(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count == 1 || call.count == 2 && call.isWord(1, "SCHEDULE") else { throw .syntax }
+        let server = call.server
+        return .deferred { (reply) throws(CommandError) in
+            guard server.startSaving() else { throw CommandError("ERR Background save already in progress") }
+            reply.simple("Background saving started")
+            return nil
+        }
+    }
+
+    @Sendable static func bgrewriteaof(_ call: inout Call) throws(CommandError) -> Outcome {
+        let server = call.server
+        return .deferred { (reply) throws(CommandError) in
+            let isStarted = server.startSaving()
+            reply.simple("Background append only file rewriting \(isStarted ? "started" : "scheduled")")
+            return nil
+        }
+    }
+
+    @Sendable static func wait(_ call: inout Call) throws(CommandError) -> Outcome {
+        _ = try call.integer(1)
+        guard let timeout = parseInteger(call.bytes(2)) else {
+            throw CommandError("ERR timeout is not an integer or out of range")
+        }
+        guard timeout >= 0 else { throw CommandError("ERR timeout is negative") }
+        call.session.replies.integer(0)
+        return .done
+    }
+
+    @Sendable static func role(_ call: inout Call) throws(CommandError) -> Outcome {
+        call.session.replies.array(count: 3)
+        call.session.replies.bulk("master")
+        call.session.replies.integer(0)
+        call.session.replies.array(count: 0)
+        return .done
+    }
+
+    @Sendable static func monitor(_ call: inout Call) throws(CommandError) -> Outcome {
+        if call.isInTransaction { throw CommandError("ERR MONITOR isn't allowed for DENY BLOCKING client") }
+        // The second time is ignored, without a reply, as in Redis.
+        guard !call.session.isMonitoring else { return .done }
+        call.session.beginMonitoring()
+        call.session.replies.simple("OK")
+        return .done
+    }
+
+    private static let sleepSecondsMax = 3600.0
+
+    @Sendable static func debug(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.server.limits.allowsDebug else {
+            throw CommandError(
+                "ERR DEBUG command not allowed: larderd has to be started with --enable-debug for it")
+        }
+        if call.isWord(1, "HELP") {
+            let row = CommandMetadata.debug
+            call.session.replies.array(count: 2)
+            call.session.replies.simple("\(row.name.uppercased()) \(row.syntax)")
+            call.session.replies.simple(row.summary)
+            return .done
+        }
+        guard call.isWord(1, "SLEEP"), call.count == 3 else {
+            throw CommandError(
+                "ERR unknown subcommand or wrong number of arguments for '", shown(call.bytes(1), 128),
+                "'. Try DEBUG HELP.")
+        }
+        // A text that is not a number counts as 0, as in Redis.
+        let seconds = Double(call.text(2)) ?? 0
+        guard seconds <= sleepSecondsMax else { throw CommandError("ERR the longest sleep is 3600 seconds") }
+        return .deferred { (reply) throws(CommandError) in
+            if seconds > 0 { usleep(UInt32(seconds * 1_000_000)) }
+            reply.simple("OK")
+            return nil
+        }
+    }
+}
+
+enum SlowLogCommands {
+    @Sendable static func get(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count <= 3 else {
+            throw CommandError(
+                "ERR unknown subcommand or wrong number of arguments for '", shown(call.bytes(1), 128),
+                "'. Try SLOWLOG HELP.")
+        }
+        var count = 10
+        if call.count == 3 {
+            guard let number = parseInteger(call.bytes(2)), number >= -1 else {
+                throw CommandError("ERR count should be greater than or equal to -1")
+            }
+            count = number == -1 ? Int.max : Int(clamping: number)
+        }
+        let entries = call.server.slowLog.newest(count)
+        let replies = call.session.replyMemory
+        replies.pointee.array(count: entries.count)
+        for entry in entries {
+            replies.pointee.array(count: 6)
+            replies.pointee.integer(entry.id)
+            replies.pointee.integer(entry.time)
+            replies.pointee.integer(entry.microseconds)
+            replies.pointee.array(count: entry.words.count)
+            for word in entry.words { replies.pointee.bulk(word) }
+            replies.pointee.bulk(entry.address)
+            replies.pointee.bulk(entry.name)
+        }
+        return .done
+    }
+
+    @Sendable static func len(_ call: inout Call) throws(CommandError) -> Outcome {
+        call.session.replies.integer(call.server.slowLog.count)
+        return .done
+    }
+
+    @Sendable static func reset(_ call: inout Call) throws(CommandError) -> Outcome {
+        call.server.slowLog.reset()
+        call.session.replies.simple("OK")
+        return .done
+    }
+}
+
+enum LatencyCommands {
+    @Sendable static func latest(_ call: inout Call) throws(CommandError) -> Outcome {
+        let events = call.server.latency.all
+        let replies = call.session.replyMemory
+        replies.pointee.array(count: events.count)
+        for (name, event) in events {
+            replies.pointee.array(count: 4)
+            replies.pointee.bulk(name)
+            replies.pointee.integer(event.samples.last?.time ?? 0)
+            replies.pointee.integer(event.samples.last?.milliseconds ?? 0)
+            replies.pointee.integer(event.longest)
+        }
+        return .done
+    }
+
+    @Sendable static func history(_ call: inout Call) throws(CommandError) -> Outcome {
+        let samples = call.server.latency.event(call.text(2))?.samples ?? []
+        call.session.replies.array(count: samples.count)
+        for sample in samples {
+            call.session.replies.array(count: 2)
+            call.session.replies.integer(sample.time)
+            call.session.replies.integer(sample.milliseconds)
+        }
+        return .done
+    }
+
+    @Sendable static func reset(_ call: inout Call) throws(CommandError) -> Outcome {
+        let names = (2..<max(2, call.count)).map { call.text($0) }
+        call.session.replies.integer(call.server.latency.reset(names))
+        return .done
+    }
+
+    /// One line for each of the newest samples, its length in proportion to the longest.
+    @Sendable static func graph(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard let event = call.server.latency.event(call.text(2)), !event.samples.isEmpty else {
+            throw CommandError("ERR No samples available for event '", shown(call.bytes(2), 128), "'")
+        }
+        let samples = event.samples.suffix(40)
+        let most = max(1, samples.map(\.milliseconds).max() ?? 1)
+        var text = "\(call.text(2)) - high \(most) ms, low \(samples.map(\.milliseconds).min() ?? 0) ms "
+        text += "(all time high \(event.longest) ms)\n"
+        for sample in samples {
+            let bar = String(repeating: "#", count: Int(max(1, sample.milliseconds * 60 / most)))
+            text += "\(sample.time) \(bar) \(sample.milliseconds)\n"
+        }
+        call.session.replies.verbatim(text)
+        return .done
+    }
+
+    @Sendable static func doctor(_ call: inout Call) throws(CommandError) -> Outcome {
+        let latency = call.server.latency
+        let threshold = latency.threshold.load(ordering: .relaxed)
+        var text = ""
+        if threshold == 0 {
+            text = "Latency monitoring is off. CONFIG SET latency-monitor-threshold <milliseconds> turns it on.\n"
+        } else if latency.all.isEmpty {
+            text = "Nothing took \(threshold) ms or longer since the last look.\n"
+        }
+        for (name, event) in latency.all {
+            let times = event.samples.map(\.milliseconds)
+            let mean = times.reduce(0, +) / Int64(max(1, times.count))
+            text += "\(name): \(times.count) samples of \(threshold) ms or longer, mean \(mean) ms, "
+            text += "longest ever \(event.longest) ms.\n"
+        }
+        call.session.replies.verbatim(text)
+        return .done
+    }
+
+    @Sendable static func histogram(_ call: inout Call) throws(CommandError) -> Outcome {
+        let sums = call.server.statistics.sums
+        var rows: [CommandSpec] = []
+        if call.count == 2 {
+            rows = CommandTable.withSubcommands
+        } else {
+            for index in 2..<call.count {
+                guard let spec = CommandTable.findWithSubcommand(call.text(index)) else { continue }
+                rows += spec.subcommands.isEmpty ? [spec] : spec.subcommands
+            }
+        }
+        let shown = rows.compactMap { row in sums[row.metadata.number].flatMap { $0.calls > 0 ? (row, $0) : nil } }
+        let replies = call.session.replyMemory
+        replies.pointee.map(count: shown.count)
+        for (row, sum) in shown {
+            replies.pointee.bulk(row.name)
+            replies.pointee.map(count: 2)
+            replies.pointee.bulk("calls")
+            replies.pointee.integer(sum.calls)
+            replies.pointee.bulk("histogram_usec")
+            // The counts are cumulative, as in Redis, and a bound below which nothing lies is left out.
+            var total = 0
+            var bounds: [(Int, Int)] = []
+            for (bucket, count) in sum.histogram.enumerated() where count > 0 {
+                total += count
+                bounds.append((1 << bucket, total))
+            }
+            replies.pointee.map(count: bounds.count)
+            for (bound, count) in bounds {
+                replies.pointee.integer(bound)
+                replies.pointee.integer(count)
+            }
+        }
+        return .done
+    }
+}

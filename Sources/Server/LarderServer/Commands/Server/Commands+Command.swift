@@ -1,0 +1,191 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+extension CommandTable {
+    static let commandCommands: Handlers = [
+        .command: CommandCommands.command,
+        .commandCount: CommandCommands.count,
+        .commandList: CommandCommands.list,
+        .commandInfo: CommandCommands.info,
+        .commandDocs: CommandCommands.docs,
+        .commandGetkeys: CommandCommands.getkeys,
+        .commandGetkeysandflags: CommandCommands.getkeysandflags,
+    ]
+}
+
+/// COMMAND and its subcommands.
+enum CommandCommands {
+    @Sendable static func command(_ call: inout Call) throws(CommandError) -> Outcome {
+        describe(CommandTable.all, call.session)
+        return .done
+    }
+
+    @Sendable static func count(_ call: inout Call) throws(CommandError) -> Outcome {
+        call.session.replies.integer(CommandTable.all.count)
+        return .done
+    }
+
+    @Sendable static func list(_ call: inout Call) throws(CommandError) -> Outcome {
+        var names = CommandTable.withSubcommands
+        if call.count == 5, call.isWord(2, "FILTERBY") {
+            if call.isWord(3, "ACLCAT") {
+                let category = "@" + call.text(4).lowercased()
+                names = names.filter { $0.metadata.categories.contains(category) }
+            } else if call.isWord(3, "PATTERN") {
+                let pattern = GlobPattern(Array(call.text(4).lowercased().utf8))
+                names = names.filter { pattern.matches(Array($0.name.utf8)) }
+            } else if call.isWord(3, "MODULE") {
+                names = []
+            } else {
+                throw .syntax
+            }
+        } else if call.count > 2 {
+            throw .syntax
+        }
+        call.session.replies.array(count: names.count)
+        for spec in names { call.session.replies.bulk(spec.name) }
+        return .done
+    }
+
+    @Sendable static func info(_ call: inout Call) throws(CommandError) -> Outcome {
+        describe(named(call), call.session)
+        return .done
+    }
+
+    @Sendable static func docs(_ call: inout Call) throws(CommandError) -> Outcome {
+        let specs = named(call).compactMap { $0 }
+        call.session.replies.map(count: specs.count)
+        for spec in specs { document(spec.metadata, call.session) }
+        return .done
+    }
+
+    /// The commands named from the third word on, or all if there is none; nil for an unknown name.
+    private static func named(_ call: Call) -> [CommandSpec?] {
+        guard call.count > 2 else { return CommandTable.all }
+        return (2..<call.count).map { CommandTable.findWithSubcommand(call.text($0)) }
+    }
+
+    private static func describe(_ specs: [CommandSpec?], _ session: Session) {
+        session.replies.array(count: specs.count)
+        for spec in specs {
+            guard let spec else {
+                session.replies.null()
+                continue
+            }
+            describe(spec, session)
+        }
+    }
+
+    /// The ten fields of Redis 7.
+    private static func describe(_ spec: CommandSpec, _ session: Session) {
+        session.replies.array(count: 10)
+        session.replies.bulk(spec.name)
+        session.replies.integer(spec.arity)
+        words(spec.metadata.flagNames, session)
+        let positions = spec.metadata.shownKeys
+        session.replies.integer(positions.first)
+        session.replies.integer(positions.last)
+        session.replies.integer(positions.step)
+        words(spec.metadata.categories, session)
+        session.replies.set(count: spec.metadata.tips.count)
+        for tip in spec.metadata.tips { session.replies.bulk(tip.rawValue) }
+        let keys = spec.metadata.keySpecifications
+        session.replies.set(count: keys.count)
+        for key in keys { key.write(to: &session.replyMemory.pointee) }
+        session.replies.set(count: spec.subcommands.count)
+        for subcommand in spec.subcommands { describe(subcommand, session) }
+    }
+
+    private static func words(_ words: [String], _ session: Session) {
+        session.replies.set(count: words.count)
+        for word in words { session.replies.simple(word) }
+    }
+
+    private static func document(_ spec: CommandMetadata, _ session: Session) {
+        session.replies.bulk(spec.name)
+        let flags = spec.documentationFlags
+        let replacement = spec.replacement
+        session.replies.map(
+            count: 7 + (spec.subcommands.isEmpty ? 0 : 1) + (flags.isEmpty ? 0 : 1) + (replacement == nil ? 0 : 2))
+        let fields = [
+            ("summary", spec.summary), ("since", spec.since), ("group", spec.group.rawValue),
+            ("complexity", spec.complexity), ("syntax", spec.syntax), ("reply", spec.reply),
+        ]
+        for (name, value) in fields {
+            session.replies.bulk(name)
+            session.replies.bulk(value)
+        }
+        if !flags.isEmpty {
+            session.replies.bulk("doc_flags")
+            words(flags, session)
+        }
+        if let replacement {
+            session.replies.bulk("deprecated_since")
+            session.replies.bulk(replacement.since)
+            session.replies.bulk("replaced_by")
+            session.replies.bulk(replacement.text)
+        }
+        arguments(spec, session)
+        guard !spec.subcommands.isEmpty else { return }
+        session.replies.bulk("subcommands")
+        session.replies.map(count: spec.subcommands.count)
+        for subcommand in spec.subcommands { document(subcommand, session) }
+    }
+
+    /// Repeats the syntax as a single argument, so that redis-cli's help shows it.
+    private static func arguments(_ spec: CommandMetadata, _ session: Session) {
+        session.replies.bulk("arguments")
+        guard !spec.syntax.isEmpty else { return session.replies.array(count: 0) }
+        session.replies.array(count: 1)
+        session.replies.map(count: 2)
+        session.replies.bulk("name")
+        session.replies.bulk(spec.syntax)
+        session.replies.bulk("type")
+        session.replies.bulk("string")
+    }
+
+    // MARK: Keys of a call
+
+    /// The command that begins at the third word, and which of its words are keys.
+    private static func keys(_ call: Call) throws(CommandError) -> (CommandSpec, [Int]) {
+        let count = call.count - 2
+        guard var spec = CommandTable.find(call.bytes(2)) else { throw CommandError("ERR Invalid command specified") }
+        if !spec.subcommands.isEmpty, count > 1 {
+            guard let found = spec.subcommand(named: call.text(3)) else {
+                throw CommandError("ERR Invalid command specified")
+            }
+            spec = found
+        }
+        guard spec.metadata.keys.first > 0 || spec.metadata.keys.step > 0 else {
+            throw CommandError("ERR The command has no key arguments")
+        }
+        guard spec.metadata.accepts(argumentCount: count) else {
+            throw CommandError("ERR Invalid number of arguments specified for command")
+        }
+        let indices = spec.metadata.keyIndices(count: count) { call.bytes($0 + 2) }
+        guard !indices.isEmpty || spec.metadata.flags.contains(.noMandatoryKeys) else {
+            throw CommandError("ERR Invalid arguments specified for command")
+        }
+        return (spec, indices.map { $0 + 2 })
+    }
+
+    @Sendable static func getkeys(_ call: inout Call) throws(CommandError) -> Outcome {
+        let (_, indices) = try keys(call)
+        call.session.replies.array(count: indices.count)
+        for index in indices { call.session.replies.bulk(call.bytes(index)) }
+        return .done
+    }
+
+    @Sendable static func getkeysandflags(_ call: inout Call) throws(CommandError) -> Outcome {
+        let (spec, indices) = try keys(call)
+        call.session.replies.array(count: indices.count)
+        for (position, index) in indices.enumerated() {
+            call.session.replies.array(count: 2)
+            call.session.replies.bulk(call.bytes(index))
+            let flags = spec.metadata.keyFlags(position: position, count: call.count - 2) { call.bytes($0 + 2) }
+            words(flags, call.session)
+        }
+        return .done
+    }
+}

@@ -1,0 +1,66 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderPlatform
+import LarderRESP
+
+extension CommandTable {
+    static let serverCommands: Handlers = [
+        .info: ServerCommands.info,
+        .flushdb: { call throws(CommandError) in try ServerCommands.flush(&call, all: false) },
+        .flushall: { call throws(CommandError) in try ServerCommands.flush(&call, all: true) },
+        .shutdown: ServerCommands.shutdown,
+    ]
+}
+
+enum ServerCommands {
+    static func flush(_ call: inout Call, all: Bool) throws(CommandError) -> Outcome {
+        guard call.count <= 2 else { throw .syntax }
+        if call.count == 2, !call.isWord(1, "ASYNC"), !call.isWord(1, "SYNC") { throw .syntax }
+        let (engine, notifier, origins) = (call.server.engine, call.server.notifier, call.server.origins)
+        let current = call.database
+        return .deferred { (reply) throws(CommandError) in
+            var failure: LarderError?
+            // What waits for an origin is nowhere else: who wants it to be lost names it.
+            let databases = all ? engine.databases.filter { !DatabaseName.isKept($0.name) } : [current]
+            notifier.tellOnce(of: databases, isForAll: true) {
+                for database in databases {
+                    // A database that cannot be emptied must not keep the others from being emptied.
+                    do throws(LarderError) { _ = try database.purge(counting: false) } catch {
+                        failure = failure ?? error
+                    }
+                }
+            }
+            // Of databases without files too.
+            if all { engine.endAllLeases() }
+            do throws(LarderError) { if !all { try origins.outboxPurged(current.name) } } catch {
+                failure = failure ?? error
+            }
+            if let failure { throw CommandError(failure) }
+            reply.simple("OK")
+            return nil
+        }
+    }
+
+    @Sendable static func info(_ call: inout Call) throws(CommandError) -> Outcome {
+        var sections: [String] = []
+        for index in 1..<max(1, call.count) { sections.append(call.text(index).lowercased()) }
+        let server = call.server
+        let asked = MonotonicClock.nanoseconds()
+        let rights = call.session.rights
+        return .deferred { [sections] (reply) throws(CommandError) in
+            reply.verbatim(ServerInfo(server, asked: asked, rights: rights).text(sections))
+            return nil
+        }
+    }
+
+    @Sendable static func shutdown(_ call: inout Call) throws(CommandError) -> Outcome {
+        for index in 1..<max(1, call.count) {
+            let isKnown =
+                call.isWord(index, "NOSAVE") || call.isWord(index, "SAVE") || call.isWord(index, "NOW")
+                || call.isWord(index, "FORCE")
+            guard isKnown else { throw .syntax }
+        }
+        call.server.requestStop("SHUTDOWN from client \(call.session.id)")
+        return .close
+    }
+}

@@ -1,0 +1,80 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+/// Commands for caches that came after Redis 7: changes that depend on the value, and many values with one lifetime.
+extension CommandTable {
+    static let conditionalCommands: Handlers = [
+        .digest: ConditionalCommands.digest,
+        .delex: ConditionalCommands.delex,
+        .msetex: ConditionalCommands.msetex,
+    ]
+}
+
+enum ConditionalCommands {
+    @Sendable static func digest(_ call: inout Call) throws(CommandError) -> Outcome {
+        var digest: String?
+        try call.read(1) { _, payload in digest = Digest.text(payload) }
+        if let digest { call.session.replies.bulk(digest) } else { call.session.replies.null() }
+        return .done
+    }
+
+    @Sendable static func delex(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count == 2 || call.count == 4 else { throw .arity("delex") }
+        var condition: ValueCondition?
+        if call.count == 4 {
+            guard ValueCondition.isOne(call, 2) else { throw .syntax }
+            condition = try ValueCondition(call, 2)
+        }
+        let isRemoved = try call.update([try call.key(1)], loading: true) { [condition] update -> Bool in
+            guard let record = update.current(0), condition?.holds(record) ?? true else {
+                if condition == nil { update.removeStored(0) }
+                return false
+            }
+            update.remove(0)
+            return true
+        }
+        call.session.replies.integer(isRemoved ? 1 : 0)
+        return .done
+    }
+
+    @Sendable static func msetex(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard let number = parseInteger(call.bytes(1)), number > 0 else {
+            throw CommandError("ERR invalid numkeys value")
+        }
+        guard number <= (call.count - 2) / 2 else { throw CommandError("ERR wrong number of key-value pairs") }
+        let end = 2 + 2 * Int(number)
+        let options = try SetOptions(call, from: end, isForMany: true, keyCount: Int(number))
+        var keys: [Key] = []
+        var values: [UnsafeRawBufferPointer] = []
+        for index in stride(from: 2, to: end, by: 2) {
+            keys.append(try call.key(index))
+            values.append(call.bytes(index + 1))
+        }
+        let isLoading = options.needsCurrent
+        // Tags to keep are in the records.
+        let headersOnly = !options.keepsAny
+        let isStored = try call.update(keys, loading: isLoading, headersOnly: headersOnly) {
+            [keys, values] update -> Bool in
+            // All conditions are checked before anything is stored, because a key may be named twice.
+            let former = keys.indices.map { isLoading ? update.current($0) : nil }
+            for record in former where !options.condition.allows(record) { return false }
+            guard options.holdsLeases(&update) else { return false }
+            if options.keepsDeadline { update.origin.tag = WriteTag.setKeeping.rawValue }
+            let kept = keys.indices.map { options.kept(update, $0) }
+            for (index, value) in values.enumerated() {
+                if let rule = options.rule(kept[index], update.rules, now: update.now) {
+                    let grace = options.grace(kept[index])
+                    update.put(
+                        index, payload: value, rule: rule, grace: grace, codec: options.codec,
+                        tags: options.tags(kept[index]))
+                } else {
+                    update.remove(index)
+                }
+            }
+            return true
+        }
+        call.session.replies.integer(isStored ? 1 : 0)
+        return .done
+    }
+}

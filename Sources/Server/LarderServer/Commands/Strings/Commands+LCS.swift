@@ -1,0 +1,145 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+extension CommandTable {
+    static let lcsCommands: Handlers = [
+        .lcs: LCSCommand.run
+    ]
+}
+
+enum LCSCommand {
+    private struct Options {
+        var length = false
+        var ranges = false
+        var withLength = false
+        var least: Int64 = 0
+
+        init(_ call: Call) throws(CommandError) {
+            var index = 3
+            while index < call.count {
+                if call.isWord(index, "LEN") {
+                    length = true
+                } else if call.isWord(index, "IDX") {
+                    ranges = true
+                } else if call.isWord(index, "WITHMATCHLEN") {
+                    withLength = true
+                } else if call.isWord(index, "MINMATCHLEN"), index + 1 < call.count {
+                    index += 1
+                    least = try call.integer(index)
+                } else {
+                    throw .syntax
+                }
+                index += 1
+            }
+            if length, ranges {
+                throw CommandError("ERR If you want both the length and indexes, please just use IDX.")
+            }
+        }
+    }
+
+    @Sendable static func run(_ call: inout Call) throws(CommandError) -> Outcome {
+        let options = try Options(call)
+        let records = try call.read(try [call.key(1), call.key(2)])
+        let values = records.map { $0.map { Array($0.payload) } ?? [] }
+        let (cells, overflows) = (values[0].count + 1).multipliedReportingOverflow(by: values[1].count + 1)
+        // The table may have as many bytes as the longest value, as in Redis.
+        guard !overflows, cells <= call.server.limits.valueBytesMax / MemoryLayout<UInt32>.size else {
+            throw CommandError("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
+        }
+        try call.mayTakeLong(bytes: cells)
+        let table = CommonSequence(values[0], values[1])
+        if options.length {
+            call.session.replies.integer(table.length)
+        } else if options.ranges {
+            reply(table, options, call.session)
+        } else {
+            call.session.replies.bulk(table.trace().bytes)
+        }
+        return .done
+    }
+
+    private static func reply(_ table: CommonSequence, _ options: Options, _ session: Session) {
+        let ranges = table.trace().ranges.filter { Int64($0.count) >= options.least }
+        session.replies.map(count: 2)
+        session.replies.bulk("matches")
+        session.replies.array(count: ranges.count)
+        for range in ranges {
+            session.replies.array(count: options.withLength ? 3 : 2)
+            for start in [range.first, range.second] {
+                session.replies.array(count: 2)
+                session.replies.integer(start)
+                session.replies.integer(start + range.count - 1)
+            }
+            if options.withLength { session.replies.integer(range.count) }
+        }
+        session.replies.bulk("len")
+        session.replies.integer(table.length)
+    }
+}
+
+/// The longest common subsequence of two values, by the table for all pairs of their prefixes.
+struct CommonSequence {
+    /// A common part, and where it begins in each value.
+    struct Range: Equatable {
+        var first: Int
+        var second: Int
+        var count: Int
+    }
+
+    private let first: [UInt8]
+    private let second: [UInt8]
+    /// Row by row: the lengths for the first i bytes of `first` and the first j of `second`.
+    private let lengths: [UInt32]
+
+    init(_ first: [UInt8], _ second: [UInt8]) {
+        self.first = first
+        self.second = second
+        let width = second.count + 1
+        var lengths = [UInt32](repeating: 0, count: (first.count + 1) * width)
+        lengths.withUnsafeMutableBufferPointer { lengths in
+            second.withUnsafeBufferPointer { second in
+                for row in 1..<max(1, first.count + 1) {
+                    let byte = first[row - 1]
+                    // Rows and columns from 1 on have one before them in the table.
+                    for column in 1..<max(1, width) {
+                        let place = row * width + column
+                        lengths[place] =
+                            second[column - 1] == byte
+                            ? lengths[place - width - 1] + 1 : max(lengths[place - width], lengths[place - 1])
+                    }
+                }
+            }
+        }
+        self.lengths = lengths
+    }
+
+    var length: Int { Int(lengths[lengths.count - 1]) }
+
+    /// The bytes, and their ranges in both values, the last first. Of several solutions it is the one that Redis
+    /// chooses.
+    func trace() -> (bytes: [UInt8], ranges: [Range]) {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(length)
+        var ranges: [Range] = []
+        var open: Range?
+        let width = second.count + 1
+        var (row, column) = (first.count, second.count)
+        while row > 0, column > 0 {
+            if first[row - 1] == second[column - 1] {
+                bytes.append(first[row - 1])
+                row -= 1
+                column -= 1
+                // A range was closed when the path left its diagonal.
+                open = Range(first: row, second: column, count: (open?.count ?? 0) + 1)
+            } else {
+                if let range = open { ranges.append(range) }
+                open = nil
+                let isUp = lengths[(row - 1) * width + column] > lengths[row * width + column - 1]
+                if isUp { row -= 1 } else { column -= 1 }
+            }
+        }
+        if let range = open { ranges.append(range) }
+        return (bytes.reversed(), ranges)
+    }
+}

@@ -1,0 +1,134 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderPlatform
+import LarderRESP
+
+/// Commands that treat a value as a number.
+extension CommandTable {
+    static let numberCommands: Handlers = [
+        .incr: { call throws(CommandError) in try NumberCommands.add(1, &call) },
+        .decr: { call throws(CommandError) in try NumberCommands.add(-1, &call) },
+        .incrby: { call throws(CommandError) in try NumberCommands.add(try call.integer(2), &call) },
+        .decrby: { call throws(CommandError) in
+            let amount = try call.integer(2)
+            guard amount != .min else { throw CommandError("ERR decrement would overflow") }
+            return try NumberCommands.add(-amount, &call)
+        },
+        .incrbyfloat: NumberCommands.incrbyfloat,
+    ]
+}
+
+enum NumberCommands {
+    static func add(_ amount: Int64, _ call: inout Call) throws(CommandError) -> Outcome {
+        let result = try call.update([try call.key(1)], loading: true) { update -> Result<Int64, CommandError> in
+            var value: Int64? = 0
+            if let record = update.current(0) { value = record.withPayload { parseInteger($0) } }
+            guard let value else { return .failure(.notAnInteger) }
+            let (sum, overflows) = value.addingReportingOverflow(amount)
+            guard !overflows else { return .failure(CommandError("ERR increment or decrement would overflow")) }
+            replace(&update, with: String(sum))
+            return .success(sum)
+        }
+        call.session.replies.integer(try result.get())
+        return .done
+    }
+
+    @Sendable static func incrbyfloat(_ call: inout Call) throws(CommandError) -> Outcome {
+        let amount = LongDouble(call.bytes(2))
+        let result = try call.update([try call.key(1)], loading: true) { update -> Result<String, CommandError> in
+            var value: LongDouble? = LongDouble.zero
+            if let record = update.current(0) { value = record.withPayload { LongDouble($0) } }
+            guard let value, let amount else { return .failure(CommandError("ERR value is not a valid float")) }
+            let sum = value + amount
+            guard sum.isDouble, let text = sum.text else {
+                return .failure(CommandError("ERR increment would produce NaN or Infinity"))
+            }
+            replace(&update, with: text)
+            return .success(text)
+        }
+        call.session.replies.bulk(try result.get())
+        return .done
+    }
+
+    /// Replaces the value by the text of a number; deadline rule and codec stay.
+    private static func replace(_ update: inout Update, with text: String) {
+        var text = text
+        text.withUTF8 { bytes in
+            let bytes = UnsafeRawBufferPointer(bytes)
+            update.change(0, count: bytes.count) { bytes.copy(into: $0, at: 0) }
+        }
+    }
+}
+
+/// C's `long double`, with which Redis calculates INCRBYFLOAT: 80 bits on x86. If Swift has no such type, results have
+/// 64 bits.
+struct LongDouble {
+    #if arch(x86_64) && !os(Windows)
+        typealias Value = Float80
+    #else
+        typealias Value = Double
+    #endif
+
+    let value: Value
+
+    static let zero = LongDouble(value: 0)
+
+    private init(value: Value) { self.value = value }
+
+    /// Whether it is in the range of a double. Those who read the stored text as one, such as readers of JSON, could not
+    /// read a number beyond.
+    var isDouble: Bool { Double(value).isFinite }
+
+    static func + (left: LongDouble, right: LongDouble) -> LongDouble { LongDouble(value: left.value + right.value) }
+
+    /// The longest text that is accepted as a number.
+    private static let textBytesMax = 5 * 1024 - 1
+
+    /// Parses what C parses as a number, without surrounding blanks; nil for anything else and for NaN.
+    init?(_ bytes: UnsafeRawBufferPointer) {
+        guard let first = bytes.first, bytes.count <= Self.textBytesMax, !bytes.contains(0), isspace(Int32(first)) == 0
+        else { return nil }
+        let text = [UInt8](bytes) + [0]
+        let read = text.withUnsafeBufferPointer { text -> Value? in
+            // The text ends with a zero, and C's function stops before it.
+            text.withMemoryRebound(to: CChar.self) { text -> Value? in
+                guard let start = text.baseAddress else { return nil }
+                var end: UnsafeMutablePointer<CChar>?
+                errno = 0
+                #if arch(x86_64) && !os(Windows)
+                    let value = strtold(start, &end)
+                #else
+                    let value = strtod(start, &end)
+                #endif
+                let isOutside = errno == ERANGE && (value.isInfinite || value.isZero)
+                guard let end, end - UnsafeMutablePointer(mutating: start) == bytes.count, !isOutside else {
+                    return nil
+                }
+                return value.isNaN ? nil : value
+            }
+        }
+        guard let read else { return nil }
+        value = read
+    }
+
+    /// Without exponent, with at most 17 decimals and no trailing zeros; nil for NaN and infinity.
+    var text: String? {
+        guard value.isFinite else { return nil }
+        // The greatest has 4933 digits before the point.
+        let text = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 5 * 1024) { space -> String? in
+            #if arch(x86_64) && !os(Windows)
+                let length = withVaList([value]) { vsnprintf(space.baseAddress, space.count, "%.17Lf", $0) }
+            #else
+                let length = withVaList([value]) { vsnprintf(space.baseAddress, space.count, "%.17f", $0) }
+            #endif
+            guard length > 0, Int(length) < space.count else { return nil }
+            return String(decoding: UnsafeRawBufferPointer(space).prefix(Int(length)), as: UTF8.self)
+        }
+        guard var text else { return nil }
+        if text.contains(".") {
+            while text.hasSuffix("0") { text.removeLast() }
+            if text.hasSuffix(".") { text.removeLast() }
+        }
+        return text == "-0" ? "0" : text
+    }
+}

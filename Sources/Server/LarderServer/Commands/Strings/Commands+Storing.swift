@@ -1,0 +1,128 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+/// The other forms of SET and GET: with a condition, a lifetime or the former value in the command's name.
+extension CommandTable {
+    static let storingCommands: Handlers = [
+        .setnx: StoringCommands.setnx,
+        .setex: { call throws(CommandError) in try StoringCommands.set(&call, .seconds) },
+        .psetex: { call throws(CommandError) in try StoringCommands.set(&call, .milliseconds) },
+        .getset: StoringCommands.getset,
+        .getex: StoringCommands.getex,
+        .msetnx: StoringCommands.msetnx,
+    ]
+}
+
+enum StoringCommands {
+    @Sendable static func setnx(_ call: inout Call) throws(CommandError) -> Outcome {
+        let key = try call.key(1)
+        let value = call.bytes(2)
+        let long = try call.stage(value, key)
+        let isStored = try call.update([key], loading: true, headersOnly: true) { update -> Bool in
+            guard update.current(0) == nil else { return false }
+            update.put(0, payload: value, long: long)
+            return true
+        }
+        call.session.replies.integer(isStored ? 1 : 0)
+        return .done
+    }
+
+    static func set(_ call: inout Call, _ form: ExpiryForm) throws(CommandError) -> Outcome {
+        let deadline = try form.deadline(try call.integer(2), call, positive: true)
+        let key = try call.key(1)
+        let value = call.bytes(3)
+        let long = try call.stage(value, key, rule: .own(deadline))
+        try call.update([key], loading: false) { update in
+            update.put(0, payload: value, long: long, rule: .own(deadline))
+        }
+        call.session.replies.simple("OK")
+        return .done
+    }
+
+    @Sendable static func getset(_ call: inout Call) throws(CommandError) -> Outcome {
+        let key = try call.key(1)
+        let value = call.bytes(2)
+        let long = try call.stage(value, key)
+        let former = try call.update([key], loading: true) { update -> Record? in
+            let former = update.current(0)
+            update.put(0, payload: value, long: long)
+            return former
+        }
+        call.session.reply(former)
+        return .done
+    }
+
+    @Sendable static func msetnx(_ call: inout Call) throws(CommandError) -> Outcome {
+        guard call.count % 2 == 1 else { throw .arity("msetnx") }
+        let keys = try call.keys(from: 1, step: 2)
+        let values = (0..<keys.count).map { call.bytes(2 * $0 + 2) }
+        let isStored = try call.update(keys, loading: true, headersOnly: true) { update -> Bool in
+            for index in keys.indices where update.current(index) != nil { return false }
+            for (index, value) in values.enumerated() { update.put(index, payload: value) }
+            return true
+        }
+        call.session.replies.integer(isStored ? 1 : 0)
+        return .done
+    }
+
+    // MARK: GETEX
+
+    private enum NewLifetime {
+        case unchanged
+        case never
+        case expiry(ExpiryForm, Int)
+    }
+
+    @Sendable static func getex(_ call: inout Call) throws(CommandError) -> Outcome {
+        let words = try newLifetime(call)
+        if case .unchanged = words {
+            try call.replyWithValue(1)
+            return .done
+        }
+        // A number is parsed only if there is an entry, as in Redis.
+        let rule = Result { () throws(CommandError) -> DeadlineRule in
+            guard case .expiry(let form, let index) = words else { return .ownNever }
+            let value = try call.integer(index)
+            return .own(try form.deadline(value, call, positive: true))
+        }
+        let found = try call.update([try call.key(1)], loading: true) { update -> Result<Record?, CommandError> in
+            guard let record = update.current(0) else { return .success(nil) }
+            return rule.map { rule in
+                if case .own(let deadline) = rule, deadline <= update.now {
+                    update.remove(0)
+                } else if rule == .ownNever {
+                    _ = update.persist(0)
+                } else {
+                    update.put(0, record.with(rule: rule))
+                }
+                return record
+            }
+        }
+        call.session.reply(try found.get())
+        return .done
+    }
+
+    private static func newLifetime(_ call: Call) throws(CommandError) -> NewLifetime {
+        var lifetime = NewLifetime.unchanged
+        var index = 2
+        while index < call.count {
+            if call.isWord(index, "PERSIST") {
+                if case .expiry = lifetime { throw .syntax }
+                lifetime = .never
+                index += 1
+                continue
+            }
+            guard let form = ExpiryForm(call, index), index + 1 < call.count else { throw .syntax }
+            switch lifetime {
+            case .unchanged: break
+            // The same form may be given again, and the last one counts, as in Redis.
+            case .expiry(let before, _): guard before == form else { throw .syntax }
+            case .never: throw .syntax
+            }
+            lifetime = .expiry(form, index + 1)
+            index += 2
+        }
+        return lifetime
+    }
+}

@@ -1,0 +1,89 @@
+import LarderPlatform
+import LarderRESP
+
+/// Requests to a running daemon, for larderd's own `--purge`. Each has a connection of its own.
+package struct AdminClient {
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
+        package init(_ description: String) { self.description = description }
+    }
+
+    private let socketPath: String
+    private let password: [UInt8]?
+    private let owner: uid_t?
+
+    /// - Parameters:
+    ///   - password: sent first; nil for none.
+    ///   - directory: the larder's. Its owner may answer, besides root and this process' own user; nothing is sent to others.
+    package init(socketPath: String, password: [UInt8]?, directory: String) {
+        self.socketPath = socketPath
+        self.password = password
+        var status = stat()
+        owner = stat(directory, &status) == 0 ? status.st_uid : nil
+    }
+
+    /// Sends commands, each when the one before it was carried out, and returns their replies. The first error is the last
+    /// reply: what stands behind it is not sent, because it may rely on it, as on a SELECT. Blocks; gives up after `seconds`
+    /// without an answer.
+    package func request(_ commands: [[String]], seconds: Int = 300) throws(Failure) -> [RESPValue] {
+        let descriptor: Int32
+        do throws(FileError) {
+            descriptor = try UnixSocket.connected(to: socketPath)
+        } catch {
+            throw Failure("cannot connect to \(socketPath): \(SystemErrorText.of(error.number))")
+        }
+        defer { close(descriptor) }
+        try checkPeer(descriptor)
+        UnixSocket.limit(descriptor, milliseconds: seconds * 1000)
+        var parser = ReplyParser()
+        if let password, let error = try reply(to: [Array("AUTH".utf8), password], descriptor, &parser).errorMessage {
+            throw Failure("the daemon at \(socketPath) does not take the password: \(error) (--password-file)")
+        }
+        var replies: [RESPValue] = []
+        for command in commands {
+            let reply = try reply(to: command.map { Array($0.utf8) }, descriptor, &parser)
+            replies.append(reply)
+            guard let error = reply.errorMessage else { continue }
+            if error.hasPrefix("NOAUTH") {
+                throw Failure("the daemon at \(socketPath) asks for a password: name its file with --password-file")
+            }
+            break
+        }
+        return replies
+    }
+
+    private func checkPeer(_ descriptor: Int32) throws(Failure) {
+        guard let peer = UnixSocket.peerUser(descriptor) else {
+            throw Failure("who answers at \(socketPath) cannot be told: \(SystemErrorText.of(errno))")
+        }
+        guard peer == 0 || peer == geteuid() || peer == owner else {
+            throw Failure(
+                "the process that answers at \(socketPath) runs as user \(peer), who is neither root nor the user of this "
+                    + "process (\(geteuid())), and does not own the larder: nothing was sent")
+        }
+    }
+
+    private func reply(
+        to words: [[UInt8]], _ descriptor: Int32, _ parser: inout ReplyParser
+    ) throws(Failure) -> RESPValue {
+        var bytes: [UInt8] = []
+        RequestEncoder.encode(words, into: &bytes)
+        do throws(FileError) {
+            try FileSystem.writeAll(bytes, descriptor: descriptor, path: socketPath)
+        } catch {
+            throw Failure(error.description)
+        }
+        while true {
+            do throws(ProtocolError) {
+                if let reply = try parser.next() { return reply }
+            } catch {
+                throw Failure(error.message)
+            }
+            let space = parser.writableSpace(atLeast: 4096)
+            let received = recv(descriptor, space.baseAddress, space.count, 0)
+            if received < 0, errno == EINTR { continue }
+            guard received > 0 else { throw Failure("the daemon did not answer") }
+            parser.didWrite(received)
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import LarderPlatform
+
+/// The socket on which the daemon listens: one that it has made, or one that was passed to it.
+///
+/// Confined to the thread of the first loop while the server runs.
+final class ListeningSocket {
+    let path: String
+    private(set) var descriptor: Int32
+    /// Nil for a passed one, which belongs to the service manager.
+    private let file: SocketFile?
+
+    init(_ configuration: ServerConfiguration) throws(SocketFile.Failure) {
+        if let passed = configuration.passedSocket {
+            (path, descriptor, file) = (passed.path, passed.descriptor, nil)
+            return
+        }
+        let file = try SocketFile(
+            path: configuration.socketPath, access: configuration.socketAccess, for: ServerConfiguration.socketProgram)
+        (path, descriptor, self.file) = (file.path, file.descriptor, file)
+    }
+
+    /// What the log says of it at the start; nil for nothing.
+    var note: String? {
+        guard let file else { return "the socket \(path) was passed by the service manager, which keeps it" }
+        return file.hasMadeDirectory
+            ? "made the socket's directory \(FileSystem.parent(path)), which was missing, with mode \(directoryMode)"
+            : nil
+    }
+
+    private var directoryMode: String {
+        var status = stat()
+        _ = stat(FileSystem.parent(path), &status)
+        return "0" + String(status.st_mode & 0o777, radix: 8)
+    }
+
+    /// What is wrong with the file; nil for nothing.
+    private var trouble: String?
+
+    /// Looks whether the file is still there, and binds again if it was removed.
+    /// - Parameter replace: gets the descriptor to listen to from now on. The former one is closed then.
+    func look(_ log: Log, replace: (Int32) -> Void) {
+        guard let file else {
+            let isThere = path.isEmpty || path.hasPrefix("@") || FileSystem.exists(path)
+            return note(
+                isThere
+                    ? nil
+                    : "somebody has removed the socket \(path) of the service manager, which has to make it again", log)
+        }
+        switch file.presence {
+        case .ours: note(nil, log)
+        case .somethingElse:
+            note("something else stands in the place of the socket \(path): new clients do not reach this daemon", log)
+        case .missing:
+            do throws(SocketFile.Failure) {
+                let old = try file.bindAgain()
+                descriptor = file.descriptor
+                replace(descriptor)
+                close(old)
+                log.warning("somebody had removed the socket \(path): it is there again")
+                if let note { log.info(note) }
+                trouble = nil
+            } catch {
+                note("somebody has removed the socket \(path), and it cannot be made again: \(error.description)", log)
+            }
+        }
+    }
+
+    /// Says something once.
+    private func note(_ text: String?, _ log: Log) {
+        if let text, text != trouble { log.warning(text) }
+        trouble = text
+    }
+
+    /// Removes the file, if it is still ours. What was passed stays: others wait on it.
+    func remove() { file?.remove() }
+
+    deinit { if file == nil { close(descriptor) } }
+}

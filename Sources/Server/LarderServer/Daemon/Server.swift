@@ -1,0 +1,264 @@
+import CLarderUV
+import LarderEngine
+import LarderPlatform
+
+/// The daemon as a library: serves a larder over a Unix-domain socket until it is told to stop.
+package enum Server {
+    package enum Failure: Error, CustomStringConvertible {
+        case larder(LarderError)
+        /// The path cannot be that of a socket.
+        case socketPath(String)
+        /// Another process uses the socket.
+        case socketTaken(String)
+        /// The system could not make the socket.
+        case socket(String)
+        /// The process may not open as many descriptors as the larder needs.
+        case descriptors(String)
+        /// The process may not start as many threads as it needs.
+        case threads(String)
+
+        package var description: String {
+            switch self {
+            case .larder(let error): error.description
+            case .socketPath(let text), .socketTaken(let text), .socket(let text), .descriptors(let text),
+                .threads(let text):
+                text
+            }
+        }
+
+        init(_ failure: SocketFile.Failure) {
+            switch failure.kind {
+            case .badPath: self = .socketPath(failure.description)
+            case .taken: self = .socketTaken(failure.description)
+            case .system: self = .socket(failure.description)
+            }
+        }
+    }
+
+    /// Serves until SIGTERM, SIGINT, SIGHUP, SHUTDOWN or `stopper`. Then it accepts nothing more, finishes what was
+    /// read, commits, syncs and returns. Blocks the calling thread.
+    /// - Parameters:
+    ///   - commandLine: what the configuration comes from. If that includes a configuration file, SIGHUP does not stop the
+    ///     server, but reads the file again.
+    ///   - service: is told what the server does.
+    ///   - onReady: called once connections are accepted, with a closure that stops the server from any thread.
+    package static func run(
+        _ configuration: ServerConfiguration, log: Log, commandLine: DaemonCommandLine? = nil,
+        service: ServiceManager? = nil, onReady: (@escaping @Sendable (String) -> Void) -> Void = { _ in }
+    ) throws(Failure) {
+        ProcessSettings.ignoreWriteSignals()
+        // Later nobody could be told.
+        let threads = otherThreads + configuration.threads + configuration.limits.coldThreads
+        if let shortage = WorkThread.shortage(ofThreads: threads) {
+            throw .threads("larderd cannot start: \(shortage)")
+        }
+        var configuration = configuration
+        let descriptors = try DescriptorBudget.take(for: &configuration, log: log)
+        var options = configuration.engine
+        options.onDamage = .salvage
+        options.diskBytesMax = configuration.diskBytesMax
+        // Absolute, because other processes that look for it have other working directories.
+        options.holderSocket = FileSystem.absolute(configuration.passedSocket?.path ?? configuration.socketPath)
+        options.onEvent = { event in log.write(Log.Level(rawValue: event.level.rawValue) ?? .info, event.message) }
+        let engine: Engine
+        do throws(LarderError) {
+            engine = try during("opening the larder", service) { () throws(LarderError) in
+                try Engine.open(configuration.directory, options: options)
+            }
+        } catch {
+            throw .larder(error)
+        }
+        defer { during("writing the last checkpoint", service) { engine.shutdown() } }
+        let socket: ListeningSocket
+        do throws(SocketFile.Failure) { socket = try ListeningSocket(configuration) } catch { throw Failure(error) }
+        defer { socket.remove() }
+        configuration.socketPath = socket.path
+        if let note = socket.note { log.info(note) }
+        for warning in Precautions.warnings(configuration) { log.warning(warning) }
+        try serve(configuration, Surroundings(commandLine, service, descriptors, socket), engine, log, onReady)
+        log.info("stopped")
+    }
+
+    /// What is around the server, and does not concern what it serves.
+    private struct Surroundings {
+        let commandLine: DaemonCommandLine?
+        let service: ServiceManager?
+        let descriptors: DescriptorBudget
+        let socket: ListeningSocket
+
+        init(
+            _ commandLine: DaemonCommandLine?, _ service: ServiceManager?, _ descriptors: DescriptorBudget,
+            _ socket: ListeningSocket
+        ) {
+            self.commandLine = commandLine
+            self.service = service
+            self.descriptors = descriptors
+            self.socket = socket
+        }
+    }
+
+    private static func during<Result, Failure: Error>(
+        _ status: String, _ service: ServiceManager?, _ work: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        guard let service else { return try work() }
+        return try service.during(status, work)
+    }
+
+    /// Besides those for event loops and cold reads: slow commands and counts, commits, syncs, checkpoints, maintenance,
+    /// merging, the replay at the start, LevelDB's, and some in reserve.
+    private static let otherThreads = 14
+
+    private static func serve(
+        _ configuration: ServerConfiguration, _ surroundings: Surroundings, _ engine: Engine, _ log: Log,
+        _ onReady: (@escaping @Sendable (String) -> Void) -> Void
+    ) throws(Failure) {
+        let service = surroundings.service
+        let stopper = Stopper(log, service)
+        let state = try makeState(configuration, surroundings.descriptors, engine, log) { stopper.stop($0) }
+        let pools = WorkerPools(coldThreads: configuration.limits.coldThreads)
+        let workers = pools.slow
+        state.runInBackground { workers.submit($0) }
+        let loops = (0..<max(1, min(64, configuration.threads))).map { _ in
+            EventLoop(server: state, pools: pools)
+        }
+        let listener = Listener(surroundings.socket.descriptor, loops: loops, server: state, log: log)
+        let reload = surroundings.commandLine.flatMap {
+            ConfigurationReload($0, server: state, service: service, log: log)
+        }
+        let signals = watchSignals(
+            configuration, loops[0], onStop: { stopper.stop($0) },
+            onHangUp: reload.map { reload in { pools.status.submit { reload.run() } } })
+        state.notifier.runInBackground { [weak workers] work in
+            // Without the pool nobody is left who could be told.
+            workers?.submit(work)
+        }
+        let guardian = SocketGuard(surroundings.socket, listener, log)
+        let report = service.map { ServiceReport($0, state, loops) }
+        loops[0].onTick = {
+            listener.tick()
+            guardian.tick()
+            report?.tick()
+            state.notifier.tick()
+            state.rates.note(at: engine.monotonic(), commands: state.statistics.total)
+        }
+        loops[0].onStopping = {
+            guardian.end()
+            listener.close()
+            signals?.close()
+        }
+        stopper.start(loops)
+        let threads = loops.dropFirst().enumerated().map { index, loop in
+            WorkThread(name: "larder-loop-\(index + 1)") { loop.run() }
+        }
+        announce(configuration, state, log)
+        openDatabases(engine, configuration.limits.databasesOpenedAtStart, workers)
+        report?.ready()
+        onReady { stopper.stop($0) }
+        loops[0].run()
+        for thread in threads { thread.join() }
+        _ = state.scripts.kill()
+        pools.stop()
+        state.origins.close()
+        state.counts.stop()
+        withExtendedLifetime((listener, signals, loops)) {}
+    }
+
+    private static func makeState(
+        _ configuration: ServerConfiguration, _ descriptors: DescriptorBudget, _ engine: Engine, _ log: Log,
+        _ onStopRequest: @escaping @Sendable (String) -> Void
+    ) throws(Failure) -> ServerState {
+        do throws(LarderError) {
+            return try ServerState(
+                engine: engine, limits: configuration.limits, socketPath: configuration.socketPath,
+                socketAccess: configuration.socketAccess, threadCount: configuration.threads,
+                password: configuration.password,
+                passwordPath: configuration.passwordPath, configurationPath: configuration.filePath ?? "",
+                disabledCommands: configuration.disabledCommands, rules: configuration.rules,
+                clientsPossible: descriptors.clientsPossible,
+                log: log,
+                beforeColdSlice: configuration.beforeColdSlice, beforeWork: configuration.beforeWork,
+                onStopRequest: onStopRequest)
+        } catch {
+            throw .larder(error)
+        }
+    }
+
+    private static func watchSignals(
+        _ configuration: ServerConfiguration, _ loop: EventLoop, onStop: @escaping (String) -> Void,
+        onHangUp: (() -> Void)?
+    ) -> SignalWatch? {
+        guard configuration.handlesSignals else { return nil }
+        ProcessSettings.unblockStopSignals()
+        return SignalWatch(loop, onStop: onStop, onHangUp: onHangUp)
+    }
+
+    /// The first lines of the log.
+    private static func announce(_ configuration: ServerConfiguration, _ state: ServerState, _ log: Log) {
+        let engine = state.engine
+        log.info(
+            "larderd \(Version.text) ready: socket \(configuration.socketPath), larder \(engine.directory), "
+                + "durability \(engine.options.durability.rawValue), \(configuration.threads) event loop(s)")
+        log.info(
+            "new databases get the policy '\(engine.options.defaultPolicy)' (--policy): entries are not kept longer "
+                + "unless they or their database say so")
+        log.info(
+            engine.diskLimitBytes.map {
+                "all files of the larder take at most \($0) bytes (--max-disk"
+                    + (configuration.diskBytes == nil ? ", by default a tenth of the file system, at most 8G" : "")
+                    + "): what is worth the least is evicted"
+            } ?? "the larder may take all of the disk (--max-disk none)")
+        if !configuration.rules.isEmpty { log.info(configuration.rules.summary) }
+        if let path = configuration.filePath { log.info("options come from \(path) too (--config)") }
+        state.notifier.onTooManyDeadlines { most in
+            log.warning(
+                "more than \(most) entries have deadlines of their own: the others' expiry is not told in time "
+                    + "(--max-watched-deadlines)")
+        }
+        if !state.notifier.setEvents(configuration.keyspaceEvents) {
+            log.warning("notify-keyspace-events '\(configuration.keyspaceEvents)' is not understood")
+        }
+    }
+
+    /// Opens the first databases in the background, so that damage is reported now rather than at the first use, and
+    /// expired entries are swept even if no client comes.
+    private static func openDatabases(_ engine: Engine, _ most: Int, _ workers: WorkerPool) {
+        let databases = engine.databases.prefix(most)
+        guard !databases.isEmpty else { return }
+        // One after the other on one thread, so that the other thread is free for commands.
+        workers.submit {
+            for database in databases {
+                // The error is in the log, and every command to this database repeats it.
+                try? database.prepare(forWriting: false)
+            }
+        }
+    }
+
+    /// Stops all loops, once.
+    ///
+    /// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
+    private final class Stopper: @unchecked Sendable {
+        private let lock = Lock()
+        private let log: Log
+        private let service: ServiceManager?
+        private var loops: [EventLoop] = []
+        private var isStopped = false
+
+        init(_ log: Log, _ service: ServiceManager?) {
+            self.log = log
+            self.service = service
+        }
+
+        func start(_ loops: [EventLoop]) { lock.withLock { self.loops = loops } }
+
+        func stop(_ reason: String) {
+            let loops = lock.withLock {
+                defer { isStopped = true }
+                return isStopped ? [] : self.loops
+            }
+            guard !loops.isEmpty else { return }
+            log.info("stopping: \(reason)")
+            service?.stopping(reason)
+            for loop in loops { loop.send(.stop) }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+import LarderEngine
+import LarderPlatform
+
+/// Tells the service manager how the server is: that it lives, and a line for `systemctl status`.
+///
+/// Confined to the first loop once it runs.
+final class ServiceReport {
+    private let service: ServiceManager
+    private let server: ServerState
+    private let loops: [EventLoop]
+    private var nextStatus = Int64.min
+
+    private static let statusMilliseconds: Int64 = 10_000
+    /// A loop that has done nothing for so long is stuck, however short the watchdog's interval is.
+    private static let stuckMilliseconds: Int64 = 1_000
+
+    init(_ service: ServiceManager, _ server: ServerState, _ loops: [EventLoop]) {
+        self.service = service
+        self.server = server
+        self.loops = loops
+    }
+
+    func ready() { service.ready(status) }
+
+    func tick() {
+        let now = MonotonicClock.milliseconds()
+        let patience = max(Self.stuckMilliseconds, (service.watchdogMilliseconds ?? 0) / 2)
+        // Each loop looks at its clock ten times a second.
+        let isAlive = loops.allSatisfy { now - $0.heartbeat.load(ordering: .relaxed) < patience }
+        service.tick(now: now, isAlive: isAlive)
+        guard now >= nextStatus else { return }
+        nextStatus = now + Self.statusMilliseconds
+        service.tell(status)
+    }
+
+    private var status: String {
+        "serving \(server.socketPath): \(server.clients.read()) clients, \(server.engine.databases.count) databases, "
+            + "\(server.rates.commandsPerSecond) commands/s"
+    }
+}

@@ -1,0 +1,252 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+/// The fast path runs the most frequent commands in their usual form, and saves what their handlers cost: a `Call`, a
+/// `Key` and an allocation. Its replies are those of the handlers. Unusual calls, calls that need the disk, and calls
+/// that fail are left to the handlers before anything is done.
+extension Session {
+    /// Runs the current command if it has a fast path.
+    /// - Returns: false if nothing was done, and its handler must run.
+    @inline(__always)
+    func runOnFastPath(now: Int64) -> Bool {
+        let arguments = parserMemory.pointee.currentArguments()
+        let count = arguments.count
+        let word = ShortWord(arguments[0])
+        if word == .get {
+            let length = replyMemory.pointee.count
+            guard count == 2, getOnFastPath(arguments, now) else { return false }
+            accounting.fastPath.pointee.get += 1
+            noteWork(bytes: replyMemory.pointee.count - length)
+            return true
+        }
+        if word == .set {
+            guard count >= 3 else { return false }
+            guard setOnFastPath(arguments, now) else { return runQuickly(word, arguments, now) }
+            accounting.fastPath.pointee.set += 1
+            noteWork(bytes: arguments[2].count)
+            return true
+        }
+        if word == .ping {
+            guard count == 1 else { return false }
+            replyMemory.pointee.raw("+PONG\r\n")
+            accounting.fastPath.pointee.ping += 1
+            noteWork(bytes: 0)
+            return true
+        }
+        if word == .mget {
+            guard count >= 2, mgetOnFastPath(arguments, now) else { return false }
+            accounting.fastPath.pointee.mget += 1
+            accounting.fastPath.pointee.workLeft = 0
+            return true
+        }
+        if word == .exists {
+            guard count == 2, existsOnFastPath(arguments, now) else { return false }
+            accounting.fastPath.pointee.exists += 1
+            noteWork(bytes: 0)
+            return true
+        }
+        if word == .evalsha || word == .eval || word == .fcall {
+            let source: ScriptSource = word == .evalsha ? .digest : word == .eval ? .text : .function
+            guard count >= 3, scriptOnFastPath(arguments, source, now) else { return false }
+            switch source {
+            case .text: accounting.fastPath.pointee.eval += 1
+            case .digest: accounting.fastPath.pointee.evalsha += 1
+            case .function: accounting.fastPath.pointee.fcall += 1
+            }
+            accounting.fastPath.pointee.workLeft -= 4
+            return true
+        }
+        if word == .fetch {
+            let length = replyMemory.pointee.count
+            guard count >= 2, fetchOnFastPath(arguments, now) else { return false }
+            accounting.fastPath.pointee.fetch += 1
+            noteWork(bytes: replyMemory.pointee.count - length)
+            return true
+        }
+        return runQuickly(word, arguments, now)
+    }
+
+    /// Counts a command against the work that may share one time.
+    @inline(__always)
+    func noteWork(bytes: Int) { accounting.fastPath.pointee.workLeft -= 1 + bytes >> 10 }
+
+    /// Runs consecutive requests `GET key`, as far as they need no disk: the processor fetches the memory of all of
+    /// them while it waits for that of the first.
+    /// - Returns: how many ran.
+    func runGets(now: Int64, outputBytesMax: Int) -> Int {
+        withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: Self.getsMax) { keys in
+            withUnsafeTemporaryAllocation(of: Int.self, capacity: Self.getsMax) { ends in
+                let count = parserMemory.pointee.usualGets(keys, ends)
+                guard count > 0 else { return 0 }
+                let replies = replyMemory
+                let sent = replyQueue.sentBytes
+                let done = fastDatabase._withUnsafeGuaranteedRef { database in
+                    database.readRun(UnsafeBufferPointer(rebasing: keys[..<count]), now: now) { _, ticket, payload in
+                        let start = sent + replies.pointee.count
+                        if let payload { replies.pointee.bulk(payload) } else { replies.pointee.null() }
+                        if ticket != .none { hold(from: start, ticket) }
+                        return replies.pointee.count <= outputBytesMax
+                    }
+                }
+                if done > 0 { parserMemory.pointee.skip(ends[done - 1]) }
+                return done
+            }
+        }
+    }
+
+    /// How many requests ``runGets(now:outputBytesMax:)`` looks up together.
+    private static let getsMax = 64
+
+    /// The result of a read without the disk.
+    private enum Found {
+        case hit, miss
+        /// The disk is needed, or the read failed: the handler decides which.
+        case unknown
+
+        init(_ read: MemoryRead) {
+            switch read {
+            case .hit: self = .hit
+            case .miss: self = .miss
+            case .cold: self = .unknown
+            }
+        }
+    }
+
+    /// Reads the key that is argument 1.
+    @inline(__always)
+    private func readOnFastPath(
+        _ arguments: RequestArguments, _ now: Int64, below bytesMax: Int, _ ticket: inout CommitTicket,
+        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) -> Found {
+        let key = arguments[1]
+        guard seesCurrent, key.count <= Key.bytesMax else { return .unknown }
+        return fastDatabase._withUnsafeGuaranteedRef { database in
+            do throws(LarderError) {
+                return Found(try database.readInMemory(key, now: now, below: bytesMax, ticket: &ticket, body))
+            } catch {
+                return .unknown
+            }
+        }
+    }
+
+    private func getOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+        let replies = replyMemory
+        let start = replyQueue.position
+        var ticket = CommitTicket.none
+        switch readOnFastPath(
+            arguments, now, below: Limits.loopBytesMax, &ticket, { _, payload in replies.pointee.bulk(payload) })
+        {
+        case .hit: break
+        case .miss: replies.pointee.null()
+        case .unknown: return false
+        }
+        hold(from: start, ticket)
+        return true
+    }
+
+    private func existsOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+        let start = replyQueue.position
+        var ticket = CommitTicket.none
+        switch readOnFastPath(arguments, now, below: .max, &ticket, { _, _ in }) {
+        case .hit: replyMemory.pointee.integer(1)
+        case .miss: replyMemory.pointee.integer(0)
+        case .unknown: return false
+        }
+        hold(from: start, ticket)
+        return true
+    }
+
+    private func mgetOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+        guard seesCurrent else { return false }
+        let count = arguments.count - 1
+        for index in 1...count where arguments[index].count > Key.bytesMax { return false }
+        let start = replyQueue.position
+        var ticket = CommitTicket.none
+        let found = fastDatabase._withUnsafeGuaranteedRef { database -> Found in
+            do throws(LarderError) {
+                return Found(
+                    try replyWithValuesInMemory(database, count, now, &ticket) {
+                        arguments[$0 + 1]
+                    } seen: { _, _ in
+                    })
+            } catch {
+                return .unknown
+            }
+        }
+        if case .unknown = found { return false }
+        hold(from: start, ticket)
+        return true
+    }
+
+    /// `FETCH` of a fresh entry in memory that nobody has to refresh yet.
+    private func fetchOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+        let key = arguments[1]
+        guard seesCurrent, key.count <= Key.bytesMax, fetching.waiting == nil,
+            let options = try? FetchWords(arguments)
+        else { return false }
+        let replies = replyMemory
+        let start = replyQueue.position
+        var ticket = CommitTicket.none
+        let isAnswered = fastDatabase._withUnsafeGuaranteedRef { database in
+            database.fetchFresh(key, maxAge: options.maxAge, now: now, below: Limits.loopBytesMax, ticket: &ticket) {
+                replies.pointee.fetched(.fresh, $2, unless: options.version, storedAt: $0, deadline: $1, now: now)
+            }
+        }
+        guard isAnswered else { return false }
+        hold(from: start, ticket)
+        return true
+    }
+
+    /// `SET key value`, alone or with `EX seconds` or `PX milliseconds`.
+    private func setOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
+        let key = arguments[1]
+        let value = arguments[2]
+        guard key.count <= Key.bytesMax, value.count <= Limits.loopBytesMax, !server.isCongested,
+            !server.notifier.needsFormer
+        else { return false }
+        var rule = DeadlineRule.governed
+        if arguments.count > 3 {
+            guard let deadline = fastPathDeadline(arguments, now) else { return false }
+            rule = .own(deadline)
+        }
+        let start = replyQueue.position
+        let stored = fastDatabase._withUnsafeGuaranteedRef { database -> CommitTicket? in
+            do throws(LarderError) {
+                // If files are not open, or take no writes, this throws before anything is done.
+                return try database.put(
+                    key, payload: value, rule: rule, now: now,
+                    origin: setOrigin)
+            } catch {
+                return nil
+            }
+        }
+        guard let ticket = stored else { return false }
+        replyMemory.pointee.raw("+OK\r\n")
+        hold(from: start, ticket)
+        return true
+    }
+
+    private func fastPathDeadline(_ arguments: RequestArguments, _ now: Int64) -> Int64? {
+        guard arguments.count == 5 else { return nil }
+        let word = ShortWord(arguments[3])
+        guard word == .ex || word == .px, let value = parseInteger(arguments[4]), value > 0, value <= Int64.max / 2000
+        else { return nil }
+        return now + (word == .ex ? value * 1000 : value)
+    }
+}
+
+/// The words with which every command is compared.
+extension ShortWord {
+    static var get: ShortWord { ShortWord(constant: 0x74_65_67, length: 3) }
+    static var set: ShortWord { ShortWord(constant: 0x74_65_73, length: 3) }
+    static var fetch: ShortWord { ShortWord(constant: 0x68_63_74_65_66, length: 5) }
+    static var eval: ShortWord { ShortWord(constant: 0x6C_61_76_65, length: 4) }
+    static var evalsha: ShortWord { ShortWord(constant: 0x61_68_73_6C_61_76_65, length: 7) }
+    static var fcall: ShortWord { ShortWord(constant: 0x6C_6C_61_63_66, length: 5) }
+    static var ping: ShortWord { ShortWord(constant: 0x67_6E_69_70, length: 4) }
+    static var mget: ShortWord { ShortWord(constant: 0x74_65_67_6D, length: 4) }
+    static var exists: ShortWord { ShortWord(constant: 0x73_74_73_69_78_65, length: 6) }
+    static var ex: ShortWord { ShortWord(constant: 0x78_65, length: 2) }
+    static var px: ShortWord { ShortWord(constant: 0x78_70, length: 2) }
+}

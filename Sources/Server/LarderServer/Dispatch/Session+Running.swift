@@ -1,0 +1,287 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderPlatform
+import LarderRESP
+
+/// A session that finds commands and runs them.
+extension Session {
+    // MARK: Running commands
+
+    /// Runs the complete commands, until there is a reason to pause. Never waits for the disk.
+    /// - Parameter outputBytesMax: no further command begins while more bytes of replies than these were not taken yet.
+    func run(outputBytesMax: Int) -> Pause { run(outputBytesMax, nil) }
+
+    /// Like ``run(outputBytesMax:)``, but on a thread that may block, and for at most a slice. It begins with the
+    /// current command, if there is one.
+    func runBlocking(outputBytesMax: Int, slice: Slice) -> Pause { run(outputBytesMax, slice) }
+
+    /// Takes note of what others have changed since the last run.
+    private func renewState() {
+        renewRights()
+        renewOrigin()
+        if record.isKilled.load(ordering: .relaxed) { isClosing = true }
+    }
+
+    private func run(_ outputBytesMax: Int, _ slice: Slice?) -> Pause {
+        // Each command has its own time, but consecutive commands on the fast path share one, for an amount of work
+        // that takes far less than a millisecond, the unit of time.
+        var now: Int64?
+        var lastNow: Int64?
+        var count = 0
+        isOnLoop = slice == nil
+        mayBuildLong = slice?.mayBuildLong ?? false
+        if mayBuildLong { needsLongThread = false }
+        renewState()
+        // If each command must be checked, none takes the fast path.
+        let usesFastPath = allowsFastPath && takesFastGets && !server.hasAttention.load(ordering: .relaxed)
+        let sample = usesFastPath ? accounting.beginSample() : 0
+        defer { if count > 0 { accounting.noteRun(count, lastNow, sample, outputBytes: replies.count) } }
+        while !isClosing, !isWaiting {
+            if let execution = transactions.execution {
+                let time = clock.now()
+                (now, lastNow) = (nil, time)
+                if let pause = runExecution(execution, now: time, mayBlock: slice != nil) { return pause }
+                continue
+            }
+            if !hasCommand {
+                if let slice {
+                    if count >= slice.commandsMax || clock.monotonic() >= slice.until { return .sliceEnded }
+                } else if count >= Limits.loopCommandsMax {
+                    return .sliceEnded
+                }
+                if pendingOutput > outputBytesMax { return .outputFull }
+                if slice == nil, usesFastPath, takesFastGets, seesCurrent {
+                    let time = now ?? readClock()
+                    (now, lastNow) = (time, time)
+                    let before = pendingOutput
+                    let most = min(outputBytesMax, before + Limits.loopCopyBytesMax)
+                    let done = runGets(now: time, outputBytesMax: most)
+                    count += done
+                    accounting.fastPath.pointee.get += done
+                    if done > 0 {
+                        accounting.fastPath.pointee.workLeft -= done + (pendingOutput - before) >> 10
+                        if accounting.fastPath.pointee.workLeft <= 0 { now = nil }
+                        continue
+                    }
+                }
+                if slice == nil, takesOriginGets, let (done, time) = runOriginGets(outputBytesMax) {
+                    count += done
+                    lastNow = time
+                    continue
+                }
+                if let pause = parse() { return pause }
+            }
+            let time = now ?? readClock()
+            (now, lastNow) = (time, time)
+            if usesFastPath, takesFastPath, runOnFastPath(now: time) {
+                hasCommand = false
+                if accounting.fastPath.pointee.workLeft <= 0 { now = nil }
+            } else {
+                now = nil
+                if let pause = runCommand(now: time, mayBlock: slice != nil) {
+                    if case .work = pause { count += 1 }
+                    return pause
+                }
+            }
+            count += 1
+        }
+        return isClosing ? .closing : .needsInput
+    }
+
+    /// Parses the next command.
+    private func parse() -> Pause? {
+        do throws(ProtocolError) {
+            guard try parserMemory.pointee.next() else { return .needsInput }
+        } catch {
+            // Once the stream is broken, nothing more can be parsed.
+            replies.error("ERR \(error.message)")
+            isClosing = true
+            return .closing
+        }
+        hasCommand = true
+        return nil
+    }
+
+    /// The time for the next command, and for the commands behind it on the fast path as far as
+    /// ``FastPathCounts/workLeft`` allows.
+    @inline(__always)
+    private func readClock() -> Int64 {
+        accounting.fastPath.pointee.workLeft = FastPathCounts.workPerTime
+        return clock.now()
+    }
+
+    /// Runs the parsed command, or says what must happen before.
+    private func runCommand(now: Int64, mayBlock: Bool) -> Pause? {
+        let start = replyQueue.position
+        var call = Call(self, server, now: now, mayBlock: mayBlock)
+        var hasStarted = false
+        var found: CommandMetadata?
+        var begin: Int64 = 0
+        do throws(CommandError) {
+            let command = try findCommand()
+            let spec = command.metadata
+            found = spec
+            try checkPermission(spec)
+            if isPaused(spec) { return .paused }
+            if subscription.names != nil { try checkSubscriberMode(spec) }
+            if !server.monitors.isEmpty { try checkMonitoring(spec) }
+            if transactions.queue != nil, !spec.flags.contains(.inMulti) {
+                try enqueue(spec)
+                hasCommand = false
+                endCommand(start)
+                return nil
+            }
+            if let pause = obstacle(spec, mayBlock: mayBlock) { return pause }
+            hasCommand = false
+            hasStarted = true
+            if modes.tracking != nil { willUse(spec, count: parser.argumentCount) { parser.argument($0) } }
+            defer { if !call.isCold, !hasCommand { endCaching(spec) } }
+            record.lastCommand.store(spec.number, ordering: .relaxed)
+            begin = MonotonicClock.nanoseconds()
+            switch try origin.isLookedAt ? runBeforeOrigin(command, &call) : command.run(&call) {
+            case .done: break
+            case .close: isClosing = true
+            case .deferred(let work):
+                isWaiting = true
+                accounting.pending = PendingNote(row: spec, command: nil, start: start)
+                if !server.monitors.isEmpty { show(spec, call) }
+                return .work(work)
+            case .waits(let until):
+                hasCommand = true
+                return .waiting(until: until)
+            }
+            // Shown after the command has run, as in Redis; EXEC after its commands; a script is counted when it has run.
+            if transactions.execution == nil, !server.monitors.isEmpty { show(spec, call) }
+            if transactions.execution?.script == nil {
+                note(spec, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: false)
+            }
+        } catch {
+            if call.isCold {
+                // Nothing was done: it starts again on a thread that may block.
+                hasCommand = true
+                return .cold
+            }
+            endOriginCall()
+            awaited = nil
+            hasCommand = false
+            if found == nil, looksLikeHTTP {
+                isClosing = true
+                return .closing
+            }
+            if hasStarted, let found {
+                fail(error)
+                if !server.monitors.isEmpty { show(found, call) }
+                note(found, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: true)
+            } else {
+                reject(found, error)
+            }
+        }
+        if isSilent { replyQueue.noteSilentWrites(call.ticket) } else { hold(from: start, call.ticket) }
+        // A transaction continues.
+        if transactions.execution == nil { endCommand(start) } else { transactions.execution?.start = start }
+        return nil
+    }
+
+    private func checkPermission(_ spec: CommandMetadata) throws(CommandError) {
+        if !modes.isAuthenticated, !spec.flags.contains(.noAuth) {
+            throw CommandError("NOAUTH Authentication required.")
+        }
+        if !server.disabledCommands.isEmpty, server.disabledCommands.contains(spec) {
+            throw refuseSwitchedOff(spec, transactions.queue == nil ? .toplevel : .multi)
+        }
+        if rights != nil { try checkRights(spec, count: parser.argumentCount) { parser.argument($0) } }
+    }
+
+    /// Replies to a command that did not run.
+    private func reject(_ spec: CommandMetadata?, _ error: CommandError) {
+        // A refused command spoils the transaction, unless it is one that runs immediately even there.
+        transactions.queue?.isAborted = true
+        if let spec, spec.flags.contains(.runsTransaction) {
+            // An EXEC that may not run ends the transaction, as in Redis.
+            transactions.discard()
+            fail(.aborted(error))
+        } else {
+            fail(error)
+        }
+        if let spec = spec ?? CommandTable.find(parser.argument(0))?.metadata {
+            accounting.counter.rejected(spec.number)
+        }
+    }
+
+    private func fail(_ error: CommandError) {
+        replies.error(error.bytes)
+        server.errors.count(error.bytes)
+    }
+
+    private func findCommand() throws(CommandError) -> CommandSpec {
+        let word = ShortWord(parser.argument(0))
+        let spec: CommandSpec
+        if let lastRow, lastWord == word, word != .other {
+            spec = CommandTable.spec(lastRow)
+        } else {
+            guard let found = CommandTable.find(word) else { throw unknownCommand() }
+            spec = found
+            (lastRow, lastWord) = (found.metadata, word)
+        }
+        let row = spec.metadata
+        guard row.accepts(argumentCount: parser.argumentCount) else {
+            guard row.flags.contains(.runsTransaction) else { throw .arity(row.name) }
+            // Redis discards the queued commands then.
+            transactions.discard()
+            throw .aborted(.arity(row.name))
+        }
+        if !spec.subcommands.isEmpty, parser.argumentCount > 1 {
+            return try spec.subcommand(parser.argument(1), count: parser.argumentCount)
+        }
+        return spec
+    }
+
+    /// The name and the first arguments, each cut to the length that Redis shows.
+    private func unknownCommand() -> CommandError {
+        var arguments: [UInt8] = []
+        for index in 1..<max(1, parser.argumentCount) where arguments.count < Self.shownBytesMax {
+            let room = Self.shownBytesMax - arguments.count
+            arguments += [UInt8(ascii: "'")] + shown(parser.argument(index), room) + Array("' ".utf8)
+        }
+        let name = shown(parser.argument(0), Self.shownBytesMax)
+        if let subject = UnsupportedTypes.subject(of: String(decoding: name, as: UTF8.self)) {
+            arguments += Array("(there are no \(subject): Larder stores strings only)".utf8)
+        }
+        return CommandError("ERR unknown command '", name, "', with args beginning with: ", arguments)
+    }
+
+    private static let shownBytesMax = 128
+
+    /// Whether a line looks like HTTP. The connection then ends, as in Redis, so that a web page cannot make a browser
+    /// send commands.
+    private var looksLikeHTTP: Bool {
+        let word = parser.argument(0)
+        return equalsIgnoringCase(word, "POST") || equalsIgnoringCase(word, "HOST:")
+    }
+
+    /// The reason why a command cannot run on the loop now.
+    private func obstacle(_ spec: CommandMetadata, mayBlock: Bool) -> Pause? {
+        let isWrite = spec.flags.contains(.write)
+        if spec.flags.contains(.onLoop), mayBlock { return .sliceEnded }
+        if isWrite || spec.flags.contains(.pubsub), server.pubsub.isCongested { return .congested }
+        guard isWrite || !spec.flags.isDisjoint(with: [.readonly, .opens, .runsScript]) || spec == .scriptLoad,
+            !spec.flags.contains(.wholeDatabase)
+        else {
+            return nil
+        }
+        if isWrite, server.engine.pipeline.isCongested { return .congested }
+        if !isWrite, case .snapshot = view { return nil }
+        if !mayBlock, parser.argumentCount > Limits.loopArgumentsMax || commandBytes > Limits.loopBytesMax {
+            return .cold
+        }
+        // A script's execution prepares what it needs.
+        if spec.flags.contains(.runsScript) || spec == .scriptLoad { return nil }
+        // A command that stores an entry creates a database without files; a command that would only change one does
+        // not.
+        let forWriting = isWrite && (spec.flags.contains(.creates) || database.exists)
+        guard !database.isReady(forWriting: forWriting) else { return nil }
+        isWaiting = true
+        accounting.preparing = spec
+        return .prepare(database, forWriting: forWriting)
+    }
+}

@@ -1,0 +1,88 @@
+import CLarderLuaBridge
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+/// The fast path of EVAL, EVALSHA and FCALL: a script of a few keys that are in memory, and of commands that ``QuickScriptHost`` has.
+/// Everything else is left to the handler before anything was done.
+extension Session {
+    /// The most words behind the number of keys.
+    private static let scriptWordsMax = 64
+
+    func scriptOnFastPath(_ arguments: RequestArguments, _ source: ScriptSource, _ now: Int64) -> Bool {
+        guard seesCurrent, let number = parseInteger(arguments[2]), number >= 0,
+            number <= min(FewEntries.countMax, arguments.count - ScriptCall.firstKey),
+            arguments.count - ScriptCall.firstKey <= Self.scriptWordsMax,
+            let script = script(arguments[1], source),
+            !script.isUnusual.load(ordering: .relaxed), !script.flags.noWrites, !pipeline.isCongested
+        else { return false }
+        guard let interpreter = server.scripts.takeIdle() else { return false }
+        defer { server.scripts.give(interpreter) }
+        guard interpreter.knows(script) else { return false }
+        return run(script, in: interpreter, arguments, keyCount: Int(number), now)
+    }
+
+    /// The script that a word names, if the server knows it.
+    private func script(_ word: UnsafeRawBufferPointer, _ source: ScriptSource) -> Script? {
+        switch source {
+        // Only a text that is short enough for an event loop.
+        case .text:
+            word.count <= Self.scriptTextMax ? server.scripts.find(ScriptDigest(of: word)) : nil
+        case .digest: ScriptDigest(hexadecimal: word).flatMap { server.scripts.find($0) }
+        case .function: server.functions.find(word)
+        }
+    }
+
+    private static let scriptTextMax = 4096
+
+    private func run(
+        _ script: Script, in interpreter: Interpreter, _ arguments: RequestArguments, keyCount: Int, _ now: Int64
+    ) -> Bool {
+        let start = replyQueue.position
+        var ticket = CommitTicket.none
+        let count = arguments.count - ScriptCall.firstKey
+        let isDone = withUnsafeTemporaryAllocation(of: larder_script_word.self, capacity: Self.scriptWordsMax) {
+            words in
+            let quick = interpreter.quick
+            quick.begin(now: now, server.access, generation: rightsGeneration)
+            for index in 0..<count {
+                let word = arguments[ScriptCall.firstKey + index]
+                words[index] = larder_script_word(word)
+                if index < keyCount, !quick.entries.add(word) { return false }
+            }
+            let words = UnsafeBufferPointer(rebasing: words[..<count])
+            let (version, bytesMax, replies) = (
+                replyMemory.pointee.version, min(server.limits.replyBytesMax, server.limits.scriptMemoryMax),
+                replyMemory
+            )
+            let end = fastDatabase._withUnsafeGuaranteedRef { database in
+                database.withFew(quick.entries, now: now, ticket: &ticket) { _ in
+                    let reply = interpreter.runQuickly(
+                        script, words: words, keyCount: keyCount, version: version, replyBytesMax: bytesMax)
+                    guard let reply else {
+                        script.isUnusual.store(true, ordering: .relaxed)
+                        return false
+                    }
+                    replies.pointee.raw(reply)
+                    return true
+                }
+            }
+            return end == .applied
+        }
+        guard isDone else { return false }
+        for row in interpreter.quick.rows { accounting.counter.ran(row.number, times: 1, nanosecondsEach: 0) }
+        server.scripts.counts.runs.wrappingAdd(1, ordering: .relaxed)
+        noteScriptError(from: start)
+        hold(from: start, ticket)
+        return true
+    }
+
+    /// Counts the error that a script replied, if it did.
+    private func noteScriptError(from start: Int) {
+        let offset = start - replyQueue.sentBytes
+        replyMemory.pointee.withBytes { bytes in
+            guard bytes.count > offset, bytes[offset] == UInt8(ascii: "-") else { return }
+            server.errors.count(CommandError(encoded: UnsafeRawBufferPointer(rebasing: bytes[offset...])).bytes)
+        }
+    }
+}

@@ -1,0 +1,332 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderPlatform
+import LarderRESP
+
+/// A session that runs the commands of a transaction.
+extension Session {
+
+    /// Handles EXEC; ``runExecution(now:mayBlock:)`` then runs the commands.
+    func beginExecution() throws(CommandError) {
+        guard let queue = transactions.queue else { throw CommandError("ERR EXEC without MULTI") }
+        if queue.isAborted {
+            transactions.discard()
+            throw CommandError("EXECABORT Transaction discarded because of previous errors.")
+        }
+        transactions.execution = Execution(queue.commands, watches: transactions.watches)
+        // From here on they belong to the execution.
+        transactions.watches = []
+        transactions.queue = nil
+    }
+
+    /// Runs the rest of the transaction that EXEC has begun, up to the next command that another thread must do.
+    /// - Returns: why it could not be completed.
+    func runExecution(_ execution: Execution, now: Int64, mayBlock: Bool) -> Pause? {
+        while execution.next < execution.commands.count || !execution.isBegun {
+            var rest = execution.commands[execution.next...]
+            // Long work with locks held should at least not delay the loop's other connections.
+            if !mayBlock, rest.count > server.limits.coldSliceCommands || needsScriptThread { return .cold }
+            if let first = rest.first, execution.isSplit || mayBlock, rest.contains(where: Self.isOnLoop) {
+                execution.isSplit = true
+                if mayBlock, Self.isOnLoop(first) { return .sliceEnded }
+                rest = rest.prefix { Self.isOnLoop($0) == Self.isOnLoop(first) }
+            }
+            let plan = TransactionPlan(
+                rest, in: database, watches: execution.watches, more: execution.more,
+                // A command that is refused when its turn comes overwrites nothing.
+                loadsAll: server.notifier.needsFormer || rights?.areLimited ?? false, engine: server.engine)
+            if pipeline.isCongested, plan.parts.contains(where: { $0.isWritten || $0.mayBeWritten }) {
+                return .congested
+            }
+            for part in plan.parts where !part.database.isReady(forWriting: part.needsWritableFiles) {
+                isWaiting = true
+                return .prepare(part.database, forWriting: part.needsWritableFiles)
+            }
+            if case .speculating? = execution.script?.stage {
+                if speculate(execution, plan, now) { continue }
+                return nil
+            }
+            waitForRoomToBuild()
+            let start = AttemptStart(
+                count: replies.count, database: database, name: name, version: replies.version,
+                replyMode: modes.replyMode)
+            do throws(LarderError) {
+                let attempt = try self.attempt(execution, rest, plan, execution.script?.time ?? now, mayBlock)
+                switch attempt.end {
+                case .cold: return .cold
+                case .dropped where attempt.isRefused:
+                    replies.nullArray()
+                    showExec(now)
+                    endExecution()
+                    return nil
+                case .dropped:
+                    undo(attempt, execution, start)
+                    if mustMove(attempt, execution, mayBlock: mayBlock) { return .cold }
+                case .applied(let ticket):
+                    execution.isBegun = true
+                    execution.endWatches()
+                    execution.next = attempt.next
+                    hold(attempt.regions, ticket)
+                    sendPublished()
+                    if let work = attempt.work {
+                        isWaiting = true
+                        // It may be FUNCTION LOAD; what follows is another unit.
+                        execution.functions = nil
+                        let last = execution.commands[execution.next - 1]
+                        accounting.pending = PendingNote(row: last.row, command: last, start: nil)
+                        return .work(work)
+                    }
+                }
+            } catch {
+                subscription.published = []
+                replies.removeLast(replies.count - start.count)
+                select(start.database)
+                failExecution(CommandError(error))
+                return nil
+            }
+        }
+        showExec(now)
+        endExecution()
+        return nil
+    }
+
+    /// What an attempt that is given up must leave as it was.
+    private struct AttemptStart {
+        let count: Int
+        let database: Database
+        let name: String
+        let version: RESPVersion
+        let replyMode: ReplyMode
+    }
+
+    /// Takes back what an attempt did to the session: it starts again and must find the same state.
+    private func undo(_ attempt: Attempt, _ execution: Execution, _ start: AttemptStart) {
+        subscription.published = []
+        replies.removeLast(replies.count - start.count)
+        select(start.database)
+        if name != start.name { name = start.name }
+        replies.version = start.version
+        modes.replyMode = start.replyMode
+        execution.more += attempt.missing
+    }
+
+    /// Whether the next attempt needs another thread.
+    private func mustMove(_ attempt: Attempt, _ execution: Execution, mayBlock: Bool) -> Bool {
+        guard let script = execution.script else { return attempt.needsLongThread }
+        return beginAnew(script, attempt, mayBlock: mayBlock) == .elsewhere
+    }
+
+    // MARK: Scripts
+
+    /// Handles EVAL outside of MULTI: a transaction of its own.
+    func beginScript(_ script: ScriptCall, _ call: Call) throws(CommandError) {
+        var bytes = 0
+        for index in 0..<call.count { bytes += call.bytes(index).count }
+        guard QueuedCommand.byteCount(words: call.count, bytes: bytes) <= server.limits.transactionBytesMax else {
+            throw CommandError(
+                "ERR the script and its arguments are longer than \(server.limits.transactionBytesMax) bytes "
+                    + "(--max-transaction)")
+        }
+        guard let spec = call.spec else { throw .syntax }
+        let command = QueuedCommand(spec, count: call.count) { call.bytes($0) }
+        transactions.execution = Execution(command, script: script)
+    }
+
+    /// Whether a script goes on on a thread of its own.
+    var needsScriptThread: Bool { transactions.execution?.script?.isLong ?? false }
+
+    private enum Place {
+        case here, elsewhere
+    }
+
+    /// Decides how a script goes on whose attempt was given up.
+    private func beginAnew(_ script: ScriptProgress, _ attempt: Attempt, mayBlock: Bool) -> Place {
+        script.repeats += 1
+        server.scripts.counts.repeats.wrappingAdd(1, ordering: .relaxed)
+        if attempt.needsLongThread { return .elsewhere }
+        if case .replaying = script.stage {
+            script.stage = .speculating
+            script.conflicts += 1
+            // Others are always faster: now they wait, for as long as they would for a long transaction.
+            if script.conflicts >= ScriptProgress.conflictsMax, script.lastRun <= ScriptProgress.heldRunMax {
+                script.stage = .inPlace
+                script.heldSlice = 2 * script.lastRun + ScriptSlice.blocking
+            }
+            return .here
+        }
+        if script.heldSlice != nil, attempt.needsScriptThread {
+            script.heldSlice = nil
+            script.conflicts = 0
+            script.stage = .speculating
+            return .here
+        }
+        guard attempt.needsScriptThread || script.repeats > ScriptProgress.repeatsInPlace else { return .here }
+        // A slice on a thread where only cold reads wait decides for most: reading the disk took the time.
+        if attempt.needsScriptThread, !mayBlock { return .elsewhere }
+        if !script.isLong {
+            script.isLong = true
+            script.stage = .speculating
+            server.scripts.counts.longRuns.wrappingAdd(1, ordering: .relaxed)
+            if let running = transactions.execution?.running { server.scripts.begin(script.killSwitch, running) }
+            return .elsewhere
+        }
+        return .here
+    }
+
+    /// Runs a script without locks, and records what it does. If it may not go on, the execution fails.
+    /// - Returns: whether it goes on.
+    private func speculate(_ execution: Execution, _ plan: TransactionPlan, _ now: Int64) -> Bool {
+        do throws(LarderError) {
+            guard let error = try record(execution, plan, now) else { return true }
+            failExecution(error)
+        } catch {
+            failExecution(CommandError(error))
+        }
+        return false
+    }
+
+    /// - Returns: the error with which the script ends, if it may not go on.
+    private func record(
+        _ execution: Execution, _ plan: TransactionPlan, _ now: Int64
+    ) throws(LarderError) -> CommandError? {
+        let startCount = replies.count
+        let bytesMax = server.limits.replyBytesMax
+        let update = try server.engine.speculate(plan.engineParts, now: now, bytesMax: bytesMax)
+        let run = TransactionRun(plan, update, loadedBytesMax: bytesMax)
+        let command = execution.commands[0]
+        var call = Call(self, server, now: now, mayBlock: false, command: command, run: run)
+        let begin = MonotonicClock.nanoseconds()
+        defer { subscription.published = [] }
+        do throws(CommandError) {
+            _ = try CommandTable.spec(command.row).run(&call)
+        } catch {
+            replies.removeLast(replies.count - startCount)
+            execution.more += run.missing
+            if !run.missing.isEmpty { return nil }
+            note(command.row, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: true)
+            return error
+        }
+        // The locks of these are needed when it is applied.
+        execution.more += run.loadedKeys
+        return nil
+    }
+
+    /// Shows EXEC, which is still the parser's current command, to monitoring connections.
+    private func showExec(_ now: Int64) {
+        guard !server.monitors.isEmpty, parser.argumentCount == 1, transactions.execution?.script == nil else { return }
+        show(.exec, Call(self, server, now: now, mayBlock: false))
+    }
+
+    /// A command that must go from a thread that may block back to the loop.
+    private static func isOnLoop(_ command: QueuedCommand) -> Bool { command.row.flags.contains(.onLoop) }
+
+    /// The result of one attempt to run the rest of a transaction.
+    private struct Attempt {
+        var end = TransactionEnd.cold
+        /// Whether a watched key was changed.
+        var isRefused = false
+        var missing: [TransactionMissing] = []
+        var needsLongThread = false
+        var needsScriptThread = false
+        /// The positions of the commands' replies, counted from the connection's beginning.
+        var regions: [Range<Int>] = []
+        /// The index behind the last command that ran.
+        var next = 0
+        var work: DeferredWork?
+    }
+
+    private func attempt(
+        _ execution: Execution, _ commands: ArraySlice<QueuedCommand>, _ plan: TransactionPlan, _ now: Int64,
+        _ mayBlock: Bool
+    ) throws(LarderError) -> Attempt {
+        var attempt = Attempt()
+        attempt.end = try server.engine.transact(
+            plan.engineParts, now: now, bytesMax: server.limits.replyBytesMax,
+            mayBlock ? .mayBlock : .memoryOnly
+        ) { (update) throws(LarderError) in
+            guard execution.isBegun || update.watchesHold else {
+                attempt.isRefused = true
+                return false
+            }
+            if !execution.isBegun, execution.script == nil { replies.array(count: execution.commands.count) }
+            let run = TransactionRun(plan, update)
+            runQueued(commands, run, now, &attempt)
+            attempt.missing = run.missing
+            update = run.update
+            attempt.needsLongThread = run.needsLongThread
+            attempt.needsScriptThread = run.needsScriptThread
+            return attempt.missing.isEmpty && !run.mustLeave
+        }
+        return attempt
+    }
+
+    /// Runs the commands with the locks held, up to one that is deferred.
+    private func runQueued(
+        _ commands: ArraySlice<QueuedCommand>, _ run: TransactionRun, _ now: Int64, _ attempt: inout Attempt
+    ) {
+        attempt.next = commands.startIndex
+        for command in commands {
+            attempt.next += 1
+            let start = replyQueue.position
+            var call = Call(self, server, now: now, mayBlock: false, command: command, run: run)
+            willUse(command.row, count: command.count) { command[$0] }
+            let begin = MonotonicClock.nanoseconds()
+            do throws(CommandError) {
+                try checkQueued(command)
+                switch try CommandTable.spec(command.row).run(&call) {
+                case .done: break
+                case .close: isClosing = true
+                case .waits: preconditionFailure("a command that waits is not queued")
+                case .deferred(let work):
+                    attempt.work = work
+                    return
+                }
+                note(command.row, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: false)
+            } catch {
+                if !run.missing.isEmpty || run.mustLeave { return }
+                replies.error(error.bytes)
+                server.errors.count(error.bytes)
+                note(command.row, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: true)
+            }
+            if !server.monitors.isEmpty, !command.row.flags.contains(.runsScript) { show(command.row, call) }
+            attempt.regions.append(start..<(replyQueue.position))
+        }
+    }
+
+    /// Refuses a command that was allowed when it was queued, and is not any more.
+    func checkQueued(_ command: QueuedCommand) throws(CommandError) {
+        guard rights != nil, transactions.execution?.script == nil else { return }
+        do throws(CommandError) {
+            try checkRights(command.row, count: command.count, in: .multi) { command[$0] }
+        } catch {
+            throw CommandError(
+                "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. "
+                    + "This command is no longer allowed for the following reason: "
+                    + error.text.drop { $0 != " " }.dropFirst())
+        }
+    }
+
+    /// Ends a transaction whose commands cannot run: each command without a reply gets the error.
+    func failExecution(_ error: CommandError) {
+        guard let execution = transactions.execution else { return }
+        if execution.isBegun {
+            for _ in execution.next..<execution.commands.count { replies.error(error.bytes) }
+        } else {
+            replies.error(error.bytes)
+        }
+        endExecution()
+    }
+
+    /// Forgets the transaction that EXEC has begun.
+    func endExecution() {
+        guard transactions.execution != nil else { return }
+        modes.caching = nil
+        if let script = transactions.execution?.script, script.isLong { server.scripts.end(script.killSwitch) }
+        transactions.execution?.endWatches()
+        let pushes = transactions.execution?.pushes ?? []
+        let start = transactions.execution?.start
+        transactions.execution = nil
+        if let start { endCommand(start) }
+        for message in pushes { push(message) }
+    }
+}

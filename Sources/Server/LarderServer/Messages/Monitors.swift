@@ -1,0 +1,114 @@
+import LarderEngine
+import LarderPlatform
+import LarderRESP
+import Synchronization
+
+/// The connections of MONITOR, which see every command.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held.
+final class Monitors: @unchecked Sendable {
+    private let lock = Lock()
+    private var subscribers: [Int64: Subscriber] = [:]
+    private let count = Atomic<Int>(0)
+
+    var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
+
+    func add(_ subscriber: Subscriber) {
+        lock.withLock {
+            subscribers[subscriber.id] = subscriber
+            count.store(subscribers.count, ordering: .relaxed)
+        }
+    }
+
+    func remove(_ id: Int64) {
+        lock.withLock {
+            subscribers[id] = nil
+            count.store(subscribers.count, ordering: .relaxed)
+        }
+    }
+
+    /// Shows a line to all.
+    /// - Parameter excepted: a connection that wants no replies, and so no lines.
+    func show(_ line: [UInt8], except excepted: Int64?) {
+        let message = PushMessage.line(line)
+        for subscriber in lock.withLock({ Array(subscribers.values) }) where subscriber.id != excepted {
+            subscriber.queue.add(PushQueue.Delivery(message: message, connections: [subscriber.id]))
+        }
+    }
+
+    /// A command as MONITOR prints it: the time, the database and the client, and the words in quotes.
+    static func line(
+        now: Int64, database: String, address: String, count: Int, word: (Int) -> UnsafeRawBufferPointer
+    ) -> [UInt8] {
+        var clock = timespec()
+        clock_gettime(CLOCK_REALTIME, &clock)
+        let micros = now % 1000 * 1000 + Int64(clock.tv_nsec) / 1000 % 1000
+        let digits = String(micros)
+        let fraction = String(repeating: "0", count: max(0, 6 - digits.utf8.count)) + digits
+        var line = Array("+\(now / 1000).\(fraction) [\(database) \(address)]".utf8)
+        for index in 0..<count {
+            line += [0x20, 0x22]
+            for byte in word(index) { append(byte, to: &line) }
+            line.append(0x22)
+        }
+        return line + [0x0D, 0x0A]
+    }
+
+    private static func append(_ byte: UInt8, to line: inout [UInt8]) {
+        switch byte {
+        case 0x22, 0x5C: line += [0x5C, byte]
+        case 0x0A: line += Array("\\n".utf8)
+        case 0x0D: line += Array("\\r".utf8)
+        case 0x09: line += Array("\\t".utf8)
+        case 0x07: line += Array("\\a".utf8)
+        case 0x08: line += Array("\\b".utf8)
+        case 0x20...0x7E: line.append(byte)
+        default:
+            let digits = Array("0123456789abcdef".utf8)
+            line += [0x5C, 0x78, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+        }
+    }
+}
+
+/// Commands per second, sampled some times a second, and the peak of memory, for INFO.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the samples are read and written with the lock held.
+final class Rates: @unchecked Sendable {
+    private static let samplesMax = 16
+
+    private struct Sample {
+        var at: Int64
+        var commands: Int
+    }
+
+    private let lock = Lock()
+    private var samples: [Sample] = []
+    private var peak = 0
+
+    /// - Parameter at: milliseconds of the monotonic clock.
+    func note(at: Int64, commands: Int) {
+        lock.withLock {
+            // Counters that were reset start again.
+            if let last = samples.last, commands < last.commands { samples = [] }
+            samples.append(Sample(at: at, commands: commands))
+            if samples.count > Self.samplesMax { samples.removeFirst() }
+        }
+    }
+
+    var commandsPerSecond: Int {
+        lock.withLock {
+            guard let first = samples.first, let last = samples.last, last.at > first.at else { return 0 }
+            return (last.commands - first.commands) * 1000 / Int(last.at - first.at)
+        }
+    }
+
+    /// - Returns: the highest value that was ever given.
+    func notePeak(_ bytes: Int) -> Int {
+        lock.withLock {
+            peak = max(peak, bytes)
+            return peak
+        }
+    }
+
+    func resetPeaks() { lock.withLock { peak = 0 } }
+}

@@ -1,0 +1,170 @@
+import LarderPlatform
+import LarderVocabulary
+import Synchronization
+
+/// A message with its destination: a channel or a sharded channel.
+struct Publication: Sendable {
+    var kind = PubSub.Kind.channel
+    let channel: [UInt8]
+    let payload: [UInt8]
+}
+
+/// Publish and subscribe: channels, patterns, and sharded channels, whose names are separate.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the patterns are read and written with the lock held; the rest
+/// guards itself.
+final class PubSub: @unchecked Sendable {
+    /// The kind of a name to subscribe to.
+    enum Kind: Hashable, CaseIterable, Sendable {
+        case channel, pattern, shardChannel
+    }
+
+    private struct Pattern {
+        let glob: GlobPattern
+        /// Patterns match in the order in which they were first subscribed to.
+        let number: Int
+        var audience = Audience()
+    }
+
+    /// How many bytes of messages wait for loops to take them.
+    let pending = PendingBytes()
+    private let pendingBytesMax: Int
+    private let channels = ChannelTable()
+    private let shardChannels = ChannelTable()
+    private let patternLock = Lock()
+    private var patterns: [[UInt8]: Pattern] = [:]
+    /// How many times a pattern got its first subscriber.
+    private var patternsSeen = 0
+    private let patternCountNow = Atomic<Int>(0)
+    private let changeLock = Lock()
+    /// Guarded by `changeLock`: how many subscriptions are to changes, and who wants to know of them.
+    private var changeTopics = 0
+    private var changeTopicsChanged: @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void = { _, _, _ in
+    }
+
+    init(pendingBytesMax: Int) { self.pendingBytesMax = pendingBytesMax }
+
+    /// Whether loops are so far behind with messages that publishers should wait. One atomic load.
+    var isCongested: Bool { pending.bytes.read() > pendingBytesMax }
+
+    // MARK: Subscribing
+
+    /// Adds a connection that is not there yet.
+    func add(_ subscriber: Subscriber, to name: [UInt8], _ kind: Kind) {
+        if kind != .shardChannel, ChangeChannel.isOne(name) { countChangeTopic(name, 1) }
+        switch kind {
+        case .channel: channels.add(name, subscriber)
+        case .shardChannel: shardChannels.add(name, subscriber)
+        case .pattern:
+            patternLock.withLock {
+                if patterns[name] == nil {
+                    patternsSeen += 1
+                    patterns[name] = Pattern(glob: GlobPattern(name), number: patternsSeen)
+                    patternCountNow.store(patterns.count, ordering: .relaxed)
+                }
+                patterns[name]?.audience.add(subscriber)
+            }
+        }
+    }
+
+    func remove(_ subscriber: Subscriber, from name: [UInt8], _ kind: Kind) {
+        if kind != .shardChannel, ChangeChannel.isOne(name) { countChangeTopic(name, -1) }
+        switch kind {
+        case .channel: channels.remove(name, subscriber)
+        case .shardChannel: shardChannels.remove(name, subscriber)
+        case .pattern:
+            patternLock.withLock {
+                patterns[name]?.audience.remove(subscriber)
+                if patterns[name]?.audience.count == 0 {
+                    patterns[name] = nil
+                    patternCountNow.store(patterns.count, ordering: .relaxed)
+                }
+            }
+        }
+    }
+
+    /// Sets a function that is called for each subscription to changes of entries that begins, before the subscriber
+    /// hears of anything, and when the last ends. One call at a time.
+    func onChangeTopics(
+        _ body: @escaping @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void
+    ) { changeLock.withLock { changeTopicsChanged = body } }
+
+    /// Whether anybody listens to changes of entries.
+    var hasChangeListeners: Bool { changeLock.withLock { changeTopics > 0 } }
+
+    private func countChangeTopic(_ name: [UInt8], _ step: Int) {
+        changeLock.withLock {
+            changeTopics += step
+            if step > 0 || changeTopics == 0 {
+                changeTopicsChanged(name, step > 0 && changeTopics == 1, changeTopics == 0)
+            }
+        }
+    }
+
+    // MARK: Publishing
+
+    /// Sends a message to all who listen to a channel, or to a pattern that matches it. Patterns match no sharded
+    /// channels.
+    /// - Parameter from: the queue of the loop that calls this, if a loop does.
+    /// - Returns: how many copies are sent.
+    func publish(_ publication: Publication, from: PushQueue? = nil) -> Int {
+        let (channel, payload) = (publication.channel, publication.payload)
+        guard publication.kind == .channel else {
+            return shardChannels.send(to: channel, from: from) { .message("smessage", channel: channel, payload) }
+        }
+        var count = channels.send(to: channel, from: from) { .message("message", channel: channel, payload) }
+        guard patternCountNow.read() > 0 else { return count }
+        // Patterns are matched without the lock, which publishers on all loops share.
+        let matching = patternLock.withLock({ patterns }).filter { $0.value.glob.matches(channel) }
+        for (name, _) in matching.sorted(by: { $0.value.number < $1.value.number }) {
+            let message = PushMessage.message(pattern: name, channel: channel, payload)
+            count += patternLock.withLock {
+                guard let audience = patterns[name]?.audience else { return 0 }
+                audience.send(message, from: from)
+                return audience.count
+            }
+        }
+        return count
+    }
+
+    /// Sends a change of entries to those who listen to its channel, or to a pattern for such channels. Other patterns,
+    /// such as `*`, do not match.
+    func publishChange(_ channel: [UInt8], _ payload: [UInt8]) {
+        _ = channels.send(to: channel, from: nil) { .message("message", channel: channel, payload) }
+        guard patternCountNow.read() > 0 else { return }
+        let matching = patternLock.withLock { patterns }.filter {
+            ChangeChannel.isOne($0.key) && $0.value.glob.matches(channel)
+        }
+        for (name, pattern) in matching.sorted(by: { $0.value.number < $1.value.number }) {
+            pattern.audience.send(.message(pattern: name, channel: channel, payload), from: nil)
+        }
+    }
+
+    /// How many copies would be sent.
+    func count(_ publication: Publication) -> Int {
+        guard publication.kind == .channel else { return shardChannels.count(publication.channel) }
+        return patternLock.withLock { patterns }.values.filter { $0.glob.matches(publication.channel) }
+            .reduce(channels.count(publication.channel)) { $0 + $1.audience.count }
+    }
+
+    // MARK: Queries
+
+    /// The matching names of a kind to which somebody listens, in no order.
+    func names(_ kind: Kind, matching pattern: GlobPattern?) -> [[UInt8]] {
+        let all =
+            switch kind {
+            case .channel: channels.channels
+            case .shardChannel: shardChannels.channels
+            case .pattern: patternLock.withLock { Array(patterns.keys) }
+            }
+        return pattern.map { pattern in all.filter { pattern.matches($0) } } ?? all
+    }
+
+    /// How many connections listen to a channel.
+    func count(_ channel: [UInt8], isSharded: Bool) -> Int {
+        (isSharded ? shardChannels : channels).count(channel)
+    }
+
+    /// How many different patterns there are.
+    var patternCount: Int { patternCountNow.read() }
+}

@@ -1,0 +1,519 @@
+import CLarderUV
+import LarderEngine
+import LarderPlatform
+import LarderRESP
+
+/// The socket of one connection: reads into the session, writes what the session has to send.
+///
+/// Confined to its event loop.
+final class Connection {
+    /// The state of the commands that were read.
+    private enum Progress {
+        /// All complete ones have run.
+        case idle
+        /// They are running.
+        case running
+        /// The next one waits for another thread.
+        case working
+        /// They run on another thread, which has the session: the loop does not touch it.
+        case away
+        /// The next one waits because too many writes wait to be committed.
+        case congested
+        /// The next one waits until other connections have had their turn.
+        case yielded
+        /// The next one waits until CLIENT PAUSE is over.
+        case paused
+        /// The next one waits for another connection's value.
+        case waiting
+        /// The next one waits until the client has taken its replies.
+        case full
+        /// There will be no next one.
+        case closing
+    }
+
+    let session: Session
+    /// Unowned and unsafe, because counting references would be a good part of the cost of a small request. The loop
+    /// outlives its connections: it ends after the last one is closed, and the server keeps it for longer.
+    private unowned(unsafe) let eventLoop: EventLoop
+    private let pipe: UnsafeMutablePointer<uv_pipe_t>
+    /// The socket; the handle owns it.
+    private var descriptor: Int32 = -1
+    private var progress = Progress.idle
+    /// In which of the loop's lists the connection is: see ``EventLoop/note(_:)``.
+    var isListedAsHolding = false
+    var isListedAsUnsent = false
+    var isListedAsCongested = false
+    var isListedAsPaused = false
+    private var isReading = false
+    private var isWriting = false
+    private var isClosed = false
+    /// The client has closed its sending side; its requests are still answered.
+    private var hasEnded = false
+    private var isFinishing = false
+    private var lastProgress: Int64 = 0
+    /// The loop's turn in which it was last read from, and how many reads that turn has had.
+    private var readTurn = 0
+    private var readsInTurn = 0
+    /// Messages that came while the session was on another thread.
+    private var waitingPushes: [PushMessage] = []
+    private var waitingPushBytes = 0
+    /// Whether it must be closed because of messages that it did not read.
+    private var isOverdue = false
+    /// Since when it has more unread messages than the soft limit; nil if it has not.
+    private var overSoftLimitSince: Int64?
+    /// Ticks since something was read.
+    private var quietTicks = 0
+
+    /// After this many ticks without input a connection gives memory back.
+    private static let ticksUntilReclaim = 20
+    /// Replies are sent at the latest when they are this long.
+    private static let flushBytes = 65_536
+    /// How many times that may be sent while a client reads as fast as it is answered, before others have their turn.
+    private static let flushesPerTurn = 16
+    /// The most that one uv_write takes, so that not all replies to a slow reader are copied.
+    private static let writeBytes = 262_144
+
+    init(_ session: Session, _ eventLoop: EventLoop) {
+        self.session = session
+        self.eventLoop = eventLoop
+        pipe = .allocate(capacity: 1)
+    }
+
+    deinit { pipe.deallocate() }
+
+    /// Runs `body` on the connection that is the context of a handle. libuv returns it as a pointer. The retain in
+    /// `open` keeps it valid until the close callback, so that references are not counted here.
+    private static func with<Handle>(_ handle: UnsafeMutablePointer<Handle>?, _ body: (Connection) -> Void) {
+        guard let handle, let data = asHandle(handle).pointee.data else { return }
+        Unmanaged<Connection>.fromOpaque(data)._withUnsafeGuaranteedRef(body)
+    }
+
+    private var isAway: Bool { progress == .away }
+
+    var hasHeldReplies: Bool { !isClosed && !isAway && session.replyQueue.hasHeld }
+
+    /// Whether commands without replies have written since the last call.
+    func takeSilentWrites() -> Bool {
+        guard !isAway, session.replyQueue.hasSilentWrites else { return false }
+        session.replyQueue.hasSilentWrites = false
+        return true
+    }
+
+    private var stream: UnsafeMutablePointer<uv_stream_t> {
+        UnsafeMutableRawPointer(pipe).assumingMemoryBound(to: uv_stream_t.self)
+    }
+
+    // MARK: Opening and closing
+
+    func open(_ descriptor: Int32) {
+        uv_pipe_init(eventLoop.loop, pipe, 0)
+        pipe.pointee.data = Unmanaged.passRetained(self).toOpaque()
+        lastProgress = eventLoop.time
+        let status = uv_pipe_open(pipe, descriptor)
+        guard status == 0 else {
+            systemClose(descriptor)
+            return close("uv_pipe_open: \(errorText(status))")
+        }
+        self.descriptor = descriptor
+        startReading()
+    }
+
+    /// Closes at once. Idempotent.
+    /// - Parameter reason: logged unless nil; nil for ends that need no explanation.
+    func close(_ reason: String?) {
+        guard !isClosed else { return }
+        isClosed = true
+        session.record.isClosed.store(true, ordering: .releasing)
+        if let reason { eventLoop.server.closedLines.add(.info, "client \(session.id) disconnected: \(reason)") }
+        if !isAway { session.end() }
+        uv_close(asHandle(pipe)) { handle in
+            guard let data = handle?.pointee.data else { return }
+            Unmanaged<Connection>.fromOpaque(data).release()
+        }
+        eventLoop.closed(self)
+    }
+
+    /// Answers the requests that were read, then closes.
+    func finishAndClose() {
+        isFinishing = true
+        session.isStopping = true
+        adjustReading()
+        advance()
+    }
+
+    // MARK: Reading
+
+    /// Reads while the session can take more. A client whose replies wait may continue to send for a while: many send
+    /// all their requests before they read the first reply.
+    private func adjustReading() {
+        let isWanted =
+            switch progress {
+            case .idle: true
+            case .full: session.parser.bufferedBytes < eventLoop.server.limits.inputBytesPause
+            case .running, .working, .away, .congested, .yielded, .paused, .waiting, .closing: false
+            }
+        if isWanted, !isClosed, !hasEnded, !isFinishing { startReading() } else { stopReading() }
+    }
+
+    private func startReading() {
+        guard !isReading else { return }
+        isReading = true
+        uv_read_start(
+            stream,
+            { handle, _, buffer in Connection.with(handle) { $0.provide(buffer) } },
+            { handle, count, buffer in Connection.with(handle) { $0.didRead(count, buffer?.pointee) } })
+    }
+
+    private func stopReading() {
+        guard isReading else { return }
+        isReading = false
+        if !isClosed { uv_read_stop(stream) }
+    }
+
+    /// libuv reads into the loop's buffer, which all its connections share, because each read is followed at once by
+    /// ``didRead(_:_:)``: an idle connection needs no buffer.
+    private func provide(_ buffer: UnsafeMutablePointer<uv_buf_t>?) {
+        let space = eventLoop.readBuffer
+        buffer?.pointee = uv_buf_init(space.baseAddress?.assumingMemoryBound(to: CChar.self), UInt32(space.count))
+    }
+
+    private func didRead(_ count: Int, _ buffer: uv_buf_t?) {
+        guard count != 0, !isClosed else { return }
+        quietTicks = 0
+        if count < 0 {
+            hasEnded = true
+            if count != Int(UV_EOF.rawValue) { return close(nil) }
+        } else {
+            // libuv has just written `count` bytes of the loop's buffer. They stay there until this call returns.
+            session.parser.borrow(UnsafeMutableRawBufferPointer(start: buffer?.base, count: count))
+            eventLoop.commandCounter.bytesIn.add(count)
+        }
+        // Messages that were sent to this connection before these requests are delivered before the replies.
+        eventLoop.pushes.deliverAll()
+        advance()
+        yieldAfterReads()
+    }
+
+    /// libuv would read as long as a client sends: after some reads others have their turn.
+    private func yieldAfterReads() {
+        if readTurn != eventLoop.turn {
+            readTurn = eventLoop.turn
+            readsInTurn = 0
+        }
+        readsInTurn += 1
+        guard readsInTurn >= Limits.loopReadsMax, progress == .idle, !isClosed, !hasEnded else { return }
+        progress = yield()
+        adjustReading()
+    }
+
+    // MARK: Commands
+
+    /// Runs the commands that can run, and sends the replies that can be sent.
+    func advance() { advance(nil) }
+
+    /// Runs a waiting command again.
+    func wake() { if progress == .waiting { advance() } }
+
+    /// - Parameter pause: why the session paused before it came back from another thread.
+    private func advance(_ pause: Session.Pause?) {
+        guard !isClosed, progress != .working, progress != .away else { return }
+        progress = .running
+        let next = runCommands(pause)
+        // The rest must not stay in the loop's buffer.
+        session.parser.endBorrowing()
+        guard !isClosed else { return eventLoop.noteWrites() }
+        progress = next == .away ? .running : next
+        eventLoop.note(self, isCongested: progress == .congested)
+        if next == .away {
+            flush()
+            guard !isClosed else { return }
+            handOver()
+        }
+        adjustReading()
+    }
+
+    private func runCommands(_ first: Session.Pause?) -> Progress {
+        let outputMax = eventLoop.server.limits.outputBytesPause
+        var limit = min(outputMax, Self.flushBytes)
+        var flushesLeft = Self.flushesPerTurn
+        var isOfOtherThread = first != nil
+        var pause = first ?? session.run(outputBytesMax: limit)
+        while true {
+            switch pause {
+            case .needsInput: return .idle
+            case .work(let work):
+                submit(work)
+                return .working
+            case .prepare(let database, let forWriting):
+                prepare(database, forWriting)
+                return .working
+            case .cold: return .away
+            case .congested: return .congested
+            case .paused:
+                eventLoop.notePaused(self)
+                return .paused
+            case .waiting(let until):
+                // It may have been woken while another thread had it.
+                guard !isFinishing, session.waitsForOthers else { break }
+                eventLoop.noteWaiting(self, until: until)
+                return .waiting
+            case .closing: return .closing
+            case .sliceEnded:
+                // The slice of the other thread ended; here the session continues.
+                if !isOfOtherThread { return yield() }
+            case .outputFull:
+                flush()
+                if isClosed { return .closing }
+                if session.pendingOutput > outputMax { return .full }
+                flushesLeft -= 1
+                if flushesLeft == 0 { return yield() }
+                limit = min(outputMax, session.pendingOutput + Self.flushBytes)
+            }
+            isOfOtherThread = false
+            pause = session.run(outputBytesMax: limit)
+        }
+    }
+
+    /// Lets the loop's other connections have their turn before this one's next command.
+    private func yield() -> Progress {
+        eventLoop.noteYielded(self)
+        return .yielded
+    }
+
+    /// Gives the session to a thread that may block, until ``sessionReturned(_:)``.
+    private func handOver() {
+        progress = .away
+        let limits = eventLoop.server.limits
+        let outputMax = session.pendingOutput + Self.flushBytes
+        let pools = eventLoop.pools
+        let isLong = session.isCommandLong
+        let isScript = session.needsScriptThread
+        let pool = isScript ? pools.scripts : isLong ? pools.long : pools.cold
+        pool.submit { [eventLoop, session] in
+            session.server.beforeColdSlice?()
+            let until = session.server.engine.monotonic() + limits.coldSliceMilliseconds
+            let pause = session.runBlocking(
+                outputBytesMax: outputMax,
+                slice: Session.Slice(
+                    commandsMax: limits.coldSliceCommands, until: until, mayBuildLong: isLong || isScript))
+            eventLoop.send(.returned(session.id, pause))
+        }
+    }
+
+    /// The session is back from the thread that may block.
+    func sessionReturned(_ pause: Session.Pause) {
+        progress = .running
+        // It has missed the decisions meanwhile.
+        session.replyQueue.settle()
+        let pushes = waitingPushes
+        waitingPushes = []
+        waitingPushBytes = 0
+        for message in pushes { push(message) }
+        advance(pause)
+    }
+
+    private func submit(_ work: @escaping DeferredWork) {
+        let version = session.replies.version
+        let spec = session.accounting.pending?.row
+        let (id, record, server) = (session.id, session.record, session.server)
+        let isDroppable = session.mayDropWork
+        eventLoop.pools.pool(for: spec).submit(
+            unless: { isDroppable && record.isGone },
+            drop: { [eventLoop] in
+                server.commandsDropped.add(1)
+                eventLoop.send(.dropped(id))
+            },
+            { [eventLoop] in
+                server.beforeWork?(spec?.name ?? "")
+                eventLoop.send(.finished(id, Session.WorkResult(work, version: version)))
+            })
+    }
+
+    private func prepare(_ database: Database, _ forWriting: Bool) {
+        eventLoop.pools.brief.submit { [eventLoop, id = session.id] in
+            var failure: LarderError?
+            do throws(LarderError) { try database.prepare(forWriting: forWriting) } catch { failure = error }
+            eventLoop.send(.prepared(id, failure))
+        }
+    }
+
+    func finish(_ result: Session.WorkResult) {
+        session.finish(result)
+        progress = .running
+        advance()
+    }
+
+    func finishPreparing(_ error: LarderError?) {
+        session.finishPreparing(error)
+        progress = .running
+        advance()
+    }
+
+    /// Checks which commits are decided, and sends the replies that waited for them.
+    func settle() {
+        guard !isClosed, !isAway else { return }
+        session.replyQueue.settle()
+        eventLoop.sendAtEndOfTurn(self)
+        if progress == .full { advance() }
+    }
+
+    // MARK: Messages
+
+    /// Adds a message for the client. A client with too many unread messages is disconnected at the end of the turn.
+    func push(_ message: PushMessage) {
+        guard !isClosed, !isOverdue else { return }
+        if isAway {
+            waitingPushes.append(message)
+            waitingPushBytes += message.byteCount
+        } else {
+            session.push(message)
+            eventLoop.sendAtEndOfTurn(self)
+        }
+        let unread = waitingPushBytes + (isAway ? 0 : session.pendingOutput)
+        let most = eventLoop.server.settings.subscriberBytesMax.read()
+        guard most > 0, unread > most else { return }
+        isOverdue = true
+        eventLoop.closeAtEndOfTurn(
+            self, "it left \(unread) bytes of messages unread, the most is \(most) (--max-subscriber-output)")
+    }
+
+    /// Whether a subscriber has exceeded the soft limit for too long.
+    private func isOverSoftLimit(_ time: Int64) -> Bool {
+        let settings = eventLoop.server.settings
+        let most = settings.subscriberBytesSoft.read()
+        guard most > 0, session.subscription.names != nil, session.pendingOutput > most else {
+            overSoftLimitSince = nil
+            return false
+        }
+        let since = overSoftLimitSince ?? time
+        overSoftLimitSince = since
+        return time - since > 1000 * Int64(settings.subscriberSoftSeconds.read())
+    }
+
+    // MARK: Writing
+
+    /// Sends as much as the socket takes; the rest follows when it is writable.
+    func flush() {
+        guard !isClosed, !isWriting, !isAway else { return }
+        while session.replyQueue.sendableCount > 0 {
+            let sent = trySend(session.replyQueue.sendableCount)
+            if sent < 0 { return close(nil) }
+            if sent == 0 { return sendLater() }
+        }
+        closeIfDone()
+    }
+
+    /// Sends directly, which costs less than libuv's way; nothing is queued there meanwhile.
+    /// - Returns: how many bytes were sent, 0 if the socket is full, negative if it is broken.
+    private func trySend(_ most: Int) -> Int {
+        let sent = session.replies.withBytes { bytes -> Int in
+            var sent = 0
+            repeat {
+                sent = send(descriptor, bytes.baseAddress, min(most, bytes.count), Self.sendFlags)
+            } while sent < 0 && errno == EINTR
+            return sent
+        }
+        if sent < 0 { return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1 }
+        didSend(sent)
+        return sent
+    }
+
+    // The process ignores SIGPIPE; if the system offers it, the signal is not even raised.
+    private static let sendFlags = Int32(MSG_DONTWAIT) | noSignal
+
+    private func didSend(_ count: Int) {
+        session.replyQueue.didSend(count)
+        eventLoop.commandCounter.bytesOut.add(count)
+        lastProgress = eventLoop.time
+    }
+
+    /// A write request with a copy of its bytes, which must not move until libuv calls back.
+    private struct WriteRequest {
+        let request: UnsafeMutablePointer<uv_write_t>
+        let bytes: UnsafeMutableRawBufferPointer
+    }
+
+    private func sendLater() {
+        let count = min(session.replyQueue.sendableCount, Self.writeBytes)
+        let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
+        session.replies.withBytes { copy.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+        let request = UnsafeMutablePointer<uv_write_t>.allocate(capacity: 1)
+        let holder = UnsafeMutablePointer<WriteRequest>.allocate(capacity: 1)
+        holder.initialize(to: WriteRequest(request: request, bytes: copy))
+        request.initialize(to: uv_write_t())
+        request.pointee.data = UnsafeMutableRawPointer(holder)
+        var buffer = uv_buf_init(copy.baseAddress?.assumingMemoryBound(to: CChar.self), UInt32(clamping: count))
+        isWriting = true
+        session.replyQueue.didSend(count)
+        let status = uv_write(request, stream, &buffer, 1) { request, status in
+            guard let request else { return }
+            let handle = request.pointee.handle
+            Connection.release(request)
+            Connection.with(handle) { $0.didWriteLater(status) }
+        }
+        if status != 0 {
+            Self.release(request)
+            isWriting = false
+            close(nil)
+        }
+    }
+
+    private static func release(_ request: UnsafeMutablePointer<uv_write_t>) {
+        guard let holder = request.pointee.data?.assumingMemoryBound(to: WriteRequest.self) else { return }
+        holder.pointee.bytes.deallocate()
+        holder.deallocate()
+        request.deallocate()
+    }
+
+    private func didWriteLater(_ status: Int32) {
+        isWriting = false
+        guard !isClosed else { return }
+        guard status == 0 else { return close(nil) }
+        lastProgress = eventLoop.time
+        flush()
+        if progress == .full { advance() }
+    }
+
+    /// Closes a connection that has nothing more to send or receive.
+    private func closeIfDone() {
+        guard !isAway else { return }
+        let isOver = progress == .closing || progress == .idle && (hasEnded || isFinishing)
+        if isOver, !isWriting, session.pendingOutput == 0, !session.replyQueue.hasHeld { close(nil) }
+    }
+
+    // MARK: Time
+
+    /// - Parameters:
+    ///   - time: the loop's.
+    ///   - monotonic: the engine's time for timers.
+    func tick(_ time: Int64, monotonic: Int64) {
+        guard !isAway else { return }
+        // A client that is gone must not delay others until its work has its turn.
+        if progress == .working && session.mayDropWork || progress == .waiting, session.record.isGone {
+            return close(nil)
+        }
+        session.expireSnapshot(monotonic: monotonic)
+        quietTicks += 1
+        if quietTicks == Self.ticksUntilReclaim, progress == .idle { session.reclaim() }
+        let limits = eventLoop.server.limits
+        // The client is not to blame for replies that wait for a commit.
+        let isStalled = isWriting || session.replyQueue.sendableCount > 0
+        let idle = Int64(eventLoop.server.settings.idleSeconds.read()) * 1000
+        if idle > 0, progress == .idle, session.isIdle(for: idle) {
+            close("it sent nothing for \(idle / 1000) s (CONFIG SET timeout)")
+        } else if isOverSoftLimit(time) {
+            close(
+                "it left more than \(eventLoop.server.settings.subscriberBytesSoft.read()) bytes of messages unread for "
+                    + "\(eventLoop.server.settings.subscriberSoftSeconds.read()) s (--max-subscriber-output)")
+        } else if isStalled, time - lastProgress > limits.outputStallMilliseconds {
+            close(
+                "it left \(session.pendingOutput) bytes of replies unread for \(limits.outputStallMilliseconds) ms "
+                    + "(--reply-timeout)")
+        } else if !isStalled {
+            lastProgress = time
+        }
+    }
+}
+
+/// libuv's text for an error.
+func errorText(_ status: Int32) -> String { String(cString: uv_strerror(status)) }

@@ -1,0 +1,459 @@
+import CLarderUV
+import LarderEngine
+import LarderPlatform
+import LarderRESP
+import Synchronization
+
+/// One libuv loop with its connections, on one thread.
+///
+/// Everything except the mailbox is confined to the loop's thread, and `mailLock` guards the mailbox. That is the proof
+/// for `@unchecked Sendable`.
+final class EventLoop: CommitObserver, @unchecked Sendable {
+    /// A message from another thread to the loop.
+    enum Message: Sendable {
+        case accept(descriptor: Int32)
+        /// Close a connection; the reason is logged.
+        case close(Int64, String)
+        case finished(Int64, Session.WorkResult)
+        case prepared(Int64, LarderError?)
+        /// Deferred work was dropped, because its connection is gone.
+        case dropped(Int64)
+        case returned(Int64, Session.Pause)
+        /// A waiting command of a connection can go on.
+        case woken(Int64)
+        /// Commits were decided.
+        case decided
+        case stop
+    }
+
+    let server: ServerState
+    let pools: WorkerPools
+    let loop: UnsafeMutablePointer<uv_loop_t>
+    private let wakeUp: UnsafeMutablePointer<uv_async_t>
+    private let afterPolling: UnsafeMutablePointer<uv_check_t>
+    private let ticker: UnsafeMutablePointer<uv_timer_t>
+
+    /// The buffer into which connections read, one at a time.
+    let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 16)
+
+    private let mailLock = Lock()
+    private var mail: [Message] = []
+    /// The loop reads no more mail.
+    private var isOver = false
+
+    /// Messages for the connections of this loop.
+    let pushes: PushQueue
+    let commandCounter: CommandCounter
+    private var connections: [Int64: Connection] = [:]
+    /// Connections whose commands wait because too many writes wait to be committed.
+    private var congested: [Connection] = []
+    /// Connections with replies that wait for a commit. A connection without such replies leaves the list at the next
+    /// pass over it.
+    private var holding: [Connection] = []
+    /// Connections that may have replies to send at the end of the turn, and an empty list for the next turn.
+    private var unsent: [Connection] = []
+    private var spareList: [Connection] = []
+    private var spareHolding: [Connection] = []
+    /// Connections whose commands wait for the end of CLIENT PAUSE.
+    private var paused: [Connection] = []
+    /// Connections whose commands wait for another's value, with the instants until which they do, and when the first
+    /// of these is looked at.
+    private var waiting: [ObjectIdentifier: (connection: Connection, until: Int64)] = [:]
+    private var waitingUntil = Int64.max
+    private let waitTimer: UnsafeMutablePointer<uv_timer_t>
+    /// Connections whose commands continue in the next turn, because others have their turn first.
+    private var yielded: [Connection] = []
+    /// Counts the turns.
+    private(set) var turn = 0
+    private var overdue: [(Connection, reason: String)] = []
+    private var hasNewWrites = false
+    /// Whether this loop must be woken when commits are decided.
+    private let awaitsDecisions = Atomic<Bool>(false)
+    private var isStopping = false
+    private var stopDeadline: Int64 = 0
+    /// Called on every tick of the first loop.
+    var onTick: (() -> Void)?
+    /// Called once when the loop begins to stop.
+    var onStopping: (() -> Void)?
+
+    private static let tickMilliseconds: UInt64 = 100
+
+    init(server: ServerState, pools: WorkerPools) {
+        self.server = server
+        self.pools = pools
+        commandCounter = server.statistics.newCounter()
+        pushes = PushQueue(server.pubsub.pending)
+        loop = .allocate(capacity: 1)
+        wakeUp = .allocate(capacity: 1)
+        afterPolling = .allocate(capacity: 1)
+        ticker = .allocate(capacity: 1)
+        waitTimer = .allocate(capacity: 1)
+        let status = uv_loop_init(loop)
+        precondition(status == 0, "uv_loop_init failed with \(status)")
+        startHandles()
+        server.engine.pipeline.add(observer: self)
+        startPushes()
+    }
+
+    /// The queue is emptied at the end of a turn, and before commands run that came later than its messages.
+    private func startPushes() {
+        pushes.deliver = { [unowned self] delivery in
+            for id in delivery.connections { connections[id]?.push(delivery.message) }
+        }
+        // Called with the queue's lock held, which `endIfIdle` takes before it closes the handle.
+        pushes.onAdded { [wakeUp] in uv_async_send(wakeUp) }
+    }
+
+    deinit {
+        loop.deallocate()
+        wakeUp.deallocate()
+        afterPolling.deallocate()
+        ticker.deallocate()
+        waitTimer.deallocate()
+        readBuffer.deallocate()
+    }
+
+    // MARK: Handles
+
+    private static func from(_ data: UnsafeMutableRawPointer?) -> EventLoop? {
+        data.map { Unmanaged<EventLoop>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private func startHandles() {
+        // The handles live as long as the loop runs, and the server keeps this object for longer: unretained is enough.
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        uv_async_init(loop, wakeUp) { handle in
+            EventLoop.from(handle?.pointee.data)?.readMail()
+        }
+        wakeUp.pointee.data = context
+        uv_check_init(loop, afterPolling)
+        afterPolling.pointee.data = context
+        uv_check_start(afterPolling) { handle in
+            EventLoop.from(handle?.pointee.data)?.endTurn()
+        }
+        uv_timer_init(loop, waitTimer)
+        waitTimer.pointee.data = context
+        uv_timer_init(loop, ticker)
+        ticker.pointee.data = context
+        uv_timer_start(
+            ticker, { handle in EventLoop.from(handle?.pointee.data)?.tick() }, Self.tickMilliseconds,
+            Self.tickMilliseconds)
+    }
+
+    /// Runs until ``Message/stop`` has come and every connection is closed. Blocks its thread.
+    func run() {
+        uv_run(loop, UV_RUN_DEFAULT)
+        server.engine.pipeline.remove(observer: self)
+        uv_loop_close(loop)
+    }
+
+    // MARK: Mail
+
+    /// Thread-safe. A message that comes after the end of the loop is dropped.
+    func send(_ message: Message) {
+        let isDropped = mailLock.withLock {
+            if isOver { return true }
+            if case .decided = message, case .decided = mail.last { return false }
+            mail.append(message)
+            // Inside the lock, because the handle is closed inside the lock too.
+            uv_async_send(wakeUp)
+            return false
+        }
+        if isDropped { drop(message) }
+    }
+
+    /// Frees what an unread message carries.
+    private func drop(_ message: Message) {
+        guard case .accept(let descriptor) = message else { return }
+        systemClose(descriptor)
+        server.clients.add(-1)
+    }
+
+    /// Wakes the loop if it waits for commits.
+    func commitsDecided(upTo sequence: UInt64, failure: LarderError?) {
+        // Pairs with the fence in `commitWrites`: either this sees that the loop waits, or the loop sees the decision.
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
+        if awaitsDecisions.load(ordering: .relaxed) { send(.decided) }
+    }
+
+    /// Looks again at the connections that wait for room.
+    func congestionMayBeOver() { send(.decided) }
+
+    private func readMail() {
+        let messages = mailLock.withLock {
+            defer { mail = [] }
+            return mail
+        }
+        for message in messages {
+            switch message {
+            case .accept(let descriptor): accept(descriptor)
+            case .close(let id, let reason): connections[id]?.close(reason)
+            case .finished(let id, let result): connections[id]?.finish(result)
+            case .dropped(let id): connections[id]?.close(nil)
+            case .prepared(let id, let error): connections[id]?.finishPreparing(error)
+            case .returned(let id, let pause):
+                // If the connection is gone, its writes are committed nevertheless.
+                if let connection = connections[id] { connection.sessionReturned(pause) } else { noteWrites() }
+            case .woken(let id): connections[id]?.wake()
+            case .decided:
+                settle()
+                resumeCongested()
+                resumeYielded()
+            case .stop: beginStopping()
+            }
+        }
+    }
+
+    /// Checks which of the waiting replies are decided, and sends those.
+    private func settle() {
+        swap(&holding, &spareHolding)
+        for index in spareHolding.indices {
+            let connection = spareHolding[index]
+            connection.isListedAsHolding = false
+            connection.settle()
+            list(connection)
+        }
+        spareHolding.removeAll(keepingCapacity: true)
+        if holding.isEmpty { awaitsDecisions.store(false, ordering: .relaxed) }
+    }
+
+    private func resumeCongested() {
+        guard !congested.isEmpty, !server.isCongested else { return }
+        let waiting = congested
+        congested = []
+        for connection in waiting {
+            connection.isListedAsCongested = false
+            connection.advance()
+        }
+    }
+
+    // MARK: Turns of the loop
+
+    /// When this turn began, in milliseconds of the monotonic clock. Costs nothing.
+    var time: Int64 { Int64(truncatingIfNeeded: uv_now(loop)) }
+
+    /// Ends a turn: everything that was readable has been handled. Commits the writes and sends the replies together,
+    /// so that clients ask again at the same time, and the next turn has more to do at once.
+    private func endTurn() {
+        turn &+= 1
+        commitWrites()
+        pushes.deliverAll()
+        closeOverdue()
+        if !unsent.isEmpty {
+            swap(&unsent, &spareList)
+            for index in spareList.indices {
+                spareList[index].isListedAsUnsent = false
+                spareList[index].flush()
+            }
+            spareList.removeAll(keepingCapacity: true)
+        }
+        // Writes of commands that ran while replies were released, or that had waited for room, have a turn of their
+        // own.
+        if hasNewWrites || !yielded.isEmpty || !congested.isEmpty && !server.isCongested { send(.decided) }
+    }
+
+    /// Closes connections with too many unread messages: here, because this is in the middle of nothing.
+    private func closeOverdue() {
+        guard !overdue.isEmpty else { return }
+        let closing = overdue
+        overdue = []
+        for (connection, reason) in closing { connection.close(reason) }
+    }
+
+    /// Closes a connection when the turn ends.
+    func closeAtEndOfTurn(_ connection: Connection, _ reason: String) { overdue.append((connection, reason)) }
+
+    /// Sends a connection's replies when the turn ends.
+    func sendAtEndOfTurn(_ connection: Connection) {
+        guard !connection.isListedAsUnsent else { return }
+        connection.isListedAsUnsent = true
+        unsent.append(connection)
+    }
+
+    /// Commits everything that the commands of this turn wrote, as one group, and releases the replies that waited for
+    /// it if it is decided at once.
+    private func commitWrites() {
+        guard hasNewWrites else { return }
+        hasNewWrites = false
+        // This thread need not be woken for its own decisions.
+        awaitsDecisions.store(false, ordering: .relaxed)
+        let pipeline = server.engine.pipeline
+        if pipeline.pendingByteCount > Limits.loopCommitBytesMax { pipeline.wake() } else { pipeline.commitNow() }
+        settle()
+        guard !holding.isEmpty else { return }
+        awaitsDecisions.store(true, ordering: .relaxed)
+        // Pairs with the fence in `commitsDecided`: a decision before the store is found now.
+        atomicMemoryFence(ordering: .sequentiallyConsistent)
+        settle()
+    }
+
+    /// When the loop did something last, in milliseconds of the monotonic clock. Other threads may read it.
+    let heartbeat = Atomic<Int64>(MonotonicClock.milliseconds())
+
+    private func tick() {
+        heartbeat.store(MonotonicClock.milliseconds(), ordering: .relaxed)
+        onTick?()
+        let now = server.engine.monotonic()
+        for connection in Array(connections.values) { connection.tick(time, monotonic: now) }
+        resumeCongested()
+        resumePaused(now)
+        if isStopping {
+            if now >= stopDeadline {
+                for connection in Array(connections.values) { connection.close("the daemon is stopping") }
+            }
+            endIfIdle()
+        }
+        // The loop polls before it reaches the end of its turn.
+        endTurn()
+    }
+
+    // MARK: Connections
+
+    /// Takes over a connected socket, which the listener has counted.
+    private func accept(_ descriptor: Int32) {
+        guard !isStopping else { return drop(.accept(descriptor: descriptor)) }
+        let id = server.newClientID()
+        // Not weak, which would slow down all reference counting of this object: the record ends with its connection.
+        let record = ClientRecord(
+            id: id, address: server.clientAddress, descriptor: descriptor, now: server.engine.now(),
+            credentials: PeerCredentials(of: descriptor)
+        ) { [self] reason in send(.close(id, reason)) }
+        let session = Session(id: id, server: server, counter: commandCounter, pushes: pushes, record: record)
+        session.wakeUp = { [self] in send(.woken(id)) }
+        session.runElsewhere = { [pools] work in pools.brief.submit(work) }
+        let connection = Connection(session, self)
+        connections[session.id] = connection
+        connection.open(descriptor)
+    }
+
+    func closed(_ connection: Connection) {
+        let id = connection.session.id
+        guard connections.removeValue(forKey: id) != nil else { return }
+        if connection.isListedAsCongested { congested.removeAll { $0 === connection } }
+        if connection.isListedAsPaused {
+            paused.removeAll { $0 === connection }
+            server.clientsPaused.add(-1)
+        }
+        waiting[ObjectIdentifier(connection)] = nil
+        if connection.isListedAsHolding { holding.removeAll { $0 === connection } }
+        server.clients.add(-1)
+        if isStopping { endIfIdle() }
+    }
+
+    /// Puts a connection whose commands have run into the lists for the end of the turn.
+    func note(_ connection: Connection, isCongested: Bool) {
+        sendAtEndOfTurn(connection)
+        if connection.takeSilentWrites() { hasNewWrites = true }
+        if connection.hasHeldReplies {
+            hasNewWrites = true
+            list(connection)
+        }
+        if isCongested {
+            hasNewWrites = true
+            if !connection.isListedAsCongested {
+                connection.isListedAsCongested = true
+                congested.append(connection)
+            }
+        }
+    }
+
+    /// Continues with a connection's commands in the next turn.
+    func noteYielded(_ connection: Connection) { yielded.append(connection) }
+
+    private func resumeYielded() {
+        guard !yielded.isEmpty else { return }
+        let waiting = yielded
+        yielded = []
+        for connection in waiting { connection.advance() }
+    }
+
+    /// Continues with a connection's commands when it is woken, or at an instant of the monotonic clock.
+    func noteWaiting(_ connection: Connection, until: Int64) {
+        waiting[ObjectIdentifier(connection)] = (connection, until)
+        if until < waitingUntil { startWaitTimer(until) }
+    }
+
+    /// With very many waiting connections they are looked at in groups.
+    private static let waitStepMilliseconds: Int64 = 5
+
+    private func startWaitTimer(_ until: Int64) {
+        waitingUntil = until
+        let left = max(Self.waitStepMilliseconds, until - server.engine.monotonic())
+        uv_update_time(loop)
+        uv_timer_start(waitTimer, { EventLoop.from($0?.pointee.data)?.endWaits() }, UInt64(left), 0)
+    }
+
+    private func endWaits() {
+        let now = server.engine.monotonic()
+        waitingUntil = .max
+        for (connection, until) in Array(waiting.values) where until <= now {
+            waiting[ObjectIdentifier(connection)] = nil
+            connection.wake()
+        }
+        if let next = waiting.values.lazy.map(\.until).min() { startWaitTimer(next) }
+        // Replies are sent, and writes committed, at the end of a turn, behind polling.
+        endTurn()
+    }
+
+    /// Continues with a connection's commands when CLIENT PAUSE is over.
+    func notePaused(_ connection: Connection) {
+        guard !connection.isListedAsPaused else { return }
+        connection.isListedAsPaused = true
+        paused.append(connection)
+        server.clientsPaused.add(1)
+    }
+
+    private func resumePaused(_ now: Int64) {
+        guard !paused.isEmpty, !server.pause.isOn(now) else { return }
+        server.noteAttention()
+        let waiting = paused
+        paused = []
+        server.clientsPaused.add(-waiting.count)
+        for connection in waiting { connection.isListedAsPaused = false }
+        for connection in waiting { connection.advance() }
+    }
+
+    /// Notes that there may be uncommitted writes.
+    func noteWrites() { hasNewWrites = true }
+
+    private func list(_ connection: Connection) {
+        guard !connection.isListedAsHolding, connection.hasHeldReplies else { return }
+        connection.isListedAsHolding = true
+        holding.append(connection)
+    }
+
+    // MARK: Stopping
+
+    private func beginStopping() {
+        guard !isStopping else { return }
+        isStopping = true
+        _ = server.scripts.kill()
+        stopDeadline = server.engine.monotonic() + server.limits.stopMilliseconds
+        onStopping?()
+        for connection in Array(connections.values) { connection.finishAndClose() }
+        endIfIdle()
+    }
+
+    private func endIfIdle() {
+        guard isStopping, connections.isEmpty else { return }
+        pushes.onAdded(nil)
+        let unread: [Message]? = mailLock.withLock {
+            guard !isOver else { return nil }
+            isOver = true
+            uv_close(asHandle(wakeUp), nil)
+            defer { mail = [] }
+            return mail
+        }
+        guard let unread else { return }
+        for message in unread { drop(message) }
+        uv_close(asHandle(afterPolling), nil)
+        uv_close(asHandle(ticker), nil)
+        uv_close(asHandle(waitTimer), nil)
+    }
+}
+
+/// All of libuv's handle types begin with the fields of `uv_handle_t`, so a pointer to one may be used as a pointer to
+/// that.
+func asHandle<Handle>(_ handle: UnsafeMutablePointer<Handle>) -> UnsafeMutablePointer<uv_handle_t> {
+    UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_handle_t.self)
+}

@@ -1,0 +1,122 @@
+import CLarderUV
+import LarderPlatform
+
+/// Accepts connections on the first loop and hands them to all loops in turn.
+///
+/// Confined to the first loop.
+final class Listener {
+    private var descriptor: Int32
+    private let loops: [EventLoop]
+    private let server: ServerState
+    private let log: Log
+    private var poll: UnsafeMutablePointer<uv_poll_t>
+    /// Those of former descriptors: libuv needs them until its loop is over.
+    private var formerPolls: [UnsafeMutablePointer<uv_poll_t>] = []
+    private var next = 0
+    private var isClosed = false
+    /// When accepting continues after the process ran out of descriptors; 0 if it was not stopped.
+    private var resumeAt: Int64 = 0
+
+    private var lines = LineRate(milliseconds: 1000)
+
+    private static let pauseMilliseconds: Int64 = 200
+    /// How many connections are accepted per turn of the loop, so that a flood of them does not stop the others.
+    private static let acceptsPerTurn = 64
+
+    init(_ descriptor: Int32, loops: [EventLoop], server: ServerState, log: Log) {
+        self.descriptor = descriptor
+        self.loops = loops
+        self.server = server
+        self.log = log
+        poll = .allocate(capacity: 1)
+        initializePoll()
+        start()
+    }
+
+    deinit { for poll in formerPolls + [poll] { poll.deallocate() } }
+
+    private func initializePoll() {
+        // accept must never block: the client may be gone again by then.
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+        uv_poll_init(loops[0].loop, poll, descriptor)
+        // The server keeps the listener for as long as the loop runs: unretained is enough.
+        poll.pointee.data = Unmanaged.passUnretained(self).toOpaque()
+    }
+
+    /// Listens to another descriptor. Who waits at the former one is accepted first.
+    func replace(_ descriptor: Int32) {
+        guard !isClosed else { return }
+        if resumeAt == 0 { acceptWaiting() }
+        uv_poll_stop(poll)
+        uv_close(asHandle(poll), nil)
+        formerPolls.append(poll)
+        self.descriptor = descriptor
+        poll = .allocate(capacity: 1)
+        initializePoll()
+        if resumeAt == 0 { start() }
+    }
+
+    private func start() {
+        uv_poll_start(poll, Int32(UV_READABLE.rawValue)) { handle, _, _ in
+            guard let data = handle?.pointee.data else { return }
+            Unmanaged<Listener>.fromOpaque(data).takeUnretainedValue().acceptWaiting()
+        }
+    }
+
+    private func acceptWaiting() {
+        for _ in 0..<Self.acceptsPerTurn {
+            let client = accept(descriptor, nil, nil)
+            if client < 0 {
+                if errno == EINTR || errno == ECONNABORTED { continue }
+                if errno != EAGAIN && errno != EWOULDBLOCK { pause() }
+                return
+            }
+            _ = fcntl(client, F_SETFD, FD_CLOEXEC)
+            server.clientsSeen.add()
+            guard server.clients.read() < server.settings.clientsMax.read() else {
+                refuse(client)
+                continue
+            }
+            // Counted here, because many may be accepted before a loop opens the first of them.
+            server.clients.add(1)
+            loops[next].send(.accept(descriptor: client))
+            next = (next + 1) % loops.count
+        }
+    }
+
+    private func refuse(_ client: Int32) {
+        server.clientsRefused.add()
+        logSeldom(
+            "a connection was refused: \(server.settings.clientsMax.read()) are open, the most allowed (--max-clients)")
+        let text = Array("-ERR max number of clients reached\r\n".utf8)
+        _ = text.withUnsafeBytes { send(client, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT) | noSignal) }
+        systemClose(client)
+    }
+
+    /// Without descriptors or memory the socket stays readable, so continued polling would only waste the processor.
+    private func pause() {
+        logSeldom("cannot accept connections: \(SystemErrorText.of(errno)); trying again")
+        uv_poll_stop(poll)
+        resumeAt = server.engine.monotonic() + Self.pauseMilliseconds
+    }
+
+    /// Logs at most one line a second, whatever clients do.
+    private func logSeldom(_ message: String) {
+        guard let skipped = lines.line(at: server.engine.monotonic()) else { return }
+        log.warning(message + LineRate.rest(skipped, "lines like this"))
+    }
+
+    func tick() {
+        guard resumeAt != 0, !isClosed, server.engine.monotonic() >= resumeAt else { return }
+        resumeAt = 0
+        start()
+    }
+
+    /// Accepts no more connections.
+    func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        uv_poll_stop(poll)
+        uv_close(asHandle(poll), nil)
+    }
+}

@@ -1,0 +1,299 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderPlatform
+import Synchronization
+
+/// Reports to clients what happened to entries: keyspace notifications, and invalidations for clients that track what
+/// they have read.
+///
+/// - Only committed changes are reported, before the writer gets its answer.
+/// - The expiry of an entry with a deadline of its own is reported once, when the deadline comes. The expiry of an
+///   entry that follows a policy is reported when its space is reclaimed. What expired before this process began is not
+///   reported.
+/// - While nobody listens, nothing is noted anywhere.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the properties below "guarded" are read and written with the lock
+/// held.
+package final class Notifier: ChangeObserver, @unchecked Sendable {
+    /// One entry of one database.
+    private struct EntryName: Hashable {
+        let database: any DatabaseIdentity
+        let key: [UInt8]
+
+        static func == (left: EntryName, right: EntryName) -> Bool {
+            left.database === right.database && left.key == right.key
+        }
+
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(ObjectIdentifier(database))
+            hasher.combine(key)
+        }
+    }
+
+    private let engine: Engine
+    private let pubsub: PubSub
+    private let tracking: Tracking
+    private let deadlinesMax: Int
+    private let startedAt: Int64
+    private let hasBackgroundWork = Atomic<Bool>(false)
+    private let lock = Lock()
+    // Guarded:
+    private var events: KeyspaceEvents = []
+    /// Deadlines that entries have of their own, while somebody listens.
+    private var deadlines = DeadlineWatch<EntryName>()
+    private var isWatching = false
+    /// How many scans for deadlines are running, and the changes meanwhile, which they may have missed.
+    private var scans = 0
+    private var changedSince: Set<EntryName> = []
+    /// How many callers are emptying each database; they report that themselves.
+    private var flushing: [ObjectIdentifier: Int] = [:]
+    private var tooMany: (@Sendable (Int) -> Void)?
+    private var background: @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() }
+
+    private static let slice = 256
+
+    init(engine: Engine, pubsub: PubSub, tracking: Tracking, deadlinesMax: Int) {
+        self.engine = engine
+        self.pubsub = pubsub
+        self.tracking = tracking
+        self.deadlinesMax = deadlinesMax
+        startedAt = engine.now()
+        tracking.onClientsChanged { [weak self] in self?.wishesChanged() }
+    }
+
+    /// Runs what takes long. Until this is set, that is done at once, by the caller.
+    func runInBackground(_ background: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
+        lock.withLock { self.background = background }
+    }
+
+    // MARK: Listening
+
+    /// Which events are published: the setting `notify-keyspace-events`.
+    package var eventsText: String { lock.withLock { events }.text }
+
+    /// Changes which events are published. Thread-safe.
+    /// - Returns: false if the text is not understood; then nothing was changed.
+    package func setEvents(_ text: String) -> Bool {
+        guard let new = KeyspaceEvents(text) else { return false }
+        lock.withLock { events = new }
+        wishesChanged()
+        return true
+    }
+
+    package static func isValid(_ text: String) -> Bool { KeyspaceEvents(text) != nil }
+
+    /// What is wrong with a text that ``setEvents(_:)`` refuses.
+    package static var eventsError: String { KeyspaceEvents.errorText }
+
+    /// Whether a write must look up the old entry.
+    var needsFormer: Bool { formerIsNeeded.load(ordering: .relaxed) }
+    private let formerIsNeeded = Atomic<Bool>(false)
+
+    private func wishesChanged() {
+        let (begins, background) = lock.withLock {
+            engine.changes.turn(on: events.isActive || tracking.hasClients, for: self)
+            formerIsNeeded.store(events.isActive && events.contains(.new), ordering: .relaxed)
+            let watches = events.isActive && events.contains(.expired) || tracking.hasBroadcast
+            defer { isWatching = watches }
+            if !watches { deadlines.removeAll() }
+            let begins = watches && !isWatching
+            if begins { scans += 1 }
+            return (begins, self.background)
+        }
+        guard begins else { return }
+        let start = engine.now()
+        background { [self] in scan(from: start) }
+    }
+
+    /// Finds the deadlines of existing entries.
+    private func scan(from start: Int64) {
+        for database in engine.databases {
+            do throws(LarderError) {
+                try database.prepare(forWriting: false)
+                guard let cursor = try database.cursor(EnumerationOptions(includeExpired: true)) else { continue }
+                defer { cursor.close() }
+                while try cursor.next() {
+                    // An entry that cannot be read has no deadline that counts.
+                    guard let header = try? cursor.header(), case .own(let deadline) = header.rule, deadline > start
+                    else { continue }
+                    note(EntryName(database: database, key: Array(try cursor.key().bytes)), deadline)
+                }
+            } catch {
+                // Emptied or damaged meanwhile: the old entries are gone, and new ones are reported by their writes.
+            }
+        }
+        lock.withLock {
+            scans -= 1
+            if scans == 0 { changedSince = [] }
+        }
+    }
+
+    private func note(_ name: EntryName, _ deadline: Int64) {
+        lock.withLock {
+            guard isWatching, !changedSince.contains(name) else { return }
+            if deadlines.count < deadlinesMax { deadlines.set(name, deadline) } else { noteFull() }
+        }
+    }
+
+    /// Reports once that there are more deadlines than can be watched. Called with the lock held.
+    private func noteFull() {
+        guard let tooMany else { return }
+        self.tooMany = nil
+        tooMany(deadlinesMax)
+    }
+
+    /// Sets a function that is called once, with the number of watched deadlines, when an entry gets a deadline that
+    /// will not be reported. It must be short, and must not call this.
+    func onTooManyDeadlines(_ body: @escaping @Sendable (Int) -> Void) { lock.withLock { tooMany = body } }
+
+    // MARK: What happened
+
+    package func changed(_ changes: [EntryChange]) {
+        lock.withLock {
+            var isAnnounced = false
+            for (index, change) in changes.enumerated() {
+                // Redis stores the new entry before it reports that the old key is gone, and so do we.
+                let arrival = index + 1 < changes.count ? changes[index + 1] : nil
+                let announces = arrival.map { isMove(from: change, to: $0) } ?? false
+                if announces, let arrival, events.isActive { publish(.new, "new", arrival) }
+                tell(change, isAnnounced: isAnnounced)
+                isAnnounced = announces
+            }
+        }
+        tracking.invalidate(changes)
+    }
+
+    private func isMove(from departure: EntryChange, to arrival: EntryChange) -> Bool {
+        guard departure.origin == arrival.origin, case .removed = departure.kind, case .stored = arrival.kind else {
+            return false
+        }
+        return WriteTag(rawValue: departure.origin.tag)?.moves ?? false
+    }
+
+    /// Called with the lock held.
+    /// - Parameter isAnnounced: whether the entry was reported as new.
+    private func tell(_ change: EntryChange, isAnnounced: Bool) {
+        let old = isWatching ? watch(change) : nil
+        guard events.isActive else { return }
+        let tag = WriteTag(rawValue: change.origin.tag) ?? .other
+        let isNew = !isAnnounced && (change.former == .absent || tag.replaces)
+        switch change.kind {
+        case .stored(let header):
+            if let old, old <= header.storedAt, !isFresh(change.former) { publish(.expired, "expired", change) }
+            if isNew { publish(.new, "new", change) }
+            for event in tag.stored(header) { publish(event.kind, event.name, change) }
+        case .removed:
+            if change.former == .absent, let old, old <= engine.now() { publish(.expired, "expired", change) }
+            guard tag == .set || change.former != .absent else { return }
+            if tag == .set, isNew { publish(.new, "new", change) }
+            for event in tag.removed { publish(event.kind, event.name, change) }
+        case .evicted: publish(.evicted, "evicted", change)
+        case .swept(let header, let deadline):
+            // The expiry of an entry with a deadline of its own was reported when the deadline came, unless that was
+            // just now.
+            let isNews = header.rule == .governed ? deadline > startedAt : old != nil
+            if isNews { publish(.expired, "expired", change) }
+        }
+    }
+
+    private func isFresh(_ former: EntryChange.Former) -> Bool {
+        if case .fresh = former { true } else { false }
+    }
+
+    /// Notes an entry's deadline. Called with the lock held.
+    /// - Returns: the former deadline.
+    private func watch(_ change: EntryChange) -> Int64? {
+        let name = EntryName(database: change.database, key: change.key)
+        let old = deadlines.deadline(name)
+        if case .stored(let header) = change.kind, case .own(let deadline) = header.rule {
+            if old != nil || deadlines.count < deadlinesMax { deadlines.set(name, deadline) } else { noteFull() }
+        } else {
+            deadlines.set(name, nil)
+        }
+        if scans > 0 { changedSince.insert(name) }
+        return old
+    }
+
+    package func emptied(_ database: any DatabaseIdentity) {
+        let isToldLater = lock.withLock {
+            deadlines.removeAll { $0.database === database }
+            return flushing[ObjectIdentifier(database)] != nil
+        }
+        if !isToldLater { tracking.invalidateAll(in: [database.name]) }
+    }
+
+    /// Runs `body`, which empties databases; clients that track keys get one report, when it is done.
+    /// - Parameter isForAll: whether all of them get it, whatever databases they have used, as Redis does.
+    func tellOnce<Result, Failure: Error>(
+        of databases: [Database], isForAll: Bool = false, _ body: () throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        lock.withLock { for database in databases { flushing[ObjectIdentifier(database), default: 0] += 1 } }
+        defer {
+            lock.withLock {
+                for database in databases {
+                    let count = flushing[ObjectIdentifier(database)] ?? 1
+                    flushing[ObjectIdentifier(database)] = count > 1 ? count - 1 : nil
+                }
+            }
+            tracking.invalidateAll(in: isForAll ? nil : databases.map(\.name))
+        }
+        return try body()
+    }
+
+    package func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity) {
+        tracking.invalidate([key], in: database.name)
+    }
+
+    package func policyChanged(_ database: any DatabaseIdentity) { tracking.invalidateAll(in: [database.name]) }
+
+    // MARK: Time
+
+    /// Publishes the events of entries whose deadlines have come. Called often; cheap when there is nothing to do.
+    func tick() {
+        guard engine.changes.isOn, !hasBackgroundWork.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        let background = lock.withLock { self.background }
+        background { [self] in
+            expire()
+            hasBackgroundWork.store(false, ordering: .releasing)
+        }
+    }
+
+    /// Reports what has expired by now.
+    func expire() {
+        let now = engine.now()
+        var hasMore = true
+        while hasMore {
+            // In slices, so that commits do not wait for long.
+            let expired = lock.withLock { () -> [EntryName] in
+                var expired: [EntryName] = []
+                while expired.count < Self.slice, let name = deadlines.popDue(now: now) {
+                    if scans > 0 { changedSince.insert(name) }
+                    publish(.expired, "expired", name.database, name.key)
+                    expired.append(name)
+                }
+                return expired
+            }
+            for name in expired { tracking.invalidate([name.key], in: name.database.name) }
+            hasMore = expired.count == Self.slice
+        }
+        tracking.expire(now: now)
+    }
+
+    // MARK: Publishing
+
+    private func publish(_ kind: KeyspaceEvents, _ event: String, _ change: EntryChange) {
+        publish(kind, event, change.database, change.key)
+    }
+
+    private func publish(_ kind: KeyspaceEvents, _ event: String, _ database: any DatabaseIdentity, _ key: [UInt8]) {
+        guard events.contains(kind) else { return }
+        if events.contains(.keyspace) {
+            let channel = Array("__keyspace@\(database.name)__:".utf8) + key
+            _ = pubsub.publish(Publication(channel: channel, payload: Array(event.utf8)))
+        }
+        if events.contains(.keyevent) {
+            let channel = Array("__keyevent@\(database.name)__:\(event)".utf8)
+            _ = pubsub.publish(Publication(channel: channel, payload: key))
+        }
+    }
+}

@@ -1,0 +1,393 @@
+import LarderEngine
+import LarderPlatform
+import Synchronization
+
+/// A connection that wants a report when something that it has read changes.
+///
+/// It stays the same when the connection gives its settings again: what it has read before concerns it as well then.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: ``settings`` and ``databases`` are read and written with the lock held,
+/// `isTracking` is atomic, and the rest is constant.
+final class TrackingClient: @unchecked Sendable {
+    enum Mode: Sendable {
+        /// All keys that it reads.
+        case read
+        /// The keys read by the command behind CLIENT CACHING YES.
+        case optIn
+        /// All keys except those read by the command behind CLIENT CACHING NO.
+        case optOut
+        /// All keys with one of these prefixes, read or not.
+        case broadcast([[UInt8]])
+    }
+
+    let subscriber: Subscriber
+    /// Whether it may know what happens in the database of this name.
+    let hears: @Sendable (String) -> Bool
+    private let isTracking = Atomic<Bool>(true)
+    private let lock = Lock()
+    private var settings: TrackingSettings
+    /// The databases that it has had selected: it can have read in no others.
+    private var databases: Set<String>
+
+    /// - Parameter database: the one that it has selected.
+    init(
+        _ subscriber: Subscriber, _ settings: TrackingSettings, database: String,
+        hears: @escaping @Sendable (String) -> Bool
+    ) {
+        databases = [database]
+        self.settings = settings
+        self.subscriber = subscriber
+        self.hears = hears
+    }
+
+    private var now: TrackingSettings { lock.withLock { settings } }
+    var mode: Mode { now.mode }
+    var redirect: Int64 { now.redirect }
+    var isNoLoop: Bool { now.isNoLoop }
+
+    var isActive: Bool { isTracking.load(ordering: .relaxed) }
+    func end() { isTracking.store(false, ordering: .relaxed) }
+
+    /// It selects a database.
+    func visit(_ database: String) { lock.withLock { _ = databases.insert(database) } }
+
+    /// Goes on with the settings of another one of the same connection, which nobody else has.
+    func take(_ other: TrackingClient) {
+        let (settings, databases) = (other.settings, other.databases)
+        lock.withLock {
+            self.settings = settings
+            self.databases.formUnion(databases)
+        }
+    }
+
+    /// Whether what happens to a database as a whole concerns it; with ``Mode/broadcast(_:)`` also what happens in it.
+    func isConcerned(by database: String) -> Bool {
+        let settings = now
+        if case .broadcast = settings.mode { return settings.onlyDatabase.map { $0 == database } ?? true }
+        return hears(database) && lock.withLock { databases.contains(database) }
+    }
+
+    var prefixes: [[UInt8]] {
+        if case .broadcast(let prefixes) = mode { return prefixes }
+        return []
+    }
+
+    var isBroadcast: Bool {
+        if case .broadcast = mode { true } else { false }
+    }
+}
+
+/// What CLIENT TRACKING ON says.
+struct TrackingSettings: Sendable {
+    var mode = TrackingClient.Mode.read
+    /// The number of the connection that gets the reports instead; 0 for itself.
+    var redirect: Int64 = 0
+    /// Whether its own changes are not reported to it.
+    var isNoLoop = false
+    /// The only database whose changes it hears of, with ``TrackingClient/Mode/broadcast(_:)``; nil for all.
+    var onlyDatabase: String?
+}
+
+/// Who has read which keys, and gets a report when they change: CLIENT TRACKING.
+///
+/// - A key is noted *before* it is read, and reported when a later change is committed. So a client that reads again
+///   after a report gets the reported change or something newer.
+/// - The table is bounded: a key that must leave it is reported as if it had changed.
+/// - Keys of all databases share one table, as in Redis. What happens to a database as a whole concerns those who have had it
+///   selected.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the parts are guarded by their locks, the rest by `lock`.
+final class Tracking: @unchecked Sendable {
+    private final class Part {
+        let lock = Lock()
+        var readers: [[UInt8]: [TrackingClient]] = [:]
+        /// Readers that do not want to hear of their own changes, have changed the key, and have not read it again.
+        var writers: [[UInt8]: [TrackingClient]] = [:]
+        /// When the entries that were read expire.
+        var deadlines = DeadlineWatch<[UInt8]>()
+    }
+
+    private let directory: ConnectionDirectory
+    private let keysLimit: Atomic<Int>
+    private let keyCount = Atomic<Int>(0)
+    /// The sum over all keys of the clients that have read each.
+    private let itemCount = Atomic<Int>(0)
+    private let clientCount = Atomic<Int>(0)
+    private let broadcastCount = Atomic<Int>(0)
+    private let parts: [Part]
+    private let lock = Lock()
+    private var clients: [Int64: TrackingClient] = [:]
+    private var clientsChanged: @Sendable () -> Void = {}
+
+    private static let partCount = 16
+
+    init(directory: ConnectionDirectory, keysMax: Int) {
+        self.directory = directory
+        keysLimit = Atomic(max(0, keysMax))
+        parts = (0..<Self.partCount).map { _ in Part() }
+    }
+
+    func onClientsChanged(_ body: @escaping @Sendable () -> Void) { lock.withLock { clientsChanged = body } }
+
+    var hasClients: Bool { clientCount.read() > 0 }
+    var hasBroadcast: Bool { broadcastCount.read() > 0 }
+    /// How many keys may be noted; 0 for no limit.
+    var keysMax: Int { keysLimit.read() }
+
+    /// Changes how many keys may be noted. Keys beyond the new limit are reported as if they had changed.
+    func changeLimit(to most: Int) {
+        keysLimit.store(max(0, most), ordering: .relaxed)
+        guard most > 0 else { return }
+        for part in parts {
+            while keyCount.read() > most {
+                let dropped = part.lock.withLock { () -> ([UInt8], [TrackingClient])? in
+                    guard let victim = part.readers.keys.first else { return nil }
+                    return take(victim, part).map { (victim, $0) }
+                }
+                guard let (key, readers) = dropped else { break }
+                send([key], to: readers)
+            }
+        }
+    }
+
+    /// How many keys are noted.
+    var trackedKeys: Int { keyCount.read() }
+    /// The sum over all noted keys of the clients that have read each, clients that are gone included.
+    var trackedItems: Int { itemCount.read() }
+    /// How many different prefixes are tracked.
+    var prefixCount: Int {
+        Set(lock.withLock { Array(clients.values) }.filter(\.isBroadcast).flatMap(\.prefixes)).count
+    }
+    var trackingClients: Int { clientCount.read() }
+
+    // MARK: Clients
+
+    /// Adds a client. Where its connection tracks already, that one takes its settings, and what it has read stays noted.
+    /// - Returns: the one that counts.
+    func add(_ client: TrackingClient) -> TrackingClient {
+        let (counts, changed) = lock.withLock {
+            let present = clients[client.subscriber.id]
+            if present?.isBroadcast ?? false { broadcastCount.add(-1) }
+            if client.isBroadcast { broadcastCount.add(1) }
+            present?.take(client)
+            clients[client.subscriber.id] = present ?? client
+            clientCount.store(clients.count, ordering: .relaxed)
+            return (present ?? client, clientsChanged)
+        }
+        changed()
+        return counts
+    }
+
+    func remove(_ client: TrackingClient) {
+        client.end()
+        let changed = lock.withLock {
+            if clients.removeValue(forKey: client.subscriber.id)?.isBroadcast ?? false { broadcastCount.add(-1) }
+            clientCount.store(clients.count, ordering: .relaxed)
+            return clientsChanged
+        }
+        changed()
+        // Its keys leave the table when they change, like those of others.
+        if !hasClients { forgetKeys { !$0.isActive } }
+    }
+
+    /// Forgets what was noted for some clients. Others may come and read meanwhile: what they have read stays.
+    private func forgetKeys(of isGone: (TrackingClient) -> Bool) {
+        for part in parts {
+            part.lock.withLock {
+                let before = (part.readers.count, part.readers.values.reduce(0) { $0 + $1.count })
+                let left = part.readers.compactMapValues { readers in
+                    let left = readers.filter { !isGone($0) }
+                    return left.isEmpty ? nil : left
+                }
+                keyCount.add(left.count - before.0)
+                itemCount.add(left.values.reduce(0) { $0 + $1.count } - before.1)
+                part.readers = left
+                part.writers = part.writers.filter { left[$0.key] != nil }
+                if left.isEmpty { part.deadlines.removeAll() }
+            }
+        }
+    }
+
+    // MARK: Reading
+
+    private func part(_ key: [UInt8]) -> Part { parts[(key.hashValue >> 7) & (Self.partCount - 1)] }
+
+    /// Notes that a client is about to read a key.
+    func willRead(_ key: [UInt8], _ client: TrackingClient) {
+        let part = part(key)
+        let dropped = part.lock.withLock { () -> ([UInt8], [TrackingClient])? in
+            if let readers = part.readers[key] {
+                if !part.writers.isEmpty { part.writers[key]?.removeAll { $0 === client } }
+                if readers.contains(where: { $0 === client }) { return nil }
+                let left = readers.filter(\.isActive) + [client]
+                part.readers[key] = left
+                itemCount.add(left.count - readers.count)
+                return nil
+            }
+            part.readers[key] = [client]
+            itemCount.add(1)
+            let count = keyCount.wrappingAdd(1, ordering: .relaxed).newValue
+            guard keysMax > 0, count > keysMax, let victim = part.readers.keys.first else { return nil }
+            return take(victim, part).map { (victim, $0) }
+        }
+        if let (key, readers) = dropped { send([key], to: readers) }
+    }
+
+    /// Notes that a client is about to change a key, which it need not be told: that it has read the key is forgotten when
+    /// the change is reported, unless it reads it again before, in the same transaction or pipeline.
+    func willWrite(_ key: [UInt8], _ client: TrackingClient) {
+        let part = part(key)
+        part.lock.withLock {
+            guard let readers = part.readers[key], readers.contains(where: { $0 === client }),
+                part.writers[key]?.contains(where: { $0 === client }) != true
+            else { return }
+            part.writers[key, default: []].append(client)
+        }
+    }
+
+    /// Notes when an entry that was read expires.
+    func didRead(_ key: [UInt8], deadline: Int64) {
+        let part = part(key)
+        part.lock.withLock {
+            guard part.readers[key] != nil else { return }
+            part.deadlines.set(key, min(deadline, part.deadlines.deadline(key) ?? .max))
+        }
+    }
+
+    /// Takes a key out of the table. Called with the part's lock held.
+    /// - Parameters:
+    ///   - database: readers that may not know what happens there have read another key of this name, and stay.
+    ///   - writer: who has changed the key; it stays if it has read the key again since, and is not told of own changes.
+    private func take(
+        _ key: [UInt8], _ part: Part, in database: String? = nil, by writer: Int64 = 0
+    ) -> [TrackingClient]? {
+        if let readers = part.readers[key] {
+            let left = readers.filter { reader in
+                database.map { !reader.hears($0) } ?? false
+                    || reader.isNoLoop && reader.subscriber.id == writer && reader.isActive
+                        && part.writers[key]?.contains { $0 === reader } != true
+            }
+            part.writers[key] = nil
+            if !left.isEmpty {
+                part.readers[key] = left
+                itemCount.add(left.count - readers.count)
+                return readers.filter { reader in !left.contains { $0 === reader } }
+            }
+        }
+        guard let readers = part.readers.removeValue(forKey: key) else { return nil }
+        part.deadlines.set(key, nil)
+        keyCount.add(-1)
+        itemCount.add(-readers.count)
+        return readers
+    }
+
+    // MARK: Reporting
+
+    /// Reports keys that were changed.
+    func invalidate(_ changes: [EntryChange]) {
+        guard hasClients else { return }
+        for change in changes { invalidate(change.key, by: change.origin.client, in: change.database.name) }
+        if hasBroadcast { broadcast(changes.map { ($0.key, $0.origin.client, $0.database.name) }) }
+    }
+
+    /// Reports keys whose entries expired, or are others at the origin.
+    func invalidate(_ keys: [[UInt8]], in database: String) {
+        guard hasClients, !keys.isEmpty else { return }
+        for key in keys { invalidate(key, by: 0, in: database) }
+        if hasBroadcast { broadcast(keys.map { ($0, 0, database) }) }
+    }
+
+    private func invalidate(_ key: [UInt8], by client: Int64, in database: String) {
+        let part = part(key)
+        guard let readers = part.lock.withLock({ take(key, part, in: database, by: client) }) else { return }
+        send([key], to: readers.filter { !($0.isNoLoop && $0.subscriber.id == client) })
+    }
+
+    /// Reports the entries whose deadlines have come.
+    func expire(now: Int64) {
+        guard keyCount.read() > 0 else { return }
+        for part in parts {
+            while true {
+                let due = part.lock.withLock { () -> ([UInt8], [TrackingClient])? in
+                    guard let key = part.deadlines.popDue(now: now) else { return nil }
+                    return (key, take(key, part) ?? [])
+                }
+                guard let (key, readers) = due else { break }
+                send([key], to: readers)
+            }
+        }
+    }
+
+    /// Reports that everything in some databases may have changed, to those who are concerned: a larder whose origin is
+    /// another database of itself would otherwise tell itself so for ever.
+    /// - Parameter databases: nil for all there can be.
+    func invalidateAll(in databases: [String]?) {
+        guard hasClients else { return }
+        let all = lock.withLock { Array(clients.values) }
+        let told =
+            databases.map { names in all.filter { client in names.contains { client.isConcerned(by: $0) } } } ?? all
+        // What is kept of others' keys is told once more than necessary, at most.
+        if told.count == all.count {
+            let gone = Set(told.map { ObjectIdentifier($0) })
+            forgetKeys { gone.contains(ObjectIdentifier($0)) || !$0.isActive }
+        }
+        for client in told { send(nil, to: client) }
+    }
+
+    /// Reports keys to one client.
+    func tell(_ keys: [[UInt8]], _ client: TrackingClient, in database: String) {
+        guard client.isBroadcast else { return send(keys, to: client) }
+        guard client.isConcerned(by: database) else { return }
+        let meant = keys.filter { key in client.prefixes.contains { key.starts(with: $0) } }
+        if !meant.isEmpty { send(meant, to: client) }
+    }
+
+    private func broadcast(_ keys: [(key: [UInt8], by: Int64, database: String)]) {
+        for client in lock.withLock({ clients.values.filter(\.isBroadcast) }) {
+            for prefix in client.prefixes {
+                // In order, each once, as Redis sends them.
+                let own = client.isNoLoop ? client.subscriber.id : -1
+                let matching = Set(
+                    keys.filter {
+                        $0.by != own && $0.key.starts(with: prefix) && client.isConcerned(by: $0.database)
+                    }.map(\.key))
+                if !matching.isEmpty {
+                    send(matching.sorted { $0.lexicographicallyPrecedes($1) }, to: client)
+                }
+            }
+        }
+    }
+
+    private func send(_ keys: [[UInt8]], to readers: [TrackingClient]) {
+        for client in readers where client.isActive && !client.isBroadcast { send(keys, to: client) }
+    }
+
+    /// - Parameter keys: nil for all.
+    private func send(_ keys: [[UInt8]]?, to client: TrackingClient) {
+        guard client.redirect != 0 else {
+            return deliver(.invalidation(keys, isRedirected: false), to: client.subscriber)
+        }
+        if let queue = directory.queue(client.redirect) {
+            let target = Subscriber(id: client.redirect, queue: queue)
+            deliver(.invalidation(keys, isRedirected: true), to: target)
+        } else {
+            deliver(.redirectBroken(client.redirect), to: client.subscriber)
+        }
+    }
+
+    private func deliver(_ message: PushMessage, to subscriber: Subscriber) {
+        subscriber.queue.add(PushQueue.Delivery(message: message, connections: [subscriber.id]))
+    }
+}
+
+/// All connections, with the queue for the messages of each.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the lock held.
+final class ConnectionDirectory: @unchecked Sendable {
+    private let lock = Lock()
+    private var queues: [Int64: PushQueue] = [:]
+
+    func add(_ id: Int64, _ queue: PushQueue) { lock.withLock { queues[id] = queue } }
+    func remove(_ id: Int64) { lock.withLock { queues[id] = nil } }
+    func queue(_ id: Int64) -> PushQueue? { lock.withLock { queues[id] } }
+}

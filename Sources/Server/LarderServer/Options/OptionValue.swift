@@ -1,0 +1,124 @@
+import LarderEngine
+import LarderPlatform
+
+/// The text that was given for an option, and its conversions. Each throws what is wrong with the text, after the
+/// option's name.
+struct OptionValue {
+    /// As it was given: `--memory` on the command line, `memory` in the configuration file and in CONFIG SET.
+    let option: String
+    let text: String
+
+    typealias Failure = OptionFailure
+
+    /// - Parameter rule: what it is, behind "it is".
+    func parsed<Value>(_ rule: String, _ parse: (String) -> Value?) throws(Failure) -> Value {
+        guard let parsed = parse(text) else { throw Failure("\(option) \(text): it is \(rule)") }
+        return parsed
+    }
+
+    /// - Parameter words: those of which it is one.
+    func oneOf<Value>(_ words: String, _ parse: (String) -> Value?) throws(Failure) -> Value {
+        try parsed("one of \(words)", parse)
+    }
+
+    func byteCount(least: Int = 0) throws(Failure) -> Int {
+        guard let bytes = Self.bytes(text), bytes >= least else {
+            let range = least == 0 ? "up to 1T" : "from \(least) to 1T"
+            throw Failure("\(option) \(text): it is \(ByteCount.rule), \(range)")
+        }
+        return bytes
+    }
+
+    /// A number of bytes, up to 1 TiB.
+    private static func bytes(_ text: String) -> Int? {
+        ByteCount.parse(text, letters: .binary).flatMap { $0 <= 1 << 40 ? Int($0) : nil }
+    }
+
+    /// A length of time in whole `unit`s, which a number without a unit counts.
+    /// - Parameter besides: what the error says of other texts that the option takes.
+    func time(
+        _ unit: TimeSpan.Unit, _ range: ClosedRange<Int64>, besides: String = ""
+    ) throws(Failure) -> Int64 {
+        guard let span = TimeSpan.parse(text, unit: unit), range.contains(span) else {
+            throw Failure(
+                "\(option) \(text): it is \(besides)\(TimeSpan.rule(unit)), from \(range.lowerBound) to \(range.upperBound)"
+            )
+        }
+        return span
+    }
+
+    func policy() throws(Failure) -> UpdatePolicy {
+        try parsed(UpdatePolicy.typedSyntax) { UpdatePolicy.typed($0) }
+    }
+
+    func path() throws(Failure) -> String {
+        guard !text.isEmpty else {
+            throw Failure("\(option) needs a path")
+        }
+        return text
+    }
+
+    /// Rights of a file in octal digits; the owner can read and write.
+    func mode() throws(Failure) -> mode_t {
+        guard let mode = mode_t(text, radix: 8), mode & 0o600 == 0o600, mode <= 0o777, text.first != "+" else {
+            throw Failure("\(option) \(text): it is an octal number such as 660, from 600 to 777")
+        }
+        return mode
+    }
+
+    /// The number of a group.
+    func group() throws(Failure) -> gid_t {
+        if let number = gid_t(text), text.first != "+" { return number }
+        guard let number = Group.number(of: text) else { throw Failure("\(option) \(text): there is no such group") }
+        return number
+    }
+
+    func number(_ range: ClosedRange<Int>) throws(Failure) -> Int {
+        guard let number = Int(text), range.contains(number) else {
+            throw Failure(
+                "\(option) \(text): it is a number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    func events() throws(Failure) -> String {
+        guard Notifier.isValid(text) else {
+            throw Failure("\(option) \(text): \(Notifier.eventsError)")
+        }
+        return text
+    }
+
+    func commands() throws(Failure) -> CommandSet {
+        do throws(CommandSet.Failure) { return try CommandSet(text) } catch {
+            throw Failure("\(option): \(error.description)")
+        }
+    }
+
+    /// - Parameter kind: nil if each rule says it.
+    func rules(_ kind: AccessRule.Kind?) throws(Failure) -> [AccessRule] {
+        do throws(AccessRule.Failure) { return try AccessRule.parse(text, kind) } catch {
+            throw Failure("\(option): \(error.description)")
+        }
+    }
+
+    func databaseName() throws(Failure) -> String {
+        guard DatabaseName.isValid(text) else {
+            throw Failure("\(option)=\(text): not a database name: \(DatabaseName.rule)")
+        }
+        return text
+    }
+
+    /// The first line of a file.
+    func password() throws(Failure) -> [UInt8] {
+        var bytes: [UInt8]?
+        do throws(FileError) { bytes = try FileSystem.read(text) } catch {
+            throw Failure("\(option): \(error)")
+        }
+        guard let bytes else { throw Failure("\(option) \(text): there is no such file") }
+        let line = Array(bytes.prefix { $0 != 0x0A && $0 != 0x0D })
+        guard !line.isEmpty else {
+            throw Failure("\(option) \(text): its first line must be the password")
+        }
+        return line
+    }
+}

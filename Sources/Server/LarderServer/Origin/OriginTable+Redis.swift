@@ -1,0 +1,24 @@
+import LarderOriginClients
+
+extension OriginTable {
+    /// Origins that are Redis, Valkey or a larder, or a cluster.
+    package static let redis: OriginFactory = { (source, reads, limits, listener) throws(OriginError) in
+        let address: OriginAddress
+        do throws(OriginAddress.Failure) {
+            address = try OriginAddress(source.url, user: source.user, passwordFile: source.passwordPath)
+        } catch {
+            throw .unsuitable(error.description)
+        }
+        guard reads.secondReadAfter == nil || address.isCluster else {
+            throw .unsuitable("REPLICAS asks the replicas of a cluster: it goes with redis+cluster://")
+        }
+        let tracking: RedisOrigin.Tracking =
+            switch reads.hearing {
+            case .tracking: .read
+            case .broadcast(let prefixes): .broadcast(prefixes: prefixes.map { Array($0.utf8) })
+            case .lifetimes: .none
+            }
+        return RedisOrigin(
+            address, limits: limits, tracking: tracking, secondReadAfter: reads.secondReadAfter, listener: listener)
+    }
+}

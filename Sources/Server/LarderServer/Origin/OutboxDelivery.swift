@@ -1,0 +1,266 @@
+import LarderEngine
+import LarderOriginClients
+import LarderOutboxes
+import LarderPlatform
+import LarderRESP
+import Synchronization
+
+/// Brings what waits in an outbox to the origin, on a thread of its own: in the order of the numbers, some at a time, and a
+/// key never twice at a time.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: all below "confined" is used by whoever runs a round, one at a time.
+final class OutboxDelivery: @unchecked Sendable {
+    private typealias Turn = OutboxIndex.Turn
+
+    /// A turn and what is brought.
+    private struct Parcel {
+        let turn: Turn
+        let entry: OutboxEntry
+        var doubt: OutboxIndex.Doubt
+    }
+
+    private enum End {
+        case done
+        /// The origin has something newer.
+        case superseded
+        case failed(OriginError)
+    }
+
+    private let tier: OriginTier
+    private let outbox: Outbox
+    private let engine: Engine
+    private let log: Log
+    private let stopping = Lock()
+    private var thread: WorkThread?
+    private let mustStop = Atomic<Bool>(false)
+    // Confined:
+    private var restsUntil: Int64 = 0
+    private var failures = 0
+    private var rollbacks: UInt64
+    private var lines: [String: LineRate] = [:]
+
+    /// How many keys, and how many bytes of values, are under way at a time.
+    private static let parcelsMax = 256
+    private static let bytesMax = 16 << 20
+    /// The same is not told again for so long, in milliseconds.
+    private static let quietMilliseconds: Int64 = 10_000
+
+    init(_ tier: OriginTier, _ outbox: Outbox, _ engine: Engine, _ log: Log) {
+        (self.tier, self.outbox, self.engine, self.log) = (tier, outbox, engine, log)
+        rollbacks = engine.rollbackCount
+    }
+
+    func start() {
+        stopping.withLock {
+            mustStop.store(false, ordering: .releasing)
+            thread = WorkThread(name: "larder-outbox") { [self] in
+                while !mustStop.load(ordering: .acquiring) {
+                    let pause = round()
+                    outbox.index.wait(milliseconds: pause, isResting: restsUntil > engine.monotonic())
+                }
+            }
+        }
+    }
+
+    /// Waits for what is under way. What waits stays. Idempotent.
+    func stop() {
+        stopping.withLock {
+            mustStop.store(true, ordering: .releasing)
+            outbox.index.wake()
+            thread?.join()
+            thread = nil
+        }
+    }
+
+    /// Brings the next ones, and waits for their ends.
+    /// - Returns: in how many milliseconds there is more to do, unless something new comes.
+    func round() -> Int64 {
+        let now = engine.monotonic()
+        defer { outbox.index.tellWaiters(now: engine.monotonic()) }
+        if outbox.index.takeRecovery() {
+            restsUntil = min(restsUntil, now + Int64.random(in: 0...OutboxRests.shortest))
+            // Its other connection may still rest: the next attempt may fail, and must not have the longest rest behind it.
+            failures = 0
+        }
+        if restsUntil > now { return max(1, min(restsUntil, outbox.index.nextWaiter) - now) }
+        do throws(LarderError) {
+            if engine.rollbackCount != rollbacks {
+                // What was applied may be gone again, and what was removed may be there again.
+                rollbacks = engine.rollbackCount
+                try outbox.load()
+            }
+            defer { outbox.index.endTurns() }
+            let turns = outbox.index.take(Self.parcelsMax, now: now)
+            if !turns.isEmpty {
+                do throws(LarderError) {
+                    try bring(collect(turns))
+                } catch {
+                    outbox.index.putBack(turns)
+                    throw error
+                }
+            }
+        } catch {
+            tell("the outbox cannot be used: \(error)")
+            rest()
+        }
+        let after = engine.monotonic()
+        let next = min(max(restsUntil, outbox.index.nextEvent), outbox.index.nextWaiter)
+        return next <= after ? 0 : next - after
+    }
+
+    // MARK: One round
+
+    private func collect(_ turns: [Turn]) throws(LarderError) -> [Parcel] {
+        let parcels = try outbox.collect(turns, bytesMax: Self.bytesMax) { turn in
+            outbox.counts.refused.add()
+            tell("an entry is none of this daemon's writes, and stays: PURGE removes it")
+            outbox.index.rest(turn, until: engine.monotonic() + OutboxRests.longest)
+        }
+        return parcels.map { Parcel(turn: $0.turn, entry: $0.entry, doubt: $0.turn.doubt) }
+    }
+
+    private func bring(_ all: [Parcel]) throws(LarderError) {
+        if all.isEmpty { return }
+        var failed: [(Parcel, OriginError)] = []
+        let parcels = look(all, &failed)
+        outbox.counts.retried.add(parcels.count { $0.turn.failures > 0 })
+        let answers = OutboxAnswers<End>(parcels.count)
+        for (position, parcel) in parcels.enumerated() {
+            send(parcel) { answers.set(position, $0) }
+        }
+        let ends = answers.wait()
+        var settled: [Outbox.Settled] = []
+        for (parcel, end) in zip(parcels, ends) {
+            switch end {
+            case .done: outbox.counts.delivered.add()
+            case .superseded:
+                outbox.counts.superseded.add()
+                tell("a write was dropped: after an attempt whose end was unknown, the origin has something newer")
+            case .failed(let error):
+                failed.append((parcel, error))
+                continue
+            }
+            settled.append(Outbox.Settled(turn: parcel.turn, number: parcel.entry.number))
+            // Until it is settled, durably, it may be brought again.
+            outbox.index.note(parcel.turn, parcel.doubt)
+        }
+        do throws(LarderError) {
+            try outbox.settle(settled)
+        } catch {
+            handle(failed, ofAll: all.count)
+            throw error
+        }
+        handle(failed, ofAll: all.count)
+    }
+
+    /// Asks what is there before the first attempts, so that a second one knows whether there is something newer.
+    /// - Parameter failed: gets those for which the origin cannot be asked: nothing is sent for them.
+    private func look(_ parcels: [Parcel], _ failed: inout [(Parcel, OriginError)]) -> [Parcel] {
+        let first = parcels.indices.filter { parcels[$0].doubt == .none }
+        let answers = OutboxAnswers<Result<RESPValue, OriginError>>(first.count)
+        for (position, index) in first.enumerated() {
+            let key = parcels[index].turn.key
+            tier.origin.perform(OutboxScripts.looking(at: key), key: key) { answers.set(position, $0) }
+        }
+        var parcels: [Parcel?] = parcels
+        for (index, answer) in zip(first, answers.wait()) {
+            switch answer {
+            case .success(let found): parcels[index]?.doubt = .mayBeThere(over: found.string)
+            // It runs no scripts for this user.
+            case .failure(let error) where Self.isRefusal(error): parcels[index]?.doubt = .mayBeThere(over: nil)
+            case .failure(let error):
+                if let parcel = parcels[index] { failed.append((parcel, error)) }
+                parcels[index] = nil
+            }
+        }
+        return parcels.compactMap(\.self)
+    }
+
+    private func send(_ parcel: Parcel, then: @escaping @Sendable (End) -> Void) {
+        let (key, entry, now) = (parcel.turn.key, parcel.entry, engine.now())
+        @Sendable func end(_ result: Result<some Any, OriginError>) -> End {
+            switch result {
+            case .success: .done
+            case .failure(let error): .failed(error)
+            }
+        }
+        if case .mayBeThere(let before?) = parcel.turn.doubt {
+            tier.repeatWrite(OutboxScripts.repeating(key, entry, over: before, now: now), key) { result in
+                if case .success(.integer(0)) = result { then(.superseded) } else { then(end(result)) }
+            }
+        } else if let value = entry.value, !entry.isOver(now: now) {
+            // The clocks need not agree.
+            let lifetime = entry.until.map { OriginWrite.Lifetime.milliseconds($0 - now) } ?? .unlimited
+            let write = OriginWrite(key: key, value: value, lifetime: lifetime)
+            let (index, number) = (outbox.index, parcel.turn.number)
+            tier.deliver(write, isLast: { index.number(key) == number }, then: { then(end($0)) })
+        } else {
+            tier.deliver(removalOf: key) { then(end($0)) }
+        }
+    }
+
+    // MARK: Failures
+
+    private func handle(_ failed: [(Parcel, OriginError)], ofAll count: Int) {
+        guard !failed.isEmpty else {
+            failures = 0
+            return
+        }
+        var unreached: [Turn] = []
+        var reason: OriginError?
+        let isPartly = failed.count < count || tier.origin.status().servers.contains(where: \.isUp)
+        for (parcel, error) in failed {
+            // Otherwise it was not there, and another attempt is as good as this one.
+            if error.isUncertain { outbox.index.note(parcel.turn, parcel.doubt) }
+            if Self.isRefusal(error) {
+                outbox.counts.refused.add()
+                tell("the origin refused a write, which is tried again later: \(error)")
+                if case .mayBeThere = parcel.turn.doubt, case .refused = error {
+                    // Where no script may run, nobody can say what is newer.
+                    outbox.index.note(parcel.turn, .mayBeThere(over: nil))
+                }
+                outbox.index.rest(
+                    parcel.turn, until: engine.monotonic() + OutboxRests.rest(after: parcel.turn.failures))
+            } else if isPartly, tier.origin.status().servers.count > 1 {
+                outbox.index.rest(
+                    parcel.turn, until: engine.monotonic() + OutboxRests.rest(after: parcel.turn.failures))
+            } else {
+                unreached.append(parcel.turn)
+                reason = error
+            }
+        }
+        guard let reason else {
+            failures = 0
+            return
+        }
+        tell("what was written waits for the origin: \(reason)")
+        outbox.index.putBack(unreached, failed: true)
+        rest()
+    }
+
+    /// Whether it concerns this write alone, and not the whole server.
+    private static func isRefusal(_ error: OriginError) -> Bool {
+        switch error {
+        case .tooLarge: true
+        case .refused(let reply): !serverErrors.contains { reply.hasPrefix($0) }
+        default: false
+        }
+    }
+
+    private static let serverErrors = [
+        "LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOAUTH", "WRONGPASS", "MISCONF", "BUSY",
+        "NOREPLICAS", "OOM", "ORIGIN",
+    ]
+
+    private func rest() {
+        restsUntil = engine.monotonic() + OutboxRests.rest(after: failures)
+        failures += 1
+    }
+
+    private func tell(_ text: String) {
+        let now = engine.monotonic()
+        let kind = String(text.prefix { $0 != ":" })
+        guard lines[kind, default: LineRate(milliseconds: Self.quietMilliseconds)].line(at: now) != nil else { return }
+        log.warning("database '\(tier.database.name)': \(text)")
+    }
+}

@@ -1,0 +1,166 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+/// What one connection may do.
+struct Rights: Equatable, Sendable {
+    /// In all databases.
+    private(set) var everywhere: AccessLevel?
+    /// In some databases, if that is more.
+    private(set) var databases: [String: AccessLevel] = [:]
+
+    /// Adds a right.
+    /// - Parameter database: nil for all.
+    mutating func allow(_ level: AccessLevel, in database: String?) {
+        if let database {
+            databases[database] = max(databases[database] ?? level, level)
+        } else {
+            everywhere = max(everywhere ?? level, level)
+        }
+        databases = databases.filter { covers($0.value, in: nil) == false }
+    }
+
+    /// - Parameter database: nil for all.
+    func covers(_ level: AccessLevel, in database: String?) -> Bool {
+        // What waits for an origin is the daemon's own.
+        let level = level == .write && database.map(DatabaseName.isKept) ?? false ? .administer : level
+        if let everywhere, everywhere >= level { return true }
+        guard let database, let own = databases[database] else { return false }
+        return own >= level
+    }
+
+    /// Whether there is a database where this is allowed.
+    func coversSomewhere(_ level: AccessLevel) -> Bool {
+        covers(level, in: nil) || databases.values.contains { $0 >= level }
+    }
+
+    /// Whether they allow all that others allow.
+    func covers(_ others: Rights) -> Bool {
+        if let everywhere = others.everywhere, !covers(everywhere, in: nil) { return false }
+        return others.databases.allSatisfy { covers($0.value, in: $0.key) }
+    }
+
+    /// Whether a call can be refused.
+    var areLimited: Bool { everywhere != .administer }
+
+    /// Why a call is not allowed: what, and what it would take.
+    enum Refusal: Equatable {
+        case command(Missing)
+        /// The command would be allowed in another database than this.
+        case database(String, Missing)
+        case channel([UInt8], Missing)
+
+        /// Redis' text, the database where another would do, and the level that is missing.
+        func text(_ row: CommandMetadata, user: String) -> String {
+            switch self {
+            case .command(let missing):
+                "User \(user) has no permissions to run the '\(row.name)' command \(missing.text)"
+            case .database(let name, let missing):
+                "User \(user) has no permissions to run the '\(row.name)' command in database "
+                    + "'\(name.prefix(Self.shownMax))' \(missing.text)"
+            case .channel(let name, let missing):
+                "User \(user) has no permissions to access the "
+                    + "'\(String(decoding: name.prefix(Self.shownMax), as: UTF8.self))' channel \(missing.text)"
+            }
+        }
+
+        static let shownMax = 128
+    }
+
+    /// The right that a call would take.
+    struct Missing: Equatable {
+        let level: AccessLevel
+        var isEverywhere = false
+
+        var text: String { "(needs \(level.name)\(isEverywhere ? " in all databases" : ""))" }
+    }
+
+    /// - Parameters:
+    ///   - selected: the database in which it would run.
+    ///   - word: returns the bytes of the call's words.
+    /// - Returns: nil if it is allowed.
+    func refusal(
+        _ row: CommandMetadata, count: Int, selected: String, _ word: (Int) -> UnsafeRawBufferPointer
+    ) -> Refusal? {
+        // Enough for every word of every command.
+        guard areLimited else { return nil }
+        guard let required = row.requiredRight(count: count) else {
+            return namedRefusal(row, count, word) ?? broadcastRefusal(row, count, word)
+        }
+        switch required.place {
+        case .everywhere:
+            if !covers(required.level, in: nil) { return .command(Missing(level: required.level, isEverywhere: true)) }
+        case .anywhere: if !coversSomewhere(required.level) { return .command(Missing(level: required.level)) }
+        case .selected:
+            if !covers(required.level, in: selected) {
+                let missing = Missing(level: required.level)
+                return coversSomewhere(required.level) ? .database(selected, missing) : .command(missing)
+            }
+        }
+        return namedRefusal(row, count, word) ?? channelRefusal(row, count, word)
+    }
+
+    private func namedRefusal(
+        _ row: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
+    ) -> Refusal? {
+        for named in row.namedDatabases(count: count, isWord: { equalsIgnoringCase(word($0), $1) }) {
+            // Longer words are no names of databases.
+            let name = String(decoding: word(named.word).prefix(Refusal.shownMax), as: UTF8.self)
+            if !covers(named.level, in: name) {
+                let missing = Missing(level: named.level)
+                return coversSomewhere(named.level) ? .database(name, missing) : .command(missing)
+            }
+        }
+        return nil
+    }
+
+    /// CLIENT TRACKING ON with BCAST tells of the keys of all databases.
+    private func broadcastRefusal(
+        _ row: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
+    ) -> Refusal? {
+        guard row == .clientTracking, !covers(.read, in: nil), count > 2, equalsIgnoringCase(word(2), "ON") else {
+            return nil
+        }
+        var index = 3
+        while index < count {
+            if equalsIgnoringCase(word(index), "BCAST") {
+                return .command(Missing(level: .read, isEverywhere: true))
+            }
+            let hasValue = equalsIgnoringCase(word(index), "PREFIX") || equalsIgnoringCase(word(index), "REDIRECT")
+            index += hasValue ? 2 : 1
+        }
+        return nil
+    }
+
+    /// Channels tell what happens in databases: who may not read one does not hear of it, and who may not write one does
+    /// not say that it was changed.
+    private func channelRefusal(
+        _ row: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
+    ) -> Refusal? {
+        // Those of sharded channels are separate from those of events.
+        guard row.usesChannels, row.channels == nil else { return nil }
+        let level: AccessLevel = row.flags.contains(.publishes) ? .write : .read
+        let last = row.flags.contains(.publishes) ? 1 : count - 1
+        guard last >= 1 else { return nil }
+        for index in 1...last {
+            let name = word(index)
+            let concerned =
+                row.isOfPatterns ? EventChannel.databases(ofPattern: name) : EventChannel.databases(of: name)
+            switch concerned {
+            case .none: break
+            case .one(let database):
+                if !covers(level, in: database) { return .channel([UInt8](name), Missing(level: level)) }
+            case .all:
+                if !covers(level, in: nil) {
+                    return .channel([UInt8](name), Missing(level: level, isEverywhere: true))
+                }
+            }
+        }
+        return nil
+    }
+}
+
+extension CommandMetadata {
+    /// Whether the channels of its calls are patterns.
+    fileprivate var isOfPatterns: Bool { self == .psubscribe }
+}

@@ -1,0 +1,81 @@
+import CLarderLuaBridge
+import LarderRESP
+
+/// A library of functions, as FUNCTION LOAD brought it. Constant.
+struct FunctionLibrary: Sendable {
+    let name: String
+    /// The whole text, its first line included.
+    let text: [UInt8]
+    /// In the order of their registration.
+    let functions: [LibraryFunction]
+    let code: ScriptCode
+
+    /// Splits a text into the name that its first line gives, and the code.
+    /// - Throws: the errors of Redis 7.0. There are no quotes in the line here.
+    static func parse(_ text: [UInt8]) throws(CommandError) -> (name: String, code: ScriptCode) {
+        guard text.count >= 2, text[0] == UInt8(ascii: "#"), text[1] == UInt8(ascii: "!") else {
+            throw CommandError("ERR Missing library metadata")
+        }
+        guard let end = text.firstIndex(of: UInt8(ascii: "\n")) else {
+            throw CommandError("ERR Invalid library metadata")
+        }
+        let words = ScriptShebang.words(text[..<end])
+        var name: String?
+        for word in words.dropFirst() {
+            guard word.prefix(5).lowercased() == "name=" else {
+                throw CommandError("ERR Invalid metadata value given: \(word.prefix(128))")
+            }
+            guard name == nil else {
+                throw CommandError("ERR Invalid metadata value, name argument was given multiple times")
+            }
+            name = String(word.dropFirst(5))
+        }
+        guard let name else { throw CommandError("ERR Library name was not given") }
+        guard isName(name.utf8) else { throw CommandError("ERR \(nameRule)") }
+        let engine = words.first?.dropFirst(2) ?? ""
+        guard engine.lowercased() == "lua" else {
+            throw CommandError("ERR Engine '\(engine.prefix(128))' not found")
+        }
+        return (name, ScriptCode(Array(text[end...]), isLibrary: true))
+    }
+
+    /// Whether the name of a library or of a function consists of what it may.
+    static func isName(_ name: some Collection<UInt8>) -> Bool {
+        !name.isEmpty
+            && name.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
+    }
+
+    /// What Redis says of other names, of functions too.
+    static let nameRule: StaticString =
+        "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long"
+}
+
+/// A function of a library. Constant.
+struct LibraryFunction: Sendable {
+    let name: String
+    let description: [UInt8]?
+    /// Bits, in the order of the bridge's names.
+    let flags: UInt32
+    let script: Script
+
+    /// The bit of the flag that forbids writing.
+    static let noWrites: UInt32 = 1
+
+    /// Redis' names of its flags.
+    var flagNames: [String] {
+        var names: [String] = []
+        var bit: UInt32 = 0
+        while let name = larder_script_flag_name(bit) {
+            if flags & 1 << bit != 0 { names.append(String(cString: name)) }
+            bit += 1
+        }
+        return names
+    }
+}

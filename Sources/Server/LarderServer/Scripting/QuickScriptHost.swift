@@ -1,0 +1,83 @@
+import CLarderLuaBridge
+import LarderCommandCatalog
+import LarderEngine
+import LarderPlatform
+import LarderRESP
+
+/// What a short script reaches on the fast path: ``QuickCommands`` on the entries of its declared keys, in memory. Whatever
+/// else it asks for ends the attempt, before anything was applied, and the usual path begins.
+///
+/// Belongs to an interpreter, and is used with it by one thread at a time.
+final class QuickScriptHost {
+    private let commands = QuickCommands()
+    var entries: FewEntries { commands.entries }
+    /// The commands that ran, for the count of commands; those beyond are not counted.
+    private(set) var rows: [CommandMetadata] = []
+    /// The rules by which the script may do all of this, and their generation: with others the usual path judges each call.
+    private var access: AccessControl?
+    private var generation = 0
+    /// When the script was asked first whether to go on, in nanoseconds of the monotonic clock; 0 before.
+    private var begin: Int64 = 0
+
+    private static let rowsMax = 64
+
+    /// Prepares for a script.
+    /// - Parameter generation: the rules that allow everything here: ``AccessControl/generation``.
+    func begin(now: Int64, _ access: AccessControl, generation: Int) {
+        self.access = access
+        self.generation = generation
+        rows.removeAll(keepingCapacity: true)
+        begin = 0
+        commands.begin(now: now)
+    }
+
+    /// The functions for the interpreter. Valid while this object is.
+    var functions: larder_script_host {
+        larder_script_host(
+            context: Unmanaged.passUnretained(self).toOpaque(),
+            call: { context, words, count, _, answer in
+                guard let context, let words, let answer else { return ScriptEnding.abandoned.rawValue }
+                let isDone = Unmanaged<QuickScriptHost>.fromOpaque(context)._withUnsafeGuaranteedRef {
+                    $0.call(words, count, &answer.pointee)
+                }
+                return isDone ? 0 : ScriptEnding.abandoned.rawValue
+            },
+            interrupt: { context in
+                guard let context else { return 0 }
+                let mustEnd = Unmanaged<QuickScriptHost>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.isTooLong }
+                return mustEnd ? ScriptEnding.abandoned.rawValue : 0
+            },
+            weigh: { _ in ScriptEnding.abandoned.rawValue },
+            log: { _, _, _, _ in },
+            knows: larder_script_host.knowsCommand, sha1: larder_script_host.hashesText)
+    }
+
+    private var isTooLong: Bool {
+        let time = MonotonicClock.nanoseconds()
+        if begin == 0 { begin = time }
+        return time - begin > ScriptSlice.onLoop
+    }
+
+    /// Runs a command.
+    /// - Returns: false if it is left to the usual path.
+    private func call(
+        _ words: UnsafePointer<larder_script_word>, _ count: Int, _ answer: inout larder_script_answer
+    ) -> Bool {
+        guard access?.generation.load(ordering: .acquiring) == generation else { return false }
+        guard let row = commands.call(UnsafeBufferPointer(start: words, count: count), &answer) else { return false }
+        if rows.count < Self.rowsMax { rows.append(row) }
+        return true
+    }
+}
+
+extension larder_script_host {
+    static let knowsCommand: @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<UInt8>?, Int) -> Bool = {
+        _, name, count in
+        CommandMetadata.named(Array(UnsafeRawBufferPointer(start: name, count: count))) != nil
+    }
+
+    static let hashesText: @convention(c) (UnsafePointer<UInt8>?, Int, UnsafeMutablePointer<CChar>?) -> Void = {
+        bytes, count, digits in
+        ScriptDigest(of: UnsafeRawBufferPointer(start: bytes, count: count)).write(to: digits)
+    }
+}

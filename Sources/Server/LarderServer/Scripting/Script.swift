@@ -1,0 +1,172 @@
+import CLarderMessageDigest
+import LarderRESP
+import Synchronization
+
+/// The SHA-1 of a script's text, by which EVALSHA names it.
+struct ScriptDigest: Hashable, Sendable {
+    private let first: UInt64
+    private let second: UInt64
+    private let third: UInt32
+
+    private static let digits = Array("0123456789abcdef".utf8)
+
+    /// Computes it (libmd).
+    init(of bytes: UnsafeRawBufferPointer) {
+        var context = SHA1_CTX()
+        var digest: (UInt64, UInt64, UInt32) = (0, 0, 0)
+        SHA1Init(&context)
+        if let start = bytes.baseAddress {
+            SHA1Update(&context, start.assumingMemoryBound(to: UInt8.self), bytes.count)
+        }
+        // 20 bytes, without padding between the parts.
+        withUnsafeMutableBytes(of: &digest) { place in
+            if let start = place.baseAddress {
+                SHA1Final(start.assumingMemoryBound(to: UInt8.self), &context)
+            }
+        }
+        (first, second, third) = (digest.0.bigEndian, digest.1.bigEndian, digest.2.bigEndian)
+    }
+
+    /// Reads 40 hexadecimal digits, in any case; nil for anything else.
+    init?(hexadecimal text: UnsafeRawBufferPointer) {
+        guard text.count == 40 else { return nil }
+        var parts: (UInt64, UInt64, UInt64) = (0, 0, 0)
+        for (index, byte) in text.enumerated() {
+            let digit: UInt8
+            switch byte {
+            case 0x30...0x39: digit = byte - 0x30
+            case 0x41...0x46: digit = byte - 0x41 + 10
+            case 0x61...0x66: digit = byte - 0x61 + 10
+            default: return nil
+            }
+            switch index {
+            case ..<16: parts.0 = parts.0 << 4 | UInt64(digit)
+            case ..<32: parts.1 = parts.1 << 4 | UInt64(digit)
+            default: parts.2 = parts.2 << 4 | UInt64(digit)
+            }
+        }
+        (first, second, third) = (parts.0, parts.1, UInt32(parts.2))
+    }
+
+    /// Writes the digits to a place with room for 40.
+    func write(to place: UnsafeMutablePointer<CChar>?) {
+        for (index, digit) in hexadecimal.enumerated() { place?[index] = CChar(bitPattern: digit) }
+    }
+
+    /// 40 hexadecimal digits in lower case.
+    var hexadecimal: [UInt8] {
+        var text: [UInt8] = []
+        text.reserveCapacity(40)
+        for shift in stride(from: 60, through: 0, by: -4) { text.append(Self.digits[Int(first >> shift & 15)]) }
+        for shift in stride(from: 60, through: 0, by: -4) { text.append(Self.digits[Int(second >> shift & 15)]) }
+        for shift in stride(from: 28, through: 0, by: -4) { text.append(Self.digits[Int(third >> shift & 15)]) }
+        return text
+    }
+}
+
+/// What a script says of itself in its first line: `#!lua flags=no-writes`; or a library of its function.
+struct ScriptFlags: Sendable, Equatable {
+    /// Whether it says anything. A script without flags may be run by EVAL_RO, too.
+    var isDeclared = false
+    var noWrites = false
+}
+
+/// A text that interpreters compile. Constant.
+struct ScriptCode: Sendable {
+    /// Without the words of its first line, if that begins with `#!`; its line end stays, so that errors name the right
+    /// lines.
+    let body: [UInt8]
+    let isLibrary: Bool
+    /// Different for each text of the process.
+    let number: Int
+
+    private static let nextNumber = Atomic<Int>(0)
+
+    init(_ body: [UInt8], isLibrary: Bool) {
+        self.body = body
+        self.isLibrary = isLibrary
+        number = Self.nextNumber.wrappingAdd(1, ordering: .relaxed).newValue
+    }
+}
+
+/// A script, or a function of a library. Constant.
+final class Script: Sendable {
+    /// The digest of its text; for a function nil.
+    let digest: ScriptDigest?
+    let code: ScriptCode
+    /// The first line, if that begins with `#!`; otherwise nothing.
+    private let head: [UInt8]
+    let flags: ScriptFlags
+    /// What errors call it, with a zero behind it: its digest, or the function's name.
+    let name: [CChar]
+    /// Whether it needs more than ``QuickScriptHost`` can do, as was found out once.
+    let isUnusual = Atomic<Bool>(false)
+    /// When it was last asked for, in uses of all scripts.
+    let lastUse = Atomic<Int>(0)
+    /// Whether SCRIPT LOAD keeps it until SCRIPT FLUSH.
+    let isLoaded = Atomic<Bool>(false)
+
+    init(_ digest: ScriptDigest, _ text: UnsafeRawBufferPointer) throws(CommandError) {
+        self.digest = digest
+        let (flags, body) = try Self.parse(text)
+        self.flags = flags
+        head = Array(text.prefix(text.count - body.count))
+        code = ScriptCode(body, isLibrary: false)
+        name = digest.hexadecimal.map { CChar(bitPattern: $0) } + [0]
+    }
+
+    /// A function of a library.
+    init(function name: String, of library: ScriptCode, noWrites: Bool) {
+        digest = nil
+        code = library
+        head = []
+        flags = ScriptFlags(isDeclared: true, noWrites: noWrites)
+        self.name = name.utf8.map { CChar(bitPattern: $0) } + [0]
+    }
+
+    /// As EVAL gets it; of a function its library's.
+    var text: [UInt8] { head + code.body }
+
+    /// Its memory, roughly; the compiled forms come on top.
+    var byteCount: Int { head.count + code.body.count + 256 }
+
+    /// ``name`` for people.
+    var title: String { String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) }
+
+    /// Splits a text into the flags of its first line and the rest.
+    private static func parse(_ text: UnsafeRawBufferPointer) throws(CommandError) -> (ScriptFlags, [UInt8]) {
+        guard text.count >= 2, text[0] == UInt8(ascii: "#"), text[1] == UInt8(ascii: "!") else {
+            return (ScriptFlags(), Array(text))
+        }
+        guard let end = text.firstIndex(of: UInt8(ascii: "\n")) else {
+            throw CommandError("ERR Invalid script shebang")
+        }
+        let words = ScriptShebang.words(UnsafeRawBufferPointer(rebasing: text[2..<end]))
+        guard let engine = words.first else { throw CommandError("ERR Invalid engine in script shebang") }
+        guard engine.lowercased() == "lua" else {
+            throw CommandError("ERR Unexpected engine in script shebang: #!\(engine)")
+        }
+        var flags = ScriptFlags(isDeclared: true)
+        for word in words.dropFirst() {
+            guard word.hasPrefix("flags=") else { throw CommandError("ERR Unknown lua shebang option: \(word)") }
+            for flag in word.dropFirst("flags=".count).split(separator: ",") {
+                switch flag {
+                case "no-writes": flags.noWrites = true
+                // Nothing here is refused for memory or staleness, and there is no cluster.
+                case "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys": break
+                default: throw CommandError("ERR Unexpected flag in script shebang: \(flag)")
+                }
+            }
+        }
+        return (flags, Array(text[end...]))
+    }
+}
+
+/// The first line of a script or a library: `#!lua` and options.
+enum ScriptShebang {
+    /// The words of a line.
+    static func words(_ line: some Collection<UInt8>) -> [Substring] {
+        String(decoding: line, as: UTF8.self)
+            .split(whereSeparator: { $0 == " " || $0 == "\t" || $0 == "\r" || $0 == "\u{0B}" || $0 == "\u{0C}" })
+    }
+}

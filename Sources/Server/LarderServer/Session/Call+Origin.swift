@@ -1,0 +1,226 @@
+import LarderEngine
+import LarderOriginClients
+import LarderOutboxes
+
+/// Reading entries of a database with an origin: what is known here is read here; for everything else the command asks, and
+/// runs again.
+extension Call {
+    /// Whether reads concern the origin: not those of a snapshot, which sees the larder.
+    var readsOrigin: Bool {
+        guard session.origin.isUsed, run == nil else { return false }
+        if case .current = session.view { return true }
+        return false
+    }
+
+    /// A transaction knows nothing of origins.
+    func checkHasNoOrigin() throws(CommandError) {
+        guard server.origins.isUsed, try server.origins.tier(of: database.name) != nil else { return }
+        throw .originInTransaction
+    }
+
+    /// What waits is changed by its owner alone.
+    func checkIsNoOutbox() throws(CommandError) {
+        if server.origins.isOutbox(database.name) { throw .inOutbox }
+    }
+
+    /// Entries of another database cannot be brought into one with an origin: they would not be there.
+    func checkHasNoOrigin(_ other: Database) throws(CommandError) {
+        guard server.origins.isUsed else { return }
+        if server.origins.isOutbox(other.name) { throw .inOutbox }
+        guard try server.origins.tier(of: other.name) != nil else { return }
+        throw .betweenOrigins(other.name)
+    }
+
+    /// Reads the fresh entry of a key.
+    /// - Parameter servesStale: whether what is stale does too, where the origin was set so.
+    /// - Returns: whether there is one.
+    mutating func readBehindOrigin(
+        _ key: Key, below bytesMax: Int = .max, servesStale: Bool = true,
+        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(CommandError) -> Bool {
+        guard let tier = session.origin.tier else { throw session.origin.failure ?? .syntax }
+        let bytes = Array(key.bytes)
+        if let outbox = tier.outbox, bytes.withUnsafeBytes({ outbox.index.isWaiting($0) }),
+            let isThere = try readWaiting(outbox, key, body)
+        {
+            return isThere
+        }
+        let asked = session.origin.call
+        switch asked?.reading(bytes) {
+        case .success(let reading)? where tier.isGood(reading, since: asked?.startedAt ?? .max):
+            guard let value = reading.value else { return false }
+            let rule = tier.rule(of: reading, now: now)
+            value.withUnsafeBytes { body(RecordHeader(storedAt: now, rule: rule), $0) }
+            return true
+        case .failure(let error)? where error.isOfOtherType:
+            isOfOtherType = true
+            throw CommandError(error)
+        case .failure(let error)?:
+            if servesStale, tier.settings.servesStale, try readUnverified(key, body) { return true }
+            throw CommandError(error)
+        default: break
+        }
+        switch bytes.withUnsafeBytes({ tier.knowledge($0, now: now) }) {
+        case .absent: return false
+        case .kept: if try readKept(key, below: bytesMax, body) { return true }
+        // It was brought meanwhile.
+        case .pending, .nothing: break
+        }
+        if servesStale, session.origin.servesStale, tier.settings.servesStale, try readUnverified(key, body) {
+            return true
+        }
+        missing = bytes
+        throw CommandError("ORIGIN the origin must be asked")
+    }
+
+    /// The fresh entries of several keys, if one reply has room for them.
+    mutating func readBehindOrigin(_ keys: [Key]) throws(CommandError) -> [Record?] {
+        var room = server.limits.replyBytesMax
+        var records: [Record?] = []
+        for key in keys {
+            var record: Record?
+            do throws(CommandError) {
+                _ = try readBehindOrigin(key) { header, payload in
+                    room -= payload.count
+                    if room >= 0 { record = Record(header, payload: payload) }
+                }
+            } catch {
+                guard spec == .mget, takeOtherType() else { throw error }
+            }
+            if room < 0 { throw .tooLongReply(server.limits) }
+            records.append(record)
+        }
+        return records
+    }
+
+    /// How many keys have an entry, of any type.
+    mutating func countBehindOrigin(_ keys: [Key]) throws(CommandError) -> Int {
+        var count = 0
+        for key in keys {
+            do throws(CommandError) {
+                if try readBehindOrigin(key, { _, _ in }) { count += 1 }
+            } catch {
+                guard takeOtherType() else { throw error }
+                count += 1
+            }
+        }
+        return count
+    }
+
+    /// Whether what was read last is there, and no string.
+    private mutating func takeOtherType() -> Bool {
+        defer { isOfOtherType = false }
+        return isOfOtherType
+    }
+
+    /// Reads a write that waits for the origin: whatever else is known, nothing is newer here.
+    /// - Returns: whether there is an entry; nil if no write waits any more.
+    private mutating func readWaiting(
+        _ outbox: Outbox, _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(CommandError) -> Bool? {
+        var found: OutboxEntry?
+        _ = try readKept(key, of: outbox.database, below: .max) { found = OutboxEntry(parsing: $1) }
+        guard let found else { return nil }
+        guard let value = found.value, !found.isOver(now: now) else { return false }
+        let rule = found.until.map { DeadlineRule.own($0) } ?? .governed
+        value.withUnsafeBytes { body(RecordHeader(storedAt: found.acceptedAt, rule: rule), $0) }
+        return true
+    }
+
+    private mutating func readKept(
+        _ key: Key, of other: Database? = nil, below bytesMax: Int,
+        _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(CommandError) -> Bool {
+        var found = MemoryRead.cold
+        var waits = CommitTicket.none
+        let (database, now, mayBlock) = (other ?? database, now, mayBlock)
+        let result = key.withBytes { bytes in
+            Result { () throws(LarderError) in
+                if mayBlock {
+                    found = try database.read(bytes, now: now, ticket: &waits, body) ? .hit : .miss
+                } else {
+                    found = try database.readInMemory(bytes, now: now, below: bytesMax, ticket: &waits, body)
+                }
+            }
+        }
+        do throws(LarderError) { try result.get() } catch { throw CommandError(error) }
+        depends(on: waits)
+        if found != .cold { return found == .hit }
+        throw cold()
+    }
+
+    /// Reads what may be stale, where the database has a grace: what the larder has, or what a replica of the origin says.
+    mutating func readUnverified(
+        _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(CommandError) -> Bool {
+        if isOfOtherType { return false }
+        guard let tier = session.origin.tier, let reading = session.origin.call?.early(Array(key.bytes)),
+            let value = reading.value, rules.grace > 0
+        else { return try readStale(key, body) }
+        // A replica may lag behind what was known here lately, and what was written here.
+        if key.withBytes({ tier.wasKnown($0) }), try readStale(key, body) { return true }
+        let rule = tier.rule(of: reading, now: now)
+        value.withUnsafeBytes { body(RecordHeader(storedAt: now, rule: rule), $0) }
+        hasReadStale = true
+        tier.counts.stale.add()
+        tier.counts.replicasServed.add()
+        return true
+    }
+
+    /// Reads what the larder has within its grace, fresh or not.
+    private mutating func readStale(
+        _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(CommandError) -> Bool {
+        // Before that it was another origin's, or nobody's.
+        let since = session.origin.tier?.since ?? 0
+        var isFound = false
+        let isAnswered: Bool
+        do throws(LarderError) {
+            isAnswered = try database.fetch(
+                FetchRequest(lookingFor: key), now: now, mayBlock ? .mayBlock : .memoryOnly, ticket: &ticket
+            ) { answer, payload in
+                guard let header = answer.header, let payload, header.storedAt >= since,
+                    answer.rules.grace > 0 || (header.grace ?? 0) > 0
+                else { return }
+                isFound = true
+                body(header, payload)
+            }
+        } catch {
+            throw CommandError(error)
+        }
+        if !isAnswered { throw cold() }
+        if isFound {
+            hasReadStale = true
+            session.origin.tier?.counts.stale.add()
+        }
+        return isFound
+    }
+}
+
+extension CommandError {
+    static let originInTransaction = CommandError(
+        "ORIGIN a transaction with other commands than those with keys of one database, or a script that runs here, cannot use "
+            + "a database with an origin: it would see what is here, not what the origin has")
+
+    static let inOutbox = CommandError(
+        "ORIGIN this database has writes that were acknowledged and wait for an origin: nothing else is stored, changed or "
+            + "given a deadline here. DEL and PURGE forget them")
+
+    static let originsClosed = CommandError("ERR the daemon stops: the origin stays as it was")
+
+    static func betweenOrigins(_ name: String) -> CommandError {
+        CommandError(
+            "ORIGIN the database '\(name)' has an origin, and has what that has: entries do not go between it and other "
+                + "databases. Read and store them, or set ORIGIN NONE before")
+    }
+
+    /// The origin's error as it is, or the reason why there is no answer.
+    init(_ error: OriginError) {
+        if case .refused(let reply) = error { self.init(reply) } else { self.init("ORIGIN \(error)") }
+    }
+}
+
+extension OriginError {
+    /// Whether the origin has something under the key, and no string.
+    var isOfOtherType: Bool { if case .refused(let reply) = self { reply.hasPrefix("WRONGTYPE") } else { false } }
+}

@@ -1,0 +1,594 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+/// One command while it runs: its words, its time, and the place for its reply.
+///
+/// Confined to the connection's event loop. A handler writes its reply last, so that an error that it throws is the
+/// only reply.
+struct Call {
+    let session: Session
+    let server: ServerState
+    /// The command's `now`, in milliseconds since 1970.
+    let now: Int64
+    /// How far ``now`` is ahead of the wall clock, by which clients name instants; 0 unless the wall clock was set
+    /// back. Reads the clocks: for commands that take or return an instant.
+    var timeAhead: Int64 { server.engine.clockOffsetMilliseconds }
+    /// Whether the command may wait for the disk: it does not run on an event loop.
+    let mayBlock: Bool
+    /// What the reply must wait for.
+    var ticket = CommitTicket.none
+    /// The words of a queued command; nil if they are the parser's.
+    private let command: QueuedCommand?
+    /// The transaction to which the command belongs. Then the engine must not be called, because its locks are held.
+    let run: TransactionRun?
+    /// Whether the command found that it must wait for the disk, and may not. Then it has done nothing, and runs again
+    /// from its beginning on another thread.
+    private(set) var isCold = false
+    /// The key that the command must ask the origin for. Then it has done nothing, and runs again when it knows.
+    var missing: [UInt8]?
+    /// Whether the origin has something else than a string under the key that was read last.
+    var isOfOtherType = false
+    /// Whether what was read is stale.
+    var hasReadStale = false
+
+    init(
+        _ session: Session, _ server: ServerState, now: Int64, mayBlock: Bool, command: QueuedCommand? = nil,
+        run: TransactionRun? = nil
+    ) {
+        self.command = command
+        self.run = run
+        self.session = session
+        self.server = server
+        self.now = now
+        self.mayBlock = mayBlock
+    }
+
+    mutating func depends(on other: CommitTicket) { if other > ticket { ticket = other } }
+
+    // MARK: Words
+
+    /// The number of words, the command's name included.
+    var count: Int { command?.count ?? session.parser.argumentCount }
+
+    /// A word's bytes, valid while the handler runs.
+    func bytes(_ index: Int) -> UnsafeRawBufferPointer { command?[index] ?? session.parser.argument(index) }
+
+    func text(_ index: Int) -> String { String(decoding: bytes(index), as: UTF8.self) }
+
+    func array(_ index: Int) -> [UInt8] { [UInt8](bytes(index)) }
+
+    var words: [[UInt8]] { (0..<count).map { array($0) } }
+
+    /// Whether a word is `word` (given in capitals), in any case.
+    func isWord(_ index: Int, _ word: StaticString) -> Bool { equalsIgnoringCase(bytes(index), word) }
+
+    func key(_ index: Int) throws(CommandError) -> Key {
+        let bytes = bytes(index)
+        guard bytes.count <= Key.bytesMax else {
+            throw CommandError("ERR key is \(bytes.count) bytes long, the longest is \(Key.bytesMax)")
+        }
+        return Key(bytes)
+    }
+
+    func keys(from first: Int, step: Int = 1) throws(CommandError) -> [Key] {
+        var keys: [Key] = []
+        keys.reserveCapacity((count - first + step - 1) / step)
+        for index in stride(from: first, to: count, by: step) { keys.append(try key(index)) }
+        return keys
+    }
+
+    func integer(_ index: Int) throws(CommandError) -> Int64 {
+        guard let value = parseInteger(bytes(index)) else { throw .notAnInteger }
+        return value
+    }
+
+    /// The command's name, without a subcommand's.
+    var name: String { spec?.name ?? "" }
+
+    // MARK: The database
+
+    var database: Database { session.database }
+
+    /// The database with a name. Creates no files.
+    func database(_ name: String) throws(CommandError) -> Database {
+        if let run { return try run.database(name) }
+        do throws(LarderError) { return try server.engine.database(name) } catch { throw CommandError(error) }
+    }
+
+    /// The rules that decide whether the current database's entries are fresh.
+    var rules: FreshnessRules { run?.rules(database) ?? database.rules }
+
+    /// Whether the command belongs to a transaction, and so runs with locks held.
+    var isInTransaction: Bool { run != nil }
+
+    /// Ends a command that would have to wait for the disk.
+    mutating func cold() -> CommandError {
+        isCold = true
+        return CommandError("ERR the entry is not in memory")
+    }
+
+    /// Moves a command that will process that many bytes to a thread where it delays no other connection. A command of
+    /// a transaction runs where the transaction does.
+    mutating func mayTakeLong(bytes: Int) throws(CommandError) {
+        if !mayBlock, !isInTransaction, bytes > Limits.loopBytesMax { throw cold() }
+    }
+
+    /// Moves a command that will build a value of that many bytes to the thread that builds long values one after the
+    /// other. This limits their memory to one such value, however many clients ask for one.
+    ///
+    /// In a transaction ``Call/admits(_:_:)`` decides.
+    mutating func mayBuild(bytes: Int) throws(CommandError) {
+        try mayTakeLong(bytes: bytes)
+        guard bytes >= Database.largeValueBytesMin, !isInTransaction else { return }
+        guard session.mayBuildLong else {
+            session.needsLongThread = true
+            throw cold()
+        }
+    }
+
+    /// Whether an update may build a value of that many bytes.
+    func admits(_ bytes: Int, _ update: Update) -> Admission {
+        guard bytes <= server.limits.valueBytesMax - update.builtBytes else { return .tooMuch }
+        if bytes < Database.largeValueBytesMin || session.mayBuildLong { return .granted }
+        return .elsewhere
+    }
+
+    /// Runs a change that builds a value. If it must run on another thread, nothing was changed.
+    mutating func build<Result>(
+        _ keys: [Key], _ body: (inout Update, Call) -> Built<Result>
+    ) throws(CommandError) -> Result {
+        let call = self
+        if !isInTransaction { session.waitForRoomToBuild() }
+        // The old value will not be read from LevelDB again, and its cache would keep even a block larger than itself.
+        switch try update(keys, loading: true, fillCache: false, { body(&$0, call) }) {
+        case .value(let result): return result
+        case .failure(let error): throw error
+        case .refused(.tooMuch):
+            throw CommandError(
+                "ERR the values that one command or transaction builds exceed \(server.limits.valueBytesMax) bytes")
+        case .refused:
+            session.needsLongThread = true
+            run?.leaveToLongThread()
+            throw cold()
+        }
+    }
+
+    /// Whether a value may be built here.
+    enum Admission {
+        case granted
+        /// Only on the thread for long values.
+        case elsewhere
+        case tooMuch
+    }
+
+    enum Built<Result> {
+        case value(Result)
+        case failure(CommandError)
+        case refused(Admission)
+    }
+
+    /// The facts of an entry, without its payload.
+    struct Facts {
+        let header: RecordHeader
+        let payloadCount: Int
+    }
+
+    /// The facts of the fresh entry of a key.
+    mutating func facts(_ index: Int) throws(CommandError) -> Facts? {
+        var facts: Facts?
+        try read(index) { header, payload in facts = Facts(header: header, payloadCount: payload.count) }
+        return facts
+    }
+
+    /// The header of what is stored under a key, fresh or stale, and the length of its payload in bytes. A transaction
+    /// and a snapshot see fresh entries only.
+    mutating func kept(_ index: Int) throws(CommandError) -> (RecordHeader, payloadCount: Int)? {
+        guard run == nil, try session.snapshot() == nil, !readsOrigin else {
+            return try facts(index).map { ($0.header, $0.payloadCount) }
+        }
+        let request = FetchRequest(lookingFor: try key(index))
+        var found: (RecordHeader, payloadCount: Int)?
+        let isAnswered: Bool
+        do throws(LarderError) {
+            isAnswered = try database.fetch(
+                request, now: now, mayBlock ? .mayBlock : .memoryOnly, ticket: &ticket
+            ) { answer, payload in
+                found = answer.header.map { ($0, payload?.count ?? 0) }
+            }
+        } catch {
+            throw CommandError(error)
+        }
+        if !isAnswered { throw cold() }
+        if let found, session.tracksReads { note(request.key, found.0, rules) }
+        return found
+    }
+
+    /// Replies with the payload of the fresh entry of a key, or null.
+    mutating func replyWithValue(_ index: Int) throws(CommandError) {
+        let replies = session.replyMemory
+        // A long value is copied on a thread where nobody waits for it.
+        let isFresh = try read(index, below: Limits.loopBytesMax) { _, payload in replies.pointee.bulk(payload) }
+        if !isFresh { replies.pointee.null() }
+    }
+
+    /// Reads the key that is the word at `index`, from the connection's snapshot if one is open.
+    /// - Parameters:
+    ///   - bytesMax: longer entries are not read on an event loop.
+    ///   - body: called with the fresh entry, if there is one. It may only copy what it needs.
+    /// - Returns: whether there is one.
+    @discardableResult
+    mutating func read(
+        _ index: Int, below bytesMax: Int = .max, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(CommandError) -> Bool {
+        guard session.tracksReads else { return try readEntry(index, below: bytesMax, body) }
+        var found: RecordHeader?
+        let isFresh = try readEntry(index, below: bytesMax) { header, payload in
+            found = header
+            body(header, payload)
+        }
+        if let found { note(try key(index), found, rules) }
+        return isFresh
+    }
+
+    private mutating func readEntry(
+        _ index: Int, below bytesMax: Int, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
+    ) throws(CommandError) -> Bool {
+        let key = try key(index)
+        if readsOrigin { return try readBehindOrigin(key, below: bytesMax, body) }
+        let open = try session.snapshot()
+        if let run {
+            if open != nil { throw Self.snapshotIsOpen }
+            try checkHasNoOrigin()
+            guard let record = try run.current(database, key) else { return false }
+            record.withPayload { body(record.header, $0) }
+            return true
+        }
+        guard mayBlock else {
+            if open != nil { throw cold() }
+            var found = MemoryRead.cold
+            do throws(LarderError) {
+                found = try database.readInMemory(
+                    bytes(index), now: now, below: bytesMax, ticket: &ticket, body)
+            } catch {
+                throw CommandError(error)
+            }
+            if found == .cold { throw cold() }
+            return found == .hit
+        }
+        if let open {
+            guard let record = try read(key, open) else { return false }
+            record.withPayload { body(record.header, $0) }
+            return true
+        }
+        do throws(LarderError) {
+            return try database.read(bytes(index), now: now, ticket: &ticket, body)
+        } catch {
+            throw CommandError(error)
+        }
+    }
+
+    private static let snapshotIsOpen = CommandError(
+        "ERR a snapshot is open, and a transaction sees the present: SNAPSHOT CLOSE first")
+
+    /// The fresh entry of a key, for a command that may block.
+    private mutating func read(_ key: Key, _ open: OpenSnapshot?) throws(CommandError) -> Record? {
+        do throws(LarderError) {
+            if let open { return try open.snapshot.get(key) }
+            let result = try database.read(key, now: now)
+            depends(on: result.ticket)
+            return result.record
+        } catch {
+            throw CommandError(error)
+        }
+    }
+
+    /// Replies with the payloads of the fresh entries of several keys at one instant, or null for a key without one.
+    mutating func replyWithValues(_ keys: [Key]) throws(CommandError) {
+        // In a transaction, and with an open snapshot, each entry comes as a copy.
+        guard run == nil, try session.snapshot() == nil, !readsOrigin else {
+            let records = try read(keys)
+            session.replies.array(count: records.count)
+            for record in records { session.reply(record) }
+            return
+        }
+        guard mayBlock else { return try replyWithValuesInMemory(keys) }
+        let entries = try hold(keys)
+        if session.tracksReads {
+            for (index, key) in keys.enumerated() {
+                if let header = entries.header(index) { note(key, header, entries.rules) }
+            }
+        }
+        session.replies.array(count: entries.count)
+        for index in 0..<entries.count {
+            entries.withPayload(index) { payload in
+                if let payload { session.replies.bulk(payload) } else { session.replies.null() }
+            }
+        }
+    }
+
+    /// Like ``replyWithValues(_:)``, on an event loop: long values are left to a thread where nobody waits for them.
+    private mutating func replyWithValuesInMemory(_ keys: [Key]) throws(CommandError) {
+        let call = self
+        var headers: [(Int, RecordHeader)] = []
+        let tracksReads = session.tracksReads
+        var found = MemoryRead.cold
+        do throws(LarderError) {
+            found = try session.replyWithValuesInMemory(database, keys.count, now, &ticket) {
+                call.bytes($0 + 1)
+            } seen: {
+                if tracksReads { headers.append(($0, $1)) }
+            }
+        } catch {
+            throw CommandError(error)
+        }
+        if found == .cold { throw cold() }
+        for (index, header) in headers { note(keys[index], header, rules) }
+    }
+
+    /// Holds the fresh entries of several keys at one instant, if one reply has room for their values. Very long values
+    /// are copied by one thread, one command after the other.
+    private mutating func hold(_ keys: [Key]) throws(CommandError) -> HeldEntries {
+        let bytesMax = server.limits.replyBytesMax
+        // First one after the other: memory keeps what was read, if it may, and nothing is read for which the reply has
+        // no room.
+        var byteCount = 0
+        for index in keys.indices {
+            try read(index + 1) { byteCount += $1.count }
+            if byteCount > bytesMax { throw .tooLongReply(server.limits) }
+        }
+        if byteCount >= Database.largeValueBytesMin, !session.mayBuildLong {
+            session.needsLongThread = true
+            throw cold()
+        }
+        let entries: HeldEntries
+        do throws(LarderError) {
+            entries = try database.readMany(keys, now: now, bytesMax: bytesMax, ticket: &ticket)
+        } catch {
+            if error.code == .invalidArgument { throw .tooLongReply(server.limits) }
+            throw CommandError(error)
+        }
+        guard entries.payloadBytes <= bytesMax else { throw .tooLongReply(server.limits) }
+        return entries
+    }
+
+    /// The fresh entries of several keys at one instant, if one reply has room for their values.
+    mutating func read(_ keys: [Key]) throws(CommandError) -> [Record?] {
+        if readsOrigin { return try readBehindOrigin(keys) }
+        let open = try session.snapshot()
+        if run != nil, open != nil { throw Self.snapshotIsOpen }
+        var room = server.limits.replyBytesMax
+        if mayBlock {
+            // One after the other, so that nothing is loaded for which the reply has no room.
+            var records: [Record?] = []
+            for key in keys {
+                let record = try read(key, open)
+                try take(record, from: &room)
+                if open != nil { records.append(record) }
+            }
+            if open != nil { return records }
+        } else if open != nil {
+            throw cold()
+        }
+        // Now together: most of them are in memory.
+        let records = try update(keys, loading: true) { update in keys.indices.map { update.current($0) } }
+        room = server.limits.replyBytesMax
+        for record in records { try take(record, from: &room) }
+        return records
+    }
+
+    /// Refuses to load values that together are longer than one reply may be. Values that need no loading are in
+    /// memory, and limited by it.
+    mutating func limitTotal(of keys: some Sequence<Key>) throws(CommandError) {
+        guard mayBlock else { return }
+        var room = server.limits.replyBytesMax
+        for key in keys { try take(try read(key, nil), from: &room) }
+    }
+
+    private func take(_ record: Record?, from room: inout Int) throws(CommandError) {
+        room -= record?.payloadCount ?? 0
+        if room < 0 { throw .tooLongReply(server.limits) }
+    }
+
+    /// How many of the keys have a fresh entry; a key that is named twice counts twice.
+    mutating func countFresh(_ keys: [Key]) throws(CommandError) -> Int {
+        if readsOrigin { return try countBehindOrigin(keys) }
+        if let open = try session.snapshot() {
+            if run != nil { throw Self.snapshotIsOpen }
+            guard mayBlock else { throw cold() }
+            var count = 0
+            for key in keys where try read(key, open) != nil { count += 1 }
+            return count
+        }
+        do throws(LarderError) {
+            if mayUseMemoryOnly, let count = try database.countInMemory(keys, now: now, ticket: &ticket) {
+                return count
+            }
+        } catch {
+            throw CommandError(error)
+        }
+        return try update(keys, loading: true, headersOnly: true) { update in
+            keys.indices.count { update.current($0) != nil }
+        }
+    }
+
+    /// Removes the entries of keys.
+    /// - Returns: how many of them were fresh.
+    mutating func remove(_ keys: [Key]) throws(CommandError) -> Int {
+        do throws(LarderError) {
+            if mayUseMemoryOnly, let removed = try database.removeInMemory(keys, now: now, ticket: &ticket) {
+                return removed
+            }
+        } catch {
+            throw CommandError(error)
+        }
+        return try update(keys, loading: true, headersOnly: true) { update -> Int in
+            var removed = 0
+            for index in keys.indices {
+                if update.current(index) != nil { removed += 1 }
+                update.removeStored(index)
+            }
+            return removed
+        }
+    }
+
+    /// Whether a command may ask memory only: no client tracks what it reads, and no locks are held.
+    private var mayUseMemoryOnly: Bool { !isInTransaction && !session.tracksReads && !server.notifier.needsFormer }
+
+    /// Runs one change of entries; the reply waits until it is committed.
+    /// - Parameter headersOnly: whether the body needs no payload, so that none is loaded.
+    mutating func update<Result>(
+        _ keys: [Key], loading: Bool, headersOnly: Bool = false, fillCache: Bool = true,
+        _ body: (inout Update) throws(LarderError) -> Result
+    ) throws(CommandError) -> Result {
+        // Only a lookup tells whether the entry is new, and that decides its event.
+        let loading = loading || server.notifier.needsFormer
+        if let run {
+            try checkHasNoOrigin()
+            try checkIsNoOutbox()
+            var result: Result?
+            try run.update(database, keys) { (update) throws(LarderError) in
+                prepare(&update, hasLoaded: loading)
+                result = try body(&update)
+            }
+            return Self.made(result)
+        }
+        var result: Result?
+        let ticket: CommitTicket?
+        do throws(LarderError) {
+            ticket = try database.perform(
+                keys, !loading ? .none : headersOnly ? .headers : .records, access, now: now, fillCache: fillCache
+            ) {
+                (update) throws(LarderError) in
+                prepare(&update, hasLoaded: loading)
+                result = try body(&update)
+            }
+        } catch {
+            throw CommandError(error)
+        }
+        return try committed(result, ticket)
+    }
+
+    /// Stores the words from `first` on, alternately keys and values; the reply waits until all of it is committed.
+    mutating func putPairs(from first: Int) throws(CommandError) {
+        let keys = try keys(from: first, step: 2)
+        let values = keys.indices.map { bytes(first + 2 * $0 + 1) }
+        guard !isInTransaction, !server.notifier.needsFormer else {
+            try update(keys, loading: false) { update in
+                for (index, value) in values.enumerated() { update.put(index, payload: value) }
+            }
+            return
+        }
+        do throws(LarderError) {
+            depends(
+                on: try database.put(
+                    keys, payloads: values, now: now,
+                    origin: WriteOrigin(tag: spec?.tag.rawValue ?? 0, client: session.id)))
+        } catch {
+            throw CommandError(error)
+        }
+    }
+
+    /// Prepares a long value for an update of this key alone; nil for a value that is not long. Takes as long as the
+    /// disk needs.
+    mutating func stage(
+        _ value: UnsafeRawBufferPointer, _ key: Key, rule: DeadlineRule = .governed, grace: Int64? = nil
+    )
+        throws(CommandError) -> LargeValue?
+    {
+        // A long command does not run on a thread that must not block, and a transaction is limited.
+        guard value.count >= Database.largeValueBytesMin, mayBlock, !isInTransaction else { return nil }
+        do throws(LarderError) {
+            return try database.stage(value, key, rule: rule, grace: grace)
+        } catch {
+            throw CommandError(error)
+        }
+    }
+
+    /// The result of a change; the reply will wait for its commit.
+    /// - Parameter ticket: nil if the change would have had to block, and may not.
+    private mutating func committed<Result>(_ result: Result?, _ ticket: CommitTicket?) throws(CommandError) -> Result {
+        guard let ticket else { throw cold() }
+        depends(on: ticket)
+        return Self.made(result)
+    }
+
+    /// The result that the body of an update made. The body was called unless an error was thrown.
+    private static func made<Result>(_ result: Result?) -> Result {
+        guard let result else { preconditionFailure("the body of an update was not called") }
+        return result
+    }
+
+    /// Prepares the reports to subscribers of changes and to tracking clients.
+    private func prepare(_ update: inout Update, hasLoaded: Bool) {
+        update.origin = WriteOrigin(tag: spec?.tag.rawValue ?? 0, client: session.id)
+        guard hasLoaded, session.tracksReads else { return }
+        for index in update.keys.indices {
+            if let header = update.current(index)?.header { note(update.keys[index], header, update.rules) }
+        }
+    }
+
+    /// The command's row of the table.
+    var spec: CommandMetadata? { command?.row ?? session.lastRow }
+
+    /// Notes the deadline of an entry that the client may keep.
+    func note(_ key: Key, _ header: RecordHeader, _ rules: FreshnessRules) {
+        guard let deadline = rules.deadline(header) else { return }
+        server.tracking.didRead(Array(key.bytes), deadline: deadline)
+    }
+
+    /// Runs one change of entries of two databases, the connection's and another one, as one commit unit. If the other
+    /// one has no files and something is written to it, it gets them first.
+    /// - Parameter loading: whether the entries of each are read; in a transaction they are.
+    mutating func update<Result>(
+        _ keys: [Key], and other: Database, _ otherKeys: [Key], loading: (Bool, Bool) = (true, true),
+        _ body: (inout Update, inout Update) throws(LarderError) -> Result
+    ) throws(CommandError) -> Result {
+        if let run {
+            try checkIsNoOutbox()
+            var result: Result?
+            try run.update(database, keys, and: other, otherKeys) { (update, otherUpdate) throws(LarderError) in
+                prepare(&update, hasLoaded: true)
+                prepare(&otherUpdate, hasLoaded: true)
+                result = try body(&update, &otherUpdate)
+            }
+            return Self.made(result)
+        }
+        // Files are made only for what is written to them.
+        for needsFiles in [other.exists, true] {
+            if needsFiles, !other.isReady(forWriting: true) { try prepare(other) }
+            var result: Result?
+            let end: TransactionEnd
+            do throws(LarderError) {
+                end = try server.engine.transact(
+                    TransactionPart(
+                        database: database, keys: keys, loadedCount: loading.0 ? keys.count : 0, watches: []),
+                    and: TransactionPart(
+                        database: other, keys: otherKeys, loadedCount: loading.1 ? otherKeys.count : 0, watches: []),
+                    now: now, access
+                ) {
+                    (update, otherUpdate) throws(LarderError) in
+                    prepare(&update, hasLoaded: loading.0)
+                    prepare(&otherUpdate, hasLoaded: loading.1)
+                    result = try body(&update, &otherUpdate)
+                }
+            } catch {
+                throw CommandError(error)
+            }
+            switch end {
+            case .applied(let ticket): return try committed(result, ticket)
+            case .cold: return try committed(result, nil)
+            case .dropped: continue
+            }
+        }
+        throw CommandError("ERR the database was emptied or deleted meanwhile: try again")
+    }
+
+    /// Opens the files of another database, and makes them if there are none.
+    mutating func prepare(_ other: Database) throws(CommandError) {
+        guard mayBlock else { throw cold() }
+        do throws(LarderError) { try other.prepare(forWriting: true) } catch { throw CommandError(error) }
+    }
+
+    private var access: Access { mayBlock ? .mayBlock : .memoryOnly }
+}

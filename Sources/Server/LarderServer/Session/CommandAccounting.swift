@@ -1,0 +1,153 @@
+import LarderCommandCatalog
+import LarderPlatform
+import LarderRESP
+
+/// Counts of commands on the fast path, which are not reported one by one.
+struct FastPathCounts {
+    var get = 0
+    var set = 0
+    var ping = 0
+    var mget = 0
+    var exists = 0
+    var fetch = 0
+    var eval = 0
+    var evalsha = 0
+    var fcall = 0
+    /// Those of ``QuickCommands``, which are counted one by one.
+    var quick = 0
+    /// How many more commands may share the time that was read last: a command counts as one, and each KiB that it
+    /// copies as one more.
+    var workLeft = 0
+    /// The average duration of one in the last timed run.
+    var nanosecondsEach: Int64 = 0
+    /// Runs of the session, to choose those that are timed.
+    var runs = 0
+
+    /// Some tens of microseconds of work.
+    static let workPerTime = 64
+}
+
+/// A deferred command, for the time when its work is done.
+struct PendingNote {
+    let row: CommandMetadata
+    /// Nil if the words are the parser's.
+    let command: QueuedCommand?
+    /// Where its reply begins; nil in a transaction.
+    let start: Int?
+}
+
+/// Owns the counts, times and log entries of one connection's commands, and the record that other threads may read.
+///
+/// Used by the owner of its session only.
+final class CommandAccounting {
+    let server: ServerState
+    let counter: CommandCounter
+    /// What other threads may know of the connection.
+    let record: ClientRecord
+    /// Commands that took the fast path since ``noteRun(_:_:_:outputBytes:)``. Through a pointer, because each access to a stored
+    /// property of a class is checked for exclusiveness at run time.
+    let fastPath = UnsafeMutablePointer<FastPathCounts>.allocate(capacity: 1)
+    /// The deferred command that runs, to report it when its work is done.
+    var pending: PendingNote?
+    /// The command that waits for its database to be opened; it is refused if that fails.
+    var preparing: CommandMetadata?
+
+    init(server: ServerState, counter: CommandCounter, record: ClientRecord) {
+        self.server = server
+        self.counter = counter
+        self.record = record
+        fastPath.initialize(to: FastPathCounts())
+    }
+
+    deinit { fastPath.deallocate() }
+
+    /// The numbers of the commands that have a fast path.
+    private static let numbers = (
+        get: CommandMetadata.get.number, set: CommandMetadata.set.number, ping: CommandMetadata.ping.number,
+        mget: CommandMetadata.mget.number, exists: CommandMetadata.exists.number, fetch: CommandMetadata.fetch.number,
+        eval: CommandMetadata.eval.number, evalsha: CommandMetadata.evalsha.number,
+        fcall: CommandMetadata.fcall.number
+    )
+
+    /// Every n-th run of the session is timed; the fast path of the others is assumed to take as long.
+    private static let runsPerSample = 16
+
+    /// - Returns: when this run of the session began, if it is timed; else 0.
+    func beginSample() -> Int64 {
+        fastPath.pointee.runs &+= 1
+        return fastPath.pointee.runs % Self.runsPerSample == 1 ? MonotonicClock.nanoseconds() : 0
+    }
+
+    /// Counts the commands of a run of the session.
+    /// - Parameters:
+    ///   - count: all commands.
+    ///   - sample: the result of ``beginSample()``.
+    func noteRun(_ count: Int, _ now: Int64?, _ sample: Int64, outputBytes: Int) {
+        counter.total.add(count)
+        let done = fastPath.pointee
+        let doneCount =
+            done.get + done.set + done.ping + done.mget + done.exists + done.fetch + done.eval + done.evalsha
+            + done.fcall + done.quick
+        if doneCount > 0 {
+            // If other commands ran too, the time includes theirs.
+            if sample != 0, doneCount == count {
+                fastPath.pointee.nanosecondsEach = max(0, MonotonicClock.nanoseconds() - sample) / Int64(doneCount)
+            }
+            note(Self.numbers.get, done.get)
+            note(Self.numbers.set, done.set)
+            note(Self.numbers.ping, done.ping)
+            note(Self.numbers.mget, done.mget)
+            note(Self.numbers.exists, done.exists)
+            note(Self.numbers.fetch, done.fetch)
+            note(Self.numbers.eval, done.eval)
+            note(Self.numbers.evalsha, done.evalsha)
+            note(Self.numbers.fcall, done.fcall)
+            fastPath.pointee.get = 0
+            fastPath.pointee.set = 0
+            fastPath.pointee.ping = 0
+            fastPath.pointee.mget = 0
+            fastPath.pointee.exists = 0
+            fastPath.pointee.fetch = 0
+            fastPath.pointee.eval = 0
+            fastPath.pointee.evalsha = 0
+            fastPath.pointee.fcall = 0
+            fastPath.pointee.quick = 0
+        }
+        if let now { record.lastActivity.store(now, ordering: .relaxed) }
+        record.outputBytes.store(outputBytes, ordering: .relaxed)
+    }
+
+    /// Counts one of ``QuickCommands``, with the duration that the fast path had last.
+    func noteQuick(_ number: Int) {
+        fastPath.pointee.quick += 1
+        note(number, 1)
+    }
+
+    private func note(_ number: Int, _ count: Int) {
+        guard count > 0 else { return }
+        counter.ran(number, times: count, nanosecondsEach: fastPath.pointee.nanosecondsEach)
+        record.lastCommand.store(number, ordering: .relaxed)
+    }
+
+    /// Counts a command that ran, and logs it if it took long.
+    /// - Parameter word: returns one of the `count` words of its call.
+    func note(
+        _ spec: CommandMetadata, _ nanoseconds: Int64, _ failed: Bool, _ count: Int,
+        _ word: (Int) -> UnsafeRawBufferPointer
+    ) {
+        counter.ran(spec.number, nanoseconds: nanoseconds, failed: failed)
+        record.lastCommand.store(spec.number, ordering: .relaxed)
+        let microseconds = nanoseconds / 1000
+        if microseconds >= 1000 {
+            server.latency.note(
+                spec.flags.contains(.fast) ? "fast-command" : "command", time: server.engine.now() / 1000,
+                milliseconds: microseconds / 1000)
+        }
+        guard server.slowLog.takes(microseconds: microseconds), !spec.flags.contains(.skipSlowlog) else { return }
+        let secrets = spec.secretRange(count, word)
+        server.slowLog.add(
+            time: server.engine.now() / 1000, microseconds: microseconds, count: count,
+            word: { secrets.contains($0) ? CommandMetadata.redacted : word($0) }, address: record.address,
+            name: record.known.name)
+    }
+}

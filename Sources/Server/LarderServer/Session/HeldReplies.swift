@@ -1,0 +1,92 @@
+import LarderEngine
+import LarderRESP
+
+/// The replies of one connection that wait for commits, in the order of their requests.
+///
+/// - Positions count the bytes of replies from the connection's beginning.
+/// - Replies do not overlap: each begins where the one before it ends, or later.
+///
+/// A value; its owner guards it.
+struct HeldReplies {
+    private struct Entry {
+        var start: Int
+        var end: Int
+        /// None once the reply is decided and only waits for those before it.
+        var ticket: CommitTicket
+    }
+
+    /// The state of a ticket.
+    enum Decision {
+        case open
+        case committed
+        case failed(CommandError)
+    }
+
+    private var entries: [Entry] = []
+    /// Entries before this one are released.
+    private var first = 0
+
+    var isEmpty: Bool { first == entries.count }
+
+    /// Where the first held reply begins: nothing from there on may be sent. Nil if none is held.
+    var firstStart: Int? { isEmpty ? nil : entries[first].start }
+
+    mutating func add(start: Int, end: Int, _ ticket: CommitTicket) {
+        entries.append(Entry(start: start, end: end, ticket: ticket))
+    }
+
+    /// Releases the decided replies at the front; those that failed become errors first.
+    ///
+    /// Replies behind an undecided one are not looked at, unless a reply fails: then all are, in one pass over the
+    /// bytes, however many replies fail.
+    /// - Parameters:
+    ///   - sent: how many bytes were taken from the front of `replies` since the connection's beginning.
+    ///   - decision: returns the state of a ticket.
+    mutating func settle(in replies: inout ReplyBuffer, sent: Int, _ decision: (CommitTicket) -> Decision) {
+        scan: while first < entries.count {
+            let ticket = entries[first].ticket
+            if ticket != .none {
+                switch decision(ticket) {
+                case .open: break scan
+                case .committed: break
+                case .failed: replaceFailed(in: &replies, sent, decision)
+                }
+            }
+            first += 1
+        }
+        if isEmpty {
+            entries.removeAll(keepingCapacity: entries.capacity <= 4096)
+            first = 0
+        } else if first > 1024, first > entries.count / 2 {
+            entries.removeFirst(first)
+            first = 0
+        }
+    }
+
+    /// Replaces all failed replies by errors, and moves what follows.
+    private mutating func replaceFailed(
+        in replies: inout ReplyBuffer, _ sent: Int, _ decision: (CommitTicket) -> Decision
+    ) {
+        let old = replies.take()
+        var copied = 0
+        for index in first..<entries.count {
+            let entry = entries[index]
+            replies.raw(old[copied..<(entry.start - sent)])
+            let start = sent + replies.count
+            if entry.ticket != .none, case .failed(let error) = decision(entry.ticket) {
+                replies.error(error.bytes)
+                entries[index].ticket = .none
+            } else {
+                replies.raw(old[(entry.start - sent)..<(entry.end - sent)])
+            }
+            copied = entry.end - sent
+            entries[index].start = start
+            entries[index].end = sent + replies.count
+        }
+        replies.raw(old[copied...])
+    }
+}
+
+extension ReplyBuffer {
+    mutating func raw(_ bytes: ArraySlice<UInt8>) { bytes.withUnsafeBytes { raw($0) } }
+}

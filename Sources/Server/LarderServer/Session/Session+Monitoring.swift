@@ -1,0 +1,116 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+/// The visible side of a session: statistics and MONITOR; and the effects of CLIENT PAUSE and REPLY on its commands.
+extension Session {
+    /// Counts a command that ran, and logs it if it took long.
+    func note(_ spec: CommandMetadata, _ call: Call, nanoseconds: Int64, failed: Bool) {
+        accounting.note(spec, nanoseconds, failed, call.count) { call.bytes($0) }
+    }
+
+    /// Whether deferred work may be dropped if the connection is gone: only its reply was wanted, and no transaction
+    /// has begun.
+    var mayDropWork: Bool {
+        guard let spec = accounting.pending?.row, transactions.execution == nil else { return false }
+        return !isSilent || !spec.flags.contains(.write)
+    }
+
+    /// Counts a deferred command whose work is done, and ends it.
+    func notePending(_ result: WorkResult) {
+        guard let pending = accounting.pending else { return }
+        accounting.pending = nil
+        if let failure = result.failure { server.errors.count(failure.bytes) }
+        let failed = result.failure != nil
+        if let command = pending.command {
+            accounting.note(pending.row, result.nanoseconds, failed, command.count) { command[$0] }
+        } else {
+            accounting.note(pending.row, result.nanoseconds, failed, parser.argumentCount) { parser.argument($0) }
+        }
+        if let start = pending.start { endCommand(start) }
+    }
+
+    /// Updates the parts of the record that are not updated as commands run.
+    func noteRecord() {
+        record.protocolVersion.store(replies.version.rawValue, ordering: .relaxed)
+        record.inputBytes.store(parser.bufferedBytes, ordering: .relaxed)
+    }
+
+    func noteTransaction() {
+        noteMode()
+        record.queuedCommands.store(transactions.queue?.commands.count ?? -1, ordering: .relaxed)
+        record.queuedBytes.store(transactions.queue?.byteCount ?? 0, ordering: .relaxed)
+        record.watchedKeys.store(transactions.watches.count, ordering: .relaxed)
+    }
+
+    /// Whether nothing was sent to the client for so many milliseconds, and nothing waits to be sent.
+    func isIdle(for milliseconds: Int64) -> Bool {
+        subscription.names == nil && !isMonitoring
+            && server.engine.now() - record.lastActivity.load(ordering: .relaxed) > milliseconds
+    }
+
+    // MARK: MONITOR
+
+    var isMonitoring: Bool { record.isMonitor.load(ordering: .relaxed) }
+
+    func beginMonitoring() {
+        server.monitors.add(subscriber)
+        record.isMonitor.store(true, ordering: .relaxed)
+        server.noteAttention()
+        renewRights()
+    }
+
+    func endMonitoring() {
+        guard record.isMonitor.exchange(false, ordering: .relaxed) else { return }
+        server.monitors.remove(id)
+        server.noteAttention()
+    }
+
+    /// Refuses commands on entries to a monitoring connection, with Redis' error: Redis treats it like a replica.
+    func checkMonitoring(_ spec: CommandMetadata) throws(CommandError) {
+        guard isMonitoring else { return }
+        if !spec.flags.isDisjoint(with: [.write, .readonly, .publishes]) {
+            throw CommandError("ERR Replica can't interact with the keyspace")
+        }
+    }
+
+    /// Shows a command to the connections that monitor.
+    func show(_ spec: CommandMetadata, _ call: Call) {
+        // Administrative commands are not shown, as in Redis.
+        guard !spec.flags.contains(.admin) else { return }
+        let secrets = spec.secretRange(call.count) { call.bytes($0) }
+        let line = Monitors.line(
+            now: call.now, database: database.name, address: "unix:\(server.socketPath)", count: call.count
+        ) { secrets.contains($0) ? CommandMetadata.redacted : call.bytes($0) }
+        server.monitors.show(line, except: modes.replyMode == .on && !isClosing ? nil : id)
+    }
+
+    // MARK: CLIENT PAUSE and REPLY
+
+    /// Whether a command has to wait for the end of CLIENT PAUSE.
+    func isPaused(_ spec: CommandMetadata) -> Bool {
+        guard server.hasAttention.load(ordering: .relaxed) else { return false }
+        let isWrite =
+            !spec.flags.isDisjoint(with: [.write, .publishes])
+            || spec.flags.contains(.runsScript) && !spec.flags.contains(.readonly)
+            || spec.flags.contains(.runsTransaction)
+                && transactions.queue?.commands.contains { $0.row.flags.contains(.write) } == true
+        return server.pause.holds(isWrite: isWrite, now: server.engine.monotonic())
+    }
+
+    /// Whether the command that runs gets no reply.
+    var isSilent: Bool { modes.replyMode == .off || modes.replyMode == .skipping || modes.replyMode == .skipsNext }
+
+    /// Ends a command whose reply begins at `start`: discards the reply if CLIENT REPLY forbids it.
+    func endCommand(_ start: Int) {
+        defer { replyQueue.keepsReply = false }
+        guard modes.replyMode != .on else { return }
+        // The part that was sent cannot be taken back: the header of a long transaction.
+        if !replyQueue.keepsReply { replyQueue.discard(from: start) }
+        switch modes.replyMode {
+        case .skipsNext: modes.replyMode = .skipping
+        case .skipping: modes.replyMode = .on
+        case .on, .off: break
+        }
+    }
+}

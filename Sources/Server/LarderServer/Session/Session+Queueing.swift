@@ -1,0 +1,42 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+/// A session between MULTI and EXEC, and its watched keys.
+extension Session {
+    // MARK: Queueing
+
+    /// Queues the current command instead of running it.
+    func enqueue(_ spec: CommandMetadata) throws(CommandError) {
+        guard !spec.flags.contains(.noMulti) else {
+            throw CommandError("ERR Command not allowed inside a transaction")
+        }
+        let count = parser.argumentCount
+        var bytes = 0
+        for index in 0..<count { bytes += parser.argument(index).count }
+        let size = QueuedCommand.byteCount(words: count, bytes: bytes)
+        guard let queued = transactions.queue?.byteCount, size <= server.limits.transactionBytesMax - queued else {
+            throw CommandError(
+                "ERR the transaction is longer than \(server.limits.transactionBytesMax) bytes (--max-transaction)")
+        }
+        record.lastCommand.store(spec.number, ordering: .relaxed)
+        transactions.queue?.add(QueuedCommand(spec, count: count) { parser.argument($0) })
+        replies.raw("+QUEUED\r\n")
+    }
+
+    // MARK: Watching
+
+    /// How many keys this connection watches.
+    var watchCount: Int { transactions.watches.count }
+
+    /// Watches those keys of the current database that it does not watch already.
+    /// - Returns: false if the disk must be read, and may not.
+    func watch(_ keys: [Key], now: Int64, mayBlock: Bool) throws(LarderError) -> Bool {
+        var fresh: [Key] = []
+        var seen = Set(transactions.watches.filter { $0.database === self.database }.map(\.key))
+        for key in keys where seen.insert(key).inserted { fresh.append(key) }
+        guard let begun = try database.watch(fresh, now: now, mayBlock ? .mayBlock : .memoryOnly) else { return false }
+        transactions.watches += begun
+        return true
+    }
+}

@@ -1,0 +1,160 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderPlatform
+import LarderRESP
+import Synchronization
+
+/// What the server knows of a connection, on any thread: for CLIENT LIST, INFO, KILL.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the names are read and written with the lock held; the rest is atomic
+/// or constant.
+final class ClientRecord: @unchecked Sendable {
+    let id: Int64
+    let address: String
+    let descriptor: Int32
+    /// In milliseconds of the engine's time.
+    let connectedAt: Int64
+    /// Who connected; nil if the system does not tell.
+    let credentials: PeerCredentials?
+    /// Closes the connection, for a reason that is logged. Callable from any thread.
+    private let closer: @Sendable (String) -> Void
+
+    // Written by the session's owner while its commands run.
+    let lastActivity: Atomic<Int64>
+    /// The row of the last command.
+    let lastCommand = Atomic<Int>(-1)
+    /// How many commands MULTI has queued, -1 outside.
+    let queuedCommands = Atomic<Int>(-1)
+    let queuedBytes = Atomic<Int>(0)
+    let watchedKeys = Atomic<Int>(0)
+    let channels = Atomic<Int>(0)
+    let patterns = Atomic<Int>(0)
+    let shardChannels = Atomic<Int>(0)
+    /// The connection that gets the reports on keys that this one reads: -1 without tracking, 0 for itself.
+    let redirect = Atomic<Int>(-1)
+    let isBroadcast = Atomic<Bool>(false)
+    let protocolVersion = Atomic<Int>(2)
+    let inputBytes = Atomic<Int>(0)
+    let outputBytes = Atomic<Int>(0)
+    let isMonitor = Atomic<Bool>(false)
+    /// Whether it has asked for changes.
+    let isFollower = Atomic<Bool>(false)
+    let isNoEvict = Atomic<Bool>(false)
+    let isNoTouch = Atomic<Bool>(false)
+    /// Whether the connection must end as soon as its session looks.
+    let isKilled = Atomic<Bool>(false)
+    /// Whether the connection is closed; set before its descriptor is.
+    let isClosed = Atomic<Bool>(false)
+
+    private let lock = Lock()
+    private var names = Names()
+
+    struct Names {
+        var name = ""
+        var library = ""
+        var libraryVersion = ""
+        var database = DatabaseName.standard
+        /// The name of the user; `default` without rules.
+        var user = "default"
+    }
+
+    init(
+        id: Int64, address: String, descriptor: Int32, now: Int64, credentials: PeerCredentials? = nil,
+        closer: @escaping @Sendable (String) -> Void
+    ) {
+        self.credentials = credentials
+        self.id = id
+        self.address = address
+        self.descriptor = descriptor
+        self.closer = closer
+        connectedAt = now
+        lastActivity = Atomic(now)
+    }
+
+    /// Whether no client is left that could read a reply. A client that has closed only its sending side still can.
+    ///
+    /// Callable from any thread: if the descriptor was closed meanwhile, and belongs to another connection now, this
+    /// one is gone in any case.
+    var isGone: Bool {
+        let isHungUp = UnixSocket.hasHungUp(descriptor)
+        return isClosed.load(ordering: .acquiring) || isHungUp
+    }
+
+    var known: Names { lock.withLock { names } }
+
+    func change(_ body: (inout Names) -> Void) { lock.withLock { body(&names) } }
+
+    func close(_ reason: String) {
+        isKilled.store(true, ordering: .relaxed)
+        closer(reason)
+    }
+
+    /// The types in CLIENT LIST TYPE and CLIENT KILL TYPE.
+    enum Kind: String {
+        case normal, master, replica, pubsub
+
+        init?(_ word: String) {
+            // Redis accepts both words.
+            self.init(rawValue: word.lowercased() == "slave" ? "replica" : word.lowercased())
+        }
+    }
+
+    var kind: Kind { subscriptionCount > 0 ? .pubsub : .normal }
+
+    private var subscriptionCount: Int { channels.read() + patterns.read() + shardChannels.read() }
+
+    /// Whether it gets messages without asking for them.
+    var listens: Bool {
+        subscriptionCount > 0 || isMonitor.load(ordering: .relaxed) || redirect.read() >= 0
+    }
+
+    private var flags: String {
+        var flags = ""
+        if isMonitor.load(ordering: .relaxed) { flags += "O" }
+        if subscriptionCount > 0 { flags += "P" }
+        if queuedCommands.read() >= 0 { flags += "x" }
+        if redirect.read() >= 0 { flags += isBroadcast.load(ordering: .relaxed) ? "tB" : "t" }
+        // All connections are those of a Unix socket.
+        flags += "U"
+        if isNoEvict.load(ordering: .relaxed) { flags += "e" }
+        if isNoTouch.load(ordering: .relaxed) { flags += "T" }
+        return flags
+    }
+
+    /// The connection's line of CLIENT LIST, in Redis' form, without line end.
+    func line(now: Int64) -> String {
+        let names = known
+        let number = lastCommand.read()
+        let command = CommandMetadata.numbered(number)?.name ?? "NULL"
+        let (input, output) = (inputBytes.read(), outputBytes.read())
+        let queued = queuedBytes.read()
+        let fields: [(String, String)] = [
+            ("id", "\(id)"), ("addr", address), ("laddr", address), ("fd", "\(descriptor)"), ("name", names.name),
+            ("age", "\(max(0, now - connectedAt) / 1000)"),
+            ("idle", "\(max(0, now - lastActivity.load(ordering: .relaxed)) / 1000)"), ("flags", flags),
+            ("db", names.database), ("sub", "\(channels.read())"), ("psub", "\(patterns.read())"),
+            ("ssub", "\(shardChannels.read())"), ("multi", "\(queuedCommands.read())"), ("qbuf", "\(input)"),
+            ("qbuf-free", "0"), ("argv-mem", "0"), ("multi-mem", "\(queued)"), ("rbs", "\(output)"), ("rbp", "0"),
+            ("obl", "\(output)"), ("oll", "0"), ("omem", "0"), ("tot-mem", "\(input + output + queued)"),
+            ("events", "r"), ("cmd", command), ("user", names.user), ("redir", "\(redirect.read())"),
+            ("resp", "\(protocolVersion.read())"), ("lib-name", names.library), ("lib-ver", names.libraryVersion),
+            ("watch", "\(watchedKeys.read())"),
+        ]
+        return fields.map { "\($0.0)=\($0.1)" }.joined(separator: " ")
+    }
+}
+
+/// The connections of a server. Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the
+/// lock held.
+final class ClientRegistry: @unchecked Sendable {
+    private let lock = Lock()
+    private var records: [Int64: ClientRecord] = [:]
+
+    func add(_ record: ClientRecord) { lock.withLock { records[record.id] = record } }
+    func remove(_ id: Int64) { lock.withLock { _ = records.removeValue(forKey: id) } }
+
+    /// In the order in which they were opened.
+    var all: [ClientRecord] { lock.withLock { records.values.sorted { $0.id < $1.id } } }
+
+    func find(_ id: Int64) -> ClientRecord? { lock.withLock { records[id] } }
+}

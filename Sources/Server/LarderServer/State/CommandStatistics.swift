@@ -1,0 +1,157 @@
+import LarderCommandCatalog
+import LarderPlatform
+import Synchronization
+
+/// How often commands ran, how long they took and how they ended. Each loop has its own counters, so that loops do not
+/// contend for them; they are summed on request.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held, counters are atomic.
+final class CommandStatistics: @unchecked Sendable {
+    /// The figures of one command. In microseconds, and how many took up to 1, 2, 4, … microseconds.
+    struct Sum {
+        var calls = 0
+        var microseconds = 0
+        var rejected = 0
+        var failed = 0
+        var histogram = [Int](repeating: 0, count: CommandStatistics.bucketCount)
+    }
+
+    /// 1 µs to 1 s, in powers of two, and everything above.
+    static let bucketCount = 22
+
+    private let lock = Lock()
+    private var counters: [CommandCounter] = []
+
+    func newCounter() -> CommandCounter {
+        let counter = CommandCounter()
+        lock.withLock { counters.append(counter) }
+        return counter
+    }
+
+    var total: Int { lock.withLock { counters.reduce(0) { $0 + $1.total.read() } } }
+
+    var traffic: (bytesIn: Int, bytesOut: Int) {
+        lock.withLock { counters.reduce((0, 0)) { ($0.0 + $1.bytesIn.read(), $0.1 + $1.bytesOut.read()) } }
+    }
+
+    func reset() { for counter in lock.withLock({ counters }) { counter.reset() } }
+
+    /// The sums of all commands that were called or refused, by number.
+    var sums: [Int: Sum] {
+        var sums: [Int: Sum] = [:]
+        for counter in lock.withLock({ counters }) { counter.add(to: &sums) }
+        return sums
+    }
+}
+
+/// The counters of one loop.
+///
+/// Thread-safe: atomic. The proof for `@unchecked Sendable`: the memory is allocated and freed with the object.
+final class CommandCounter: @unchecked Sendable {
+    private static let fields = 4 + CommandStatistics.bucketCount
+    /// All commands.
+    let total = Atomic<Int>(0)
+    let bytesIn = Atomic<Int>(0)
+    let bytesOut = Atomic<Int>(0)
+    private let cells: UnsafeMutablePointer<Atomic<Int>>
+
+    init() {
+        let count = CommandMetadata.numberMax * Self.fields
+        cells = .allocate(capacity: count)
+        for index in 0..<count { (cells + index).initialize(to: Atomic(0)) }
+    }
+
+    deinit {
+        cells.deinitialize(count: CommandMetadata.numberMax * Self.fields)
+        cells.deallocate()
+    }
+
+    /// Counts a command that ran.
+    func ran(_ number: Int, nanoseconds: Int64, failed: Bool) {
+        let start = cells + number * Self.fields
+        let microseconds = Int(nanoseconds / 1000)
+        start[0].add()
+        if microseconds > 0 { start[1].add(microseconds) }
+        if failed { start[3].add() }
+        start[4 + Self.bucket(microseconds)].add()
+    }
+
+    /// Counts commands that were not timed one by one.
+    func ran(_ number: Int, times: Int, nanosecondsEach: Int64) {
+        let start = cells + number * Self.fields
+        start[0].add(times)
+        start[1].add(Int(nanosecondsEach) * times / 1000)
+        start[4 + Self.bucket(Int(nanosecondsEach / 1000))].add(times)
+    }
+
+    /// Counts a command that was refused before it ran.
+    func rejected(_ number: Int) { cells[number * Self.fields + 2].add() }
+
+    private static func bucket(_ microseconds: Int) -> Int {
+        guard microseconds > 1 else { return 0 }
+        return min(CommandStatistics.bucketCount - 1, Int.bitWidth - (microseconds - 1).leadingZeroBitCount)
+    }
+
+    fileprivate func reset() {
+        for index in 0..<(CommandMetadata.numberMax * Self.fields) { cells[index].store(0, ordering: .relaxed) }
+        total.store(0, ordering: .relaxed)
+        bytesIn.store(0, ordering: .relaxed)
+        bytesOut.store(0, ordering: .relaxed)
+    }
+
+    fileprivate func add(to sums: inout [Int: CommandStatistics.Sum]) {
+        for number in 0..<CommandMetadata.numberMax {
+            let start = cells + number * Self.fields
+            let (calls, rejected) = (start[0].read(), start[2].read())
+            guard calls > 0 || rejected > 0 else { continue }
+            var sum = sums[number] ?? CommandStatistics.Sum()
+            sum.calls += calls
+            sum.microseconds += start[1].read()
+            sum.rejected += rejected
+            sum.failed += start[3].read()
+            for bucket in 0..<CommandStatistics.bucketCount { sum.histogram[bucket] += start[4 + bucket].read() }
+            sums[number] = sum
+        }
+    }
+}
+
+extension CommandStatistics.Sum {
+    /// The upper bound, in microseconds, of the fastest share of the calls.
+    func percentile(_ share: Double) -> Double {
+        let total = histogram.reduce(0, +)
+        var seen = 0
+        for (bucket, count) in histogram.enumerated() {
+            seen += count
+            if Double(seen) >= Double(total) * share, count > 0 { return Double(1 << bucket) }
+        }
+        return 0
+    }
+}
+
+/// Error replies by their code, the first word: for INFO. Thread-safe. The proof for `@unchecked Sendable`: the table is
+/// read and written with the lock held.
+final class ErrorCounts: @unchecked Sendable {
+    /// Codes beyond these are counted together, because the first word may come from a request.
+    private static let codesMax = 128
+
+    private let lock = Lock()
+    private var counts: [String: Int] = [:]
+    private var total = 0
+
+    func count(_ text: [UInt8]) {
+        let code = String(decoding: text.prefix { $0 != 0x20 }.prefix(32), as: UTF8.self)
+        lock.withLock {
+            total += 1
+            if counts[code] != nil || counts.count < Self.codesMax { counts[code, default: 0] += 1 }
+        }
+    }
+
+    func reset() {
+        lock.withLock {
+            counts = [:]
+            total = 0
+        }
+    }
+
+    var all: (byCode: [String: Int], total: Int) { lock.withLock { (counts, total) } }
+}

@@ -1,0 +1,42 @@
+import LarderPlatform
+
+/// The cursors of SCAN: numbers that stand for the last key seen. They work on every connection and pin nothing. The
+/// oldest are forgotten if there are too many.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
+final class ScanCursors: @unchecked Sendable {
+    private struct Cursor {
+        let database: String
+        let key: [UInt8]
+    }
+
+    private let lock = Lock()
+    private let most: Int
+    private var cursors: [UInt64: Cursor] = [:]
+    private var oldest: UInt64
+    private var next: UInt64
+
+    init(most: Int) {
+        self.most = most
+        // Cursors of an earlier run must not be taken for ours.
+        next = UInt64.random(in: 1..<(1 << 48))
+        oldest = next
+    }
+
+    func add(_ key: [UInt8], database: String) -> UInt64 {
+        lock.withLock {
+            let number = next
+            next += 1
+            cursors[number] = Cursor(database: database, key: key)
+            while cursors.count > most {
+                cursors[oldest] = nil
+                oldest += 1
+            }
+            return number
+        }
+    }
+
+    func find(_ number: UInt64, database: String) -> [UInt8]? {
+        lock.withLock { cursors[number].flatMap { $0.database == database ? $0.key : nil } }
+    }
+}

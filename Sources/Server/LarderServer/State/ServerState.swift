@@ -1,0 +1,202 @@
+import LarderEngine
+import LarderOriginClients
+import LarderPlatform
+import Synchronization
+
+/// The state that all connections of a server share. Thread-safe.
+package final class ServerState: Sendable {
+    package let engine: Engine
+    package let limits: Limits
+    package let standardDatabase: Database
+    let scanCursors: ScanCursors
+    let socketPath: String
+    let socketAccess: SocketAccess
+    let threadCount: Int
+    let startedAt: Int64
+    let openSnapshots = Atomic<Int>(0)
+    let statistics = CommandStatistics()
+    let errors = ErrorCounts()
+    let slowLog = SlowLog()
+    let latency = LatencyMonitor()
+    let pause = ClientPause()
+    let clientRegistry = ClientRegistry()
+    let monitors = Monitors()
+    let settings: Settings
+    let saves: Saves
+    let backups = LongWork("backup")
+    let checks = LongWork("check")
+    let rates = Rates()
+    /// 40 hexadecimal digits, different for each run.
+    let runID: String
+    /// Commands that nobody may run.
+    let disabledCommands: CommandSet
+    let access: AccessControl
+    /// The configuration file; empty for none.
+    let configurationPath: String
+    /// How many connections the process may open beside the descriptors that the larder needs.
+    let clientsPossible: Int
+    /// Whether each command must be checked, because of a pause, MONITOR or SLOWLOG.
+    let hasAttention = Atomic<Bool>(false)
+    package let clients = Atomic<Int>(0)
+    let clientsSeen = Atomic<Int>(0)
+    let clientsRefused = Atomic<Int>(0)
+    /// Connections whose next command waits for the end of CLIENT PAUSE.
+    let clientsPaused = Atomic<Int>(0)
+    /// Commands that were dropped because their connections were gone before their turn.
+    let commandsDropped = Atomic<Int>(0)
+    let counts = EntryCounts()
+    let pubsub: PubSub
+    let directory = ConnectionDirectory()
+    let scripts: ScriptCache
+    let functions: FunctionLibraries
+    let origins: OriginTable
+    let quickCommands = QuickCommandsPool()
+    let log: Log
+    let scriptLines: LimitedLines
+    /// Of connections that the daemon has closed: a client may come again at once, and so on for ever.
+    let closedLines: LimitedLines
+    let tracking: Tracking
+    /// Sends keyspace notifications, and invalidations to clients that track keys.
+    package let notifier: Notifier
+    private let changePublisher: ChangePublisher
+    private let nextClient = Atomic<Int>(1)
+    private let stopHandler: @Sendable (String) -> Void
+    /// Called before a session runs on a thread that may block. Tests use it to make that thread wait.
+    let beforeColdSlice: (@Sendable () -> Void)?
+    /// Called with the command's name before deferred work, on its thread. Tests use it to make that thread wait.
+    let beforeWork: (@Sendable (String) -> Void)?
+
+    package init(
+        engine: Engine, limits: Limits = Limits(), socketPath: String = "",
+        socketAccess: SocketAccess = SocketAccess(), threadCount: Int = 1,
+        password: [UInt8]? = nil, passwordPath: String = "", configurationPath: String = "",
+        disabledCommands: CommandSet = CommandSet(), rules: AccessRules = AccessRules(),
+        clientsPossible: Int = .max, log: Log = .none, origins: @escaping OriginFactory = OriginTable.redis,
+        beforeColdSlice: (@Sendable () -> Void)? = nil, beforeWork: (@Sendable (String) -> Void)? = nil,
+        onStopRequest: @escaping @Sendable (String) -> Void = { _ in }
+    ) throws(LarderError) {
+        self.engine = engine
+        self.limits = limits
+        self.socketPath = socketPath
+        self.socketAccess = socketAccess
+        self.disabledCommands = disabledCommands
+        access = AccessControl(rules, log: log)
+        self.threadCount = threadCount
+        self.beforeColdSlice = beforeColdSlice
+        self.beforeWork = beforeWork
+        self.configurationPath = configurationPath
+        self.clientsPossible = clientsPossible
+        self.log = log
+        scriptLines = .ofScripts(log) { [clock = engine.clock] in clock.monotonic() }
+        closedLines = LimitedLines(
+            log, clock: { [clock = engine.clock] in clock.monotonic() },
+            rest: { LineRate.rest($0, "clients disconnected") })
+        scripts = ScriptCache(
+            evaluatedMax: Limits.evaluatedScriptsMax, bytesMax: limits.scriptsBytesMax,
+            memoryMax: limits.scriptMemoryMax)
+        functions = FunctionLibraries(
+            directory: engine.directory, bytesMax: limits.scriptsBytesMax, scripts: scripts, now: engine.now(),
+            log: log, lines: scriptLines)
+        settings = Settings(limits: limits, password: password, passwordPath: passwordPath)
+        slowLog.threshold.store(limits.slowMicroseconds, ordering: .relaxed)
+        slowLog.changeLength(limits.slowCommandsMax)
+        latency.threshold.store(limits.latencyMilliseconds, ordering: .relaxed)
+        saves = Saves(now: engine.now())
+        runID = String((0..<40).map { _ in "0123456789abcdef".randomElement() ?? "0" })
+        pubsub = PubSub(pendingBytesMax: limits.undeliveredBytesMax)
+        tracking = Tracking(directory: directory, keysMax: limits.trackedKeysMax)
+        notifier = Notifier(
+            engine: engine, pubsub: pubsub, tracking: tracking, deadlinesMax: limits.watchedDeadlinesMax)
+        changePublisher = ChangePublisher(engine: engine, pubsub: pubsub)
+        stopHandler = onStopRequest
+        let (tracking, publisher, background) = (tracking, changePublisher, inBackground)
+        self.origins = OriginTable(
+            directory: engine.directory, larder: runID, limits: limits.origin, keysMax: limits.originKeysMax,
+            OriginTier.Surroundings(
+                engine: engine, log: log,
+                tell: { database, keys in
+                    if let keys {
+                        tracking.invalidate(keys, in: database.name)
+                    } else {
+                        tracking.invalidateAll(in: [database.name])
+                    }
+                    publisher.noticedByOrigin(keys, database)
+                }, background: { background.run($0) }), make: origins)
+        standardDatabase = try engine.database(DatabaseName.standard)
+        scanCursors = ScanCursors(most: limits.scanCursorsMax)
+        startedAt = engine.monotonic()
+        noteAttention()
+    }
+
+    /// The password for AUTH; nil for none.
+    var password: [UInt8]? { settings.password }
+
+    /// The address of every connection in CLIENT LIST.
+    var clientAddress: String { "\(socketPath):0" }
+
+    package func newClientID() -> Int64 {
+        Int64(nextClient.wrappingAdd(1, ordering: .relaxed).oldValue)
+    }
+
+    /// Whether loops are so far behind that publishers should wait.
+    var isCongested: Bool { engine.pipeline.isCongested || pubsub.isCongested }
+
+    /// Updates ``hasAttention``. Call it after a change of the pause, of MONITOR or of SLOWLOG's threshold.
+    func noteAttention() {
+        let threshold = slowLog.threshold.load(ordering: .relaxed)
+        // A command on the fast path takes less than a millisecond.
+        let logsAll = threshold >= 0 && threshold < 1000
+        hasAttention.store(
+            logsAll || !monitors.isEmpty || pause.isOn(engine.monotonic()), ordering: .relaxed)
+    }
+
+    /// See ``SlowLog/threshold``.
+    func changeSlowThreshold(_ microseconds: Int64) {
+        slowLog.threshold.store(microseconds, ordering: .relaxed)
+        noteAttention()
+    }
+
+    func resetStatistics() {
+        statistics.reset()
+        errors.reset()
+        access.resetCounts()
+        clientsSeen.store(0, ordering: .relaxed)
+        clientsRefused.store(0, ordering: .relaxed)
+        rates.resetPeaks()
+    }
+
+    /// Saves everything on a thread that may block; see ``Saves``. Set once, before the first connection.
+    private let inBackground = BackgroundRunner()
+
+    func runInBackground(by runner: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
+        inBackground.set(runner)
+    }
+
+    /// - Returns: false if a save is running.
+    func startSaving() -> Bool {
+        guard saves.begin() else { return false }
+        inBackground.run { [self] in
+            do throws(LarderError) { try saves.save(engine) } catch { errors.count(CommandError(error).bytes) }
+            saves.end()
+        }
+        return true
+    }
+
+    func requestStop(_ reason: String) { stopHandler(reason) }
+}
+
+/// Runs work on a thread that may block once such a runner is set, and at once before.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: guarded by the lock.
+final class BackgroundRunner: @unchecked Sendable {
+    private let lock = Lock()
+    private var runner: (@Sendable (@escaping @Sendable () -> Void) -> Void)?
+
+    func set(_ runner: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
+        lock.withLock { self.runner = runner }
+    }
+
+    func run(_ work: @escaping @Sendable () -> Void) {
+        if let runner = lock.withLock({ runner }) { runner(work) } else { work() }
+    }
+}

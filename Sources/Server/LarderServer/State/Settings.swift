@@ -1,0 +1,55 @@
+import LarderEngine
+import LarderPlatform
+import LarderRESP
+import Synchronization
+
+/// The settings that CONFIG SET can change while the daemon runs and that no other object owns.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the texts are read and written with the lock held, the rest is atomic.
+final class Settings: @unchecked Sendable {
+    /// Connections at a time.
+    let clientsMax: Atomic<Int>
+    /// Seconds without a request after which a connection is closed; 0 for never.
+    let idleSeconds: Atomic<Int>
+    /// How much a subscriber may leave unread: see ``OutputLimit``.
+    let subscriberBytesMax: Atomic<Int>
+    let subscriberBytesSoft: Atomic<Int>
+    let subscriberSoftSeconds: Atomic<Int>
+    private let lock = Lock()
+    private var texts: [String: String] = [:]
+    private var passwordNow: [UInt8]?
+    private var passwordPathNow = ""
+
+    init(limits: Limits, password: [UInt8]? = nil, passwordPath: String = "") {
+        passwordNow = password
+        passwordPathNow = passwordPath
+        idleSeconds = Atomic(limits.idleSeconds)
+        clientsMax = Atomic(limits.clientsMax)
+        subscriberBytesMax = Atomic(limits.subscriberBytesMax)
+        subscriberBytesSoft = Atomic(limits.subscriberBytesSoft)
+        subscriberSoftSeconds = Atomic(Int(limits.subscriberSoftMilliseconds / 1000))
+    }
+
+    /// The password for AUTH; nil for none.
+    var password: [UInt8]? { lock.withLock { passwordNow } }
+    /// The file that it comes from; empty for none.
+    var passwordPath: String { lock.withLock { passwordPathNow } }
+
+    /// Connections that have given the old one stay.
+    func change(password: [UInt8]?, path: String) {
+        lock.withLock {
+            passwordNow = password
+            passwordPathNow = path
+        }
+    }
+
+    func changeSubscriberLimit(_ limits: Limits) {
+        subscriberBytesMax.store(limits.subscriberBytesMax, ordering: .relaxed)
+        subscriberBytesSoft.store(limits.subscriberBytesSoft, ordering: .relaxed)
+        subscriberSoftSeconds.store(Int(limits.subscriberSoftMilliseconds / 1000), ordering: .relaxed)
+    }
+
+    /// A setting that is stored and has no effect.
+    func text(_ name: String) -> String? { lock.withLock { texts[name] } }
+    func keep(_ name: String, _ text: String) { lock.withLock { texts[name] = text } }
+}

@@ -1,0 +1,127 @@
+import LarderPlatform
+import Synchronization
+
+/// The last slow commands, for SLOWLOG.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the entries are read and written with the lock held.
+final class SlowLog: @unchecked Sendable {
+    struct Entry: Sendable {
+        let id: Int
+        /// Seconds since 1970.
+        let time: Int64
+        let microseconds: Int64
+        let words: [[UInt8]]
+        let address: String
+        let name: String
+    }
+
+    /// Only the first words of a command are kept, and the first bytes of each, as in Redis.
+    private static let wordsMax = 32
+    private static let wordBytesMax = 128
+
+    /// The threshold in microseconds; negative for never. The default is 10,000.
+    let threshold = Atomic<Int64>(10_000)
+    /// How many entries are kept. The default is 128.
+    let lengthMax = Atomic<Int>(128)
+    private let lock = Lock()
+    private var entries: [Entry] = []
+    private var nextID = 0
+
+    /// Whether a command that took so long is slow.
+    func takes(microseconds: Int64) -> Bool {
+        let threshold = threshold.load(ordering: .relaxed)
+        return threshold >= 0 && microseconds >= threshold
+    }
+
+    func add(
+        time: Int64, microseconds: Int64, count: Int, word: (Int) -> UnsafeRawBufferPointer, address: String,
+        name: String
+    ) {
+        let shown = count > Self.wordsMax ? Self.wordsMax - 1 : count
+        var words = (0..<shown).map { Self.cut(word($0)) }
+        if shown < count { words.append(Array("... (\(count - shown) more arguments)".utf8)) }
+        lock.withLock {
+            let entry = Entry(
+                id: nextID, time: time, microseconds: microseconds, words: words, address: address, name: name)
+            nextID += 1
+            entries.append(entry)
+            trim()
+        }
+    }
+
+    private static func cut(_ word: UnsafeRawBufferPointer) -> [UInt8] {
+        guard word.count > wordBytesMax else { return Array(word) }
+        return Array(word.prefix(wordBytesMax)) + Array("... (\(word.count - wordBytesMax) more bytes)".utf8)
+    }
+
+    /// Called with the lock held.
+    private func trim() {
+        let extra = entries.count - max(0, lengthMax.read())
+        if extra > 0 { entries.removeFirst(extra) }
+    }
+
+    /// The newest first.
+    func newest(_ count: Int) -> [Entry] { lock.withLock { entries.suffix(count).reversed() } }
+    var count: Int { lock.withLock { entries.count } }
+    func reset() { lock.withLock { entries = [] } }
+    func changeLength(_ most: Int) {
+        lengthMax.store(most, ordering: .relaxed)
+        lock.withLock { trim() }
+    }
+}
+
+/// Events that took longer than a threshold, by kind, for LATENCY.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the samples are read and written with the lock held.
+final class LatencyMonitor: @unchecked Sendable {
+    struct Sample: Sendable {
+        /// Seconds since 1970.
+        let time: Int64
+        var milliseconds: Int64
+    }
+
+    struct Event: Sendable {
+        var samples: [Sample] = []
+        var longest: Int64 = 0
+    }
+
+    /// How many samples of each event are kept, as in Redis.
+    private static let samplesMax = 160
+
+    /// The threshold in milliseconds; 0 for off, which is the default.
+    let threshold = Atomic<Int64>(0)
+    private let lock = Lock()
+    private var events: [String: Event] = [:]
+
+    func note(_ event: String, time: Int64, milliseconds: Int64) {
+        let threshold = threshold.load(ordering: .relaxed)
+        guard threshold > 0, milliseconds >= threshold else { return }
+        lock.withLock {
+            var known = events[event] ?? Event()
+            known.longest = max(known.longest, milliseconds)
+            if let last = known.samples.indices.last, known.samples[last].time == time {
+                known.samples[last].milliseconds = max(known.samples[last].milliseconds, milliseconds)
+            } else {
+                known.samples.append(Sample(time: time, milliseconds: milliseconds))
+                if known.samples.count > Self.samplesMax { known.samples.removeFirst() }
+            }
+            events[event] = known
+        }
+    }
+
+    var all: [(name: String, event: Event)] {
+        lock.withLock { events.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } }
+    }
+
+    func event(_ name: String) -> Event? { lock.withLock { events[name] } }
+
+    /// - Parameter names: which events; empty for all.
+    /// - Returns: how many events were forgotten.
+    func reset(_ names: [String]) -> Int {
+        lock.withLock {
+            let before = events.count
+            if names.isEmpty { events = [:] } else { for name in names { events[name] = nil } }
+            return before - events.count
+        }
+    }
+}

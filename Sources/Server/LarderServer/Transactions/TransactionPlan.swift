@@ -1,0 +1,271 @@
+import LarderCommandCatalog
+import LarderEngine
+import LarderRESP
+
+/// Which keys of which databases the commands of a transaction touch. Made before any lock is taken.
+struct TransactionPlan {
+    /// The keys of one database.
+    struct Part {
+        let database: Database
+        /// The index of each key, in the order in which the engine gets them.
+        private(set) var positions: [Key: Int] = [:]
+        private var loaded: [Key] = []
+        private var blind: [Key] = []
+        fileprivate var watches: [KeyWatch] = []
+        fileprivate(set) var isWritten = false
+        fileprivate(set) var mayBeWritten = false
+        fileprivate(set) var isCreated = false
+
+        fileprivate init(_ database: Database) { self.database = database }
+
+        /// - Parameter isBlind: whether the first command that touches the key overwrites it.
+        fileprivate mutating func add(_ key: Key, isBlind: Bool) {
+            guard positions[key] == nil else { return }
+            positions[key] = isBlind ? -1 - blind.count : loaded.count
+            if isBlind { blind.append(key) } else { loaded.append(key) }
+        }
+
+        /// The engine's form; indices are final from here on.
+        fileprivate mutating func complete() -> TransactionPart {
+            for (index, key) in blind.enumerated() { positions[key] = loaded.count + index }
+            return TransactionPart(
+                database: database, keys: loaded + blind, loadedCount: loaded.count, watches: watches)
+        }
+
+        /// Whether files must be open for writing before the commands can run.
+        var needsWritableFiles: Bool { isCreated || isWritten && database.exists }
+    }
+
+    /// In the order in which the engine takes their locks.
+    private(set) var parts: [Part] = []
+    private(set) var engineParts: [TransactionPart] = []
+    /// The databases that SELECT names, or the error instead.
+    private(set) var databases: [String: Result<Database, LarderError>] = [:]
+
+    /// - Parameters:
+    ///   - commands: the commands that are still to run, in their order.
+    ///   - database: the selected database before the first of them.
+    ///   - loadsAll: whether former values must be read even for keys that are only overwritten.
+    init(
+        _ commands: ArraySlice<QueuedCommand>, in database: Database, watches: [KeyWatch], more: [TransactionMissing],
+        loadsAll: Bool, engine: Engine
+    ) {
+        // First, because these must be read even if the commands only overwrite them.
+        for watch in watches {
+            let index = part(watch.database)
+            parts[index].add(watch.key, isBlind: false)
+            parts[index].watches.append(watch)
+        }
+        var current = database
+        for command in commands {
+            if case .selected = command.row.database {
+                if case .success(let selected) = resolve(command.text(1), engine) { current = selected }
+                continue
+            }
+            note(command, current, loadsAll)
+            noteTarget(command, current, engine)
+        }
+        for missing in more {
+            switch missing {
+            case .key(let database, let key):
+                let index = part(database)
+                parts[index].add(key, isBlind: false)
+            case .files(let database):
+                let index = part(database)
+                parts[index].isCreated = true
+            case .database(let name): _ = resolve(name, engine)
+            }
+        }
+        engineParts = parts.indices.map { parts[$0].complete() }
+    }
+
+    private mutating func note(_ command: QueuedCommand, _ database: Database, _ loadsAll: Bool) {
+        let row = command.row
+        let indices = row.keyIndices(count: command.count) { command[$0] }
+        let isScript = row.flags.contains(.runsScript)
+        guard !indices.isEmpty || isScript || row.flags.contains(.write) && !row.flags.contains(.wholeDatabase) else {
+            return
+        }
+        let index = part(database)
+        // Whether a script writes is known when it does.
+        if isScript, !row.flags.contains(.readonly) { parts[index].mayBeWritten = true }
+        if row.flags.contains(.write) { parts[index].isWritten = true }
+        if row.flags.contains(.creates) { parts[index].isCreated = true }
+        let isBlind = command.overwritesBlindly && !loadsAll
+        for position in indices where command[position].count <= Key.bytesMax {
+            parts[index].add(Key(command[position]), isBlind: isBlind)
+        }
+    }
+
+    /// The key that MOVE or COPY writes in another database.
+    private mutating func noteTarget(_ command: QueuedCommand, _ database: Database, _ engine: Engine) {
+        let place: (name: Int, key: Int)
+        switch command.row.database {
+        case .none, .selected, .both, .all: return
+        case .target(let name, let key): place = (name, key)
+        case .targetOption(let key):
+            let option = (key + 1..<max(key + 1, command.count - 1)).last { equalsIgnoringCase(command[$0], "DB") }
+            guard let option else { return }
+            place = (option + 1, key)
+        }
+        guard command[place.key].count <= Key.bytesMax,
+            case .success(let target) = resolve(command.text(place.name), engine), target !== database
+        else { return }
+        let index = part(target)
+        parts[index].isWritten = true
+        parts[index].add(Key(command[place.key]), isBlind: false)
+    }
+
+    private mutating func part(_ database: Database) -> Int {
+        if let index = parts.firstIndex(where: { $0.database === database }) { return index }
+        parts.append(Part(database))
+        return parts.count - 1
+    }
+
+    private mutating func resolve(_ name: String, _ engine: Engine) -> Result<Database, LarderError> {
+        if let known = databases[name] { return known }
+        let result: Result<Database, LarderError>
+        do throws(LarderError) { result = .success(try engine.database(name)) } catch { result = .failure(error) }
+        databases[name] = result
+        return result
+    }
+}
+
+/// Something that a command of a transaction asked for and the plan did not have: the transaction starts again with it.
+enum TransactionMissing {
+    case key(Database, Key)
+    /// The files of a database that would be written to and has none open.
+    case files(Database)
+    case database(String)
+}
+
+/// A transaction while its commands run with the locks of all its keys held: ``Call`` uses it instead of the engine.
+///
+/// Confined to the thread that runs it.
+final class TransactionRun {
+    private let plan: TransactionPlan
+    private(set) var update: TransactionUpdate
+    private var notFound: [TransactionMissing] = []
+    var missing: [TransactionMissing] {
+        notFound.isEmpty ? update.withoutFiles.map { .files($0) } : notFound
+    }
+    /// Whether a command would build a long value, and may not here: then nothing is applied.
+    private(set) var needsLongThread = false
+    /// Whether a script takes so long that it must go on without locks: then nothing is applied.
+    private(set) var needsScriptThread = false
+    /// Whether the entries differ from those that a script saw without locks: then nothing is applied.
+    private(set) var isOutdated = false
+    /// The longest record that is read while commands run, without locks; nil with locks, when none is.
+    private let loadedBytesMax: Int?
+    /// The positions of keys that were read while commands ran, by part.
+    private var loaded: [Int: [Key: Int]] = [:]
+    private let parts: [ObjectIdentifier: (plan: Int, engine: Int)]
+
+    /// - Parameter loadedBytesMax: given for a transaction that is tried without locks.
+    init(_ plan: TransactionPlan, _ update: TransactionUpdate, loadedBytesMax: Int? = nil) {
+        self.plan = plan
+        self.update = update
+        self.loadedBytesMax = loadedBytesMax
+        var parts: [ObjectIdentifier: (plan: Int, engine: Int)] = [:]
+        for (index, part) in plan.parts.enumerated() {
+            let engine = update.parts.firstIndex { $0.database === part.database }
+            parts[ObjectIdentifier(part.database)] = (index, engine ?? 0)
+        }
+        self.parts = parts
+    }
+
+    func leaveToLongThread() { needsLongThread = true }
+    func leaveToScriptThread() { needsScriptThread = true }
+    func outdate() { isOutdated = true }
+
+    /// The keys that were read while commands ran.
+    var loadedKeys: [TransactionMissing] {
+        loaded.flatMap { part, keys in keys.keys.map { .key(update.parts[part].database, $0) } }
+    }
+
+    /// Whether the attempt is given up for another reason than ``missing``.
+    var mustLeave: Bool { needsLongThread || needsScriptThread || isOutdated }
+
+    /// The indices of keys; nil if the plan lacks one, which is noted.
+    private func find(
+        _ keys: [Key], _ database: Database
+    ) throws(CommandError) -> (part: Int, positions: [Int])? {
+        let part = parts[ObjectIdentifier(database)]
+        var positions: [Int] = []
+        positions.reserveCapacity(keys.count)
+        for key in keys {
+            if let part, let position = plan.parts[part.plan].positions[key] {
+                positions.append(position)
+            } else if let part, let loadedBytesMax {
+                positions.append(try load(key, part.engine, loadedBytesMax))
+            } else {
+                notFound.append(.key(database, key))
+            }
+        }
+        guard let part, positions.count == keys.count else { return nil }
+        return (part.engine, positions)
+    }
+
+    private func load(_ key: Key, _ part: Int, _ bytesMax: Int) throws(CommandError) -> Int {
+        if let position = loaded[part]?[key] { return position }
+        do throws(LarderError) {
+            let position = try update.load(part: part, key, bytesMax: bytesMax)
+            loaded[part, default: [:]][key] = position
+            return position
+        } catch {
+            throw CommandError(error)
+        }
+    }
+
+    private static let isMissing = CommandError("ERR a key was not known before the transaction began")
+
+    func update(
+        _ database: Database, _ keys: [Key], _ body: (inout Update) throws(LarderError) -> Void
+    ) throws(CommandError) {
+        guard let (part, positions) = try find(keys, database) else { throw Self.isMissing }
+        do throws(LarderError) {
+            try update.update(part: part, positions: positions, body)
+        } catch {
+            throw CommandError(error)
+        }
+    }
+
+    /// Like ``update(_:_:_:)``, for keys of two databases.
+    func update(
+        _ database: Database, _ keys: [Key], and other: Database, _ otherKeys: [Key],
+        _ body: (inout Update, inout Update) throws(LarderError) -> Void
+    ) throws(CommandError) {
+        let own = try find(keys, database)
+        let others = try find(otherKeys, other)
+        guard let own, let others else { throw Self.isMissing }
+        do throws(LarderError) {
+            try update.update(part: own.part, positions: own.positions, and: others.part, others.positions, body)
+        } catch {
+            throw CommandError(error)
+        }
+    }
+
+    /// The fresh entry of a key.
+    func current(_ database: Database, _ key: Key) throws(CommandError) -> Record? {
+        guard let (part, positions) = try find([key], database), let position = positions.first else {
+            throw Self.isMissing
+        }
+        return update.current(part: part, position: position)
+    }
+
+    /// The rules of freshness of a database; nil for a database that is not locked.
+    func rules(_ database: Database) -> FreshnessRules? {
+        parts[ObjectIdentifier(database)].map { update.rules(part: $0.engine) }
+    }
+
+    /// The database that SELECT would select by this name.
+    func database(_ name: String) throws(CommandError) -> Database {
+        switch plan.databases[name] {
+        case .success(let database): return database
+        case .failure(let error): throw CommandError(error)
+        case nil:
+            notFound.append(.database(name))
+            throw Self.isMissing
+        }
+    }
+}

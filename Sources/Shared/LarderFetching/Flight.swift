@@ -1,0 +1,226 @@
+import LarderPlatform
+import LarderVocabulary
+
+/// One fetch of a key, or of several with one closure, and all callers in this process who wait for it.
+///
+/// A task of its own asks the cache and then runs the closure, so that no caller's cancellation ends it for the others.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: everything that changes is read and written with the table's lock
+/// held.
+final class Flight<Value: Sendable>: @unchecked Sendable {
+    /// What happened to a caller who waits.
+    enum Event {
+        case finished(Result<Value?, any Error>)
+        /// There is a value that may be served at once.
+        case found(Value)
+        case softTimeout
+        case hardTimeout
+        case cancelled
+    }
+
+    /// A caller who waits. Guarded by the same lock, the proof for `@unchecked Sendable`.
+    final class Waiter: @unchecked Sendable {
+        let takesFound: Bool
+        /// Whether the flight began for the caller. What was found before another came may have changed.
+        let isFirst: Bool
+        let soft: Int64?
+        /// The keys whose closures wait with the caller.
+        let closures = FetchContext.names
+        var continuation: UnsafeContinuation<Event, Never>?
+        var isCancelled = false
+        var timers: [Task<Void, Never>] = []
+
+        init(takesFound: Bool, isFirst: Bool = true, soft: Int64?) {
+            self.takesFound = takesFound
+            self.isFirst = isFirst
+            self.soft = soft
+        }
+
+        func takes(_ found: FoundValue<Value>) -> Bool {
+            found.isYoung && takesFound && (found.isFresh && isFirst || soft == 0)
+        }
+    }
+
+    private enum Phase {
+        case asking
+        case loading(FoundValue<Value>?, leaseEnds: Int64)
+        case finished(Result<Value?, any Error>)
+    }
+
+    /// The keys that are fetched.
+    private let names: [FetchName]
+    private let lock: FlightLock
+    private var phase = Phase.asking
+    /// By their identities: who leaves is not looked for.
+    private var waiters: [ObjectIdentifier: Waiter] = [:]
+    /// How many callers have been let in and have not left.
+    private var users = 0
+    /// Whether it goes on without callers, because one took what there was.
+    private var isBackground = false
+    /// Whether all callers have gone, so that it ends without a result.
+    private var isAbandoned = false
+    private var task: Task<Void, Never>?
+    /// Whether it ended with what the cache had. With the lock held until it has finished.
+    var isFromCache = false
+    /// Whether it waits for others' fetches although there may be something to serve. With the lock held.
+    var mayAskForLong = false
+
+    init(_ names: [FetchName], _ lock: FlightLock) {
+        self.names = names
+        self.lock = lock
+    }
+
+    /// A fetch of which nobody else knows, and which its only caller has entered.
+    /// - Parameter found: what may be served meanwhile.
+    init(alone names: [FetchName], _ lock: FlightLock, _ found: FoundValue<Value>? = nil) {
+        self.names = names
+        self.lock = lock
+        users = 1
+        phase = .loading(found, leaseEnds: .max)
+    }
+
+    // MARK: With the lock held
+
+    /// Whether another caller may wait for it.
+    func isOpen(_ now: Int64) -> Bool {
+        if isAbandoned { return false }
+        return switch phase {
+        case .asking: true
+        case .loading(_, let leaseEnds): now < leaseEnds
+        case .finished: false
+        }
+    }
+
+    /// Whether it fetches while there is a value in the cache that may be served.
+    var hasValue: Bool {
+        if case .loading(let found?, _) = phase { found.isYoung } else { false }
+    }
+
+    func enter() { users += 1 }
+
+    func begin(background: Bool, _ run: @escaping @Sendable () async -> Void) {
+        isBackground = background
+        task = Task { await run() }
+    }
+
+    // MARK: Waiting
+
+    /// Waits for something to happen. The caller has entered, and has left when this returns.
+    func wait(_ waiter: Waiter, hard: Int64?) async -> Event {
+        let event = await withTaskCancellationHandler {
+            await withUnsafeContinuation { continuation in
+                let event: Event? = lock.withLock {
+                    if waiter.isCancelled { return .cancelled }
+                    switch phase {
+                    case .finished(let result): return .finished(result)
+                    case .loading(let found?, _) where waiter.takes(found): return .found(found.value)
+                    case .asking, .loading: break
+                    }
+                    if let event = listWait(waiter) { return event }
+                    waiter.continuation = continuation
+                    waiters[ObjectIdentifier(waiter)] = waiter
+                    // A soft limit of zero is over as soon as it is known that there is something to serve.
+                    if let soft = waiter.soft, soft > 0 { waiter.timers.append(timer(waiter, soft, .softTimeout)) }
+                    if let hard { waiter.timers.append(timer(waiter, hard, .hardTimeout)) }
+                    return nil
+                }
+                if let event { continuation.resume(returning: event) }
+            }
+        } onCancel: {
+            end(waiter, .cancelled)
+        }
+        leave(event, waiter)
+        return event
+    }
+
+    /// Notes for which keys a closure waits. With the lock held.
+    /// - Returns: the end of the wait, if it would have none.
+    private func listWait(_ waiter: Waiter) -> Event? {
+        guard let closure = waiter.closures.last, let name = names.first else { return nil }
+        guard !lock.waits.leads(from: names, to: waiter.closures) else {
+            return .finished(.failure(FetchError.cycle(name, closure)))
+        }
+        lock.waits.add(waiter.closures, names)
+        return nil
+    }
+
+    /// Takes out what resumes a caller who waits. With the lock held.
+    private func take(_ waiter: Waiter) -> UnsafeContinuation<Event, Never>? {
+        guard let continuation = waiter.continuation else { return nil }
+        waiter.continuation = nil
+        if !waiter.closures.isEmpty { lock.waits.remove(waiter.closures, names) }
+        return continuation
+    }
+
+    private func timer(_ waiter: Waiter, _ milliseconds: Int64, _ event: Event) -> Task<Void, Never> {
+        Task { [weak self] in
+            guard (try? await Task.sleep(for: .milliseconds(milliseconds))) != nil else { return }
+            self?.end(waiter, event)
+        }
+    }
+
+    /// Ends the waiting of a caller, who may not have begun to.
+    private func end(_ waiter: Waiter, _ event: Event) {
+        let continuation = lock.withLock { () -> UnsafeContinuation<Event, Never>? in
+            if case .cancelled = event { waiter.isCancelled = true }
+            guard let continuation = take(waiter) else { return nil }
+            waiters[ObjectIdentifier(waiter)] = nil
+            return continuation
+        }
+        continuation?.resume(returning: event)
+    }
+
+    private func leave(_ event: Event, _ waiter: Waiter) {
+        let (timers, abandoned) = lock.withLock { () -> ([Task<Void, Never>], Task<Void, Never>?) in
+            users -= 1
+            switch event {
+            case .found: isBackground = true
+            case .softTimeout, .hardTimeout: if hasValue { isBackground = true }
+            case .finished, .cancelled: break
+            }
+            if case .finished = phase { return (waiter.timers, nil) }
+            isAbandoned = users == 0 && !isBackground
+            return (waiter.timers, isAbandoned ? task : nil)
+        }
+        for timer in timers { timer.cancel() }
+        abandoned?.cancel()
+    }
+
+    // MARK: Progress
+
+    /// The closure runs now.
+    func load(_ found: FoundValue<Value>?, leaseEnds: Int64) {
+        let (served, value) = lock.withLock { () -> ([UnsafeContinuation<Event, Never>], Value?) in
+            phase = .loading(found, leaseEnds: leaseEnds)
+            guard let found else { return ([], nil) }
+            var served: [UnsafeContinuation<Event, Never>] = []
+            for (identity, waiter) in waiters {
+                guard waiter.takes(found), let continuation = take(waiter) else { continue }
+                served.append(continuation)
+                waiters[identity] = nil
+            }
+            if !served.isEmpty { isBackground = true }
+            return (served, found.value)
+        }
+        guard let value else { return }
+        for continuation in served { continuation.resume(returning: .found(value)) }
+    }
+
+    /// - Returns: whether anybody learns of the result.
+    func finish(_ result: Result<Value?, any Error>) -> Bool {
+        let (waiting, isHeard) = lock.withLock { () -> ([UnsafeContinuation<Event, Never>], Bool) in
+            phase = .finished(result)
+            defer { waiters = [:] }
+            return (waiters.values.compactMap { take($0) }, users > 0 || !isBackground)
+        }
+        for continuation in waiting { continuation.resume(returning: .finished(result)) }
+        return isHeard
+    }
+}
+
+/// What distinguishes fetches that cannot be one.
+struct FlightID: Hashable, Sendable {
+    let name: FetchName
+    let type: ObjectIdentifier
+    let maxAge: Int64?
+}

@@ -1,0 +1,193 @@
+// Several keys whose missing values one call of a closure fetches.
+
+import LarderPlatform
+
+extension FlightTable {
+    /// What the cache said about the keys of a call.
+    private struct Sorted<Key: Hashable & Sendable, Backend: FetchBackend>: Sendable {
+        struct Lead: Sendable {
+            let key: Key
+            let backend: Backend
+            let token: UInt64
+            let found: FoundValue<Backend.Value>?
+        }
+
+        var values: [Key: Backend.Value] = [:]
+        /// Keys for which this call fetches.
+        var leads: [Lead] = []
+        /// Keys that somebody else fetches.
+        var waits: [(key: Key, backend: Backend)] = []
+
+        /// What there is for the keys that are fetched, if that is something for each of them and no key is waited for.
+        var found: FoundValue<[Key: Backend.Value]>? {
+            guard waits.isEmpty, leads.allSatisfy({ $0.found?.isYoung ?? false }) else { return nil }
+            return FoundValue(stored, isFresh: leads.allSatisfy { $0.found?.isFresh ?? false }, isYoung: true)
+        }
+
+        /// What there is, fresh or stale, of the keys that are fetched.
+        private var stored: [Key: Backend.Value] {
+            leads.reduce(into: [:]) { values, lead in values[lead.key] = lead.found?.value }
+        }
+
+        /// What the caller takes who did not get what it fetches.
+        func instead(of error: any Error, _ options: CheckedFetch) throws -> [Key: Backend.Value] {
+            guard options.source != .originOnly, !(error is CancellationError),
+                leads.allSatisfy({ lead in
+                    // Who has asked the origin first takes a value of any age.
+                    lead.found.map { $0.isYoung || options.source == .originElseCache } ?? false
+                })
+            else { throw error }
+            return stored
+        }
+    }
+
+    /// The values of several keys: what the cache has, and for all others what one call of `load` returns, which then is
+    /// stored. What it leaves out the origin does not have.
+    /// - Parameter began: when the caller asked, for its hard timeout.
+    package func values<Key: Hashable & Sendable, Backend: FetchBackend>(
+        _ backends: [(key: Key, backend: Backend)], _ options: CheckedFetch,
+        since began: Int64 = MonotonicClock.milliseconds(),
+        _ load: @escaping @Sendable ([Key]) async throws -> [Key: Backend.Value]
+    ) async throws -> [Key: Backend.Value] {
+        for (_, backend) in backends where FetchContext.names.contains(backend.name) {
+            throw FetchError.recursion(backend.name)
+        }
+        var sorted = try await sort(backends, options)
+        if !sorted.leads.isEmpty { sorted.values.merge(try await served(sorted, options, since: began, load)) { $1 } }
+        // Only now: others may be waiting for what this call fetched.
+        for (key, backend) in sorted.waits {
+            sorted.values[key] = try await value(backend, options, since: began) { try await load([key])[key] }
+        }
+        return sorted.values
+    }
+
+    /// What one call of the closure gives, or what there is instead, as with one key: see ``Flight``.
+    private func served<Key: Hashable & Sendable, Backend: FetchBackend>(
+        _ sorted: Sorted<Key, Backend>, _ options: CheckedFetch, since began: Int64,
+        _ load: @escaping @Sendable ([Key]) async throws -> [Key: Backend.Value]
+    ) async throws -> [Key: Backend.Value] {
+        let leads = sorted.leads
+        let found = options.servesStale ? sorted.found : nil
+        let flight = Flight<[Key: Backend.Value]>(alone: leads.map(\.backend.name), lock, found)
+        flight.begin(background: false) {
+            let result: Result<[Key: Backend.Value]?, any Error>
+            do {
+                result = .success(try await self.fetch(leads, options, load))
+            } catch {
+                result = .failure(error)
+            }
+            if !flight.finish(result), case .failure(let error) = result {
+                for lead in leads { lead.backend.failedInBackground(error) }
+            }
+        }
+        let waiter = Flight<[Key: Backend.Value]>.Waiter(takesFound: true, soft: found == nil ? nil : options.soft)
+        switch await flight.wait(waiter, hard: options.hardLeft(since: began)) {
+        case .found(let values): return values
+        case .cancelled: throw CancellationError()
+        case .finished(.success(let values)): return values ?? [:]
+        case .softTimeout: return found?.value ?? [:]
+        case .hardTimeout:
+            return try sorted.instead(of: FetchError.timeout(leads[0].backend.name, options.hard ?? 0), options)
+        case .finished(.failure(let error)): return try sorted.instead(of: error, options)
+        }
+    }
+
+    /// What `load` returns, within the hard timeout. Nothing is stored.
+    package func unstored<Value: Sendable>(
+        _ name: FetchName, _ options: CheckedFetch, _ load: @escaping @Sendable () async throws -> Value?
+    ) async throws -> Value? {
+        guard let hard = options.hard else { return try await load() }
+        let flight = Flight<Value>(alone: [], lock)
+        flight.begin(background: false) {
+            do {
+                _ = flight.finish(.success(try await load()))
+            } catch {
+                _ = flight.finish(.failure(error))
+            }
+        }
+        switch await flight.wait(.init(takesFound: false, soft: nil), hard: hard) {
+        case .finished(let result): return try result.get()
+        case .cancelled: throw CancellationError()
+        // There is nothing to be found.
+        case .found, .softTimeout, .hardTimeout: throw FetchError.timeout(name, hard)
+        }
+    }
+
+    private func sort<Key: Hashable & Sendable, Backend: FetchBackend>(
+        _ backends: [(key: Key, backend: Backend)], _ options: CheckedFetch
+    ) async throws -> Sorted<Key, Backend> {
+        let answers = await Backend.askAll(backends.map(\.backend), maxAge: options.maxAge, lease: options.lease)
+        var sorted = Sorted<Key, Backend>()
+        var failure: (any Error)?
+        for ((key, backend), answer) in zip(backends, answers) {
+            switch answer {
+            case .failure(let error): failure = failure ?? error
+            // Somebody fetches it, or the origin has failed.
+            case .success(.stale) where options.waitsForFresh: sorted.waits.append((key, backend))
+            case .success(.fresh(let value)), .success(.stale(let value)): sorted.values[key] = value
+            case .success(.absent): break
+            case .success(.wait): sorted.waits.append((key, backend))
+            // What there is may serve, whatever its age.
+            case .success(.failed) where options.source == .originElseCache: sorted.waits.append((key, backend))
+            case .success(.failed(let left)): failure = failure ?? FetchError.originRests(backend.name, left)
+            case .success(.lead(let token, let found)):
+                if !options.refreshesAhead, let found, found.isFresh, found.isYoung {
+                    await backend.release(token: token, .open)
+                    sorted.values[key] = found.value
+                    continue
+                }
+                sorted.leads.append(.init(key: key, backend: backend, token: token, found: found))
+            }
+        }
+        do {
+            if let failure { throw failure }
+            try Task.checkCancellation()
+        } catch {
+            let leads = sorted.leads
+            await Self.whole { for lead in leads { await lead.backend.release(token: lead.token, .open) } }
+            throw error
+        }
+        return sorted
+    }
+
+    private func fetch<Key: Hashable & Sendable, Backend: FetchBackend>(
+        _ leads: [Sorted<Key, Backend>.Lead], _ options: CheckedFetch,
+        _ load: @escaping @Sendable ([Key]) async throws -> [Key: Backend.Value]
+    ) async throws -> [Key: Backend.Value] {
+        let values: [Key: Backend.Value]
+        do {
+            try Task.checkCancellation()
+            values = try await FetchContext.$names.withValue(leads.map(\.backend.name)) {
+                try await load(leads.map(\.key))
+            }
+        } catch {
+            let isCancelled = Task.isCancelled
+            await Self.whole {
+                for lead in leads {
+                    let release = isCancelled ? .open : lead.backend.release(after: error, options)
+                    await lead.backend.release(token: lead.token, release)
+                }
+            }
+            throw error
+        }
+        try await Self.whole {
+            let ends = leads.map { FetchEnd(backend: $0.backend, token: $0.token, value: values[$0.key]) }
+            if let failure = await Backend.endAll(ends, options) { throw failure }
+        }
+        let asked = Set(leads.map(\.key))
+        return values.filter { asked.contains($0.key) }
+    }
+
+    /// What the cache has, fresh or stale, without asking the origin.
+    package func peek<Backend: FetchBackend>(
+        _ backend: Backend, _ options: CheckedFetch, maxAge: Int64?
+    ) async throws -> Backend.Value? {
+        switch try await backend.ask(maxAge: maxAge, lease: options.lease, waits: .never) {
+        case .fresh(let value), .stale(let value): return value
+        case .lead(let token, let found):
+            await backend.release(token: token, .open)
+            return found.flatMap { $0.isYoung ? $0.value : nil }
+        case .absent, .failed, .wait: return nil
+        }
+    }
+}

@@ -1,0 +1,235 @@
+import LarderPlatform
+import LarderVocabulary
+
+/// The fetches of this process: of callers who want one key at the same time, one fetches.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+package final class FlightTable: @unchecked Sendable {
+    package static let shared = FlightTable()
+
+    let lock = FlightLock()
+    private var flights: [FlightID: AnyObject] = [:]
+
+    /// How many fetches run, for tests.
+    package var count: Int { lock.withLock { flights.count } }
+
+    /// The right to fetch that a caller has brought.
+    private struct Lead<Value: Sendable>: Sendable {
+        let token: UInt64
+        let found: FoundValue<Value>?
+    }
+
+    /// The value of a key: what the cache has, or what `load` returns, which then is stored.
+    /// - Parameter began: when the caller asked, for its hard timeout.
+    /// - Returns: nil if the origin has no value.
+    /// - Throws: ``FetchError``, `CancellationError`, what the backend throws, and what `load` throws.
+    package func value<Backend: FetchBackend>(
+        _ backend: Backend, _ options: CheckedFetch, since began: Int64 = MonotonicClock.milliseconds(),
+        _ load: @escaping @Sendable () async throws -> Backend.Value?
+    ) async throws -> Backend.Value? {
+        let name = backend.name
+        if FetchContext.names.contains(name) { throw FetchError.recursion(name) }
+        var soft = options.servesStale ? options.soft : nil
+        var lead: Lead<Backend.Value>?
+        // Whether the cache has said that there is nothing to serve, so that waiting is all that is left.
+        var mustWait = false
+        while true {
+            if let entered = enter(backend, options, lead, asksItself: soft == 0 && !mustWait, load) {
+                lead = nil
+                let flight = entered.flight
+                let waiter = Flight<Backend.Value>.Waiter(
+                    takesFound: options.servesStale && !mustWait, isFirst: entered.isFirst, soft: soft)
+                switch await flight.wait(waiter, hard: options.hardLeft(since: began)) {
+                case .found(let value): return value
+                case .cancelled: throw CancellationError()
+                case .finished(.success(let value)):
+                    if entered.isFirst || !flight.isFromCache { return value }
+                // What the cache had then may have changed before this caller came.
+                case .finished(.failure(let error)): return try await stale(backend, options, error)
+                case .hardTimeout:
+                    return try await stale(backend, options, FetchError.timeout(name, options.hard ?? 0))
+                case .softTimeout:
+                    soft = 0
+                    continue
+                }
+            }
+            // Somebody fetches, and there was something to serve: the cache knows whether there still is.
+            switch try await askAlone(backend, options) {
+            case .value(let value): return value
+            case .lead(let token, let found): lead = Lead(token: token, found: found)
+            case .wait: mustWait = true
+            }
+        }
+    }
+
+    private enum Alone<Value: Sendable> {
+        case value(Value?)
+        case lead(token: UInt64, FoundValue<Value>?)
+        case wait
+    }
+
+    private func askAlone<Backend: FetchBackend>(
+        _ backend: Backend, _ options: CheckedFetch
+    ) async throws -> Alone<Backend.Value> {
+        switch try await backend.ask(maxAge: options.maxAge, lease: options.lease, waits: .never) {
+        case .stale where options.waitsForFresh: return .wait
+        case .fresh(let value), .stale(let value): return .value(value)
+        case .absent: return .value(nil)
+        case .failed(let left): throw FetchError.originRests(backend.name, left)
+        case .lead(let token, let found): return .lead(token: token, found)
+        case .wait: return .wait
+        }
+    }
+
+    /// What the cache has, if the caller takes that instead of an error.
+    private func stale<Backend: FetchBackend>(
+        _ backend: Backend, _ options: CheckedFetch, _ error: any Error
+    ) async throws -> Backend.Value? {
+        guard options.source != .originOnly, !(error is CancellationError) else { throw error }
+        // Who has asked the origin first takes a value of any age.
+        let maxAge = options.source == .originElseCache ? nil : options.maxAge
+        switch try? await backend.ask(maxAge: maxAge, lease: options.lease, waits: .never) {
+        case .fresh(let value), .stale(let value): return value
+        case .lead(let token, let found):
+            await backend.release(token: token, .open)
+            guard let found, found.isYoung else { throw error }
+            return found.value
+        case .absent, .failed, .wait, nil: throw error
+        }
+    }
+
+    /// Fetches a key in the background, unless somebody does so already.
+    package func refresh<Backend: FetchBackend>(
+        _ backend: Backend, _ options: CheckedFetch, _ load: @escaping @Sendable () async throws -> Backend.Value?
+    ) {
+        guard !FetchContext.names.contains(backend.name) else { return }
+        let id = Self.id(backend, options)
+        lock.withLock {
+            guard live(id, backend) == nil else { return }
+            begin(id, backend, options, nil, background: true, load)
+        }
+    }
+
+    // MARK: Flights
+
+    private static func id<Backend: FetchBackend>(_ backend: Backend, _ options: CheckedFetch) -> FlightID {
+        FlightID(name: backend.name, type: ObjectIdentifier(Backend.Value.self), maxAge: options.maxAge)
+    }
+
+    /// The fetch to wait for, which the caller has entered; it begins if there is none.
+    /// - Returns: nil if one runs, and the caller rather asks the cache itself.
+    private func enter<Backend: FetchBackend>(
+        _ backend: Backend, _ options: CheckedFetch, _ lead: Lead<Backend.Value>?, asksItself: Bool,
+        _ load: @escaping @Sendable () async throws -> Backend.Value?
+    ) -> (flight: Flight<Backend.Value>, isFirst: Bool)? {
+        let id = Self.id(backend, options)
+        return lock.withLock {
+            if lead == nil, let flight = live(id, backend) {
+                if asksItself, flight.hasValue || flight.mayAskForLong { return nil }
+                flight.enter()
+                return (flight, false)
+            }
+            let flight = begin(id, backend, options, lead, background: false, load)
+            flight.mayAskForLong = options.waitsForFresh
+            flight.enter()
+            return (flight, true)
+        }
+    }
+
+    /// With the lock held.
+    private func live<Backend: FetchBackend>(_ id: FlightID, _ backend: Backend) -> Flight<Backend.Value>? {
+        guard let flight = flights[id] as? Flight<Backend.Value>, flight.isOpen(backend.now()) else { return nil }
+        return flight
+    }
+
+    /// With the lock held.
+    @discardableResult
+    private func begin<Backend: FetchBackend>(
+        _ id: FlightID, _ backend: Backend, _ options: CheckedFetch, _ lead: Lead<Backend.Value>?, background: Bool,
+        _ load: @escaping @Sendable () async throws -> Backend.Value?
+    ) -> Flight<Backend.Value> {
+        let flight = Flight<Backend.Value>([id.name], lock)
+        flights[id] = flight
+        flight.begin(background: background) { [self] in
+            let result: Result<Backend.Value?, any Error>
+            do {
+                result = .success(try await run(flight, backend, options, lead, load))
+            } catch {
+                result = .failure(error)
+            }
+            lock.withLock { if flights[id] === flight { flights[id] = nil } }
+            if !flight.finish(result), case .failure(let error) = result { backend.failedInBackground(error) }
+        }
+        return flight
+    }
+
+    private func run<Backend: FetchBackend>(
+        _ flight: Flight<Backend.Value>, _ backend: Backend, _ options: CheckedFetch, _ lead: Lead<Backend.Value>?,
+        _ load: @escaping @Sendable () async throws -> Backend.Value?
+    ) async throws -> Backend.Value? {
+        if let lead { return try await fetch(flight, backend, options, lead, load) }
+        let waits: FetchWait = options.waitsForFresh ? .ifNothingIsFresh : .ifNothingServes
+        switch try await backend.ask(maxAge: options.maxAge, lease: options.lease, waits: waits) {
+        case .fresh(let value), .stale(let value):
+            lock.withLock { flight.isFromCache = true }
+            return value
+        case .absent:
+            lock.withLock { flight.isFromCache = true }
+            return nil
+        case .failed(let left): throw FetchError.originRests(backend.name, left)
+        case .wait: throw CancellationError()
+        case .lead(let token, let found):
+            if !options.refreshesAhead, let found, found.isFresh, found.isYoung {
+                await backend.release(token: token, .open)
+                lock.withLock { flight.isFromCache = true }
+                return found.value
+            }
+            return try await fetch(flight, backend, options, Lead(token: token, found: found), load)
+        }
+    }
+
+    /// Runs the closure, and stores its value.
+    private func fetch<Backend: FetchBackend>(
+        _ flight: Flight<Backend.Value>, _ backend: Backend, _ options: CheckedFetch, _ lead: Lead<Backend.Value>,
+        _ load: @escaping @Sendable () async throws -> Backend.Value?
+    ) async throws -> Backend.Value? {
+        flight.load(lead.found, leaseEnds: backend.now() + (options.lease ?? CheckedFetch.standardLease))
+        let value: Backend.Value?
+        do {
+            try Task.checkCancellation()
+            value = withoutNil(
+                try await FetchContext.$names.withValue([backend.name]) { try await load() })
+        } catch {
+            let release = Task.isCancelled ? .open : backend.release(after: error, options)
+            await Self.whole { await backend.release(token: lead.token, release) }
+            throw error
+        }
+        try await Self.whole {
+            guard let value else {
+                let release = FetchRelease.absent(milliseconds: max(1, options.absent))
+                return await backend.release(token: lead.token, release)
+            }
+            do {
+                try await backend.store(value, token: lead.token, options)
+            } catch {
+                await backend.release(token: lead.token, .open)
+                throw error
+            }
+        }
+        return value
+    }
+
+    /// Runs `body` to its end, even in a task that was cancelled.
+    static func whole<Failure: Error>(
+        _ body: @escaping @Sendable () async throws(Failure) -> Void
+    ) async throws(Failure) {
+        let result = await Task { () async -> Result<Void, Failure> in
+            do throws(Failure) {
+                return .success(try await body())
+            } catch {
+                return .failure(error)
+            }
+        }.value
+        try result.get()
+    }
+}

@@ -1,0 +1,213 @@
+import LarderPlatform
+
+/// The changes that nobody has taken yet: one for each key, and a bounded number of them.
+///
+/// - A change of a key that waits already takes its place: what is read when it is taken is the newest.
+/// - A purge of everything replaces all that waits. A purge of tags keeps its place: a key that changes behind it is told
+///   behind it.
+/// - If too many wait, all are dropped, and ``CacheChange/Kind/fellBehind`` is told instead.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
+package final class ChangeBuffer: @unchecked Sendable {
+    /// A waiting task. Touched only with the lock held, which is the proof for `@unchecked Sendable`.
+    private final class Taker: @unchecked Sendable {
+        var continuation: UnsafeContinuation<Step, Never>?
+        var isCancelled = false
+    }
+
+    private typealias Step = Result<CacheChange?, any Error>
+
+    private struct Place {
+        let number: Int
+        let change: CacheChange
+    }
+
+    private let max: Int
+    private let lock = Lock()
+    /// The places in the order of their numbers, from `head` on. The place of a key that has moved stays, and is skipped.
+    private var places: [Place?] = []
+    private var head = 0
+    private var nextNumber = 0
+    /// The number and the newest kind of each key that waits.
+    private var keys: [[UInt8]: (number: Int, kind: CacheChange.Kind)] = [:]
+    /// How many tags the purges name that wait.
+    private var purgedTags = 0
+    /// The number of the last purge of tags.
+    private var lastTagPurge = -1
+    /// Told before everything that waits, in this order.
+    private var loss: (any Error)?
+    private var hasFallenBehind = false
+    private var isPurged = false
+    private var takers: [Taker] = []
+    private var end: Step?
+
+    /// - Parameter max: how many keys, and purged tags, may wait.
+    package init(max: Int) { self.max = max }
+
+    /// Whether it is over.
+    package var isFinished: Bool { lock.withLock { end != nil } }
+    /// How many tasks wait, for tests.
+    package var takerCount: Int { lock.withLock { takers.count } }
+    /// How many changes wait, for tests.
+    package var count: Int { lock.withLock { keys.count + purgedTags } }
+
+    // MARK: Adding
+
+    package func add(_ kind: CacheChange.Kind, key: [UInt8]) {
+        change {
+            if let present = keys[key] {
+                if present.number > lastTagPurge {
+                    keys[key]?.kind = kind
+                    return
+                }
+                keys[key] = nil
+            }
+            guard hasRoom(1) else { return }
+            keys[key] = (nextNumber, kind)
+            append(CacheChange(kind, keyBytes: key))
+        }
+    }
+
+    package func purge() {
+        change {
+            drop()
+            isPurged = true
+        }
+    }
+
+    package func purge(tags: [[UInt8]]) {
+        change {
+            // Without tags it would mean everything.
+            guard !tags.isEmpty, hasRoom(tags.count) else { return }
+            purgedTags += tags.count
+            lastTagPurge = nextNumber
+            append(CacheChange(.purged, tags: tags))
+        }
+    }
+
+    /// Everything may have changed.
+    package func fallBehind() { change { noteGap() } }
+
+    /// The connection is lost: the next taker is told, and then the sequence goes on.
+    package func lose(_ error: any Error) { change { loss = error } }
+
+    /// Ends the sequence at once: nothing that waits is told. Idempotent.
+    package func finish(_ error: (any Error)? = nil) {
+        let step: Step = error.map { .failure($0) } ?? .success(nil)
+        let waiting = lock.withLock { () -> [UnsafeContinuation<Step, Never>] in
+            guard end == nil else { return [] }
+            end = step
+            drop()
+            defer { takers = [] }
+            return takers.compactMap { taker in
+                defer { taker.continuation = nil }
+                return taker.continuation
+            }
+        }
+        for continuation in waiting { continuation.resume(returning: step) }
+    }
+
+    /// Changes what waits, and gives it to waiting tasks.
+    private func change(_ body: () -> Void) {
+        var served: [(UnsafeContinuation<Step, Never>, Step)] = []
+        lock.withLock {
+            guard end == nil else { return }
+            body()
+            while let taker = takers.first, let step = take() {
+                takers.removeFirst()
+                guard let continuation = taker.continuation else { continue }
+                taker.continuation = nil
+                served.append((continuation, step))
+            }
+        }
+        for (continuation, step) in served { continuation.resume(returning: step) }
+    }
+
+    // MARK: With the lock held
+
+    private func append(_ change: CacheChange) {
+        places.append(Place(number: nextNumber, change: change))
+        nextNumber += 1
+        guard places.count - head > 64, places.count - head > 4 * (keys.count + purgedTags) else { return }
+        places = places[head...].filter { $0.map(isCurrent) ?? false }
+        head = 0
+    }
+
+    /// Whether a place is not one that its key has left.
+    private func isCurrent(_ place: Place) -> Bool {
+        place.change.keyBytes.map { keys[$0]?.number == place.number } ?? true
+    }
+
+    /// Whether so many more may wait. If not, all were dropped.
+    private func hasRoom(_ count: Int) -> Bool {
+        if keys.count + purgedTags + count <= max { return true }
+        noteGap()
+        return false
+    }
+
+    private func noteGap() {
+        drop()
+        hasFallenBehind = true
+    }
+
+    private func drop() {
+        (places, head, keys, purgedTags, lastTagPurge, isPurged) = ([], 0, [:], 0, -1, false)
+    }
+
+    private func take() -> Step? {
+        if let error = loss, hasFallenBehind || keys.isEmpty && purgedTags == 0 && !isPurged {
+            loss = nil
+            return .failure(error)
+        }
+        if hasFallenBehind {
+            hasFallenBehind = false
+            return .success(CacheChange(.fellBehind))
+        }
+        if isPurged {
+            isPurged = false
+            return .success(CacheChange(.purged))
+        }
+        while head < places.count {
+            let place = places[head]
+            places[head] = nil
+            head += 1
+            if head == places.count { (places, head) = ([], 0) }
+            guard let place, isCurrent(place) else { continue }
+            guard let key = place.change.keyBytes else {
+                purgedTags -= place.change.tags.count
+                return .success(place.change)
+            }
+            return .success(CacheChange(keys.removeValue(forKey: key)?.kind ?? place.change.kind, keyBytes: key))
+        }
+        return nil
+    }
+
+    // MARK: Taking
+
+    /// The next change; nil at the end, or if the task was cancelled.
+    package func next() async throws -> CacheChange? {
+        let taker = Taker()
+        let step = await withTaskCancellationHandler {
+            await withUnsafeContinuation { (continuation: UnsafeContinuation<Step, Never>) in
+                let step: Step? = lock.withLock {
+                    if taker.isCancelled { return .success(nil) }
+                    if let end { return end }
+                    if let step = take() { return step }
+                    taker.continuation = continuation
+                    takers.append(taker)
+                    return nil
+                }
+                if let step { continuation.resume(returning: step) }
+            }
+        } onCancel: {
+            let continuation = lock.withLock {
+                taker.isCancelled = true
+                takers.removeAll { $0 === taker }
+                defer { taker.continuation = nil }
+                return taker.continuation
+            }
+            continuation?.resume(returning: .success(nil))
+        }
+        return try step.get()
+    }
+}

@@ -1,0 +1,132 @@
+import LarderRESP
+
+/// What a connection says first.
+struct RedisSetup: Sendable {
+    enum Tracking: Hashable, Sendable {
+        /// The server says nothing unasked.
+        case none
+        /// It says when a key changes that was read on this connection.
+        case read
+        /// It says when a key with one of these prefixes changes.
+        case broadcast([[UInt8]])
+    }
+
+    var user: String?
+    var password: [UInt8]?
+    /// Where the password is read again for each connection: it may be another one by then.
+    var passwordPath: String?
+    /// For what is told of a server that does not fit.
+    var usesTLS = false
+    var database = "0"
+    var tracking = Tracking.none
+    /// Whether it must be a server of a cluster, or must not; nil for either.
+    var isCluster: Bool?
+    /// Whether it may read from a replica.
+    var isReadOnly = false
+
+    /// With the password as it is now. Where it cannot be read any more, the last one stays.
+    var withPassword: RedisSetup {
+        guard let passwordPath, let password = try? OriginAddress.secret(in: passwordPath) else { return self }
+        var setup = self
+        setup.password = password
+        return setup
+    }
+}
+
+/// HELLO and what belongs to it. Confined to the loop.
+final class Greeting: RedisExchange {
+    private let setup: RedisSetup
+    /// Nil as error: the connection is as it should be. Called once.
+    var finished: (OriginError?) -> Void = { _ in }
+    private var isFinished = false
+    /// What is not answered yet.
+    private var steps: [Step] = []
+
+    /// A command of it, by its name for people.
+    enum Step: String {
+        case hello = "HELLO"
+        case database = "SELECT"
+        case readOnly = "READONLY"
+        case tracking = "CLIENT TRACKING"
+        /// Not of Redis: what else happens at a larder, in other databases, is not said.
+        case databaseOnly = "CLIENT TRACKING … DATABASE"
+    }
+
+    init(_ setup: RedisSetup) { self.setup = setup }
+
+    func encode(into output: inout [UInt8]) -> Int {
+        func add(_ step: Step, _ words: [[UInt8]]) {
+            RequestEncoder.encode(words, into: &output)
+            steps.append(step)
+        }
+        var hello = ["HELLO", "3"].map { Array($0.utf8) }
+        if setup.password != nil || setup.user != nil {
+            hello += [Array("AUTH".utf8), Array((setup.user ?? "default").utf8), setup.password ?? []]
+        }
+        add(.hello, hello)
+        if setup.database != "0" { add(.database, ["SELECT", setup.database].map { Array($0.utf8) }) }
+        if setup.isReadOnly { add(.readOnly, [Array("READONLY".utf8)]) }
+        switch setup.tracking {
+        case .none: break
+        case .read:
+            // Without NOLOOP: with it Redis says nothing of keys that it evicts while it runs a command of this connection,
+            // nor of those that it forgets to track because of one.
+            add(.tracking, ["CLIENT", "TRACKING", "ON"].map { Array($0.utf8) })
+        case .broadcast(let prefixes):
+            var words = ["CLIENT", "TRACKING", "ON", "BCAST"].map { Array($0.utf8) }
+            for prefix in prefixes { words += [Array("PREFIX".utf8), prefix] }
+            add(.tracking, words + [Array("NOLOOP".utf8)])
+            // Refused where there is no such word, which changes nothing.
+            add(.databaseOnly, ["CLIENT", "TRACKING", "ON", "BCAST", "NOLOOP", "DATABASE"].map { Array($0.utf8) })
+        }
+        return steps.count
+    }
+
+    func take(_ reply: RESPValue, skippedBytes: Int, isLast: Bool) {
+        guard !isFinished else { return }
+        guard !steps.isEmpty else { return }
+        let step = steps.removeFirst()
+        if step != .databaseOnly, let message = reply.errorMessage { return finish(Self.error(step, message)) }
+        if step == .hello, let error = unsuitableMode(reply) { return finish(error) }
+        if isLast { finish(nil) }
+    }
+
+    func fail(_ error: OriginError) {}
+
+    private func finish(_ error: OriginError?) {
+        isFinished = true
+        finished(error)
+        finished = { _ in }
+    }
+
+    /// What HELLO says of the server must fit the address.
+    private func unsuitableMode(_ reply: RESPValue) -> OriginError? {
+        guard let pairs = reply.pairs else { return .unsuitable("the reply to HELLO is not one of Redis") }
+        let scheme = setup.usesTLS ? "rediss" : "redis"
+        let mode = pairs.first { $0.key.string == "mode" }?.value.string
+        switch (setup.isCluster, mode) {
+        case (true?, "standalone"?), (true?, "sentinel"?):
+            return .unsuitable("the server is in no cluster: write \(scheme):// instead of \(scheme)+cluster://")
+        case (false?, "cluster"?):
+            return .unsuitable("the server is part of a cluster: write \(scheme)+cluster:// instead of \(scheme)://")
+        case (_, "sentinel"?): return .unsuitable("this is a sentinel, which has no entries: name the server")
+        default: return nil
+        }
+    }
+
+    /// What an error reply to a command of the greeting means.
+    static func error(_ step: Step, _ message: String) -> OriginError {
+        switch message.prefix(while: { $0 != " " }) {
+        case "NOAUTH": .unsuitable("the server wants a password: \(message)")
+        case "WRONGPASS": .unsuitable("user or password is wrong: \(message)")
+        case "NOPROTO": .unsuitable("the server does not speak RESP3, which needs Redis 6 or later: \(message)")
+        case "DENIED": .unsuitable("the server takes no clients from other machines: \(message)")
+        case "LOADING": .unavailable("the server is loading its data: \(message)")
+        case "NOPERM":
+            .unsuitable("the user may not run \(step.rawValue), without which changes are not told: \(message)")
+        case "ERR" where step == .hello && message.contains("unknown command"):
+            .unsuitable("the server speaks only RESP2; Redis 6 or later is needed: \(message)")
+        default: .unsuitable("\(step.rawValue): \(message)")
+        }
+    }
+}

@@ -1,0 +1,278 @@
+import CLarderUV
+import LarderPlatform
+
+/// Hears what happens to a socket. Called on the loop's thread.
+protocol OriginSocketUser: AnyObject {
+    func socketIsConnected()
+    /// There may be bytes to receive.
+    func socketIsReadable()
+    /// The socket has ended, and is closed. Called once, unless ``OriginSocket/close()`` came first.
+    func socketEnded(_ reason: String)
+}
+
+/// A stream socket that never waits. Confined to its loop; to be closed before it is released.
+final class OriginSocket {
+    private let loop: OriginLoop
+    private let endpoint: OriginEndpoint
+    private weak var user: (any OriginSocketUser)?
+    private var descriptor: Int32 = -1
+    private var poll: UnsafeMutablePointer<uv_poll_t>?
+    private var isConnected = false
+    private var isClosed = false
+    private let tls: TLSSession?
+    /// How often the system was asked for bytes in this turn.
+    private var receivedInTurn = 0
+    /// Addresses of the host that were not tried yet.
+    private var addresses: [SocketAddress] = []
+    private var lastFailure = "the host has no address"
+
+    /// What is being sent, and how much of it is gone; what comes behind it.
+    private var sending: [UInt8] = []
+    private var sent = 0
+    private var output: [UInt8] = []
+    private var isFlushListed = false
+    private var watched: UInt32 = 0
+
+    /// After so many reads other sockets have their turn.
+    private static let receivesPerTurn = 16
+    private static let chunkBytes = 65_536
+
+    /// - Parameter tls: its encryption; nil for none.
+    init(_ loop: OriginLoop, _ endpoint: OriginEndpoint, tls: TLSSession?, user: any OriginSocketUser) {
+        self.loop = loop
+        self.endpoint = endpoint
+        self.tls = tls
+        self.user = user
+    }
+
+    deinit { close() }
+
+    // MARK: Connecting
+
+    /// Begins to connect. To be called once.
+    func open() {
+        switch endpoint {
+        case .unix(let path): began(StreamConnecting.start(path: path))
+        case .tcp(let host, let port):
+            if let numeric = StreamConnecting.numericAddresses(host: host, port: port) {
+                addresses = numeric
+                return tryNext()
+            }
+            let status = HostQuery.ask(loop, host: host, port: port) { [weak self] result in
+                guard let self, !self.isClosed else { return }
+                switch result {
+                case .success(let found):
+                    self.addresses = found
+                    self.tryNext()
+                case .failure(let failure): self.fail(failure.description)
+                }
+            }
+            if let status { fail(status) }
+        }
+    }
+
+    private func tryNext() {
+        guard !addresses.isEmpty else { return fail(lastFailure) }
+        began(StreamConnecting.start(addresses.removeFirst()))
+    }
+
+    private func began(_ result: Result<StreamConnecting.Started, SystemCallFailure>) {
+        switch result {
+        case .failure(let failure):
+            lastFailure = failure.description
+            // Not at once: whoever opens the socket need not expect its end inside the call.
+            loop.beforeWaiting { [weak self] in if let self, !self.isClosed { self.tryNext() } }
+        case .success(let started):
+            descriptor = started.descriptor
+            guard startPolling() else { return fail("the loop takes no more sockets") }
+            if started.isConnected {
+                loop.beforeWaiting { [weak self] in if let self, !self.isClosed { self.connected() } }
+            } else {
+                watch(UV_WRITABLE.rawValue)
+            }
+        }
+    }
+
+    private func connected() {
+        isConnected = true
+        watch(UV_READABLE.rawValue)
+        if tls == nil { user?.socketIsConnected() } else { shakeHands() }
+    }
+
+    private func shakeHands() {
+        guard let tls, !tls.isEstablished else { return }
+        let failure = tls.shakeHands()
+        // It may be the reason, said to the other side.
+        flush()
+        if let failure { return fail(failure) }
+        if tls.isEstablished, !isClosed { user?.socketIsConnected() }
+    }
+
+    private func connectingEnded() {
+        let number = StreamConnecting.failure(of: descriptor)
+        guard number != 0 else { return connected() }
+        lastFailure = SystemCallFailure(number: number).description
+        release()
+        tryNext()
+    }
+
+    // MARK: Events
+
+    private func startPolling() -> Bool {
+        let handle = UnsafeMutablePointer<uv_poll_t>.allocate(capacity: 1)
+        guard uv_poll_init(loop.uv, handle, descriptor) == 0 else {
+            handle.deallocate()
+            return false
+        }
+        handle.pointee.data = Unmanaged.passUnretained(self).toOpaque()
+        poll = handle
+        watched = 0
+        return true
+    }
+
+    private func watch(_ events: UInt32) {
+        guard let poll, watched != events else { return }
+        watched = events
+        uv_poll_start(poll, Int32(events)) { handle, status, events in
+            guard let data = handle?.pointee.data else { return }
+            let socket = Unmanaged<OriginSocket>.fromOpaque(data).takeUnretainedValue()
+            withExtendedLifetime(socket) { socket.ready(status, UInt32(bitPattern: events)) }
+        }
+    }
+
+    private func ready(_ status: Int32, _ events: UInt32) {
+        guard isConnected else { return connectingEnded() }
+        // An error of the socket is found by the call that uses it.
+        receivedInTurn = 0
+        if status != 0 || events & UV_READABLE.rawValue != 0 { readable() }
+        if !isClosed, events & UV_WRITABLE.rawValue != 0 { flush() }
+    }
+
+    private func readable() {
+        if let tls, !tls.isEstablished {
+            guard receiveEncrypted(tls) else { return }
+            shakeHands()
+            guard !isClosed, tls.isEstablished else { return }
+        }
+        user?.socketIsReadable()
+    }
+
+    private func fail(_ reason: String) {
+        guard !isClosed else { return }
+        let user = user
+        close()
+        user?.socketEnded(reason)
+    }
+
+    private func release() {
+        if let poll {
+            self.poll = nil
+            uv_close(asHandle(poll)) { handle in
+                UnsafeMutableRawPointer(handle)?.assumingMemoryBound(to: uv_poll_t.self).deallocate()
+            }
+        }
+        if descriptor >= 0 { systemClose(descriptor) }
+        descriptor = -1
+    }
+
+    /// Idempotent. The user hears nothing more.
+    func close() {
+        isClosed = true
+        release()
+        output = []
+        sending = []
+        sent = 0
+    }
+
+    // MARK: Bytes
+
+    /// Receives into `room`. To be called until it gives 0.
+    /// - Returns: how many bytes came; 0 if there are none now or the socket has ended, which the user then hears.
+    func receive(_ room: UnsafeMutableRawBufferPointer) -> Int {
+        guard let tls else { return receiveFromSystem(room) }
+        while !isClosed {
+            switch tls.read(room) {
+            case .bytes(let count): return count
+            case .nothingNow: if !receiveEncrypted(tls) { return 0 }
+            case .ended(let reason): fail(reason)
+            }
+        }
+        return 0
+    }
+
+    /// - Returns: whether something came.
+    private func receiveEncrypted(_ tls: TLSSession) -> Bool {
+        withUnsafeTemporaryAllocation(byteCount: Self.chunkBytes, alignment: 16) { chunk in
+            let count = receiveFromSystem(chunk)
+            if count > 0 { tls.receive(UnsafeRawBufferPointer(rebasing: chunk[..<count])) }
+            return count > 0
+        }
+    }
+
+    private func receiveFromSystem(_ room: UnsafeMutableRawBufferPointer) -> Int {
+        guard !isClosed, receivedInTurn < Self.receivesPerTurn else { return 0 }
+        receivedInTurn += 1
+        switch StreamConnecting.receive(descriptor, room) {
+        case .bytes(let count): return count
+        case .nothingNow: return 0
+        case .end: fail("the server closed the connection")
+        case .failed(let failure): fail(failure.description)
+        }
+        return 0
+    }
+
+    /// Appends bytes for the end of the turn.
+    func write(_ body: (inout [UInt8]) -> Void) {
+        guard !isClosed else { return }
+        body(&output)
+        guard !isFlushListed else { return }
+        isFlushListed = true
+        loop.beforeWaiting { [weak self] in
+            guard let self else { return }
+            self.isFlushListed = false
+            self.flush()
+        }
+    }
+
+    /// Bytes that the system has not taken yet.
+    var unsentBytes: Int { sending.count - sent + output.count }
+
+    /// Moves what is to be sent next into `sending`, encrypted if it must be.
+    /// - Returns: whether there is something.
+    private func takeOutput() -> Bool {
+        guard let tls else {
+            swap(&sending, &output)
+            return !sending.isEmpty
+        }
+        if tls.isEstablished, !output.isEmpty {
+            let isDone = tls.write(output)
+            output.removeAll(keepingCapacity: output.capacity <= 1 << 20)
+            guard isDone else {
+                fail("TLS: nothing more can be sent")
+                return false
+            }
+        }
+        sending = tls.takeOutput()
+        return !sending.isEmpty
+    }
+
+    private func flush() {
+        guard !isClosed, isConnected else { return }
+        while true {
+            if sent == sending.count {
+                sent = 0
+                sending.removeAll(keepingCapacity: sending.capacity <= 1 << 20)
+                guard takeOutput() else { break }
+            }
+            let result = sending.withUnsafeBytes {
+                StreamConnecting.send(descriptor, UnsafeRawBufferPointer(rebasing: $0[sent...]))
+            }
+            switch result {
+            case .failure(let failure): return fail(failure.description)
+            case .success(0): return watch(UV_READABLE.rawValue | UV_WRITABLE.rawValue)
+            case .success(let count): sent += count
+            }
+        }
+        if !isClosed { watch(UV_READABLE.rawValue) }
+    }
+}

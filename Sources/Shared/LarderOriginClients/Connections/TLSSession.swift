@@ -1,0 +1,167 @@
+import CLarderOpenSSL
+import LarderPlatform
+
+/// What is trusted, and who this side is, for all TLS connections of an origin. Confined to the origin's thread.
+final class TLSContext {
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    private let context: OpaquePointer
+
+    /// - Parameters:
+    ///   - certificatesPath: the file of the certificates that are trusted; nil for the system's.
+    ///   - certificatePath: this side's certificate and those that signed it, if the server wants one.
+    ///   - keyPath: the key of that.
+    init(certificatesPath: String?, certificatePath: String?, keyPath: String?) throws(Failure) {
+        guard let context = SSL_CTX_new(TLS_client_method()) else { throw Failure(description: TLSError.text()) }
+        self.context = context
+        larder_tls_at_least_1_2(context)
+        SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
+        if let certificatesPath {
+            try Self.check(
+                SSL_CTX_load_verify_file(context, certificatesPath), "the trusted certificates", certificatesPath)
+        } else {
+            SSL_CTX_set_default_verify_paths(context)
+        }
+        if let certificatePath {
+            try Self.check(
+                SSL_CTX_use_certificate_chain_file(context, certificatePath), "the certificate", certificatePath)
+            let keyPath = keyPath ?? certificatePath
+            guard SSL_CTX_use_PrivateKey_file(context, keyPath, SSL_FILETYPE_PEM) == 1 else {
+                let reason = TLSError.text()
+                throw Failure(
+                    description: reason.contains("mismatch")
+                        ? "the key in \(keyPath) is not that of the certificate in \(certificatePath)"
+                        : "no key can be read from \(keyPath) (\(reason)): ?key=/path names the file of the key")
+            }
+        }
+    }
+
+    deinit { SSL_CTX_free(context) }
+
+    private static func check(_ status: Int32, _ what: String, _ path: String) throws(Failure) {
+        guard status != 1 else { return }
+        throw Failure(description: "\(what) in \(path) cannot be read: \(TLSError.text())")
+    }
+
+    /// As ``session(host:)``; nil for a socket of this machine, too.
+    func session(to endpoint: OriginEndpoint) -> TLSSession? {
+        guard case .tcp(let host, _) = endpoint else { return nil }
+        return session(host: host)
+    }
+
+    /// A session with a server that must be who it was called.
+    func session(host: String) -> TLSSession? {
+        guard let session = SSL_new(context) else { return nil }
+        // An address is in the certificate as such.
+        let isAddress = StreamConnecting.numericAddresses(host: host, port: 1) != nil
+        if isAddress {
+            guard X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), host) == 1 else {
+                SSL_free(session)
+                return nil
+            }
+        } else {
+            larder_tls_set_name(session, host)
+            SSL_set1_host(session, host)
+        }
+        return TLSSession(session)
+    }
+}
+
+/// The encryption of one connection: bytes in, bytes out, no I/O. Confined to the origin's thread.
+final class TLSSession {
+    private let session: OpaquePointer
+    /// Owned by the session.
+    private let incoming: OpaquePointer
+    private let outgoing: OpaquePointer
+    private(set) var isEstablished = false
+
+    fileprivate init?(_ session: OpaquePointer) {
+        guard let incoming = BIO_new(BIO_s_mem()), let outgoing = BIO_new(BIO_s_mem()) else {
+            SSL_free(session)
+            return nil
+        }
+        self.session = session
+        self.incoming = incoming
+        self.outgoing = outgoing
+        SSL_set_bio(session, incoming, outgoing)
+        SSL_set_connect_state(session)
+    }
+
+    deinit { SSL_free(session) }
+
+    /// Goes on with the handshake as far as possible.
+    /// - Returns: why it failed.
+    func shakeHands() -> String? {
+        guard !isEstablished else { return nil }
+        ERR_clear_error()
+        let status = SSL_do_handshake(session)
+        if status == 1 {
+            isEstablished = true
+            return nil
+        }
+        if SSL_get_error(session, status) == SSL_ERROR_WANT_READ { return nil }
+        let verified = SSL_get_verify_result(session)
+        if verified != Int(X509_V_OK) {
+            return "its certificate is not trusted: " + String(cString: X509_verify_cert_error_string(verified))
+        }
+        return "TLS: \(TLSError.text())"
+    }
+
+    /// Takes bytes as they came from the other side.
+    func receive(_ bytes: UnsafeRawBufferPointer) { BIO_write(incoming, bytes.baseAddress, Int32(bytes.count)) }
+
+    enum Read {
+        case bytes(Int)
+        case nothingNow
+        case ended(String)
+    }
+
+    /// Gives what the other side has written.
+    func read(_ room: UnsafeMutableRawBufferPointer) -> Read {
+        ERR_clear_error()
+        let count = SSL_read(session, room.baseAddress, Int32(clamping: room.count))
+        if count > 0 { return .bytes(Int(count)) }
+        switch SSL_get_error(session, count) {
+        case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .nothingNow
+        case SSL_ERROR_ZERO_RETURN: return .ended("the server closed the connection")
+        default: return .ended("TLS: \(TLSError.text())")
+        }
+    }
+
+    /// Encrypts bytes; there must be a handshake behind it.
+    /// - Returns: false if that fails.
+    func write(_ bytes: [UInt8]) -> Bool {
+        var start = 0
+        while start < bytes.count {
+            ERR_clear_error()
+            let count = bytes.withUnsafeBytes {
+                SSL_write(session, $0.baseAddress.map { $0 + start }, Int32(clamping: bytes.count - start))
+            }
+            guard count > 0 else { return false }
+            start += Int(count)
+        }
+        return true
+    }
+
+    /// What is to be sent to the other side.
+    func takeOutput() -> [UInt8] {
+        let count = larder_bio_pending(outgoing)
+        guard count > 0 else { return [] }
+        return [UInt8](unsafeUninitializedCapacity: count) { buffer, used in
+            used = Int(max(0, BIO_read(outgoing, buffer.baseAddress, Int32(clamping: count))))
+        }
+    }
+}
+
+private enum TLSError {
+    /// The first error that OpenSSL noted for this thread.
+    static func text() -> String {
+        let number = ERR_get_error()
+        guard number != 0 else { return "the connection ended" }
+        // What the system said.
+        if number & 0x8000_0000 != 0 { return String(cString: strerror(Int32(number & 0x7FFF_FFFF))) }
+        return ERR_reason_error_string(number).map { String(cString: $0) } ?? "error \(number)"
+    }
+}

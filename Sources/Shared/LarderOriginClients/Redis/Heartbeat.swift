@@ -1,0 +1,61 @@
+import LarderPlatform
+import LarderRESP
+
+/// Asks a server whether it is there, and whether it still owns what it owned. Confined to the loop.
+final class Heartbeat: RedisExchange {
+    enum Answer {
+        /// What a server of a cluster says of itself, if it was asked.
+        case good(ClusterReport?)
+        case bad(String)
+    }
+
+    struct ClusterReport {
+        let description: String
+        let servers: Int
+    }
+
+    /// A key in one of the server's slots; nil outside of a cluster.
+    private let key: [UInt8]?
+    private let asksForReport: Bool
+    private let finished: (Heartbeat, Answer) -> Void
+    private(set) var sentAt: Int64 = 0
+    private var bad: String?
+    private var report: ClusterReport?
+    private var count = 0
+
+    init(key: [UInt8]?, asksForReport: Bool, _ finished: @escaping (Heartbeat, Answer) -> Void) {
+        self.key = key
+        self.asksForReport = asksForReport
+        self.finished = finished
+    }
+
+    func encode(into output: inout [UInt8]) -> Int {
+        sentAt = MonotonicClock.nanoseconds()
+        guard let key else {
+            RequestEncoder.encode([Words.ping], into: &output)
+            return 1
+        }
+        // A server that no longer belongs to the cluster, or no longer has the slot, still answers PING.
+        RequestEncoder.encode([Words.pttl, key], into: &output)
+        guard asksForReport else { return 1 }
+        RequestEncoder.encode(["CLUSTER", "NODES"], into: &output)
+        return 2
+    }
+
+    func take(_ reply: RESPValue, skippedBytes: Int, isLast: Bool) {
+        count += 1
+        if let message = reply.errorMessage {
+            // A user may not read that key; the server is there, and its report says what it owns.
+            if !(count == 1 && message.hasPrefix("NOPERM")) { bad = bad ?? message }
+        } else if count == 2 {
+            if let description = ClusterSelf.description(reply) {
+                report = ClusterReport(description: description, servers: ClusterSelf.servers(reply))
+            } else {
+                bad = bad ?? "CLUSTER NODES does not say which server it is"
+            }
+        }
+        if isLast { finished(self, bad.map { .bad($0) } ?? .good(report)) }
+    }
+
+    func fail(_ error: OriginError) {}
+}

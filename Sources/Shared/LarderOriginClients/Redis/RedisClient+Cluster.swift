@@ -1,0 +1,246 @@
+import LarderPlatform
+import LarderRESP
+
+/// What an origin knows of its cluster. Confined to the loop.
+final class ClusterState {
+    /// Which server owns each slot; nil for nobody.
+    var owners: [RedisServer?] = Array(repeating: nil, count: HashSlot.count)
+    /// Whether a server has said who owns what.
+    var isKnown = false
+    /// Tasks that wait for that.
+    var unrouted: [RedisTask] = []
+    /// The question that is under way.
+    var query: MapQuery?
+    var isWanted = false
+    var askedAt: Int64 = 0
+    /// Which server is asked next.
+    var turn = 0
+    var timer: LoopTimer?
+    /// Nil if replicas are not asked.
+    var replicas: ReplicaReads?
+}
+
+/// CLUSTER SLOTS. Confined to the loop.
+final class MapQuery: RedisExchange {
+    private let finished: (MapQuery, Result<RESPValue, OriginError>) -> Void
+
+    init(_ finished: @escaping (MapQuery, Result<RESPValue, OriginError>) -> Void) { self.finished = finished }
+
+    func encode(into output: inout [UInt8]) -> Int {
+        RequestEncoder.encode(["CLUSTER", "SLOTS"], into: &output)
+        return 1
+    }
+
+    func take(_ reply: RESPValue, skippedBytes: Int, isLast: Bool) { finished(self, .success(reply)) }
+    func fail(_ error: OriginError) { finished(self, .failure(error)) }
+}
+
+extension RedisClient {
+    /// How often the map is asked for without a reason, and how often if a server is away, in milliseconds.
+    private static let mapInterval = 5_000
+    private static let mapIntervalInTrouble = 250
+    /// The shortest time between two questions.
+    private static let mapRest = 50
+    /// A server that owns nothing is kept for so long after its last use.
+    private static let keptNanoseconds: Int64 = 5_000_000_000
+    private static let redirectionsMax = 8
+
+    func startCluster() {
+        let cluster = ClusterState()
+        self.cluster = cluster
+        cluster.timer = LoopTimer(loop) { [weak self] in self?.askForMap() }
+        if settings.secondReadAfter != nil { cluster.replicas = ReplicaReads(loop, settings, owner: self) }
+        for endpoint in address.endpoints { _ = server(at: endpoint) }
+    }
+
+    func stopCluster() {
+        cluster?.replicas?.close()
+        cluster?.replicas = nil
+        cluster?.timer?.close()
+        cluster?.timer = nil
+        cluster?.unrouted = []
+        cluster?.owners = []
+        cluster?.query = nil
+    }
+
+    // MARK: Servers
+
+    func serverIsUp(_ server: RedisServer) {
+        publish()
+        if let cluster, !cluster.isKnown { askForMap() }
+    }
+
+    func serverIsDown(_ server: RedisServer, _ error: OriginError) {
+        publish()
+        guard let cluster else { return }
+        requestMap()
+        guard !cluster.isKnown, servers.values.allSatisfy(\.isDown) else { return }
+        // Nobody can be asked.
+        let tasks = cluster.unrouted
+        cluster.unrouted = []
+        for task in tasks { task.answer(error) }
+    }
+
+    func serverOwnsOther(_ server: RedisServer) {
+        publish()
+        requestMap()
+    }
+
+    // MARK: The map
+
+    /// Has the map asked for soon.
+    func requestMap() {
+        guard let cluster, !cluster.isWanted, !isClosed else { return }
+        cluster.isWanted = true
+        let since = (MonotonicClock.nanoseconds() - cluster.askedAt) / 1_000_000
+        cluster.timer?.start(milliseconds: max(0, Self.mapRest - Int(min(since, 1_000))))
+    }
+
+    private func askForMap() {
+        guard let cluster, !isClosed else { return }
+        cluster.isWanted = false
+        cluster.timer?.start(milliseconds: isInTrouble ? Self.mapIntervalInTrouble : Self.mapInterval)
+        guard cluster.query == nil else { return }
+        cluster.askedAt = MonotonicClock.nanoseconds()
+        guard let server = serverToAsk() else {
+            // The seeds may be back under their old addresses.
+            for endpoint in address.endpoints { _ = self.server(at: endpoint) }
+            return
+        }
+        let query = MapQuery { [weak self] query, result in
+            guard let self, let cluster = self.cluster, cluster.query === query else { return }
+            cluster.query = nil
+            self.heardMap(result, from: server)
+        }
+        cluster.query = query
+        server.send(query)
+    }
+
+    private var isInTrouble: Bool {
+        guard let cluster, cluster.isKnown else { return true }
+        return servers.values.contains { !$0.isBelieved }
+    }
+
+    /// In turn; those that are believed first.
+    private func serverToAsk() -> RedisServer? {
+        guard let cluster else { return nil }
+        let sorted = servers.values.filter(\.isUp).sorted { $0.part < $1.part }
+        let believed = sorted.filter(\.isBelieved)
+        let candidates = believed.isEmpty ? sorted : believed
+        guard !candidates.isEmpty else { return nil }
+        cluster.turn &+= 1
+        return candidates[Int(cluster.turn.magnitude % UInt(candidates.count))]
+    }
+
+    private func heardMap(_ result: Result<RESPValue, OriginError>, from server: RedisServer) {
+        guard case .success(let reply) = result else { return requestMap() }
+        if let map = SlotMap(reply, asked: server.endpoint), !map.ranges.isEmpty { return apply(map) }
+        let error = OriginError.unsuitable(
+            "\(server.endpoint): "
+                + (reply.errorMessage.map { "CLUSTER SLOTS: \($0)" } ?? "no server of the cluster owns a slot"))
+        guard let cluster, !cluster.isKnown else { return }
+        let tasks = cluster.unrouted
+        cluster.unrouted = []
+        for task in tasks { task.answer(error) }
+    }
+
+    private func apply(_ map: SlotMap) {
+        guard let cluster else { return }
+        var owners: [RedisServer?] = Array(repeating: nil, count: HashSlot.count)
+        for range in map.ranges {
+            let server = server(at: range.primary)
+            for slot in range.slots { owners[slot] = server }
+        }
+        var changed: [ObjectIdentifier: (server: RedisServer, slots: [Int])] = [:]
+        for slot in 0..<HashSlot.count {
+            guard let old = cluster.owners[slot], old !== owners[slot] else { continue }
+            changed[ObjectIdentifier(old), default: (old, [])].slots.append(slot)
+        }
+        cluster.owners = owners
+        cluster.isKnown = true
+        for (server, slots) in changed.values {
+            server.endEpochs(ofSlots: slots, "\(server.endpoint): slots have another owner (\(slots.count))")
+        }
+        setHeartbeatKeys()
+        retireUnused()
+        cluster.replicas?.use(map)
+        publish()
+        let tasks = cluster.unrouted
+        cluster.unrouted = []
+        for task in tasks { route(task) }
+    }
+
+    /// Each server's heartbeat reads a key of its own.
+    private func setHeartbeatKeys() {
+        guard let cluster else { return }
+        var missing = Set(cluster.owners.compactMap { $0 }.map(ObjectIdentifier.init))
+        for server in servers.values {
+            if let key = server.heartbeatKey, cluster.owners[HashSlot.of(key)] === server {
+                missing.remove(ObjectIdentifier(server))
+            }
+        }
+        var number = 0
+        while !missing.isEmpty, number < HashSlot.count * 16 {
+            let key = Array("larder:heartbeat:\(number)".utf8)
+            if let server = cluster.owners[HashSlot.of(key)], missing.remove(ObjectIdentifier(server)) != nil {
+                server.heartbeatKey = key
+            }
+            number += 1
+        }
+    }
+
+    private func retireUnused() {
+        guard let cluster else { return }
+        let used = Set(cluster.owners.compactMap { $0 }.map(ObjectIdentifier.init))
+        let now = MonotonicClock.nanoseconds()
+        for server in Array(servers.values) where !used.contains(ObjectIdentifier(server)) {
+            if server.tasksUnderWay == 0, now - server.usedAt > Self.keptNanoseconds { retire(server) }
+        }
+    }
+
+    // MARK: Routes
+
+    func routeInCluster(_ task: RedisTask) {
+        guard let cluster else { return }
+        guard cluster.isKnown else {
+            if !servers.isEmpty, servers.values.allSatisfy(\.isDown) {
+                return task.answer(servers.values.compactMap(\.lastError).first ?? .unavailable("no server answers"))
+            }
+            cluster.unrouted.append(task)
+            return requestMap()
+        }
+        guard let slot = task.slot else {
+            guard let server = serverToAsk() else { return task.answer(.unavailable("no server answers")) }
+            return server.submit(task)
+        }
+        if let server = cluster.owners[slot] { return server.submit(task) }
+        requestMap()
+        let error = OriginError.unavailable("no server owns the slot \(slot)")
+        if task.rests >= Self.unownedRests || !rest(task, because: error) { task.answer(error) }
+    }
+
+    /// Sends a task where its server said.
+    func redirect(_ task: RedisTask, _ redirection: Redirection, _ message: String, from server: RedisServer) {
+        report.redirections += 1
+        guard let cluster else {
+            return task.answer(
+                .unsuitable("the server is part of a cluster (\(message)): write redis+cluster:// instead of redis://"))
+        }
+        task.redirections += 1
+        guard task.redirections <= Self.redirectionsMax else {
+            return task.answer(.unavailable("the key is sent from server to server: \(message)"))
+        }
+        guard let target = self.server(at: redirection.endpoint) else {
+            return task.answer(.unavailable("there are more than \(OriginParts.most) servers"))
+        }
+        requestMap()
+        task.reset()
+        task.isAsking = redirection.isAsk
+        if !redirection.isAsk, cluster.owners[redirection.slot] !== target {
+            cluster.owners[redirection.slot]?.endEpochs(
+                ofSlots: [redirection.slot], "\(server.endpoint): \(message)")
+            cluster.owners[redirection.slot] = target
+        }
+        target.submit(task)
+    }
+}

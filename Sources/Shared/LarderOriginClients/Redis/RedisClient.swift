@@ -1,0 +1,357 @@
+import LarderPlatform
+import LarderRESP
+
+/// The part of an origin that runs on its thread: servers, calls, and which server has which key.
+///
+/// Everything is confined to the loop's thread, except `report`, which a lock guards. That is the proof for
+/// `@unchecked Sendable`.
+final class RedisClient: @unchecked Sendable {
+    let loop: OriginLoop
+    let address: OriginAddress
+    private(set) var settings: RedisSettings
+    let parts: OriginParts
+    weak var listener: (any OriginListener)?
+    let report = RedisReport()
+    private(set) var isClosed = false
+    /// Why nothing can ever be asked.
+    private var failure: OriginError?
+
+    var servers: [OriginEndpoint: RedisServer] = [:]
+    var memory = InvalidationMemory()
+    private var places = PartPlaces()
+    /// Calls in the order of their deadlines.
+    private var calls = Fifo<RedisCall>()
+    private var callTimer: LoopTimer?
+    /// Tasks that are sent again later.
+    private var resting: [(due: Int64, task: RedisTask)] = []
+    private var restTimer: LoopTimer?
+    private var listeningCalls = 0
+    /// Whether a transaction was run.
+    private var mayHaveTransactions = false
+    /// The cluster; nil for a single server.
+    var cluster: ClusterState?
+
+    private static let restStep = 10
+
+    init(
+        _ loop: OriginLoop, _ address: OriginAddress, _ settings: RedisSettings, _ parts: OriginParts,
+        _ listener: (any OriginListener)?
+    ) {
+        self.loop = loop
+        self.address = address
+        self.settings = settings
+        self.parts = parts
+        self.listener = listener
+    }
+
+    /// To be called once, on the loop.
+    func start() {
+        guard !isClosed else { return }
+        if address.usesTLS {
+            // A server without encryption must not be asked instead.
+            do throws(TLSContext.Failure) {
+                settings.tls = try TLSContext(
+                    certificatesPath: address.certificatesPath, certificatePath: address.certificatePath,
+                    keyPath: address.keyPath)
+            } catch {
+                return noteUnusable(.unsuitable("TLS: \(error)"))
+            }
+        }
+        callTimer = LoopTimer(loop) { [weak self] in self?.endOverdueCalls() }
+        restTimer = LoopTimer(loop) { [weak self] in self?.resume() }
+        if address.isCluster { startCluster() } else { _ = server(at: address.endpoints[0]) }
+        publish()
+    }
+
+    /// Nothing can ever be asked.
+    private func noteUnusable(_ error: OriginError) {
+        failure = error
+        var entry = OriginStatus.Server()
+        entry.name = address.endpoints[0].description
+        entry.downSince = MonotonicClock.nanoseconds()
+        entry.lastError = error.description
+        report.servers = [entry]
+        listener?.originFailed(error.description)
+    }
+
+    /// Idempotent. Everything under way fails.
+    func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        for call in calls.takeAll() { call.fail(.closed) }
+        resting = []
+        stopCluster()
+        callTimer?.close()
+        restTimer?.close()
+        (callTimer, restTimer) = (nil, nil)
+        for server in servers.values { server.close() }
+        publish()
+        servers = [:]
+    }
+
+    // MARK: Servers
+
+    /// The server at an address, which is made if there is none; nil if there are too many.
+    func server(at endpoint: OriginEndpoint) -> RedisServer? {
+        if let known = servers[endpoint] { return known }
+        guard let part = places.take() else { return nil }
+        let server = RedisServer(loop, endpoint, part: part, settings, parts, owner: self)
+        if cluster != nil { server.heartbeatKey = Array("larder:heartbeat".utf8) }
+        servers[endpoint] = server
+        server.open()
+        return server
+    }
+
+    /// Closes a server that is not needed.
+    func retire(_ server: RedisServer) {
+        servers[server.endpoint] = nil
+        server.close()
+        places.giveBack(server.part)
+    }
+
+    /// Makes the state of the servers known to other threads.
+    func publish() {
+        report.servers = servers.values.sorted { $0.part < $1.part }.map { server in
+            var entry = OriginStatus.Server()
+            entry.name = server.name
+            entry.isUp = server.isBelieved && !isClosed
+            entry.epoch = server.epoch
+            entry.downSince = server.downSince
+            entry.lastError = (server.lastError ?? server.held)?.description
+            entry.beliefs = server.beliefs
+            entry.heartbeatMicroseconds = server.heartbeatMicroseconds
+            return entry
+        }
+    }
+
+    // MARK: Calls
+
+    private func deadline(_ start: Int64) -> Int64 { start + Int64(settings.limits.call) * 1_000_000 }
+
+    private func begin(_ call: RedisCall, _ tasks: [RedisTask]) {
+        guard !isClosed else { return call.fail(.closed) }
+        if let failure { return call.fail(failure) }
+        cluster?.replicas?.note(call)
+        while let first = calls.first, first.isDone { _ = calls.popFirst() }
+        calls.append(call)
+        call.tasks = tasks
+        if calls.count == 1 { armCallTimer() }
+        for task in tasks { route(task) }
+    }
+
+    /// A call is under way that must know what is said of its keys meanwhile.
+    private func beginListening() { listeningCalls += 1 }
+
+    private func endListening() {
+        listeningCalls -= 1
+        if listeningCalls == 0 { memory.forget() }
+    }
+
+    func read(
+        _ keys: [[UInt8]], from start: Int64, meanwhile: ((Int, OriginReading) -> Void)?,
+        _ completion: @escaping RedisReadCall.Completion
+    ) {
+        guard !keys.isEmpty else { return completion([]) }
+        beginListening()
+        let call = RedisReadCall(count: keys.count, deadline: deadline(start)) { [unowned self] results in
+            endListening()
+            report.count(results)
+            completion(results)
+        }
+        call.meanwhile = meanwhile
+        call.check = { [unowned self] index, heard in
+            guard let stamp = heard.reading.stamp, parts.epoch(stamp.part) == stamp.epoch,
+                parts.slotEpoch(Int(stamp.slot)) == stamp.slotEpoch,
+                !memory.hasChanged(keys[index], since: heard.heard)
+            else { return nil }
+            return stamp
+        }
+        begin(
+            call,
+            keys.enumerated().map { index, key in
+                let task = RedisTask(.read(call, index: index), slot: slot(of: key))
+                task.key = key
+                return task
+            })
+    }
+
+    func write(_ write: OriginWrite, from start: Int64, _ completion: @escaping RedisWriteCall.Completion) {
+        report.commands += 1
+        beginListening()
+        let call = RedisWriteCall(deadline: deadline(start)) { [unowned self] result in
+            endListening()
+            report.count(result)
+            completion(result)
+        }
+        let task = RedisTask(.write(call, write), slot: slot(of: write.key))
+        task.key = write.key
+        guard write.value.count <= settings.limits.valueBytes else {
+            return call.fail(.tooLarge(bytes: write.value.count, most: settings.limits.valueBytes))
+        }
+        begin(call, [task])
+    }
+
+    func remove(_ keys: [[UInt8]], from start: Int64, _ completion: @escaping RedisRemoveCall.Completion) {
+        guard !keys.isEmpty else { return completion(.success(0)) }
+        report.commands += 1
+        // In a cluster all keys of a command must be in one slot.
+        let groups = cluster == nil ? [nil: keys] : Dictionary(grouping: keys) { slot(of: $0) }
+        let call = RedisRemoveCall(parts: groups.count, deadline: deadline(start)) { [report] result in
+            report.count(result)
+            completion(result)
+        }
+        begin(
+            call,
+            groups.map { slot, keys in
+                let task = RedisTask(.remove(call, keys), slot: slot)
+                task.key = keys[0]
+                return task
+            })
+    }
+
+    func perform(
+        _ words: [[UInt8]], key: [UInt8]?, from start: Int64, _ completion: @escaping RedisCommandCall.Completion
+    ) {
+        report.commands += 1
+        let call = RedisCommandCall(deadline: deadline(start)) { [report] result in
+            report.count(result)
+            completion(result)
+        }
+        guard !words.isEmpty else { return call.fail(.refused("ERR a command has a name")) }
+        let task = RedisTask(.command(call, words), slot: key.flatMap(slot(of:)))
+        task.key = key
+        begin(call, [task])
+    }
+
+    func perform(
+        transaction commands: [[[UInt8]]], keys: [[UInt8]], from start: Int64,
+        _ completion: @escaping RedisCommandCall.Completion
+    ) {
+        report.commands += 1
+        let call = RedisCommandCall(deadline: deadline(start)) { [report] result in
+            report.count(result)
+            completion(result)
+        }
+        let slots = Set(keys.compactMap(slot(of:)))
+        guard slots.count < 2 else {
+            return call.fail(.refused("CROSSSLOT Keys in request don't hash to the same slot"))
+        }
+        let task = RedisTask(.transaction(call, commands, keys: keys), slot: slots.first)
+        guard !mayHaveTransactions else { return begin(call, [task]) }
+        // Commands behind a MULTI that is refused would be run one by one.
+        let trial = RedisCommandCall(deadline: call.deadline) { [unowned self] result in
+            switch result {
+            case .success:
+                mayHaveTransactions = true
+                begin(call, [task])
+            case .failure(let error): call.fail(error)
+            }
+        }
+        begin(trial, [RedisTask(.transaction(trial, [], keys: []), slot: slots.first)])
+    }
+
+    func settle(_ key: [UInt8]?, _ completion: @escaping () -> Void) {
+        let server =
+            if let cluster { key.flatMap { isClosed ? nil : cluster.owners[HashSlot.of($0)] } } else {
+                servers.values.first
+            }
+        // Of others nothing is believed.
+        guard let server, server.isBelieved, settings.setup.tracking != .none else { return completion() }
+        server.send(RoundTrip(loop, limit: settings.limits.heartbeatLimit, completion))
+    }
+
+    func inquire(_ words: [[UInt8]], _ completion: @escaping RedisCommandCall.Completion) {
+        if let failure { return completion(.failure(failure)) }
+        guard !isClosed, cluster == nil, let server = servers.values.first else {
+            return completion(.failure(isClosed ? .closed : .refused("ERR a cluster has no one server")))
+        }
+        server.inquire(words, completion)
+    }
+
+    /// Has the servers fail all that is asked of them; nil: no longer.
+    func hold(_ reason: String?) {
+        for server in servers.values { server.hold(reason) }
+        publish()
+    }
+
+    private func slot(of key: [UInt8]) -> Int? { cluster == nil ? nil : HashSlot.of(key) }
+
+    // MARK: Time
+
+    private func armCallTimer() {
+        while let first = calls.first, first.isDone { _ = calls.popFirst() }
+        guard let first = calls.first else { return }
+        let left = first.deadline - MonotonicClock.nanoseconds()
+        callTimer?.start(milliseconds: Int(max(0, left) / 1_000_000) + 1)
+    }
+
+    private func endOverdueCalls() {
+        let now = MonotonicClock.nanoseconds()
+        while let first = calls.first, first.isDone || first.deadline <= now {
+            _ = calls.popFirst()
+            guard !first.isDone else { continue }
+            timeOut(first)
+        }
+        armCallTimer()
+    }
+
+    private func timeOut(_ call: RedisCall) {
+        var slow: [ObjectIdentifier: RedisTask] = [:]
+        for task in call.tasks {
+            guard let owner = task.owner else { continue }
+            slow[ObjectIdentifier(owner)] = task
+            // It may have been done, and nobody says so.
+            if task.isSent { tellWritten(task) }
+        }
+        for server in servers.values { slow[ObjectIdentifier(server)].map(server.noteTimeout) }
+        report.timeouts += 1
+        call.fail(call.lastError ?? .timedOut(milliseconds: settings.limits.call))
+    }
+
+    /// Has the task sent again later.
+    /// - Returns: false if that would be too late.
+    func rest(_ task: RedisTask, because error: OriginError) -> Bool {
+        task.rests += 1
+        let milliseconds = min(250, 20 << min(task.rests, 4))
+        let due = MonotonicClock.nanoseconds() + Int64(milliseconds) * 1_000_000
+        guard due < task.call.deadline, !isClosed else { return false }
+        task.call.lastError = error
+        task.reset()
+        resting.append((due, task))
+        if resting.count == 1 { restTimer?.start(milliseconds: Self.restStep) }
+        return true
+    }
+
+    private func resume() {
+        let now = MonotonicClock.nanoseconds()
+        let due = resting.filter { $0.due <= now }
+        resting.removeAll { $0.due <= now }
+        if !resting.isEmpty { restTimer?.start(milliseconds: Self.restStep) }
+        for entry in due where !entry.task.call.isDone { route(entry.task) }
+    }
+
+    // MARK: Routes
+
+    /// Sends a task to the server that has its key.
+    func route(_ task: RedisTask) {
+        guard !task.call.isDone else { return }
+        if cluster != nil { return routeInCluster(task) }
+        guard let server = servers.values.first else { return task.answer(.closed) }
+        server.submit(task)
+    }
+}
+
+/// Numbers for parts, used again. Confined to the loop.
+struct PartPlaces {
+    private var next: UInt32 = 0
+    private var free: [UInt32] = []
+
+    mutating func take() -> UInt32? {
+        if let part = free.popLast() { return part }
+        guard next < UInt32(OriginParts.most) else { return nil }
+        defer { next += 1 }
+        return next
+    }
+
+    mutating func giveBack(_ part: UInt32) { free.append(part) }
+}

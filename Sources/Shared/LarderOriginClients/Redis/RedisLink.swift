@@ -1,0 +1,168 @@
+import LarderRESP
+
+/// Hears of a link. Called on the loop's thread.
+protocol RedisLinkUser: AnyObject {
+    func linkIsUp(_ link: RedisLink)
+    func link(_ link: RedisLink, invalidated keys: [[UInt8]]?)
+    /// The connection has ended, or could not be made; it is tried again by itself.
+    func linkIsDown(_ link: RedisLink, _ error: OriginError)
+}
+
+/// A connection that is made again whenever it ends, after rests that grow. Confined to its loop; to be closed before it
+/// is released.
+final class RedisLink: RedisConnectionUser {
+    private enum State {
+        case connecting
+        case up
+        /// Until the next attempt what is to be sent fails at once.
+        case resting(OriginError)
+        case closed
+    }
+
+    private let loop: OriginLoop
+    private let endpoint: OriginEndpoint
+    private let setup: RedisSetup
+    private let limits: OriginLimits
+    private let tls: TLSContext?
+    private weak var user: (any RedisLinkUser)?
+    private var state = State.connecting
+    private var connection: RedisConnection?
+    private var waiting = Fifo<RedisTask>()
+    private var timer: LoopTimer?
+    private var failures = 0
+    private var refusals = 0
+
+    private static let firstRest = 50
+    private static let longestRest = 1_000
+    /// Of a server that refuses what is said: it may count, and block, who tries again and again.
+    private static let firstRefusedRest = 1_000
+    private static let longestRefusedRest = 5_000
+
+    init(
+        _ loop: OriginLoop, _ endpoint: OriginEndpoint, _ setup: RedisSetup, _ limits: OriginLimits, tls: TLSContext?,
+        user: any RedisLinkUser
+    ) {
+        self.tls = tls
+        self.loop = loop
+        self.endpoint = endpoint
+        self.setup = setup
+        self.limits = limits
+        self.user = user
+        timer = LoopTimer(loop) { [weak self] in self?.timeIsOver() }
+    }
+
+    var isUp: Bool { if case .up = state { true } else { false } }
+
+    /// Why nothing can be sent now.
+    var error: OriginError? {
+        switch state {
+        case .connecting, .up: nil
+        case .resting(let error): error
+        case .closed: .closed
+        }
+    }
+
+    var bytesReceived: Int { connection?.bytesReceived ?? 0 }
+    var unsentBytes: Int { connection?.unsentBytes ?? 0 }
+
+    // MARK: Connecting
+
+    /// Makes the connection. To be called once.
+    func open() {
+        state = .connecting
+        let session = tls?.session(to: endpoint)
+        // Never without encryption instead.
+        guard tls == nil || session != nil else { return rest(.noTLS(endpoint)) }
+        let connection = RedisConnection(
+            loop, endpoint, setup.withPassword, valueBytes: limits.valueBytes, tls: session, user: self)
+        self.connection = connection
+        timer?.start(milliseconds: limits.connect)
+        connection.open()
+    }
+
+    private func timeIsOver() {
+        switch state {
+        case .connecting:
+            end(
+                .unreachable(
+                    "\(endpoint): no answer to the greeting within \(limits.connect) ms"
+                        + (tls == nil ? "" : "; if the server has no TLS there, write redis:// instead of rediss://")))
+        case .resting: open()
+        case .up, .closed: break
+        }
+    }
+
+    /// Ends the connection; another one is made after a rest.
+    func end(_ error: OriginError) { connection?.end(error) }
+
+    /// Idempotent. What is under way fails.
+    func close() {
+        state = .closed
+        user = nil
+        timer?.close()
+        timer = nil
+        let connection = connection
+        self.connection = nil
+        connection?.close(.closed)
+        for task in waiting.takeAll() { task.fail(.closed) }
+    }
+
+    // MARK: Tasks
+
+    /// Sends a task, now or once there is a connection.
+    func send(_ task: RedisTask) {
+        switch state {
+        case .up: connection?.send(task)
+        case .connecting: waiting.append(task)
+        case .resting(let error): task.fail(error)
+        case .closed: task.fail(.closed)
+        }
+    }
+
+    /// Sends another exchange, if there is a connection.
+    func send(_ exchange: any RedisExchange) {
+        if case .up = state, let connection { connection.send(exchange) } else { exchange.fail(error ?? .closed) }
+    }
+
+    // MARK: The connection
+
+    func connectionIsUp(_ connection: RedisConnection) {
+        guard connection === self.connection else { return }
+        timer?.stop()
+        (failures, refusals) = (0, 0)
+        state = .up
+        user?.linkIsUp(self)
+        for task in waiting.takeAll() {
+            // Nobody waits for it any more.
+            if task.call.isDone { task.fail(.closed) } else { send(task) }
+        }
+    }
+
+    func connection(_ connection: RedisConnection, invalidated keys: [[UInt8]]?) {
+        user?.link(self, invalidated: keys)
+    }
+
+    func connectionEnded(_ connection: RedisConnection, _ error: OriginError) {
+        guard connection === self.connection else { return }
+        self.connection = nil
+        rest(error)
+    }
+
+    private func rest(_ error: OriginError) {
+        state = .resting(error)
+        timer?.start(milliseconds: nextRest(after: error))
+        user?.linkIsDown(self, error)
+        for task in waiting.takeAll() { task.fail(error) }
+    }
+
+    private func nextRest(after error: OriginError) -> Int {
+        failures += 1
+        var rest = min(Self.longestRest, Self.firstRest << min(failures - 1, 6))
+        if case .unsuitable = error {
+            // Somebody must first set that right.
+            rest = min(Self.longestRefusedRest, Self.firstRefusedRest << min(refusals, 3))
+            refusals += 1
+        }
+        return rest / 2 + Int.random(in: 0...rest / 2)
+    }
+}

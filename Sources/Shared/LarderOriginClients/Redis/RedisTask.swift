@@ -1,0 +1,193 @@
+import LarderPlatform
+import LarderRESP
+
+/// Gets a task back. Called on the loop's thread.
+protocol RedisTaskOwner: AnyObject {
+    /// What ``RedisTask/heard`` becomes.
+    var heardSequence: UInt64 { get }
+    /// All replies have come: ``RedisTask/replies``.
+    func taskAnswered(_ task: RedisTask)
+    /// - Parameter error: why it was not sent, or not answered.
+    func taskFailed(_ task: RedisTask, _ error: OriginError)
+}
+
+/// A call's work at one server: some commands for one key, which may be sent again elsewhere. Confined to the loop.
+final class RedisTask: RedisExchange {
+    enum Work {
+        case read(RedisReadCall, index: Int)
+        case write(RedisWriteCall, OriginWrite)
+        case remove(RedisRemoveCall, [[UInt8]])
+        case command(RedisCommandCall, [[UInt8]])
+        case transaction(RedisCommandCall, [[[UInt8]]], keys: [[UInt8]])
+    }
+
+    let work: Work
+    /// Nil: any server.
+    let slot: Int?
+    /// How often it was sent, how often it was put off, and how often it was sent elsewhere.
+    private(set) var attempts = 0
+    var rests = 0
+    var redirections = 0
+    /// Whether it is a second question, whose failure says nothing.
+    var isSecond = false
+    /// For a second question: why the first one failed, which its call hears when the second one ends; nil if it goes on.
+    var firstError: OriginError?
+    /// Whether its next server gets it while a slot moves there.
+    var isAsking = false
+    /// Whether it may have been done: set when it is sent.
+    private(set) var isSent = false
+    private(set) var sentAt: Int64 = 0
+    private(set) var replies: [RESPValue] = []
+    private(set) var skippedBytes = 0
+    /// What had been heard when the value came.
+    private(set) var heard: UInt64 = 0
+    /// The server that has it, and that server's epoch when it was sent.
+    weak var owner: (any RedisTaskOwner)?
+    var sentEpoch: UInt32 = 0
+    /// The epoch of its slot then.
+    var sentSlotEpoch: UInt32 = 0
+    private var valueReply = 0
+
+    init(_ work: Work, slot: Int?) {
+        self.work = work
+        self.slot = slot
+    }
+
+    var call: RedisCall {
+        switch work {
+        case .read(let call, _): call
+        case .write(let call, _): call
+        case .remove(let call, _): call
+        case .command(let call, _), .transaction(let call, _, _): call
+        }
+    }
+
+    /// Whether it goes over the connection that is not tracked.
+    var isForeign: Bool {
+        switch work {
+        case .command, .transaction: true
+        case .read, .write, .remove: false
+        }
+    }
+
+    var isRead: Bool { if case .read = work { true } else { false } }
+
+    /// What it may change.
+    var keysWritten: [[UInt8]] {
+        switch work {
+        case .read: []
+        case .write(_, let write): [write.key]
+        case .remove(_, let keys): keys
+        case .command: key.map { [$0] } ?? []
+        case .transaction(_, _, let keys): keys
+        }
+    }
+
+    /// The key that it concerns.
+    var key: [UInt8]?
+
+    /// Whether a write is followed by a read of what it wrote.
+    var readsBack: Bool {
+        guard case .write(_, let write) = work else { return false }
+        return write.isKept && !isAsking && write.value.count <= Self.readBackBytesMax
+    }
+
+    /// A longer value is not sent back by the server only to be compared: the next reader asks for it. 16 KiB.
+    private static let readBackBytesMax = 16 << 10
+
+    /// Its call gets an error for it.
+    func answer(_ error: OriginError) {
+        guard !isSecond else { return }
+        switch work {
+        case .read(let call, let index): call.answer(index, .failure(error))
+        case .write(let call, _): call.answer(.failure(error))
+        case .remove(let call, _): call.answer(.failure(error))
+        case .command(let call, _), .transaction(let call, _, _): call.answer(.failure(error))
+        }
+    }
+
+    /// Ready to be sent again.
+    func reset() {
+        replies = []
+        skippedBytes = 0
+        isSent = false
+        owner = nil
+    }
+
+    // MARK: Commands
+
+    func encode(into output: inout [UInt8]) -> Int {
+        isSent = true
+        sentAt = MonotonicClock.nanoseconds()
+        attempts += 1
+        var count = 0
+        valueReply = isAsking || !isRead ? 1 : 0
+        func add(_ words: [[UInt8]]) {
+            RequestEncoder.encode(words, into: &output)
+            count += 1
+        }
+        if isAsking { add([Words.asking]) }
+        switch work {
+        case .read:
+            add([Words.get, key ?? []])
+            if isAsking { add([Words.asking]) }
+            add([Words.pttl, key ?? []])
+        case .write(_, let write):
+            add(Self.set(write))
+            // What is read behind the own write is tracked, and is what the server has then. While a slot moves it is not.
+            if readsBack {
+                add([Words.get, write.key])
+                add([Words.pttl, write.key])
+            }
+        case .remove(_, let keys): add([Words.del] + keys)
+        case .command(_, let words): add(words)
+        case .transaction(_, let commands, _):
+            add([Words.multi])
+            for words in commands { add(words) }
+            add([Words.exec])
+        }
+        return count
+    }
+
+    private static func set(_ write: OriginWrite) -> [[UInt8]] {
+        let words = [Words.set, write.key, write.value]
+        switch write.lifetime {
+        case .unlimited: return words
+        case .milliseconds(let count): return words + [Words.px, Array(String(max(1, count)).utf8)]
+        case .until(let instant): return words + [Words.pxat, Array(String(max(1, instant)).utf8)]
+        case .kept: return words + [Words.keepttl]
+        }
+    }
+
+    func take(_ reply: RESPValue, skippedBytes: Int, isLast: Bool) {
+        self.skippedBytes = max(self.skippedBytes, skippedBytes)
+        // What nobody waits for any more need not be kept.
+        let isKept = !call.isDone || !isRead
+        replies.append(isKept ? reply : .null)
+        if replies.count == valueReply + 1 { heard = owner?.heardSequence ?? 0 }
+        guard isLast, let owner else { return }
+        self.owner = nil
+        owner.taskAnswered(self)
+    }
+
+    func fail(_ error: OriginError) {
+        guard let owner else { return }
+        self.owner = nil
+        owner.taskFailed(self, error)
+    }
+}
+
+/// Words of the protocol as bytes, made once.
+enum Words {
+    static let get = Array("GET".utf8)
+    static let pttl = Array("PTTL".utf8)
+    static let set = Array("SET".utf8)
+    static let px = Array("PX".utf8)
+    static let pxat = Array("PXAT".utf8)
+    static let keepttl = Array("KEEPTTL".utf8)
+    static let multi = Array("MULTI".utf8)
+    static let exec = Array("EXEC".utf8)
+    static let del = Array("DEL".utf8)
+    static let asking = Array("ASKING".utf8)
+    static let ping = Array("PING".utf8)
+}

@@ -1,0 +1,134 @@
+import LarderPlatform
+
+/// Asks replicas of a cluster for what its primaries do not say in time. Confined to the loop; to be closed before it is
+/// released.
+final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
+    private let loop: OriginLoop
+    private let limits: OriginLimits
+    private let setup: RedisSetup
+    private let tls: TLSContext?
+    private let milliseconds: Int
+    private weak var owner: (any RedisServerOwner)?
+    /// The replicas of each range of slots, and which range each slot is in; -1 for none.
+    private var replicasOfRange: [[OriginEndpoint]] = []
+    private var rangeOfSlot: [Int] = []
+    /// Made when they are first needed.
+    private var links: [OriginEndpoint: RedisLink] = [:]
+    /// Reads in the order in which they began.
+    private var reads = Fifo<(due: Int64, call: RedisCall)>()
+    private var timer: LoopTimer?
+    private var tasksUnderWay = 0
+
+    init(_ loop: OriginLoop, _ settings: RedisSettings, owner: any RedisServerOwner) {
+        self.loop = loop
+        self.owner = owner
+        limits = settings.limits
+        tls = settings.tls
+        milliseconds = max(1, settings.secondReadAfter ?? 1)
+        var setup = settings.setup
+        setup.tracking = .none
+        setup.isReadOnly = true
+        self.setup = setup
+        timer = LoopTimer(loop) { [weak self] in self?.askForOverdue() }
+    }
+
+    /// Idempotent.
+    func close() {
+        timer?.close()
+        timer = nil
+        owner = nil
+        _ = reads.takeAll()
+        for link in links.values { link.close() }
+        links = [:]
+    }
+
+    /// Takes the replicas of a map.
+    func use(_ map: SlotMap) {
+        replicasOfRange = map.ranges.map(\.replicas)
+        rangeOfSlot = Array(repeating: -1, count: HashSlot.count)
+        for (index, range) in map.ranges.enumerated() {
+            for slot in range.slots { rangeOfSlot[slot] = index }
+        }
+        let known = Set(replicasOfRange.joined())
+        for (endpoint, link) in links where !known.contains(endpoint) {
+            links[endpoint] = nil
+            link.close()
+        }
+    }
+
+    // MARK: Reads
+
+    /// Looks at a call when its time has come, if it reads.
+    func note(_ call: RedisCall) {
+        guard call is RedisReadCall else { return }
+        dropDone()
+        reads.append((MonotonicClock.nanoseconds() + Int64(milliseconds) * 1_000_000, call))
+        if reads.count == 1 { timer?.start(milliseconds: milliseconds) }
+    }
+
+    private func dropDone() { while reads.first?.call.isDone == true { _ = reads.popFirst() } }
+
+    private func askForOverdue() {
+        let now = MonotonicClock.nanoseconds()
+        while let first = reads.first, first.call.isDone || first.due <= now {
+            _ = reads.popFirst()
+            for task in first.call.tasks { ask(task) }
+        }
+        guard let first = reads.first else { return }
+        timer?.start(milliseconds: Int((first.due - now) / 1_000_000) + 1)
+    }
+
+    /// Asks a replica for what a task reads.
+    /// - Parameter error: why its server does not answer, which its call hears behind the replica's answer; nil while it may.
+    /// - Returns: whether one is asked.
+    @discardableResult
+    func ask(_ task: RedisTask, insteadOf error: OriginError? = nil) -> Bool {
+        guard case .read(let call, let index) = task.work, call.isMissing(index), let slot = task.slot,
+            tasksUnderWay < limits.callsWaiting, let link = link(for: slot)
+        else { return false }
+        let second = RedisTask(task.work, slot: slot)
+        second.key = task.key
+        second.isSecond = true
+        second.firstError = error
+        second.owner = self
+        tasksUnderWay += 1
+        link.send(second)
+        return true
+    }
+
+    private func link(for slot: Int) -> RedisLink? {
+        guard rangeOfSlot.indices.contains(slot), rangeOfSlot[slot] >= 0,
+            let endpoint = replicasOfRange[rangeOfSlot[slot]].randomElement()
+        else { return nil }
+        if let link = links[endpoint] { return link }
+        let link = RedisLink(loop, endpoint, setup, limits, tls: tls, user: self)
+        links[endpoint] = link
+        link.open()
+        return link
+    }
+
+    // MARK: Answers
+
+    var heardSequence: UInt64 { 0 }
+
+    func taskAnswered(_ task: RedisTask) {
+        tasksUnderWay -= 1
+        owner?.replicaAnswered(task)
+        endFirst(task)
+    }
+
+    func taskFailed(_ task: RedisTask, _ error: OriginError) {
+        tasksUnderWay -= 1
+        endFirst(task)
+    }
+
+    /// The first question has failed already.
+    private func endFirst(_ task: RedisTask) {
+        guard let error = task.firstError, case .read(let call, let index) = task.work else { return }
+        call.answer(index, .failure(error))
+    }
+
+    func linkIsUp(_ link: RedisLink) {}
+    func link(_ link: RedisLink, invalidated keys: [[UInt8]]?) {}
+    func linkIsDown(_ link: RedisLink, _ error: OriginError) {}
+}

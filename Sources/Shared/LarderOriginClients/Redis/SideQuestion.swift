@@ -1,0 +1,71 @@
+import LarderRESP
+
+/// One question about the server itself, over a connection of its own: it waits for nothing that is under way. Confined to
+/// the loop; to be closed before it is released.
+final class SideQuestion: RedisConnectionUser, RedisExchange {
+    typealias Completion = (SideQuestion, Result<RESPValue, OriginError>) -> Void
+
+    private let loop: OriginLoop
+    private let endpoint: OriginEndpoint
+    private let settings: RedisSettings
+    private let words: [[UInt8]]
+    private var finished: Completion?
+    private var connection: RedisConnection?
+    private var timer: LoopTimer?
+
+    /// - Parameter finished: called once, at the latest when the limit of a call is over.
+    init(
+        _ loop: OriginLoop, _ endpoint: OriginEndpoint, _ settings: RedisSettings, _ words: [[UInt8]],
+        _ finished: @escaping Completion
+    ) {
+        self.loop = loop
+        self.endpoint = endpoint
+        self.settings = settings
+        self.words = words
+        self.finished = finished
+    }
+
+    /// To be called once.
+    func open() {
+        let limit = settings.limits.call
+        timer = LoopTimer(loop) { [weak self] in self?.end(.failure(.timedOut(milliseconds: limit))) }
+        timer?.start(milliseconds: limit)
+        var setup = settings.setup
+        setup.tracking = .none
+        let session = settings.tls?.session(to: endpoint)
+        guard settings.tls == nil || session != nil else { return end(.failure(.noTLS(endpoint))) }
+        let connection = RedisConnection(
+            loop, endpoint, setup.withPassword, valueBytes: settings.limits.valueBytes, tls: session, user: self)
+        self.connection = connection
+        connection.open()
+    }
+
+    /// Idempotent.
+    func close() { end(.failure(.closed)) }
+
+    private func end(_ result: Result<RESPValue, OriginError>) {
+        guard let finished else { return }
+        self.finished = nil
+        timer?.close()
+        timer = nil
+        let connection = connection
+        self.connection = nil
+        connection?.close(.closed)
+        finished(self, result)
+    }
+
+    func connectionIsUp(_ connection: RedisConnection) { connection.send(self) }
+    func connection(_ connection: RedisConnection, invalidated keys: [[UInt8]]?) {}
+    func connectionEnded(_ connection: RedisConnection, _ error: OriginError) { end(.failure(error)) }
+
+    func encode(into output: inout [UInt8]) -> Int {
+        RequestEncoder.encode(words, into: &output)
+        return 1
+    }
+
+    func take(_ reply: RESPValue, skippedBytes: Int, isLast: Bool) {
+        end(reply.errorMessage.map { .failure(.refused($0)) } ?? .success(reply))
+    }
+
+    func fail(_ error: OriginError) { end(.failure(error)) }
+}

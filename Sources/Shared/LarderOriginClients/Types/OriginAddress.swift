@@ -1,0 +1,259 @@
+import LarderPlatform
+import LarderVocabulary
+
+/// Where an origin is and who asks there. Its description has no secrets.
+///
+/// The forms:
+/// - `redis://[user[:password]@]host[:port][/db]`, one server,
+/// - `redis+cluster://[user[:password]@]host[:port][,host[:port]…]`, some servers of a cluster, which knows the others,
+/// - `unix:///path[?db=n]`, one server at a socket; `n` may be the name of a larder's database that is not kept
+///   for its own use, as `NAME.outbox` and `_replication` are,
+/// - `rediss://` and `rediss+cluster://` for TLS, with `?ca=/path` for the certificates that are trusted, and
+///   `?cert=/path&key=/path` for a certificate of this side.
+///
+/// Bytes of user and password that mean something else there are written as `%HH`.
+public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible {
+    /// What is wrong with an address, and what would be right. Has no secrets.
+    public struct Failure: Error, Hashable, CustomStringConvertible {
+        public let description: String
+    }
+
+    /// The servers that are asked first; one unless it is a cluster.
+    public private(set) var endpoints: [OriginEndpoint] = []
+    public private(set) var isCluster = false
+    public private(set) var usesTLS = false
+    /// The file of the certificates that are trusted; nil for the system's.
+    public private(set) var certificatesPath: String?
+    /// The files of this side's certificate and its key; nil for none.
+    public private(set) var certificatePath: String?
+    public private(set) var keyPath: String?
+    /// Nil is the server's user `default`.
+    public private(set) var user: String?
+    public private(set) var password: [UInt8]?
+    /// The file whose first line is the password, and is read again for each connection; nil for none.
+    public private(set) var passwordPath: String?
+    /// The server's database: its number, or the name of a larder's.
+    public private(set) var database = "0"
+
+    static let defaultPort: UInt16 = 6379
+    static let secretBytesMax = 4096
+    static let endpointsMax = 64
+
+    /// - Parameters:
+    ///   - text: see the type.
+    ///   - user: in place of the text's.
+    ///   - passwordFile: the password is the first line of this file.
+    public init(_ text: String, user: String? = nil, passwordFile: String? = nil) throws(Failure) {
+        guard let end = text.firstRange(of: "://") else { throw Self.unknownScheme(text.contains("@") ? nil : text) }
+        let scheme = text[..<end.lowerBound].lowercased()
+        var rest = text[end.upperBound...]
+        var query: Substring = ""
+        if let mark = rest.lastIndex(of: "?") {
+            query = rest[rest.index(after: mark)...]
+            rest = rest[..<mark]
+        }
+        switch scheme {
+        case "redis", "rediss", "redis+cluster", "rediss+cluster":
+            isCluster = scheme.hasSuffix("+cluster")
+            usesTLS = scheme.hasPrefix("rediss")
+            try readServers(rest)
+        case "unix":
+            try readPath(rest)
+        default:
+            throw Self.unknownScheme(scheme + "://")
+        }
+        try readOptions(query)
+        try readSecrets(user: user, passwordFile: passwordFile)
+    }
+
+    private static func unknownScheme(_ text: String?) -> Failure {
+        Failure(
+            description: (text.map { "'\($0)' is" } ?? "that is")
+                + " no address of an origin: write redis://host:port, redis+cluster://host:port,host:port or unix:///path"
+        )
+    }
+
+    // MARK: Parts
+
+    private mutating func readServers(_ text: Substring) throws(Failure) {
+        var servers = text
+        // A password may have an @; a host may not.
+        if let at = text.lastIndex(of: "@") {
+            let person = text[..<at]
+            servers = text[text.index(after: at)...]
+            if let colon = person.firstIndex(of: ":") {
+                password = try Self.decode(person[person.index(after: colon)...], "password")
+                try take(user: person[..<colon])
+            } else {
+                try take(user: person)
+            }
+        }
+        if let slash = servers.firstIndex(of: "/") {
+            let number = servers[servers.index(after: slash)...]
+            if !number.isEmpty { try take(database: number) }
+            servers = servers[..<slash]
+        }
+        for server in servers.split(separator: ",", omittingEmptySubsequences: false) {
+            endpoints.append(try Self.endpoint(server))
+        }
+        guard isCluster || endpoints.count == 1 else {
+            throw Failure(
+                description: "redis:// has one server: write redis+cluster://host:port,host:port for a cluster")
+        }
+        guard endpoints.count <= Self.endpointsMax else {
+            throw Failure(description: "at most \(Self.endpointsMax) servers are named; the cluster knows the others")
+        }
+    }
+
+    private mutating func take(user text: Substring) throws(Failure) {
+        guard !text.isEmpty else { return }
+        guard let name = String(validating: try Self.decode(text, "user"), as: UTF8.self) else {
+            throw Failure(description: "the origin's user is no UTF-8")
+        }
+        user = name
+    }
+
+    private mutating func take(database text: Substring) throws(Failure) {
+        if case .unix? = endpoints.first, !text.allSatisfy(\.isNumber) {
+            try take(databaseNamed: String(text))
+            return
+        }
+        guard let number = Int(text), (0...65_535).contains(number) else {
+            var form = "/0 to /65535"
+            if case .unix? = endpoints.first { form = "?db=0 to ?db=65535, or the name of a larder's database" }
+            throw Failure(description: "'\(text)' is no number of a database: write \(form)")
+        }
+        guard !isCluster || number == 0 else {
+            throw Failure(description: "a cluster has only the database 0")
+        }
+        database = String(number)
+    }
+
+    private mutating func take(databaseNamed name: String) throws(Failure) {
+        guard DatabaseName.isValid(name) else {
+            throw Failure(
+                description: "'\(printableKey(name.utf8))' is neither number nor name of a larder's database: "
+                    + "write ?db=0 or ?db=shop; \(DatabaseName.rule)")
+        }
+        guard !CompanionName.isReserved(name) else {
+            throw Failure(
+                description: "the larder keeps the database '\(name)' for its own use: it is nobody's origin; "
+                    + "write ?db=0 or ?db=shop")
+        }
+        database = name
+    }
+
+    private mutating func readPath(_ text: Substring) throws(Failure) {
+        guard text.hasPrefix("/"), text.utf8.count > 1 else {
+            throw Failure(description: "unix:// needs an absolute path: write unix:///path")
+        }
+        guard text.utf8.count <= UnixSocket.pathBytesMax else {
+            throw Failure(description: "the socket's path is longer than \(UnixSocket.pathBytesMax) bytes")
+        }
+        endpoints = [.unix(path: String(text))]
+    }
+
+    private mutating func readOptions(_ query: Substring) throws(Failure) {
+        let options = query.split(separator: "&")
+        let names = options.map { $0.prefix { $0 != "=" } }
+        if let twice = names.first(where: { name in names.count { $0 == name } > 1 }) {
+            throw Failure(description: "'\(twice)=' is there twice")
+        }
+        for option in options {
+            if option.hasPrefix("db="), case .unix? = endpoints.first {
+                try take(database: option.dropFirst(3))
+            } else if option.hasPrefix("ca=/"), usesTLS {
+                certificatesPath = String(option.dropFirst(3))
+            } else if option.hasPrefix("cert=/"), usesTLS {
+                certificatePath = String(option.dropFirst(5))
+            } else if option.hasPrefix("key=/"), usesTLS {
+                keyPath = String(option.dropFirst(4))
+            } else if usesTLS, let name = ["ca", "cert", "key"].first(where: { option.hasPrefix($0 + "=") }) {
+                throw Failure(description: "'?\(name)=' takes the whole path of a file: write ?\(name)=/path")
+            } else {
+                let name = option.prefix { $0 != "=" }
+                throw Failure(
+                    description:
+                        "'?\(name)' is no option of this address: unix:// has ?db=n, rediss:// has ?ca=/path, ?cert=/path and ?key=/path"
+                )
+            }
+        }
+    }
+
+    private mutating func readSecrets(user: String?, passwordFile: String?) throws(Failure) {
+        if let user { self.user = user }
+        guard let passwordFile else { return }
+        passwordPath = passwordFile
+        password = try Self.secret(in: passwordFile)
+    }
+
+    /// The first line of a file.
+    static func secret(in passwordFile: String) throws(Failure) -> [UInt8] {
+        guard FileSystem.exists(passwordFile) else {
+            throw Failure(description: "the password's file \(passwordFile) is missing")
+        }
+        guard !FileSystem.isNoFile(passwordFile) else {
+            throw Failure(description: "the password's file \(passwordFile) is no regular file")
+        }
+        var bytes: [UInt8]?
+        do throws(FileError) {
+            bytes = try FileSystem.read(passwordFile, bytesMax: Self.secretBytesMax)
+        } catch {
+            throw Failure(description: "the password's file: \(error)")
+        }
+        let line = (bytes ?? []).prefix { $0 != 10 && $0 != 13 }
+        guard !line.isEmpty else {
+            throw Failure(description: "the first line of the password's file \(passwordFile) is empty")
+        }
+        return Array(line)
+    }
+
+    /// `host`, `host:port` or `[address]:port`.
+    static func endpoint(_ text: Substring) throws(Failure) -> OriginEndpoint {
+        var host = text
+        var port: Substring?
+        if text.hasPrefix("["), let close = text.firstIndex(of: "]") {
+            host = text[text.index(after: text.startIndex)..<close]
+            let rest = text[text.index(after: close)...]
+            guard rest.isEmpty || rest.hasPrefix(":") else { throw noServer(text) }
+            port = rest.isEmpty ? nil : rest.dropFirst()
+        } else if let colon = text.lastIndex(of: ":") {
+            host = text[..<colon]
+            port = text[text.index(after: colon)...]
+            guard !host.contains(":") else { throw noServer(text) }
+        }
+        guard !host.isEmpty, host.utf8.count <= 255, host.utf8.allSatisfy({ $0 > 32 && $0 < 127 }) else {
+            throw noServer(text)
+        }
+        guard let port else { return .tcp(host: String(host), port: defaultPort) }
+        guard let number = UInt16(port), number > 0 else { throw noServer(text) }
+        return .tcp(host: String(host), port: number)
+    }
+
+    private static func noServer(_ text: Substring) -> Failure {
+        Failure(description: "'\(text)' is no server: write host:port, or [address]:port for IPv6")
+    }
+
+    /// Replaces `%HH` by the byte.
+    private static func decode(_ text: Substring, _ what: String) throws(Failure) -> [UInt8] {
+        guard let bytes = PercentEncoding.decoded(text.utf8) else {
+            throw Failure(description: "the origin's \(what) has a % without two hexadecimal digits: write %25")
+        }
+        guard bytes.count <= secretBytesMax else { throw Failure(description: "the origin's \(what) is too long") }
+        return bytes
+    }
+
+    // MARK: Text
+
+    public var description: String {
+        let person = user.map { "\($0)@" } ?? ""
+        if case .unix(let path)? = endpoints.first {
+            return "unix://\(path)" + (database == "0" ? "" : "?db=\(database)")
+        }
+        let scheme = (usesTLS ? "rediss" : "redis") + (isCluster ? "+cluster" : "")
+        return "\(scheme)://\(person)" + endpoints.map(\.description).joined(separator: ",")
+            + (database == "0" ? "" : "/\(database)")
+    }
+
+    public var debugDescription: String { description }
+}

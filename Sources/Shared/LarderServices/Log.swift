@@ -1,0 +1,90 @@
+import LarderPlatform
+import Synchronization
+
+/// A program's log: one line per event on standard error. No values of entries stand in it, and no passwords.
+///
+/// A reader that does not read makes nobody wait longer than a moment: lines are lost then, and counted. See ``LogWriter``.
+///
+/// Thread-safe: a line is one write(2).
+package final class Log: Sendable {
+    package enum Level: Int, Comparable, Sendable, CaseIterable {
+        case debug, info, warning, error
+        package static func < (left: Level, right: Level) -> Bool { left.rawValue < right.rawValue }
+
+        package init?(_ name: String) {
+            guard let level = Self.allCases.first(where: { "\($0)" == name.lowercased() }) else { return nil }
+            self = level
+        }
+    }
+
+    /// Writes nothing.
+    package static var none: Log { Log(least: .error, descriptor: -1) }
+
+    private let least: Atomic<Int>
+    package let format: LogFormat
+    private let descriptor: Int32
+    /// Nil where a write waits for nobody.
+    private let writer: LogWriter?
+
+    /// The least important events that are written.
+    package var level: Level {
+        get { Level(rawValue: least.load(ordering: .relaxed)) ?? .info }
+        set { least.store(newValue.rawValue, ordering: .relaxed) }
+    }
+
+    package init(least: Level, format: LogFormat = .text, descriptor: Int32 = STDERR_FILENO) {
+        self.least = Atomic(least.rawValue)
+        self.format = format
+        self.descriptor = descriptor
+        writer =
+            Self.mayWait(descriptor)
+            ? LogWriter(descriptor) { count in
+                format.line(
+                    .warning, "\(count) \(count == 1 ? "line was" : "lines were") lost here: nobody read this log",
+                    time: Self.timestamp())
+            } : nil
+    }
+
+    deinit { writer?.end() }
+
+    /// Whether a write may wait for somebody who reads.
+    private static func mayWait(_ descriptor: Int32) -> Bool {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return false }
+        switch status.st_mode & S_IFMT {
+        case S_IFIFO, S_IFSOCK: return true
+        case S_IFCHR: return isatty(descriptor) == 1
+        default: return false
+        }
+    }
+
+    /// Waits until all lines are written, at most for a second. For the end of the program.
+    /// - Returns: whether they are.
+    @discardableResult
+    package func flush() -> Bool { writer?.flush(milliseconds: 1000) ?? true }
+
+    package func debug(_ message: String) { write(.debug, message) }
+    package func info(_ message: String) { write(.info, message) }
+    package func warning(_ message: String) { write(.warning, message) }
+    package func error(_ message: String) { write(.error, message) }
+
+    package func write(_ level: Level, _ message: String) {
+        guard level.rawValue >= least.load(ordering: .relaxed) else { return }
+        let line = Array(format.line(level, message, time: Self.timestamp()).utf8)
+        if let writer { return writer.write(line) }
+        _ = line.withUnsafeBytes { systemWrite(descriptor, $0.baseAddress, $0.count) }
+    }
+
+    /// UTC in the form of RFC 3339, with milliseconds.
+    private static func timestamp() -> String {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        var seconds = now.tv_sec
+        var parts = tm()
+        gmtime_r(&seconds, &parts)
+        func two(_ value: Int32) -> String { value < 10 ? "0\(value)" : "\(value)" }
+        let milliseconds = String(1000 + now.tv_nsec / 1_000_000).dropFirst()
+        return "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))T"
+            + "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)).\(milliseconds)Z"
+    }
+}

@@ -1,0 +1,258 @@
+import LarderPlatform
+
+/// A service's listening socket in the file system.
+///
+/// - Created with the mode and the group that are asked for, in a directory that is created if it is missing, with the same
+///   people's rights. Nobody can connect before the rights are right.
+/// - Replaces a socket on which nobody answers, never one on which somebody does.
+/// - Removes only the socket that it has bound itself.
+///
+/// Single owner: one thread at a time.
+package final class SocketFile {
+    package let path: String
+    private let program: Name
+    private let access: SocketAccess
+    package private(set) var descriptor: Int32
+    /// Whether the directory was missing, and was made.
+    package private(set) var hasMadeDirectory: Bool
+    private var device: dev_t
+    private var inode: ino_t
+    /// Held from before the probe until the end, so that of two daemons that start at once only one finds the path
+    /// free.
+    private var lockDescriptor: Int32
+
+    /// What errors call the program, and its option for another path.
+    package struct Name: Sendable {
+        let program: String
+        let option: String
+
+        package init(program: String, option: String) {
+            self.program = program
+            self.option = option
+        }
+    }
+
+    package struct Failure: Error, CustomStringConvertible {
+        package enum Kind {
+            /// The path cannot be that of a socket.
+            case badPath
+            /// Somebody else uses it.
+            case taken
+            /// The system refused.
+            case system
+        }
+
+        package let kind: Kind
+        package let description: String
+
+        package init(kind: Kind, description: String) {
+            self.kind = kind
+            self.description = description
+        }
+    }
+
+    /// Why a path cannot be that of a socket, whatever is in its directory; nil if it can.
+    package static func problem(with path: String, for program: Name) -> String? {
+        if path.isEmpty || path.utf8.contains(0) { return "the socket's path must not be empty" }
+        guard path.utf8.count > UnixSocket.pathBytesMax else { return nil }
+        return "the socket's path is \(path.utf8.count) bytes long, the system allows \(UnixSocket.pathBytesMax): "
+            + "choose a shorter one with \(program.option)"
+    }
+
+    /// Binds and listens.
+    package init(path: String, access: SocketAccess = SocketAccess(), for program: Name) throws(Failure) {
+        if let problem = Self.problem(with: path, for: program) { throw Failure(kind: .badPath, description: problem) }
+        hasMadeDirectory = try Self.makeDirectory(FileSystem.parent(path), access, program)
+        let lock = try Self.takeLock(path, program)
+        do throws(Failure) {
+            try Self.makeRoom(path, program)
+            descriptor = try Self.bind(path, access)
+        } catch {
+            close(lock)
+            throw error
+        }
+        (device, inode) = Self.identity(path)
+        lockDescriptor = lock
+        self.path = path
+        self.program = program
+        self.access = access
+    }
+
+    private static func identity(_ path: String) -> (dev_t, ino_t) {
+        var status = stat()
+        return lstat(path, &status) == 0 ? (status.st_dev, status.st_ino) : (0, 0)
+    }
+
+    /// What stands at the path.
+    package enum Presence {
+        case ours, missing, somethingElse
+    }
+
+    package var presence: Presence {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return errno == ENOENT || errno == ENOTDIR ? .missing : .ours }
+        return status.st_dev == device && status.st_ino == inode ? .ours : .somethingElse
+    }
+
+    /// Binds and listens again, after somebody has removed the file. Connections stay.
+    /// - Returns: the descriptor that is no longer listened to, to be closed by the caller.
+    package func bindAgain() throws(Failure) -> Int32 {
+        hasMadeDirectory = try Self.makeDirectory(FileSystem.parent(path), access, program)
+        if !isLockInPlace {
+            let lock = try Self.takeLock(path, program)
+            close(lockDescriptor)
+            lockDescriptor = lock
+        }
+        try Self.makeRoom(path, program)
+        let new = try Self.bind(path, access)
+        defer { descriptor = new }
+        (device, inode) = Self.identity(path)
+        return descriptor
+    }
+
+    /// - Returns: whether the directory was missing.
+    private static func makeDirectory(
+        _ directory: String, _ access: SocketAccess, _ program: Name
+    ) throws(Failure) -> Bool {
+        var missing: [String] = []
+        var path = directory
+        while !FileSystem.isDirectory(path), path != FileSystem.parent(path) {
+            missing.append(path)
+            path = FileSystem.parent(path)
+        }
+        do throws(FileError) {
+            try FileSystem.makeDirectories(directory, mode: access.directoryMode)
+        } catch {
+            throw Failure(kind: .system, description: "cannot make the socket's directory: \(error)")
+        }
+        try checkOwner(directory, program)
+        // The way to the socket goes through all of them.
+        for directory in missing.reversed() {
+            if let group = access.group, chown(directory, uid_t.max, group) != 0 {
+                throw failure("cannot give to the group \(group) the directory", directory)
+            }
+            // Without the mask of the process.
+            if access.directoryMode != 0o700, chmod(directory, access.directoryMode) != 0 {
+                throw failure("cannot set the rights of the directory", directory)
+            }
+        }
+        return !missing.isEmpty
+    }
+
+    /// Stops listening and removes the file, if it is still ours.
+    package func remove() {
+        var status = stat()
+        if lstat(path, &status) == 0, status.st_dev == device, status.st_ino == inode { unlink(path) }
+        if isLockInPlace { unlink(path + ".lock") }
+    }
+
+    /// Whether others see the lock: somebody may have removed its file.
+    private var isLockInPlace: Bool {
+        var held = stat()
+        return fstat(lockDescriptor, &held) == 0 && Self.identity(path + ".lock") == (held.st_dev, held.st_ino)
+    }
+
+    deinit {
+        close(descriptor)
+        // By name, because a child between fork and exec may have a copy of the descriptor.
+        flock(lockDescriptor, LOCK_UN)
+        close(lockDescriptor)
+    }
+
+    /// If the directory belongs to another user, that user could replace our socket.
+    private static func checkOwner(_ directory: String, _ program: Name) throws(Failure) {
+        var status = stat()
+        guard geteuid() != 0, stat(directory, &status) == 0 else { return }
+        guard status.st_uid == geteuid() || status.st_uid == 0 else {
+            throw Failure(
+                kind: .system,
+                description: "the socket's directory \(directory) belongs to another user (uid "
+                    + "\(status.st_uid)): choose another \(program.option)")
+        }
+    }
+
+    private static func takeLock(_ path: String, _ program: Name) throws(Failure) -> Int32 {
+        let lockPath = path + ".lock"
+        while true {
+            let file = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+            guard file >= 0 else { throw failure("cannot create", lockPath) }
+            guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+                close(file)
+                throw Failure(
+                    kind: .taken,
+                    description:
+                        "another \(program.program) is using the socket \(path): stop it, or choose another \(program.option)"
+                )
+            }
+            // Its last holder may have removed it between the open and the lock: then this lock is on a file that
+            // others do not see.
+            var opened = stat()
+            var named = stat()
+            if fstat(file, &opened) == 0, lstat(lockPath, &named) == 0, opened.st_ino == named.st_ino { return file }
+            close(file)
+        }
+    }
+
+    /// Removes a dead socket. Throws if something else is in the way.
+    private static func makeRoom(_ path: String, _ program: Name) throws(Failure) {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return }
+        guard status.st_mode & S_IFMT == S_IFSOCK else {
+            throw Failure(
+                kind: .system,
+                description: "\(path) exists and is not a socket: it is left alone, choose another \(program.option)")
+        }
+        if let answer = try? UnixSocket.connected(to: path) {
+            close(answer)
+            throw Failure(
+                kind: .taken,
+                description:
+                    "a live process answers on the socket \(path): stop it, or choose another \(program.option)")
+        }
+        guard unlink(path) == 0 else { throw failure("cannot replace the dead socket", path) }
+    }
+
+    private static func bind(_ path: String, _ access: SocketAccess) throws(Failure) -> Int32 {
+        let descriptor = UnixSocket.make()
+        guard descriptor >= 0 else { throw failure("cannot make a socket for", path) }
+        do throws(Failure) {
+            try bind(descriptor, path)
+            // Until somebody listens nobody can connect.
+            do throws(Failure) {
+                if let group = access.group, lchown(path, uid_t.max, group) != 0 {
+                    throw failure("cannot give to the group \(group) the socket", path)
+                }
+                if access.mode != 0o600, chmod(path, access.mode) != 0 {
+                    throw failure("cannot set the rights of the socket", path)
+                }
+                guard listen(descriptor, 1024) == 0 else { throw failure("cannot listen on", path) }
+            } catch {
+                unlink(path)
+                throw error
+            }
+        } catch {
+            close(descriptor)
+            throw error
+        }
+        return descriptor
+    }
+
+    /// Binds with the mode 0600.
+    private static func bind(_ descriptor: Int32, _ path: String) throws(Failure) {
+        // The file must never exist with more rights than 0600.
+        #if canImport(Darwin)
+            // The mask belongs to the whole process; there is no other way here.
+            let mask = umask(0o177)
+            defer { umask(mask) }
+        #else
+            // Linux gives the file the rights of the socket (unix(7)).
+            guard fchmod(descriptor, 0o600) == 0 else { throw failure("cannot set the rights of a socket for", path) }
+        #endif
+        let number = UnixSocket.bind(descriptor, to: path)
+        guard number == 0 else { throw failure("cannot bind", path, number) }
+    }
+
+    private static func failure(_ what: String, _ path: String, _ number: Int32 = errno) -> Failure {
+        Failure(kind: .system, description: "\(what) \(path): \(SystemErrorText.of(number))")
+    }
+}

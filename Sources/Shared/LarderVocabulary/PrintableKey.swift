@@ -1,0 +1,22 @@
+import LarderPlatform
+
+/// A key for people: text unchanged, everything else as `\xHH`, cut to 64 bytes.
+package func printableKey(_ bytes: some Collection<UInt8>) -> String {
+    if bytes.count <= 64, let text = String(validating: Array(bytes), as: UTF8.self),
+        !text.unicodeScalars.contains(where: \.steersTerminal)
+    {
+        return text
+    }
+    let digits = Array("0123456789abcdef".unicodeScalars)
+    var text = ""
+    for byte in bytes.prefix(64) {
+        if byte >= 0x20 && byte < 0x7F && byte != 0x5C {
+            text.unicodeScalars.append(Unicode.Scalar(byte))
+        } else {
+            text += "\\x"
+            text.unicodeScalars.append(digits[Int(byte >> 4)])
+            text.unicodeScalars.append(digits[Int(byte & 15)])
+        }
+    }
+    return bytes.count > 64 ? text + "…" : text
+}

@@ -1,0 +1,56 @@
+import LarderPlatform
+
+/// How often an update runs again that others have disturbed, and how long it rests before: at random, so that those who
+/// want the same key come apart, and longer each time.
+///
+/// A value.
+package struct UpdateAttempts {
+    /// An update without a number of attempts gives up at the earliest after so many, even if its time is over: a
+    /// closure may be slow.
+    package static let fewest = 64
+    /// The first rest is shorter than this, in nanoseconds; the bound doubles with each attempt, up to the second.
+    private static let firstRest: UInt64 = 50_000
+    private static let longestRest: UInt64 = 500_000_000
+
+    private let most: Int?
+    private let limit: Int64?
+    private let start: Int64
+    /// How many attempts were in vain.
+    package private(set) var count = 0
+
+    /// - Parameters:
+    ///   - most: how many attempts there may be; nil for at least ``fewest``, and as many as the time allows.
+    ///   - limitMilliseconds: the time for the attempts if `most` is nil; nil for no limit.
+    ///   - now: in monotonic milliseconds.
+    package init(most: Int?, limitMilliseconds: Int?, now: Int64 = MonotonicClock.milliseconds()) {
+        self.most = most
+        limit = limitMilliseconds.map { Int64($0) }
+        start = now
+    }
+
+    /// Notes that an attempt was in vain.
+    /// - Parameters:
+    ///   - now: in monotonic milliseconds.
+    ///   - random: from 0 to below 1.
+    /// - Returns: how long to rest before the next attempt, in nanoseconds; nil to give up.
+    package mutating func rest(
+        now: Int64 = MonotonicClock.milliseconds(), random: Double = .random(in: 0..<1)
+    ) -> UInt64? {
+        count += 1
+        if let most {
+            if count >= most { return nil }
+        } else if let limit, count >= Self.fewest, now - start >= limit {
+            return nil
+        }
+        let bound = min(Self.longestRest, Self.firstRest << UInt64(min(count - 1, 20)))
+        return UInt64(Double(bound) * random)
+    }
+
+    /// Why the update was given up, and what helps.
+    package var conflict: String {
+        let attempts = most == 1 ? "the only attempt" : "each of \(count) attempts"
+        let time = most == nil ? limit.map { " within \($0) ms" } ?? "" : ""
+        return "others changed the entry in \(attempts)\(time), and nothing was written: call again later, give more "
+            + "attempts, or let fewer tasks change this key at once; increment adds to a number without attempts"
+    }
+}

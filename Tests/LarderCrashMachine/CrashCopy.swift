@@ -1,0 +1,110 @@
+import LarderEngine
+import LarderPlatform
+import LarderTestSupport
+
+/// What went wrong in a run, or was found after it.
+package struct Finding: Error, CustomStringConvertible {
+    package let description: String
+    init(_ description: String) { self.description = description }
+}
+
+/// A larder that an accident left, opened by an engine of this process.
+struct CrashCopy {
+    let path: String
+    let options: EngineOptions
+    /// What the clock shows, in milliseconds.
+    let wall: Int64
+    /// What was reported, for messages.
+    let events = Recorder<String>()
+
+    init(_ path: String, durability: Durability, policy: UpdatePolicy, wall: Int64) {
+        self.path = path
+        self.wall = wall
+        var options = EngineOptions()
+        options.durability = durability
+        options.defaultPolicy = policy
+        options.onDamage = .salvage
+        options.backgroundMaintenance = false
+        options.onEvent = { [events] in events.add("\($0.level): \($0.message)") }
+        self.options = options
+    }
+
+    /// Everything there is.
+    /// - Parameter probe: also writes to every database, closes all and looks again.
+    func look(latest: Int64, probe: Bool) throws -> FoundState {
+        let engine = try Engine.open(path, options: options, time: ManualTimeSource(wallMilliseconds: wall))
+        defer { engine.shutdown() }
+        let found = try read(engine, latest)
+        guard probe else { return found }
+        for name in CommandDice.databases { try write(engine, name) }
+        engine.shutdown()
+        let again = try Engine.open(path, options: options, time: ManualTimeSource(wallMilliseconds: wall))
+        defer { again.shutdown() }
+        var second = try read(again, latest)
+        for name in CommandDice.databases {
+            guard second.databases[name]?.entries.removeValue(forKey: Self.probeKey) == Array("probe".utf8) else {
+                throw Finding("what was written after the first opening is not there after the second")
+            }
+            if found.databases[name] == nil, second.databases[name]?.entries.isEmpty == true {
+                second.databases[name] = nil
+            }
+        }
+        for name in CommandDice.databases {
+            let (first, then) = (found.databases[name]?.entries ?? [:], second.databases[name]?.entries ?? [:])
+            guard first == then else {
+                throw Finding(
+                    "a second opening finds something else in '\(name)': "
+                        + "\(first.count) and \(then.count) entries; \(Self.difference(first, then))")
+            }
+        }
+        return found
+    }
+
+    private static let probeKey = "z:probe"
+
+    private func write(_ engine: Engine, _ name: String) throws {
+        try engine.openDatabase(name).commit([Key(Self.probeKey)], loading: false) { update in
+            Array("probe".utf8).withUnsafeBytes { update.put(0, payload: $0, rule: .ownNever) }
+        }
+    }
+
+    private func read(_ engine: Engine, _ latest: Int64) throws -> FoundState {
+        var found = FoundState(now: engine.now()...engine.now(), latest: latest)
+        for database in engine.databases {
+            var entries: [String: [UInt8]] = [:]
+            if let cursor = try database.cursor() {
+                while try cursor.next() {
+                    entries[String(decoding: try cursor.key().bytes, as: UTF8.self)] = Array(
+                        try cursor.record().payload)
+                }
+            }
+            found.databases[database.name] = FoundState.Database(policy: database.policy, entries: entries)
+        }
+        found.now = found.now.lowerBound...max(found.now.lowerBound, engine.now())
+        return found
+    }
+
+    private static func difference(_ first: [String: [UInt8]], _ then: [String: [UInt8]]) -> String {
+        Set(first.keys).union(then.keys).sorted().filter { first[$0] != then[$0] }.prefix(5).map { key in
+            "\(key) was \(Judge.text(first[key])) and is \(Judge.text(then[key]))"
+        }.joined(separator: "; ")
+    }
+
+    /// What was set aside.
+    var setAside: [String] { (try? FileSystem.list(path + "/DAMAGED")) ?? [] }
+}
+
+extension DiskImage {
+    /// Makes the directory with everything in it.
+    func write(to path: String) throws {
+        try FileSystem.makeDirectory(path)
+        for name in directories { try FileSystem.makeDirectory(path + "/" + name) }
+        for file in files {
+            let target = path + "/" + file.path
+            let descriptor = open(target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else { throw Finding("cannot create \(target): \(String(cString: strerror(errno)))") }
+            defer { close(descriptor) }
+            try FileSystem.writeAll(file.bytes, descriptor: descriptor, path: target)
+        }
+    }
+}

@@ -1,0 +1,187 @@
+import LarderEngine
+import LarderPlatform
+import LarderTestSupport
+
+/// Records runs of daemons, rebuilds what accidents at many points of them leave, and judges what an engine makes of that.
+package struct Machine {
+    /// What is tried.
+    package enum Mode: String, Sendable {
+        /// SIGKILL at any point, with and without failing calls.
+        case crash
+        /// Power cuts at any point, by both models.
+        case power
+    }
+
+    package let mode: Mode
+    /// How many points of one recorded run are judged.
+    package var pointsPerRun = 200
+    /// How many rounds of commands each daemon sees.
+    package var rounds = 25
+    /// Only this point of each run, for repeating a finding: an index as messages give it.
+    package var onlyPoint: Int?
+    package var isVerbose = false
+    /// Whether calls fail in every run, or in none; nil for every second run.
+    package var hasFaults: Bool?
+    /// Whether the wall clock is never set, neither while daemons run nor between them.
+    package var hasSteadyClock = false
+
+    /// Which accidents are made.
+    package var accidents: [RecordedDisk.Accident]
+
+    package init(_ mode: Mode) {
+        self.mode = mode
+        accidents = mode == .crash ? [.kill] : [.orderedPowerCut, .strictPowerCut]
+    }
+
+    /// What came of a number of runs.
+    package struct Report {
+        package var runs = 0
+        package var points: [RecordedDisk.Accident: Int] = [:]
+        package var pointCount: Int { points.values.reduce(0, +) }
+        /// Each with how to repeat it.
+        package var findings: [String] = []
+        /// Calls that failed or were the last one.
+        package var hits = 0
+        package var units = 0
+
+        package init() {}
+
+        package var text: String {
+            let parts = RecordedDisk.Accident.allCases.compactMap { accident in
+                points[accident].map { "\($0) \(accident.rawValue)" }
+            }
+            return "\(runs) runs, \(units) acknowledged units, \(hits) calls hit, "
+                + "\(pointCount) points (\(parts.joined(separator: ", "))), \(findings.count) findings"
+        }
+    }
+
+    /// Runs until so many points are judged.
+    package func run(points: Int, seed: UInt64, each: (Report) -> Void = { _ in }) -> Report {
+        var report = Report()
+        var next = seed
+        while report.pointCount < points {
+            one(seed: next, &report)
+            next &+= 1
+            each(report)
+            // Findings of one cause fill pages.
+            if report.findings.count >= 40 { break }
+        }
+        return report
+    }
+
+    private func one(seed: UInt64, _ report: inout Report) {
+        report.runs += 1
+        let isFaulty = hasFaults ?? (mode == .crash && seed % 2 == 0)
+        let plan = RunPlan(seed: seed, kind: isFaulty ? .faults : .crash, rounds: rounds, steady: hasSteadyClock)
+        let repeated = "LARDER_SEED=\(seed), \(mode.rawValue): \(plan.text)"
+        do {
+            let driver = try Driver(plan)
+            do {
+                try driver.run()
+            } catch {
+                let trail = driver.trail(isVerbose ? 4000 : 12)
+                report.findings.append("\(repeated), in the run: \(error)\n    \(trail)")
+            }
+            report.hits += Int(driver.faults.hits)
+            report.units += driver.history.units.joined().count { $0.outcome == .done }
+            try judge(driver, repeated, &report)
+        } catch {
+            report.findings.append("\(repeated): \(error)")
+        }
+    }
+
+    private func judge(_ driver: Driver, _ repeated: String, _ report: inout Report) throws {
+        let trace = FileTrace(driver.faults.trace)
+        let records = trace.records()
+        guard !records.isEmpty else { return }
+        var disk = RecordedDisk(trace, records)
+        var random = SeededGenerator(seed: driver.plan.seed &+ 2)
+        // Disks with long values take long to lay out.
+        let count = driver.plan.hasLongValues ? max(1, pointsPerRun / 8) : pointsPerRun
+        let cuts = (0..<count).map { _ in Int.random(in: 1...records.count, using: &random) }.sorted()
+        let place = try TemporaryDirectory(inMemory: true)
+        var whole = disk
+        whole.advance(to: records.count)
+        try check(whole, against: driver.faults.root)
+        let before = report.findings.count
+        for (index, cut) in cuts.enumerated() {
+            // Those of one run mostly have one cause.
+            if report.findings.count >= before + 2 { break }
+            disk.advance(to: cut)
+            var dice = SeededGenerator(seed: driver.plan.seed &+ UInt64(index) &* 7919)
+            if let onlyPoint, onlyPoint != index { continue }
+            let accident = accidents[index % accidents.count]
+            report.points[accident, default: 0] += 1
+            let path = "\(place.path)/\(index)"
+            let next = cut < records.count ? records[cut].wallMilliseconds : .max / 4
+            if let text = try point(driver, disk, records[cut - 1], next, accident, path, &dice) {
+                report.findings.append(
+                    "\(repeated), LARDER_POINT=\(index), \(accident.rawValue) behind record \(cut) of \(records.count): "
+                        + text + "\n    " + driver.trail(isVerbose ? 4000 : 12, before: records[cut - 1].end))
+                if isVerbose {
+                    // The disk as it was before the engine looked at it.
+                    let kept = "/tmp/larder-\(driver.plan.seed)-\(index)"
+                    var again = SeededGenerator(seed: driver.plan.seed &+ UInt64(index) &* 7919)
+                    try FileSystem.removeTree(kept)
+                    try disk.image(after: accident, using: &again).write(to: kept)
+                    print("the disk is kept at \(kept)")
+                    for record in records[max(0, cut - 200)..<cut] { print("  \(record.end): \(record.event)") }
+                }
+            }
+            try FileSystem.removeTree(path)
+        }
+    }
+
+    /// The rebuilt disk at the end of a trace must be the one that is there.
+    private func check(_ disk: RecordedDisk, against path: String) throws {
+        var random = SeededGenerator(seed: 0)
+        let image = disk.image(after: .kill, using: &random)
+        // LevelDB writes its LOG through a stream, which is not recorded.
+        for file in image.files where !file.path.hasSuffix("/LOG") && !file.path.hasSuffix("/LOG.old") {
+            let there = try FileSystem.read(path + "/" + file.path, bytesMax: 1 << 30)
+            guard there == file.bytes else {
+                throw Finding(
+                    "the trace is wrong: \(file.path) has \(there?.count ?? -1) bytes, not \(file.bytes.count)")
+            }
+        }
+        let known = Set(image.files.map(\.path) + image.directories)
+        func visit(_ directory: String) throws {
+            for name in try FileSystem.list(path + "/" + directory) where name != "LOG" && name != "LOG.old" {
+                guard known.contains(directory + name) else { throw Finding("the trace lacks \(directory + name)") }
+                if FileSystem.isDirectory(path + "/" + directory + name) { try visit(directory + name + "/") }
+            }
+        }
+        try visit("")
+    }
+
+    /// - Returns: what is wrong; nil when it is as promised.
+    private func point(
+        _ driver: Driver, _ disk: RecordedDisk, _ last: FileTrace.Record, _ next: Int64,
+        _ accident: RecordedDisk.Accident, _ path: String, _ dice: inout SeededGenerator
+    ) throws -> String? {
+        let image = disk.image(after: accident, using: &dice)
+        try image.write(to: path)
+        let steps: [Int64] = [
+            0, 0, 5, 5, 1000, 10_000, 7_200_000, 110_000_000, 2_000_000_000, -50, -30_000, -3_600_000,
+        ]
+        let step = max(hasSteadyClock ? 0 : .min, steps.randomElement(using: &dice) ?? 0)
+        let crashCopy = CrashCopy(
+            path, durability: driver.plan.durability, policy: driver.plan.policy, wall: last.wallMilliseconds + step)
+        let probes = dice.oneIn(4)
+        let told = {
+            "clock \(step) ms, set aside: \(crashCopy.setAside)\n    \(crashCopy.events.all.joined(separator: "\n    "))"
+        }
+        do {
+            let found = try crashCopy.look(latest: next + driver.uncertainty, probe: probes)
+            let asides = crashCopy.setAside.filter { accident == .kill || !$0.hasSuffix("-journal") }
+            if !asides.isEmpty { return "databases were set aside; \(told())" }
+            let judge = Judge(history: driver.history, durability: driver.plan.durability)
+            if case .broken(let text) = judge.judge(found, cut: last.end, power: accident != .kill) {
+                return text + "\n    " + told()
+            }
+            return nil
+        } catch {
+            return "\(error); \(told())"
+        }
+    }
+}

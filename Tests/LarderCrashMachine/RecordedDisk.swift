@@ -1,0 +1,181 @@
+import LarderTestSupport
+
+/// A recorded file system at a point of its trace, and what a disk may have of it after an accident there.
+///
+/// - *The death of the process* leaves everything that was done.
+/// - *A power cut with ordered metadata*, as ext4 has it: what was done to names and lengths is there in its order, at
+///   least up to the beginning of the last fsync of anything; of what was written to a file since its own last fsync,
+///   pages may be missing, and read as zeros where the length has come further.
+/// - *A power cut by POSIX alone*: of a file there is what was fsynced, and any of what was written since, by pages; of a
+///   directory the entries that were there when it was fsynced last, and any of the changes since.
+package struct RecordedDisk {
+    package enum Accident: String, CaseIterable, Sendable {
+        case kill
+        case orderedPowerCut = "ordered"
+        case strictPowerCut = "strict"
+    }
+
+    private let trace: FileTrace
+    private let records: [FileTrace.Record]
+    /// How many records have been done.
+    package private(set) var done = 0
+
+    private var nodesMade = 0
+    /// Inodes, which may be used again, by the node that has one now.
+    private var nodes: [UInt64: NodeNumber] = [:]
+    private var files: [NodeNumber: RecordedFile] = [:]
+    private var names = NameTree()
+    /// Ordered: the names at the beginning of the last fsync, what came since, and where that fsync began.
+    private var orderedNames = NameTree()
+    private var orderedChanges: [NameChange] = []
+    private var orderedEnd = 0
+    /// Strict: each directory as it was fsynced, and what came since.
+    private var strictNames = NameTree()
+    private var strictChanges: [NameChange] = []
+
+    /// - Parameter records: all of `trace`.
+    package init(_ trace: FileTrace, _ records: [FileTrace.Record]) {
+        self.trace = trace
+        self.records = records
+    }
+
+    // MARK: Going on
+
+    /// Does what was done up to a record.
+    package mutating func advance(to count: Int) { while done < count { step() } }
+
+    private mutating func step() {
+        let record = records[done]
+        done += 1
+        switch record.event {
+        case .attach(let root): if root != 0 { nodes[root] = NameTree.root }
+        case .create(let inode, let name):
+            let node = makeNode(inode)
+            files[node] = RecordedFile(trace.bytes)
+            change(record, added: name, node)
+        case .makeDirectory(let inode, let name):
+            if name.isEmpty {
+                nodes[inode] = NameTree.root
+            } else {
+                change(record, added: name, makeNode(inode))
+            }
+        case .write(let inode, let offset, let data): file(inode)?.write(data, at: offset, end: record.end)
+        case .truncate(let inode, let size): file(inode)?.truncate(to: size, end: record.end)
+        case .sync: break
+        case .synced(let inode, let begin): sync(inode, begin)
+        case .unsynced(let inode, let begin): file(inode)?.failSync(begin: begin)
+        case .rename(let from, let to): rename(record, from, to)
+        case .link(let from, let to): if let node = names.node(from) { change(record, added: to, node) }
+        case .unlink(let name), .removeDirectory(let name):
+            if names.node(name) != nil { apply(NameChange(end: record.end, removed: names.place(name))) }
+        }
+    }
+
+    private func file(_ inode: UInt64) -> RecordedFile? { nodes[inode].flatMap { files[$0] } }
+
+    private mutating func makeNode(_ inode: UInt64) -> NodeNumber {
+        nodesMade += 1
+        nodes[inode] = nodesMade
+        return nodesMade
+    }
+
+    private mutating func change(_ record: FileTrace.Record, added name: String, _ node: NodeNumber) {
+        guard let place = names.place(name) else { return }
+        apply(NameChange(end: record.end, added: (place, node)))
+    }
+
+    private mutating func rename(_ record: FileTrace.Record, _ from: String, _ to: String) {
+        // What was made behind the library's back, as LevelDB's LOG is, has no node.
+        guard let node = names.node(from), let place = names.place(from), let target = names.place(to) else { return }
+        apply(NameChange(end: record.end, removed: place, added: (target, node)))
+    }
+
+    private mutating func apply(_ change: NameChange) {
+        names.apply(change)
+        orderedChanges.append(change)
+        strictChanges.append(change)
+    }
+
+    private mutating func sync(_ inode: UInt64, _ begin: Int) {
+        let isEarlier = { (change: NameChange) in change.end <= begin }
+        for change in orderedChanges.prefix(while: isEarlier) { orderedNames.apply(change) }
+        orderedChanges.removeFirst(orderedChanges.prefix(while: isEarlier).count)
+        orderedEnd = max(orderedEnd, begin)
+        guard let node = nodes[inode] else { return }
+        if let file = files[node] {
+            file.sync(begin: begin)
+            return
+        }
+        // A rename between two directories is on the disk when one of them is.
+        var left: [NameChange] = []
+        for change in strictChanges {
+            guard isEarlier(change), change.touches(node) else {
+                left.append(change)
+                continue
+            }
+            strictNames.apply(change)
+            // What made the name that the rename took away must not make it again.
+            if let removed = change.removed, removed.directory != node { left.removeAll { $0.concerns(removed) } }
+        }
+        strictChanges = left
+    }
+
+    // MARK: What may be left
+
+    /// One of the states that the disk may be in after an accident now.
+    package func image(after accident: Accident, using random: inout SeededGenerator) -> DiskImage {
+        switch accident {
+        case .kill: return image(names, torn: tornWrite(using: &random)) { $0.content() }
+        case .orderedPowerCut:
+            var tree = orderedNames
+            let count =
+                random.oneIn(3) ? orderedChanges.count : Int.random(in: 0...orderedChanges.count, using: &random)
+            for change in orderedChanges.prefix(count) { tree.apply(change) }
+            let metadata = count == 0 ? orderedEnd : max(orderedEnd, orderedChanges[count - 1].end)
+            return image(tree, torn: nil) { $0.contentAfterPowerCut(metadata: metadata, using: &random) }
+        case .strictPowerCut:
+            var tree = strictNames
+            let chances = Int.random(in: 0..<4, using: &random)
+            for change in strictChanges where Int.random(in: 0..<4, using: &random) <= chances { tree.apply(change) }
+            return image(tree, torn: nil) { $0.contentAfterPowerCut(metadata: 0, using: &random) }
+        }
+    }
+
+    /// SIGKILL may come in the middle of a write, and leave the beginning of it.
+    private func tornWrite(using random: inout SeededGenerator) -> (file: RecordedFile, offset: Int, data: Range<Int>)?
+    {
+        guard done < records.count, case .write(let inode, let offset, let data) = records[done].event,
+            let file = file(inode), random.oneIn(3)
+        else { return nil }
+        return (file, offset, data.prefix(Int.random(in: 0...data.count, using: &random)))
+    }
+
+    private func image(
+        _ tree: NameTree, torn: (file: RecordedFile, offset: Int, data: Range<Int>)?,
+        _ content: (RecordedFile) -> [UInt8]
+    ) -> DiskImage {
+        var image = DiskImage()
+        for (path, node) in tree.reachable(isDirectory: { files[$0] == nil }) {
+            guard let file = files[node] else {
+                image.directories.append(path)
+                continue
+            }
+            var bytes = content(file)
+            if let torn, torn.file === file, torn.offset <= bytes.count {
+                bytes.replaceSubrange(
+                    torn.offset..<min(bytes.count, torn.offset + torn.data.count), with: trace.bytes[torn.data])
+            }
+            image.files.append((path, bytes))
+        }
+        return image
+    }
+}
+
+/// A directory with all that is in it.
+package struct DiskImage {
+    /// Each before what is in it.
+    package var directories: [String] = []
+    package var files: [(path: String, bytes: [UInt8])] = []
+
+    package subscript(path: String) -> [UInt8]? { files.first { $0.path == path }?.bytes }
+}

@@ -1,0 +1,31 @@
+import LarderTestSupport
+
+/// Replies as the daemon sends them, in RESP2.
+enum Reply {
+    static func isError(_ reply: [UInt8]) -> Bool { reply.first == UInt8(ascii: "-") }
+
+    /// Whether an array has an error, or is one.
+    static func hasError(_ reply: [UInt8]) -> Bool {
+        isError(reply) || elements(reply).contains { isError($0) } || reply == Array("*-1\r\n".utf8)
+    }
+
+    /// Whether an error says that what it refuses may count all the same.
+    static func saysThatItMayCount(_ reply: [UInt8]) -> Bool {
+        let text = String(decoding: reply, as: UTF8.self)
+        return hasError(reply)
+            && (text.contains("whether it counts is not known") || text.contains("it may count for a later process"))
+    }
+
+    /// The replies in an array, each as the bytes it is.
+    static func elements(_ reply: [UInt8]) -> [[UInt8]] {
+        guard reply.first == UInt8(ascii: "*"), let end = reply.firstIndex(of: 0x0A) else { return [] }
+        return RawReply.split(Array(reply[(end + 1)...]))
+    }
+
+    /// The bulk strings in an array; nil for null.
+    static func bulks(_ reply: [UInt8]) -> [[UInt8]?] {
+        elements(reply).map { $0.starts(with: Array("$-1".utf8)) ? nil : RawReply.bulk($0) }
+    }
+
+    static func text(_ reply: [UInt8]) -> String { String(decoding: reply.prefix(200), as: UTF8.self) }
+}

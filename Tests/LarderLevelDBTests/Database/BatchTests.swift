@@ -1,0 +1,158 @@
+import LarderLevelDB
+import LarderTestSupport
+import Testing
+
+@Suite struct BatchTests {
+    let workspace: Workspace
+    var database: Database { workspace.database }
+
+    init() throws { workspace = try Workspace() }
+
+    private func entries(_ database: Database) throws -> [String] {
+        let cursor = try database.cursor()
+        try cursor.seekToFirst()
+        var found: [String] = []
+        while cursor.isValid {
+            found.append(
+                "\(String(decoding: cursor.key, as: UTF8.self))=\(String(decoding: cursor.value, as: UTF8.self))")
+            try cursor.next()
+        }
+        return found
+    }
+
+    @Test func allOfItIsApplied() throws {
+        try database.put(bytes("old"), bytes("0"))
+        let batch = WriteBatch()
+        batch.put(bytes("a"), bytes("1"))
+        batch.put(bytes("b"), bytes("2"))
+        batch.delete(bytes("old"))
+        #expect(try entries(database) == ["old=0"])
+        try database.write(batch)
+        #expect(try entries(database) == ["a=1", "b=2"])
+    }
+
+    @Test func theLaterRecordOfAKeyWins() throws {
+        let batch = WriteBatch()
+        batch.put(bytes("a"), bytes("1"))
+        batch.delete(bytes("a"))
+        batch.delete(bytes("b"))
+        batch.put(bytes("b"), bytes("2"))
+        try database.write(batch, options: WriteOptions(sync: true))
+        #expect(try entries(database) == ["b=2"])
+        #expect(batch.count == 4)
+    }
+
+    @Test func anEmptyBatchIsWell() throws {
+        let batch = WriteBatch()
+        #expect(batch.isEmpty)
+        #expect(batch.count == 0)
+        #expect(batch.byteCount == 12)
+        try database.write(batch)
+        #expect(try entries(database) == [])
+    }
+
+    /// Trap 17: LevelDB has no call for the size. A log record is the batch and a header of 7 bytes, so that the log
+    /// says whether we counted well.
+    @Test func trap17CountAndByteCountAreThoseOfTheLogRecord() throws {
+        let batch = WriteBatch()
+        batch.put([], [])
+        for count in [1, 127, 128, 5000] {
+            batch.put([UInt8](repeating: 1, count: count), [UInt8](repeating: 2, count: count))
+            batch.delete([UInt8](repeating: 3, count: count))
+        }
+        #expect(batch.count == 9)
+        #expect(!batch.isEmpty)
+        // Small enough to be one fragment of a log's blocks of 32 KiB.
+        try #require(batch.byteCount < 32768 - 7)
+        try database.write(batch)
+        let log = try #require(try workspace.files(endingWith: ".log").last)
+        let record = try Files.read("\(workspace.path)/\(log)")
+        #expect(record.count == batch.byteCount + 7)
+        // Bytes 8 to 11 of the representation, after the sequence number, count the records.
+        #expect(record[15..<19].elementsEqual([9, 0, 0, 0]))
+    }
+
+    @Test func aLongValueCountsItsLongLength() {
+        let batch = WriteBatch()
+        batch.put([1], [UInt8](repeating: 0, count: 1 << 14))
+        #expect(batch.byteCount == 12 + 1 + 1 + 1 + 3 + (1 << 14))
+        batch.clear()
+        batch.put([1], [UInt8](repeating: 0, count: 1 << 21))
+        #expect(batch.byteCount == 12 + 1 + 1 + 1 + 4 + (1 << 21))
+    }
+
+    @Test func clearMakesItNew() throws {
+        let batch = WriteBatch()
+        batch.put(bytes("a"), bytes("1"))
+        batch.clear()
+        #expect(batch.isEmpty)
+        #expect(batch.byteCount == 12)
+        batch.put(bytes("b"), bytes("2"))
+        try database.write(batch)
+        #expect(try entries(database) == ["b=2"])
+    }
+
+    @Test func oneBatchGoesIntoSeveralDatabasesAndAgain() throws {
+        let other = try workspace.open("other")
+        let batch = WriteBatch()
+        batch.put(bytes("a"), bytes("1"))
+        try database.write(batch)
+        try other.write(batch)
+        try database.put(bytes("a"), bytes("2"))
+        try database.write(batch)
+        #expect(try entries(database) == ["a=1"])
+        #expect(try entries(other) == ["a=1"])
+        #expect(batch.count == 1)
+    }
+
+    @Test func appendPutsTheOtherBehind() throws {
+        let first = WriteBatch()
+        first.put(bytes("a"), bytes("1"))
+        let second = WriteBatch()
+        second.put(bytes("a"), bytes("2"))
+        second.delete(bytes("b"))
+        let sum = first.byteCount + second.byteCount - 12
+        first.append(second)
+        #expect(first.count == 3)
+        #expect(first.byteCount == sum)
+        #expect(second.count == 2)
+        first.append(WriteBatch())
+        #expect(first.count == 3)
+        try database.write(first)
+        #expect(try entries(database) == ["a=2"])
+    }
+
+    @Test func aBatchMayBeAppendedToItself() throws {
+        let batch = WriteBatch()
+        for number in 0..<100 { batch.put(key(number), bytes("value")) }
+        let bytesBefore = batch.byteCount
+        batch.append(batch)
+        #expect(batch.count == 200)
+        #expect(batch.byteCount == 2 * bytesBefore - 12)
+        try database.write(batch)
+        #expect(try entries(database).count == 100)
+    }
+
+    @Test func aRecordThatIsTooLargeIsNotAddedAndRefusesTheBatch() throws {
+        let byte = UnsafeMutableRawBufferPointer.allocate(byteCount: 1, alignment: 1)
+        defer { byte.deallocate() }
+        // Never read, because it is refused for its length.
+        let large = UnsafeRawBufferPointer(start: byte.baseAddress, count: WriteBatch.recordBytesMax + 1)
+        let one = UnsafeRawBufferPointer(start: byte.baseAddress, count: 1)
+        let batch = WriteBatch()
+        batch.put(bytes("a"), bytes("1"))
+        batch.put(one, large)
+        batch.delete(large)
+        #expect(batch.count == 1)
+        let error = failure { () throws(LevelDBError) in try database.write(batch) }
+        #expect(error?.code == .invalidArgument)
+        #expect(
+            error?.message == "a key of 1 bytes with a value of 1073741825 bytes is larger than 1073741824 bytes")
+        #expect(try entries(database) == [])
+        let other = WriteBatch()
+        other.append(batch)
+        #expect(failure { () throws(LevelDBError) in try database.write(other) }?.code == .invalidArgument)
+        batch.clear()
+        try database.write(batch)
+    }
+}

@@ -1,0 +1,83 @@
+import LarderPlatform
+import LarderTestSupport
+import Testing
+
+@testable import LarderLevelDB
+
+/// What LevelDB knows to be absent without reading a file.
+@Suite struct LackTests {
+    private static func lacks(_ database: Database, _ key: [UInt8]) -> Bool {
+        key.withUnsafeBytes { database.lacksUnlocked($0) }
+    }
+
+    private static let filtering = Options(bloomBitsPerKey: 10)
+
+    @Test func memoryTellsWhatIsThereAndWhatIsNot() throws {
+        let workspace = try Workspace(Self.filtering)
+        let database = workspace.database
+        #expect(Self.lacks(database, bytes("a")))
+        #expect(Self.lacks(database, []))
+        try database.put(bytes("a"), bytes("1"))
+        try database.put(bytes("empty"), [])
+        #expect(!Self.lacks(database, bytes("a")))
+        #expect(!Self.lacks(database, bytes("empty")))
+        #expect(Self.lacks(database, bytes("b")))
+        try database.delete(bytes("a"))
+        #expect(Self.lacks(database, bytes("a")))
+    }
+
+    /// Files that are not open yet are not opened: that would read them.
+    @Test func tablesTellByTheirFiltersOnceTheyAreOpen() throws {
+        let workspace = try Workspace(Self.filtering)
+        for number in 0..<1000 { try workspace.database.put(key(2 * number), bytes("value")) }
+        // Opening a second time finds the table, and does not open it.
+        for _ in 0..<2 { try workspace.reopen(Self.filtering) }
+        let database = workspace.database
+        #expect((0..<100).allSatisfy { !Self.lacks(database, key(2 * $0 + 1)) }, "no table is open")
+        // An ordinary read opens the table.
+        #expect(try database.get(key(500)) != nil)
+        #expect((0..<1000).allSatisfy { !Self.lacks(database, key(2 * $0)) })
+        let known = (0..<1000).count { Self.lacks(database, key(2 * $0 + 1)) }
+        #expect(known > 900, "\(known) of 1000")
+        // Reads of this thread are as before.
+        #expect(try database.get(key(0)) == bytes("value"))
+        #expect(try database.get(key(1)) == nil)
+    }
+
+    /// A key in an older table that a newer one removes.
+    @Test func whatNewerTablesRemoveIsNotSaidToBeThere() throws {
+        let workspace = try Workspace(Self.filtering)
+        try workspace.database.put(key(1), bytes("value"))
+        try workspace.reopen(Self.filtering)
+        try workspace.database.delete(key(1))
+        #expect(Self.lacks(workspace.database, key(1)))
+        try workspace.database.put(key(1), bytes("again"))
+        #expect(!Self.lacks(workspace.database, key(1)))
+    }
+
+    @Test func withoutFiltersTablesTellNothing() throws {
+        let workspace = try Workspace()
+        for number in 0..<1000 { try workspace.database.put(key(2 * number), bytes("value")) }
+        try workspace.reopen()
+        #expect(try workspace.database.get(key(500)) != nil)
+        // Other blocks than the one that was read; the last key is behind the table.
+        let other = (0..<999).filter { abs($0 - 250) > 300 }
+        #expect(other.allSatisfy { !Self.lacks(workspace.database, key(2 * $0 + 1)) })
+    }
+
+    /// Larders that were written with LevelDB's own filter stay readable by it, and the other way round.
+    @Test func filesHaveTheFilterOfLevelDB() throws {
+        let workspace = try Workspace(Self.filtering)
+        try workspace.database.put(bytes("a"), bytes("1"))
+        try workspace.reopen(Self.filtering)
+        let table = try #require(try workspace.files(endingWith: ".ldb").first)
+        let content = try #require(try FileSystem.read("\(workspace.path)/\(table)"))
+        #expect(String(decoding: content, as: UTF8.self).contains("filter.leveldb.BuiltinBloomFilter2"))
+    }
+
+    @Test func aClosedDatabaseLacksNothing() throws {
+        let workspace = try Workspace(Self.filtering)
+        try workspace.database.close()
+        #expect(!Self.lacks(workspace.database, bytes("a")))
+    }
+}

@@ -1,0 +1,25 @@
+import LarderLevelDB
+import LarderTestSupport
+import Testing
+
+/// Records that are appended to a log, as LevelDB's manifest is one.
+@Suite struct LogRecordTests {
+    /// With every length around the end of a block, and in a record of several blocks.
+    @Test func whatIsAppendedIsRead() throws {
+        let place = try TemporaryDirectory()
+        let path = place.path + "/000001.log"
+        var random = SeededGenerator(seed: 1)
+        let lengths = Array(32_700...32_780) + [0, 1, 100_000] + Array((1...40).map { _ in random.below(5_000) })
+        let records = lengths.map { random.bytes(count: $0) }
+        var bytes: [UInt8] = []
+        for record in records { bytes += LogScan.encode(record, at: bytes.count) }
+        try Files.write(path, bytes)
+        var found: [[UInt8]] = []
+        let scan = try LogScan.scan(path) { record in
+            found.append(Array(record))
+            return nil
+        }
+        #expect(found == records)
+        #expect(scan.problem == nil && scan.goodBytes == bytes.count)
+    }
+}

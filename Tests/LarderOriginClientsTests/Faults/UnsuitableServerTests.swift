@@ -1,0 +1,230 @@
+import LarderOriginClients
+import LarderPlatform
+import LarderTestSupport
+import Testing
+
+/// Servers that are none, or that want something else.
+@Suite struct UnsuitableServerTests {
+    private static func error(_ address: OriginAddress, _ limits: OriginLimits = OriginLimits()) async -> OriginError? {
+        let origin = RedisOrigin(address, limits: limits)
+        defer { origin.close() }
+        return await origin.error("a")
+    }
+
+    private static func error(
+        of handler: @escaping @Sendable (FakeServer.Request) -> FakeServer.Answer,
+        _ limits: OriginLimits = OriginLimits()
+    ) async throws -> OriginError? {
+        let server = try FakeServer(handler)
+        defer { server.stop() }
+        return await error(try .at(server.path), limits)
+    }
+
+    @Test(.timeLimit(.minutes(10))) func nobodyListens() async throws {
+        let directory = try TemporaryDirectory()
+        guard case .unreachable(let reason)? = await Self.error(try .at(directory.path + "/none")) else {
+            return #expect(Bool(false))
+        }
+        #expect(reason.contains("No such file"))
+        // Port 1 of this machine.
+        guard case .unreachable? = await Self.error(try OriginAddress("redis://127.0.0.1:1")) else {
+            return #expect(Bool(false))
+        }
+        guard case .unreachable(let name)? = await Self.error(try OriginAddress("redis://no-such-host.invalid:1"))
+        else {
+            return #expect(Bool(false))
+        }
+        #expect(name.contains("name is not known"))
+    }
+
+    @Test(
+        .timeLimit(.minutes(10)),
+        arguments: [
+            ("-ERR unknown command 'HELLO', with args beginning with: '3'\r\n", "speaks only RESP2"),
+            ("-NOPROTO unsupported protocol version\r\n", "does not speak RESP3"),
+            ("-NOAUTH HELLO must be called with the client already authenticated\r\n", "wants a password"),
+            ("-WRONGPASS invalid username-password pair or user is disabled.\r\n", "user or password is wrong"),
+            ("-DENIED Redis is running in protected mode\r\n", "other machines"),
+            ("-LOADING Redis is loading the dataset in memory\r\n", "loading its data"),
+            ("HTTP/1.1 400 Bad Request\r\n\r\n", "is it a Redis server?"),
+            ("+OK\r\n", "not one of Redis"),
+            ("%1\r\n$4\r\nmode\r\n$7\r\ncluster\r\n", "write redis+cluster://"),
+            ("%1\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n", "sentinel"),
+        ]) func theGreetingIsRefused(_ reply: String, _ reason: String) async throws
+    {
+        let error = try await Self.error { _ in .text(reply) }
+        #expect(error?.description.contains(reason) == true, "\(String(describing: error))")
+    }
+
+    @Test(.timeLimit(.minutes(10))) func trackingIsRefused() async throws {
+        let error = try await Self.error {
+            $0.name == "HELLO"
+                ? .standard : .text("-NOPERM this user has no permissions to run the 'client|tracking' command\r\n")
+        }
+        #expect(error?.description.contains("may not run CLIENT TRACKING") == true)
+    }
+
+    @Test(.timeLimit(.minutes(10))) func aSilentServerIsLeftAfterTheLimit() async throws {
+        let limits = OriginLimits.with { $0.connect = 50 }
+        guard case .unreachable(let reason)? = try await Self.error(of: { _ in .nothing }, limits) else {
+            return #expect(Bool(false))
+        }
+        #expect(reason.contains("within 50 ms"))
+    }
+
+    @Test(.timeLimit(.minutes(10))) func aPasswordIsSent() async throws {
+        let redis = try RedisProcess(["--requirepass", "hush"])
+        #expect(await Self.error(try .at(redis.socketPath))?.description.contains("wants a password") == true)
+        let directory = try TemporaryDirectory()
+        try Files.write(directory.path + "/p", Array("hush\n".utf8))
+        try Files.write(directory.path + "/w", Array("wrong\n".utf8))
+        let right = try OriginAddress("unix://\(redis.socketPath)", passwordFile: directory.path + "/p")
+        #expect(await Self.error(right) == nil)
+        let wrong = try OriginAddress("unix://\(redis.socketPath)", passwordFile: directory.path + "/w")
+        #expect(await Self.error(wrong)?.description.contains("user or password is wrong") == true)
+    }
+
+    /// It answers the greeting and heartbeats, and nothing else.
+    private static func answering(_ reply: @escaping @Sendable (FakeServer.Request) -> FakeServer.Answer)
+        -> @Sendable (FakeServer.Request) -> FakeServer.Answer
+    {
+        { request in
+            switch request.name {
+            case "HELLO": .standard
+            case "CLIENT": .text("+OK\r\n")
+            case "PING": .text("+PONG\r\n")
+            default: reply(request)
+            }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(10))) func everyCallEndsInTime() async throws {
+        let limits = OriginLimits.with {
+            $0.call = 100
+            $0.failuresBeforeRest = 3
+            $0.heartbeat = 60_000
+            $0.heartbeatLimit = 60_000
+            $0.rest = 60_000
+        }
+        let server = try FakeServer(Self.answering { _ in .nothing })
+        defer { server.stop() }
+        let ears = OriginEars()
+        let origin = RedisOrigin(try .at(server.path), limits: limits, listener: ears)
+        await origin.waitUntilBelieved()
+        for _ in 0..<2 { #expect(await origin.error("a") == .timedOut(milliseconds: 100)) }
+        #expect(ears.invalidated.isEmpty)
+        await #expect(throws: OriginError.timedOut(milliseconds: 100)) { try await origin.write("w", "1") }
+        #expect(ears.invalidated.all == ["w"], "nobody knows whether it was written")
+        // Three failures in a row.
+        guard case .resting? = await origin.error("a") else { return #expect(Bool(false)) }
+        #expect(origin.status().timeouts == 3)
+        origin.close()
+    }
+
+    @Test(.timeLimit(.minutes(10))) func afterARestOneCallTriesIt() async throws {
+        let limits = OriginLimits.with {
+            $0.call = 100
+            $0.failuresBeforeRest = 1
+            $0.heartbeat = 60_000
+            $0.heartbeatLimit = 60_000
+            $0.rest = 1
+        }
+        let gate = Gate(isClosed: true)
+        let server = try FakeServer(
+            Self.answering { request in
+                gate.pass()
+                return .text(request.name == "GET" ? "$1\r\nv\r\n" : ":-1\r\n")
+            })
+        defer { server.stop() }
+        let origin = RedisOrigin(try .at(server.path), limits: limits)
+        await origin.waitUntilBelieved()
+        #expect(await origin.error("a") == .timedOut(milliseconds: 100))
+        gate.open()
+        await eventually { (try? await origin.value("a")) == "v" }
+        origin.close()
+    }
+
+    @Test(.timeLimit(.minutes(10))) func closingAnswersEveryCall() async throws {
+        let server = try FakeServer(Self.answering { _ in .nothing })
+        defer { server.stop() }
+        let origin = RedisOrigin(try .at(server.path))
+        await origin.waitUntilBelieved()
+        async let first = origin.error("a")
+        await eventually { server.requests.contains(["PTTL", "a"]) }
+        origin.close()
+        #expect(await first == .closed)
+        #expect(await origin.error("b") == .closed)
+        await #expect(throws: OriginError.closed) { try await origin.write("w", "1") }
+        await #expect(throws: OriginError.closed) { try await origin.remove(["w"]) }
+        await #expect(throws: OriginError.closed) { try await origin.perform("GET w", key: "w") }
+        origin.close()
+    }
+
+    @Test(.timeLimit(.minutes(10))) func tooManyCallsFailAtOnce() async throws {
+        let server = try FakeServer(Self.answering { _ in .nothing })
+        defer { server.stop() }
+        let origin = RedisOrigin(try .at(server.path), limits: .with { $0.callsWaiting = 10 })
+        await origin.waitUntilBelieved()
+        let results = Recorder<OriginError?>()
+        for index in 0..<11 {
+            origin.read([Array("k\(index)".utf8)]) { results.add($0[0].failure) }
+        }
+        await eventually { results.count == 1 }
+        guard case .resting(let reason)?? = results.all.first else { return #expect(Bool(false)) }
+        #expect(reason.contains("10 calls wait"))
+        origin.close()
+        await eventually { results.count == 11 }
+    }
+
+    /// GET is answered, then the key changes, then PTTL is answered.
+    @Test(.timeLimit(.minutes(10))) func aChangeBetweenTheTwoRepliesTakesTheStamp() async throws {
+        let server = try FakeServer(
+            Self.answering { request in
+                request.name == "GET"
+                    ? .text("$1\r\nv\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n") : .text(":-1\r\n")
+            })
+        defer { server.stop() }
+        let ears = OriginEars()
+        let origin = RedisOrigin(try .at(server.path), listener: ears)
+        await origin.waitUntilBelieved()
+        #expect(try await origin.reading("a").stamp == nil)
+        #expect(ears.invalidated.all == ["a"], "heard before the answer")
+        #expect(try await origin.reading("b").stamp != nil)
+        let both = try await origin.readMany(["a", "b"]).map { try $0.get().stamp }
+        // The push behind the reply of b's GET names a, which was answered before.
+        #expect(both[0] == nil && both[1] != nil)
+        origin.close()
+    }
+
+    @Test(.timeLimit(.minutes(10)), arguments: ["?\r\n", "$-7\r\n", "*99999999999\r\n", ":x\r\n"])
+    func nonsenseEndsTheConnection(_ text: String) async throws {
+        let server = try FakeServer(Self.answering { _ in .text(text) })
+        defer { server.stop() }
+        let ears = OriginEars()
+        let origin = RedisOrigin(try .at(server.path), listener: ears)
+        await origin.waitUntilBelieved()
+        let stamp = OriginStamp(part: 0, epoch: 1)
+        await #expect(throws: OriginError.self) { try await origin.write("a", "1") }
+        await eventually { !ears.lost.isEmpty }
+        #expect(!origin.isCurrentNow(stamp))
+        origin.close()
+    }
+
+    @Test(.timeLimit(.minutes(10))) func aWriteThatWasCutOffIsNotRepeated() async throws {
+        let server = try FakeServer(Self.answering { _ in .last([]) })
+        defer { server.stop() }
+        let origin = RedisOrigin(try .at(server.path))
+        await origin.waitUntilBelieved()
+        do {
+            try await origin.write("a", "1")
+            Issue.record("written")
+        } catch {
+            guard case OriginError.interrupted = error else { return #expect(Bool(false), "\(error)") }
+            #expect((error as? OriginError)?.isUncertain == true)
+        }
+        await eventually { server.connectionCount == 2 }
+        await origin.waitUntilBelieved()
+        #expect(server.requests.count { $0.first == "SET" } == 1)
+        origin.close()
+    }
+}

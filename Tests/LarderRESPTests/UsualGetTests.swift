@@ -1,0 +1,97 @@
+import Testing
+
+@testable import LarderRESP
+
+/// Runs of `GET key` that are taken in one go: exactly those that the parser would read as such.
+@Suite struct UsualGetTests {
+    private static func request(_ words: String...) -> [UInt8] {
+        var text = "*\(words.count)\r\n"
+        for word in words { text += "$\(word.utf8.count)\r\n\(word)\r\n" }
+        return Array(text.utf8)
+    }
+
+    /// The keys of the run at the front, which is then taken as read.
+    private static func take(_ parser: inout RequestParser, most: Int = 8, skipping: Int? = nil) -> [String] {
+        withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: most) { keys in
+            withUnsafeTemporaryAllocation(of: Int.self, capacity: most) { ends in
+                let count = parser.usualGets(keys, ends)
+                let found = (0..<count).map { String(decoding: keys[$0], as: UTF8.self) }
+                let skipped = min(skipping ?? count, count)
+                if skipped > 0 { parser.skip(ends[skipped - 1]) }
+                return found
+            }
+        }
+    }
+
+    private static func words(_ parser: inout RequestParser) throws -> [String]? {
+        guard try parser.next() else { return nil }
+        return (0..<parser.argumentCount).map { String(decoding: parser.argument($0), as: UTF8.self) }
+    }
+
+    @Test func takesRunsAndLeavesTheRest() throws {
+        var parser = RequestParser()
+        let long = String(repeating: "k", count: 999)
+        parser.append(
+            Self.request("GET", "a") + Self.request("get", "") + Self.request("gEt", long)
+                + Self.request("SET", "b", "c")
+                + Self.request("GET", "d"))
+        #expect(Self.take(&parser) == ["a", "", long])
+        #expect(Self.take(&parser) == [])
+        #expect(try Self.words(&parser) == ["SET", "b", "c"])
+        #expect(Self.take(&parser) == ["d"])
+        #expect(Self.take(&parser) == [])
+        #expect(try Self.words(&parser) == nil)
+        #expect(parser.bufferedBytes == 0)
+    }
+
+    @Test func takesAsManyAsAreWantedOrSkipped() throws {
+        var parser = RequestParser()
+        parser.append((0..<5).flatMap { Self.request("GET", "\($0)") })
+        #expect(Self.take(&parser, most: 2) == ["0", "1"])
+        #expect(Self.take(&parser, most: 2, skipping: 1) == ["2", "3"])
+        #expect(try Self.words(&parser) == ["GET", "3"])
+        #expect(Self.take(&parser, skipping: 0) == ["4"])
+        #expect(try Self.words(&parser) == ["GET", "4"])
+    }
+
+    /// What looks nearly so is the parser's.
+    @Test(arguments: [
+        "*2\r\n$3\r\nGEX\r\n$1\r\na\r\n", "*2\r\n$4\r\nMGET\r\n$1\r\na\r\n",
+        "*3\r\n$3\r\nGET\r\n$1\r\na\r\n$1\r\nb\r\n",
+        "*2\r\n$3\r\nGET\r\n$02\r\nab\r\n", "*2\r\n$3\r\nGET\r\n$2\r\na\r\n", "*2\r\n$3\r\nGET\r\n$-1\r\n",
+        "*2\r\n$3\r\nGET\r\n$1000\r\n", "GET a\r\n", "*2\r\n$3\r\nGET\n$1\r\na\r\n", "*2\r\n$3\r\nGET\r\n:1\r\na\r\n",
+        "*2\r\n$3\r\ng%t\r\n$1\r\na\r\n", "*2\r\n$3\r\nGET\r\n$1\r\naXX\r\n", "\r\n",
+    ])
+    func leavesWhatIsNotUsual(_ text: String) {
+        var parser = RequestParser()
+        parser.append(Array(text.utf8))
+        #expect(Self.take(&parser) == [])
+    }
+
+    /// Cut anywhere, and whether lent or copied, the same commands come out.
+    @Test(arguments: [true, false]) func cutAnywhere(_ lends: Bool) throws {
+        var bytes = Self.request("GET", "first") + Self.request("GET", "second") + Self.request("SET", "x", "y")
+        bytes += Self.request("GET", "third")
+        let expected = [["GET", "first"], ["GET", "second"], ["SET", "x", "y"], ["GET", "third"]]
+        for cut in 0...bytes.count {
+            var parser = RequestParser()
+            var seen: [[String]] = []
+            for part in [Array(bytes[..<cut]), Array(bytes[cut...])] {
+                var part = part
+                try part.withUnsafeMutableBytes { part in
+                    if lends { parser.borrow(part) } else { parser.append(UnsafeRawBufferPointer(part)) }
+                    while true {
+                        let run = Self.take(&parser)
+                        seen += run.map { ["GET", $0] }
+                        if run.isEmpty {
+                            guard let words = try Self.words(&parser) else { break }
+                            seen.append(words)
+                        }
+                    }
+                    if lends { parser.endBorrowing() }
+                }
+            }
+            #expect(seen == expected, "cut at \(cut)")
+        }
+    }
+}

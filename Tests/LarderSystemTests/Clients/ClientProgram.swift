@@ -1,0 +1,59 @@
+import LarderPlatform
+import LarderServer
+import LarderTestSupport
+import Testing
+
+/// The scripts in `Clients/Programs`, each a program in the language of the client that it uses. A script checks what it gets and
+/// prints `all is well` as its last line; the tests only start it.
+enum ClientProgram {
+    static let directory = PackageRoot.path + "/Tests/LarderSystemTests/Clients/Programs"
+
+    /// The end of a script's output that says it came to its end.
+    private static let success = "all is well\n"
+
+    /// Runs a script to its end, which must be a good one.
+    /// - Parameters:
+    ///   - interpreter: what runs it; where nil the file is a program itself.
+    ///   - file: a path, or a name in `Clients/Programs`.
+    static func run(
+        _ interpreter: String?, _ file: String, _ arguments: [String], environment: [String] = [],
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let path = file.hasPrefix("/") ? file : directory + "/" + file
+        let command = (interpreter.map { [$0] } ?? []) + [path] + arguments
+        let (end, output, errors) = try ChildProcess.run(
+            "env", environment + command, directory: directory)
+        #expect(
+            end == .exited(0) && output.hasSuffix(success), "\(command): \(end), \(output) \(errors)",
+            sourceLocation: sourceLocation)
+    }
+
+    /// Fails where a program is missing that `make test` installs.
+    static func require(_ program: String, package: String) throws {
+        let (end, _, _) = try ChildProcess.run("sh", ["-c", "command -v \"$0\"", program])
+        try #require(end == .exited(0), "\(program) is missing: `make test` installs Debian's package \(package)")
+    }
+
+    /// Where Python with the clients' packages is: `LARDER_PYTHON`, or the environment that `make test` makes.
+    static func python() throws -> String {
+        if let path = TestSetting.python.text { return path }
+        var place = try DaemonProcess.program()
+        while let slash = place.lastIndex(of: "/") {
+            place = String(place[..<slash])
+            let candidate = place + "/venv/bin/python"
+            if access(candidate, X_OK) == 0 { return candidate }
+        }
+        throw ChildProcess.Failure(
+            description: "no Python with redis-py: `make test` makes .build/venv; or set LARDER_PYTHON")
+    }
+
+    /// Runs a script in Python.
+    static func runPython(
+        _ file: String, _ arguments: [String], sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        // Nothing is written beside the scripts; warnings of packages are none of ours.
+        try run(
+            try python(), file, arguments, environment: ["PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore"],
+            sourceLocation: sourceLocation)
+    }
+}

@@ -1,0 +1,54 @@
+import LarderTestSupport
+import Testing
+
+/// redis-py, the client that most programs in Python use, in both versions of the protocol.
+@Suite struct RedisPyTests {
+    @Test(arguments: LiveServer.allCases, [2, 3]) func strings(_ server: LiveServer, _ version: Int) throws {
+        try run("redis_py_strings.py", server, version)
+    }
+
+    @Test(arguments: LiveServer.allCases, [2, 3]) func transactions(_ server: LiveServer, _ version: Int) throws {
+        try run("redis_py_transactions.py", server, version)
+    }
+
+    @Test(arguments: LiveServer.allCases, [2, 3]) func lock(_ server: LiveServer, _ version: Int) throws {
+        try run("redis_py_lock.py", server, version)
+    }
+
+    /// Its scripts are loaded at the larder, and run at the origin.
+    @Test(arguments: [2, 3]) func lockInFrontOfAnOrigin(_ version: Int) throws {
+        let redis = try RedisProcess()
+        let daemon = try DaemonProcess()
+        let client = try daemon.connect()
+        #expect(try client.call("POLICY never") == "+OK\r\n")
+        #expect(try client.call("ORIGIN unix://\(redis.socketPath)") == "+OK\r\n")
+        try ClientProgram.runPython("redis_py_lock.py", [daemon.socketPath, "\(version)", "origin"])
+    }
+
+    @Test(arguments: LiveServer.allCases, [2, 3]) func publishAndSubscribe(
+        _ server: LiveServer, _ version: Int
+    ) throws {
+        try run("redis_py_pubsub.py", server, version)
+    }
+
+    @Test(arguments: LiveServer.allCases, [2, 3]) func keyspaceNotifications(
+        _ server: LiveServer, _ version: Int
+    ) throws {
+        try run("redis_py_notifications.py", server, version)
+    }
+
+    /// redis-py's client-side cache asks for RESP3.
+    @Test(arguments: LiveServer.allCases) func clientSideCaching(_ server: LiveServer) throws {
+        try run("redis_py_tracking.py", server, 3)
+    }
+
+    /// What only larderd has.
+    @Test(arguments: [2, 3], [1, 2]) func ownCommands(_ version: Int, _ threads: Int) throws {
+        let daemon = try DaemonProcess(["--threads", "\(threads)"])
+        try ClientProgram.runPython("redis_py_larder.py", [daemon.socketPath, "\(version)"])
+    }
+
+    private func run(_ script: String, _ server: LiveServer, _ version: Int) throws {
+        try server.run { try ClientProgram.runPython(script, [$0, "\(version)"]) }
+    }
+}

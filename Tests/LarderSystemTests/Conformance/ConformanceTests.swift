@@ -1,0 +1,111 @@
+import Foundation
+import LarderProtocolReference
+import LarderServer
+import LarderTestSupport
+import Testing
+
+/// larderd and redis-server side by side: the same commands must get the same bytes.
+///
+/// Both run with nothing that expires by itself: `--policy never` here, as in Redis.
+@Suite struct ConformanceTests {
+    @Test(arguments: [2, 3], [1, 2]) func theScript(_ version: Int, _ threads: Int) throws {
+        let redis = try RedisProcess()
+        let daemon = try DaemonProcess(["--policy", "never", "--threads", "\(threads)"])
+        let pair = ConformancePair(redis: try redis.connect(), larder: try daemon.connect())
+        if version == 3 {
+            // Their numbers of connections and versions differ.
+            let replies = try pair.call(ConformanceStep("HELLO 3"))
+            #expect(RawReply.split(replies.redis).count == 1 && RawReply.split(replies.larder).count == 1)
+            #expect(replies.redis.prefix(40) == replies.larder.prefix(40))
+        }
+        for step in ConformanceScript.steps { pair.expectSame(try pair.call(step), step) }
+    }
+
+    /// All in one packet: the same replies in the same order.
+    @Test func theScriptPipelined() throws {
+        let redis = try RedisProcess()
+        let daemon = try DaemonProcess(["--policy", "never"])
+        let pair = ConformancePair(redis: try redis.connect(), larder: try daemon.connect())
+        try pair.send(ConformanceScript.steps.flatMap { encodeRequest($0.words) })
+        for step in ConformanceScript.steps { pair.expectSame(try pair.replies(), step) }
+    }
+
+    // MARK: Passwords
+
+    /// What a connection may do before it has given the password, and after it was refused.
+    @Test func passwords() throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.path + "/password"
+        try Data("sesame\n".utf8).write(to: URL(fileURLWithPath: file))
+        let redis = try RedisProcess(["--requirepass", "sesame"])
+        let daemon = try DaemonProcess(["--policy", "never", "--password-file", file])
+        let pair = ConformancePair(redis: try redis.connect(), larder: try daemon.connect())
+        for step in ConformanceScript.passwords { pair.expectSame(try pair.call(step), step) }
+        for stream in [
+            "*11\r\n$4\r\nPING\r\n", "*10\r\n$4\r\nPING\r\n", "*1\r\n$16385\r\n", "*1\r\n$16384\r\n",
+            "PING a b c d e f g h i j k l\r\n", "*2\r\n$4\r\nAUTH\r\n$6\r\nsesame\r\n*11\r\n$4\r\nMGET\r\n",
+        ] {
+            let pair = ConformancePair(redis: try redis.connect(), larder: try daemon.connect())
+            try? pair.send(Array(stream.utf8))
+            pair.redis.endSending()
+            pair.larder.endSending()
+            let expected = try pair.redis.receiveToEnd()
+            #expect(try pair.larder.receiveToEnd() == expected, "\(stream.debugDescription)")
+        }
+    }
+
+    // MARK: Requests as bytes
+
+    /// What is sent; both servers then see the end of the stream, and close.
+    private static let streams: [String] = [
+        "", "\r\n", "\n\n\nPING\n", "PING\r\nPING\r\n", "  PING  \r\n", "PING \"a b\"\r\n", "PING 'a\\'b'\r\n",
+        "SET k \"\\x41\\n\"\r\nGET k\r\n", "PING \"a\r\n", "PING \"a\"b\r\n", "set \"\"\"test-key\"\"\" test-value\r\n",
+        "*0\r\nPING\r\n", "*-1\r\nPING\r\n", "*-10\r\nPING\r\n", "*3000000000\r\n", "*abc\r\nPING\r\n", "*\r\n",
+        "*1\r\nPING\r\n", "*3\r\n$3\r\nSET\r\n$1\r\nx\r\nfooz\r\n", "*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$-10\r\n",
+        "*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$2000000000\r\n", "*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$blabla\r\n",
+        "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPI", "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", "*1\r\n$0\r\n\r\n", "QUIT\r\nPING\r\n",
+        "*1\r\n$4\r\nQUIT\r\n", "quit now\r\n", "PING\r\n*1\r\n$3000\r\nshort", "GET\tk\r\n", "nosuch\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\n\r\n", "host: x\r\n", "SET k \"\\x41\\x4g\\a\\b\"\r\nGET k\r\n",
+        String(repeating: "A", count: 70_000), "*" + String(repeating: "1", count: 70_000),
+        "*1\r\n$" + String(repeating: "1", count: 70_000),
+    ]
+
+    @Test(arguments: [1, 2]) func streams(_ threads: Int) throws {
+        let redis = try RedisProcess()
+        let daemon = try DaemonProcess(["--policy", "never", "--threads", "\(threads)"])
+        for stream in Self.streams {
+            for piecewise in [false, true] where !piecewise || stream.utf8.count < 200 {
+                let pair = ConformancePair(redis: try redis.connect(), larder: try daemon.connect())
+                if piecewise {
+                    for byte in stream.utf8 { try? pair.send([byte]) }
+                } else {
+                    try? pair.send(Array(stream.utf8))
+                }
+                pair.redis.endSending()
+                pair.larder.endSending()
+                let expected = try pair.redis.receiveToEnd()
+                #expect(try pair.larder.receiveToEnd() == expected, "\(stream.prefix(80).debugDescription)")
+            }
+        }
+    }
+
+    // MARK: Differences
+
+    /// Each difference is there, and is what the list says.
+    @Test(arguments: deliberateDifferences) func difference(_ difference: DeliberateDifference) throws {
+        let redis = try RedisProcess()
+        let daemon = try DaemonProcess(["--policy", "never"])
+        let pair = ConformancePair(redis: try redis.connect(), larder: try daemon.connect())
+        for line in difference.before { _ = try pair.call(ConformanceStep(line)) }
+        let long = String(repeating: "k", count: 65_537)
+        let words = ConformanceStep(difference.example).words.map { word in
+            difference.example.hasPrefix("GET <") && word != Array("GET".utf8) ? Array(long.utf8) : word
+        }
+        try pair.send(encodeRequest(difference.example.hasPrefix("GET <") ? Array(words.prefix(2)) : words))
+        let replies = try pair.replies()
+        for (reply, beginning) in [(replies.redis, difference.redis), (replies.larder, difference.larder)] {
+            #expect(reply.starts(with: Array(beginning.utf8)), "\(ConformancePair.shown(reply))")
+        }
+        #expect(replies.redis != replies.larder)
+    }
+}

@@ -1,0 +1,49 @@
+import LarderTestSupport
+import Testing
+
+/// Random commands, called by scripts of redis-server and of larderd: the same replies, the seed printed.
+@Suite struct RandomScriptTests {
+    /// Calls the commands that its arguments say: a number of words, then the words. `call` raises, `pcall` does not.
+    private static func script(_ function: String) -> String {
+        """
+        local out, i = {}, 1
+        local function shown(x) if type(x) == 'boolean' or x == nil then return tostring(x) end return x end
+        while i <= #ARGV do
+          local words, n = {}, tonumber(ARGV[i])
+          for j = 1, n do words[j] = ARGV[i + j] end
+          i = i + n + 1
+          out[#out + 1] = shown(redis.\(function)(unpack(words)))
+        end
+        return out
+        """
+    }
+
+    /// The same commands as by themselves, some of them in one script, its keys declared or not.
+    @Test(arguments: [2, 3]) func commandsFromScripts(_ version: Int) throws {
+        let seed = testSeed()
+        var generator = SeededGenerator(seed: seed)
+        var commands = RandomCommands(seed: seed)
+        let redis = try RedisProcess()
+        let daemon = try DaemonProcess(["--policy", "never", "--durability", "os"])
+        let pair = ConformancePair(redis: try redis.connect(), larder: try daemon.connect())
+        if version == 3 { _ = try pair.call(ConformanceStep("HELLO 3")) }
+        for _ in 0..<600 {
+            var arguments: [[UInt8]] = []
+            for _ in 0..<Int.random(in: 1...6, using: &generator) {
+                var step = commands.next()
+                while step.comparison != .exact || step.line.hasPrefix("SELECT") { step = commands.next() }
+                arguments.append(Array("\(step.words.count)".utf8))
+                arguments += step.words
+            }
+            let keys = generator.oneIn(2) ? [] : ["a", "b", "c"].prefix(Int.random(in: 1...3, using: &generator))
+            let raises = generator.oneIn(3)
+            let header = ["EVAL", Self.script(raises ? "call" : "pcall"), "\(keys.count)"] + keys
+            let words = header.map { Array($0.utf8) } + arguments
+            try pair.send(encodeRequest(words))
+            let shown = arguments.map { String(decoding: $0, as: UTF8.self) }.joined(separator: " ")
+            pair.expectSame(try pair.replies(), ConformanceStep(shown))
+            // What the script has left.
+            pair.expectSame(try pair.call(ConformanceStep("MGET a b c")), ConformanceStep("MGET a b c"))
+        }
+    }
+}

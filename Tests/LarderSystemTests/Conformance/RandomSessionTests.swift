@@ -1,0 +1,125 @@
+import LarderTestSupport
+import Testing
+
+/// Random requests of all groups, with transactions among them, to redis-server and to larderd: the same replies, and the
+/// same events and invalidations to those who listen. The seed is printed.
+@Suite struct RandomSessionTests {
+    private func start() throws -> (redis: RedisProcess, daemon: DaemonProcess) {
+        (try RedisProcess(), try DaemonProcess(["--policy", "never", "--durability", "os"]))
+    }
+
+    @Test(arguments: [2, 3]) func transactions(_ version: Int) throws {
+        var generator = RandomRequests(seed: testSeed())
+        let (redis, daemon) = try start()
+        for _ in 0..<40 {
+            let pair = ConformancePair(redis: try redis.connect(), larder: try daemon.connect())
+            try pair.send(encodeRequest(["HELLO", "\(version)"]) + encodeRequest(["FLUSHALL"]))
+            for _ in 0..<2 { _ = try pair.replies() }
+            let steps = (0..<80).map { _ in ConformanceStep(generator.next()) }
+            try pair.send(steps.flatMap { encodeRequest($0.words) })
+            for (index, step) in steps.enumerated() {
+                let replies = try pair.replies()
+                guard replies.redis != replies.larder else { continue }
+                // A long reply from where it differs; what follows would differ too.
+                let same = zip(replies.redis, replies.larder).prefix { $0 == $1 }.count
+                let shown = [replies.redis, replies.larder].map {
+                    ConformancePair.shown(Array($0.dropFirst(max(0, same - 40))))
+                }
+                Issue.record(
+                    "\(step): redis …\(shown[0]), larder …\(shown[1]), after \(steps[..<index].map(\.line).joined(separator: " ; "))"
+                )
+                return
+            }
+        }
+    }
+
+    // MARK: What others are told
+
+    /// One server with a connection that writes, one that hears all events, and one that tracks what it reads.
+    private struct Side {
+        let writer: SocketClient
+        let listener: SocketClient
+        let reader: SocketClient
+
+        init(_ connect: () throws -> SocketClient) throws {
+            writer = try connect()
+            listener = try connect()
+            reader = try connect()
+        }
+
+        /// Sends requests, and takes replies until that of the last. Pushes that come between them are replies here.
+        func call(_ client: SocketClient, _ lines: [String]) throws -> [[UInt8]] {
+            let end = "the end of it"
+            try client.send(lines.flatMap { encodeRequest(ConformanceStep($0).words) } + encodeRequest(["ECHO", end]))
+            return try take(client, until: Array("$\(end.utf8.count)\r\n\(end)\r\n".utf8))
+        }
+
+        private func take(_ client: SocketClient, until end: [UInt8]) throws -> [[UInt8]] {
+            var replies: [[UInt8]] = []
+            while true {
+                let reply = try client.receive()
+                if reply.suffix(end.count) == end { return replies }
+                replies.append(reply)
+            }
+        }
+
+        /// The messages that came for what was written, which is committed.
+        func told() throws -> (events: [[UInt8]], invalidations: [[UInt8]]) {
+            try writer.send(["PUBLISH", "end", "all"])
+            _ = try writer.receive()
+            let events = try take(listener, until: Array("$3\r\nend\r\n$3\r\nall\r\n".utf8))
+            return (events, try call(reader, []).filter { $0.first == UInt8(ascii: ">") })
+        }
+    }
+
+    @Test(arguments: [
+        "CLIENT TRACKING ON", "CLIENT TRACKING ON NOLOOP", "CLIENT TRACKING ON OPTOUT", "CLIENT TRACKING ON BCAST",
+        "CLIENT TRACKING ON BCAST PREFIX x: PREFIX a",
+    ])
+    func events(_ mode: String) throws {
+        var generator = RandomRequests(seed: testSeed(), areObserved: true)
+        let (redis, daemon) = try start()
+        for events in ["KEA", "KEAn", "K$g", "Egx"] {
+            let sides = [try Side { try redis.connect() }, try Side { try daemon.connect() }]
+            for side in sides {
+                _ = try side.call(
+                    side.listener,
+                    [
+                        "HELLO 3", "FLUSHALL", "CONFIG SET notify-keyspace-events \(events)", "PSUBSCRIBE __key*",
+                        "SUBSCRIBE end",
+                    ])
+                _ = try side.call(side.reader, ["HELLO 3", mode])
+            }
+            for _ in 0..<40 {
+                let reads = (0..<3).map { _ in "GET \(generator.key())" }
+                // What is left of a transaction ends with the batch.
+                let batch = (0..<8).map { _ in generator.next() } + ["EXEC", "UNWATCH"]
+                let results = try sides.map { side in
+                    _ = try side.call(side.reader, reads)
+                    return (replies: try side.call(side.writer, batch), told: try side.told())
+                }
+                let what = "\(events), \(reads.joined(separator: " ; ")), then \(batch.joined(separator: " ; "))"
+                try #require(shown(results[0].replies) == shown(results[1].replies), "replies, \(what)")
+                try #require(
+                    shown(results[0].told.events) == shown(results[1].told.events), "events, \(what)")
+                // Redis tells those who broadcast at the end of its turn, larderd with each commit.
+                let keys = results.map {
+                    mode.contains("BCAST") ? told($0.told.invalidations) : shown($0.told.invalidations)
+                }
+                try #require(keys[0] == keys[1], "invalidations, \(what)")
+            }
+        }
+    }
+
+    private func shown(_ messages: [[UInt8]]) -> [String] { messages.map { String(decoding: $0, as: UTF8.self) } }
+
+    /// The different keys of invalidations, in their order.
+    private func told(_ messages: [[UInt8]]) -> [String] {
+        let words = shown(messages).flatMap { message in
+            message.split(separator: "\r\n", omittingEmptySubsequences: false).dropFirst(4).filter {
+                !$0.hasPrefix("$")
+            }
+        }
+        return Set(words.map(String.init)).sorted()
+    }
+}

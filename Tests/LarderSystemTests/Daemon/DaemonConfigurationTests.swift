@@ -1,0 +1,260 @@
+import LarderPlatform
+import LarderTestSupport
+import Testing
+
+/// larderd with a configuration file: at the start, and when it is read again.
+@Suite struct DaemonConfigurationTests {
+    private let place: TemporaryDirectory
+    private let file: String
+
+    init() throws {
+        place = try TemporaryDirectory(inMemory: true)
+        file = place.path + "/larderd.conf"
+    }
+
+    private func write(_ text: String, mode: mode_t = 0o644) throws {
+        try Files.write(file, Array(text.utf8))
+        chmod(file, mode)
+    }
+
+    private func check(_ arguments: [String] = []) throws -> (end: ProcessEnd, output: String, errors: String) {
+        try DaemonProcess.run(["--config", file, "--check-config"] + arguments)
+    }
+
+    // MARK: At the start
+
+    @Test func theFileSaysHowToServeAndTheCommandLineWins() throws {
+        try write("memory = 3mb\nthreads = 2\npolicy = 2h\nsocket = /nowhere/at/all\nmax-clients = 7")
+        let daemon = try DaemonProcess(["--config", file, "--threads", "3"], in: place)
+        let client = try daemon.connect()
+        let answer = try client.call("CONFIG GET memory threads policy maxclients socket")
+        for (name, value) in [("memory", "3145728"), ("threads", "3"), ("policy", "every:7200"), ("maxclients", "7")] {
+            #expect(answer.contains("\r\n\(name)\r\n$\(value.utf8.count)\r\n\(value)\r\n"), "\(name): \(answer)")
+        }
+        #expect(answer.contains(daemon.socketPath))
+        #expect(try client.call("INFO server").contains("\r\nconfig_file:\(file)\r\n"))
+        #expect(
+            try client.call("INFO server").contains(
+                "\r\nexecutable:\(try #require(FileSystem.canonical(DaemonProcess.program())))\r\n"))
+        #expect(try client.call("CONFIG REWRITE") == "-ERR Rewriting config file: larderd never writes it\r\n")
+        #expect(try daemon.stop() == .exited(0))
+    }
+
+    @Test func aFileThatIsWrongIsSaidWholeAndNothingStarts() throws {
+        try write("memori 1\nmemory = 64 apples\n\nthreads = 2\n")
+        for arguments in [["--config", file], ["--config=" + file, "--check-config"], ["--config", file, "--purge"]] {
+            let (end, output, errors) = try DaemonProcess.run(
+                arguments + ["--dir", place.path + "/larder", "--socket", place.path + "/socket"])
+            #expect(end == .exited(2) && output == "")
+            #expect(
+                errors == "larderd: \(file):1: there is no option 'memori'; did you mean memory?\n"
+                    + "larderd: \(file):2: memory 64 apples: it is a number of bytes, or one with K, M, G or T behind it, "
+                    + "such as 64M, 64mb or 64MiB, up to 1T\n")
+        }
+        #expect(!FileSystem.exists(place.path + "/larder"))
+        let terminal = "evil\u{1b}[2J = 1"
+        try write(terminal)
+        #expect(try !check().errors.contains("\u{1b}"))
+    }
+
+    /// First the command line, then the file, whatever kinds of mistakes there are.
+    @Test func bothAreToldTogether() throws {
+        try write("memori 1\nthreads = 99\ndir = \"/x\npolicy = often")
+        for action in [[], ["--check-config"]] {
+            let (end, output, errors) = try DaemonProcess.run(
+                ["--config", file, "--threads", "98", "--bad", "--max-disk", "8M", "--dir", place.path] + action)
+            #expect(end == .exited(2) && output == "")
+            let beginnings = [
+                "--threads 98: it is a number", "unknown option --bad", "--max-disk 8M: it is a number of bytes",
+                "\(file):1: there is no option 'memori'", "\(file):2: threads 99: it is a number",
+                "\(file):3: the closing quote is missing", "\(file):4: policy often: it is highest",
+            ]
+            let lines = errors.split(separator: "\n")
+            #expect(lines.count == beginnings.count + 1 && lines.last == "Try: larderd --help", "\(errors)")
+            for (line, beginning) in zip(lines, beginnings) {
+                #expect(line.hasPrefix("larderd: " + beginning), "\(line)")
+            }
+        }
+        // A file that cannot be read hides nothing of the command line.
+        let (_, _, errors) = try DaemonProcess.run(["--config", place.path + "/none", "--threads", "98"])
+        #expect(
+            errors == "larderd: --threads 98: it is a number from 1 to 64\n"
+                + "larderd: \(place.path)/none: there is no such file (--config)\nTry: larderd --help\n")
+    }
+
+    @Test func checking() throws {
+        try write("memory = 64M\n# nothing else\n")
+        let (end, output, errors) = try check()
+        #expect(end == .exited(0) && errors == "" && output == "\(file): nothing is wrong with it\n")
+        #expect(try check(["--threads", "99"]).end == .exited(2))
+        let (alone, _, why) = try DaemonProcess.run(["--check-config"])
+        #expect(alone == .exited(2))
+        #expect(why == "larderd: there is no configuration file to check: name it with --config\nTry: larderd --help\n")
+        let (both, _, _) = try DaemonProcess.run(["--check-config", "--purge", "--config", file])
+        #expect(both == .exited(2))
+    }
+
+    /// A unit names the file whether it is there or not.
+    @Test func aFileThatMayBeMissing() throws {
+        let (end, output, _) = try DaemonProcess.run(["--config=-" + file, "--check-config"])
+        #expect(end == .exited(0) && output == "\(file): there is no such file, and there need not be\n")
+        let (missing, _, errors) = try DaemonProcess.run(["--config", file])
+        #expect(missing == .exited(2) && errors == "larderd: \(file): there is no such file (--config)\n")
+        let daemon = try DaemonProcess(["--config=-" + file], in: place)
+        try write("memory = 5M")
+        daemon.process.send(signal: SIGHUP)
+        _ = try daemon.process.waitForErrorLine(containing: "SIGHUP: read \(file) again, changed: 1")
+        #expect(try daemon.connect().call("CONFIG GET memory").contains("5242880"))
+        try Files.remove(file)
+        daemon.process.send(signal: SIGHUP)
+        _ = try daemon.process.waitForErrorLine(containing: "again, which is missing, changed: 1")
+        #expect(try !daemon.connect().call("CONFIG GET memory").contains("5242880"))
+    }
+
+    // MARK: What is no configuration file
+
+    @Test func whatIsNoFileIsRefusedAtOnce() throws {
+        mkdir(place.path + "/directory", 0o755)
+        mkfifo(place.path + "/pipe", 0o644)
+        symlink(place.path + "/link", place.path + "/link")
+        try Files.write(place.path + "/large", [])
+        try #require(truncate(place.path + "/large", 1 << 30) == 0)
+        try Files.write(place.path + "/filled", [UInt8](repeating: 0x20, count: (1 << 20) + 1))
+        for (name, problem) in [
+            ("directory", "\(place.path)/directory: it is not a regular file"),
+            ("pipe", "\(place.path)/pipe: it is not a regular file"),
+            ("large", "\(place.path)/large: it has 1073741824 bytes; at most 1048576 are read"),
+            ("filled", "\(place.path)/filled: it has 1048577 bytes; at most 1048576 are read"),
+            ("link", "open \(place.path)/link: Too many levels of symbolic links"),
+        ] {
+            let (end, _, errors) = try DaemonProcess.run(["--config", place.path + "/" + name, "--check-config"])
+            #expect(end == .exited(2) && errors == "larderd: \(problem)\n", "\(errors)")
+        }
+        // Its length is 0, whatever is read from it.
+        let (end, _, errors) = try DaemonProcess.run(["--config", "/proc/kallsyms", "--check-config"])
+        #expect(end == .exited(2), "\(errors.prefix(300))")
+    }
+
+    @Test func bytesThatAreNoText() throws {
+        try Files.write(file, Array("memory = 1M\0\n".utf8) + [0x64, 0xFF, 0x0A])
+        let (end, _, errors) = try check()
+        #expect(end == .exited(2))
+        #expect(errors == "larderd: \(file):1: there is a NUL in the line\nlarderd: \(file):2: the line is not UTF-8\n")
+        try Files.write(
+            file, [UInt8](repeating: 0x0A, count: 10) + Array(repeating: Array("x\n".utf8), count: 1000).joined())
+        #expect(try check().errors.split(separator: "\n").count == 21)
+    }
+
+    /// What a start would refuse, whatever is on the disk.
+    @Test func aSocketsPathThatIsTooLongIsSaid() throws {
+        try write("socket = /\(String(repeating: "s", count: 200))")
+        let (end, _, errors) = try check()
+        #expect(end == .exited(2) && errors.contains("the socket's path is 201 bytes long"), "\(errors)")
+    }
+
+    /// What stands in a file must not change the order in which a terminal shows an error.
+    @Test func charactersThatSteerATerminalAreNotShown() throws {
+        try write("memo\u{202E}ry = 1M\nmem\u{9B}ory = 1M")
+        let errors = try check().errors
+        #expect(errors.contains(#"there is no option 'memo\xe2\x80\xaery'"#), "\(errors)")
+        #expect(!errors.unicodeScalars.contains { $0 == "\u{202E}" || $0 == "\u{9B}" })
+    }
+
+    /// Who can write it decides what the daemon does.
+    @Test(.enabled(if: geteuid() == 0)) func aFileOfSomebodyElseIsRefused() throws {
+        try write("memory = 64M", mode: 0o666)
+        #expect(try check().errors == "larderd: \(file): everybody may write it: chmod go-w\n")
+        for mode in [mode_t(0o664), 0o620] {
+            try write("memory = 64M", mode: mode)
+            let problem =
+                "larderd: \(file): the group with gid 0 may write it, and so decide what larderd does: chmod g-w\n"
+            #expect(try check().errors == problem)
+            let (end, _, errors) = try DaemonProcess.run(["--config", file])
+            #expect(end == .exited(2) && errors == problem)
+        }
+        try write("memory = 64M")
+        chown(file, 65_534, 65_534)
+        #expect(try check().errors.contains("it belongs to the user with uid 65534: it must be root's or that of"))
+        #expect(try check().end == .exited(2))
+    }
+
+    // MARK: Read again
+
+    @Test func aHangUpPutsInForceWhatMayChange() throws {
+        try write("memory = 5M\nthreads = 1\nmax-clients = 9\nlog-level = warning\ntimeout = 10m")
+        let daemon = try DaemonProcess(["--config", file, "--log-level", "debug"], in: place)
+        let client = try daemon.connect()
+        func config(_ name: String) throws -> String {
+            try client.call("CONFIG GET \(name)").split(separator: "\r\n").last.map(String.init) ?? ""
+        }
+        #expect(try config("log-level") == "debug", "the command line wins")
+        #expect(try client.call("CONFIG SET timeout 11") == "+OK\r\n")
+        try write(
+            "memory = 6M\nthreads = 2\nlog-level = error\ntimeout = 10m\nslowlog-max-len = 3\nmax-tracked-keys = 8")
+        daemon.process.send(signal: SIGHUP)
+        _ = try daemon.process.waitForErrorLine(containing: "SIGHUP: read \(file) again, changed: 4")
+        let log = daemon.process.errors
+        for text in [
+            "info memory = 6M is in force", "warning threads = 2 takes effect when larderd is started again",
+            "info max-clients (its default) is in force", "info slowlog-max-len = 3 is in force",
+            "info max-tracked-keys = 8 is in force",
+        ] { #expect(log.contains(text), "\(text): \(log)") }
+        #expect(try config("memory") == "6291456")
+        #expect(try config("threads") == "1")
+        #expect(try config("max-clients") == "10000")
+        #expect(try config("slowlog-max-len") == "3")
+        #expect(try config("timeout") == "11", "the file says nothing new of it")
+        #expect(try config("log-level") == "debug")
+        // What needs a new start is said each time.
+        daemon.process.send(signal: SIGHUP)
+        _ = try daemon.process.waitForErrorLine(containing: "threads = 2 takes effect when larderd is started again")
+        _ = try daemon.process.waitForErrorLine(containing: "changed: 0")
+        #expect(try daemon.stop() == .exited(0))
+    }
+
+    @Test func aFileThatBecameWrongChangesNothing() throws {
+        try write("memory = 5M")
+        let daemon = try DaemonProcess(["--config", file], in: place)
+        let client = try daemon.connect()
+        for text in ["memory = 6M\nmemori = 1", "memory = 6M\nmax-clients = many"] {
+            try write(text)
+            daemon.process.send(signal: SIGHUP)
+            _ = try daemon.process.waitForErrorLine(containing: "error SIGHUP: the configuration stays as it was")
+            _ = try daemon.process.waitForErrorLine(containing: "error \(file):2: ")
+            #expect(try client.call("CONFIG GET memory").contains("5242880"))
+        }
+        // A pipe in its place makes nothing wait.
+        try Files.remove(file)
+        mkfifo(file, 0o644)
+        daemon.process.send(signal: SIGHUP)
+        _ = try daemon.process.waitForErrorLine(containing: "error \(file): it is not a regular file")
+        try Files.remove(file)
+        daemon.process.send(signal: SIGHUP)
+        _ = try daemon.process.waitForErrorLine(containing: "there is no such file (--config)")
+        #expect(try client.call("CONFIG GET memory").contains("5242880"))
+        #expect(try daemon.stop() == .exited(0))
+    }
+
+    /// The file of the password keeps its name when the password changes.
+    @Test func aNewPasswordIsInForceAfterAHangUp() throws {
+        let secret = place.path + "/secret"
+        try Files.write(secret, Array("melon-1\n".utf8))
+        try write("password-file = \(secret)")
+        let daemon = try DaemonProcess(["--config", file], in: place)
+        let known = try daemon.connect()
+        #expect(try known.call("AUTH melon-1") == "+OK\r\n")
+        try Files.write(secret, Array("melon-2\n".utf8))
+        daemon.process.send(signal: SIGHUP)
+        _ = try daemon.process.waitForErrorLine(containing: "SIGHUP: read \(file) again, changed: 1")
+        #expect(try known.call("PING") == "+PONG\r\n", "who has come in stays")
+        let client = try daemon.connect()
+        #expect(try client.call("AUTH melon-1").hasPrefix("-WRONGPASS"))
+        #expect(try client.call("AUTH melon-2") == "+OK\r\n")
+        // Nobody gets in because a file cannot be read.
+        try Files.remove(secret)
+        daemon.process.send(signal: SIGHUP)
+        _ = try daemon.process.waitForErrorLine(containing: "there is no such file")
+        #expect(try daemon.connect().call("PING").hasPrefix("-NOAUTH"))
+        #expect(!daemon.process.errors.contains("melon"))
+    }
+}

@@ -1,0 +1,35 @@
+import LarderTestSupport
+import Testing
+
+/// What the daemon says of itself, to its log and to clients.
+@Suite struct DaemonReportTests {
+    /// The log and INFO name the same allocator, which MEMORY PURGE asks.
+    @Test func theAllocator() throws {
+        let daemon = try DaemonProcess(["--log-level", "debug"])
+        // Written before the line that says that it serves.
+        let line = try #require(
+            daemon.process.errors.split(separator: "\n").first { $0.contains("memory comes from") })
+        let client = try daemon.connect()
+        let fields = try client.call("INFO memory").split(separator: "\r\n").map(String.init)
+        let name = try #require(fields.first { $0.hasPrefix("mem_allocator:") }).dropFirst("mem_allocator:".count)
+        if let version = line.split(separator: " jemalloc ").dropFirst().first {
+            #expect(name == "jemalloc-" + version.prefix { $0 != "-" })
+        } else {
+            #expect(line.hasSuffix("the system's allocator") && name == "libc")
+        }
+        #expect(try client.call("MEMORY PURGE") == "+OK\r\n")
+    }
+
+    /// One line, when the first deadline comes that is not watched.
+    @Test func deadlinesThatAreNotWatched() throws {
+        let daemon = try DaemonProcess(["--max-watched-deadlines", "2", "--notify-keyspace-events", "Ex"])
+        let client = try daemon.connect()
+        for key in ["a", "b"] { #expect(try client.call("SET \(key) v EX 100") == "+OK\r\n") }
+        #expect(!daemon.process.errors.contains("deadlines"))
+        for key in ["c", "d"] { #expect(try client.call("SET \(key) v EX 100") == "+OK\r\n") }
+        let line = try daemon.process.waitForErrorLine(containing: "deadlines of their own")
+        #expect(line.contains(" warning more than 2 entries") && line.contains("(--max-watched-deadlines)"), "\(line)")
+        try daemon.stop()
+        #expect(daemon.process.errors.split(separator: "deadlines of their own").count == 2)
+    }
+}

@@ -1,0 +1,107 @@
+import LarderCommandCatalog
+import LarderPlatform
+import LarderProtocolReference
+import LarderTestSupport
+import Testing
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The documentation says what the code says.
+@Suite struct DocsTests {
+    /// Where the built programs are: the test bundle stands beside them.
+    static let products: String = {
+        let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments[0]
+        return bundle.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 }
+    }()
+
+    static func read(_ path: String) throws -> String {
+        try String(contentsOf: URL(filePath: PackageRoot.path + "/" + path), encoding: .utf8)
+    }
+
+    @Test(arguments: [
+        ("docs/Protocol.md", ProtocolPage.text), ("docs/Configuration.md", ConfigurationPage.text),
+        ("Sources/packaging/larderd.conf", ConfigurationPage.sampleFile),
+        ("Sources/packaging/man/larderd.8", ManualPage.text),
+        ("Sources/packaging/man/larder-protocol.7", ProtocolManual.text),
+        ("Sources/packaging/completions/larderd.bash", DaemonCompletions.shells.bash),
+        ("Sources/packaging/completions/_larderd", DaemonCompletions.shells.zsh),
+        ("Sources/packaging/completions/larderd.fish", DaemonCompletions.shells.fish),
+    ])
+    func pagesAreMadeFromTheTables(_ path: String, _ text: String) throws {
+        if TestSetting.updateDocs.isSet {
+            try text.write(to: URL(filePath: PackageRoot.path + "/" + path), atomically: true, encoding: .utf8)
+        }
+        #expect(try Self.read(path) == text, "run: make docs")
+    }
+
+    /// What programs say of themselves.
+    @Test(arguments: [
+        ("Sources/packaging/man/larderctl.1", ["larderctl", "help", "--man"]),
+        ("Sources/packaging/completions/larderctl.bash", ["larderctl", "completion", "bash"]),
+        ("Sources/packaging/completions/_larderctl", ["larderctl", "completion", "zsh"]),
+        ("Sources/packaging/completions/larderctl.fish", ["larderctl", "completion", "fish"]),
+        ("Sources/packaging/man/larderweb.8", ["larderweb", "--manual"]),
+        ("Sources/packaging/completions/larderweb.bash", ["larderweb", "--completion", "bash"]),
+        ("Sources/packaging/completions/_larderweb", ["larderweb", "--completion", "zsh"]),
+        ("Sources/packaging/completions/larderweb.fish", ["larderweb", "--completion", "fish"]),
+    ])
+    func filesAreWhatProgramsPrint(_ path: String, _ words: [String]) throws {
+        let (end, text, errors) = try ChildProcess.run("\(Self.products)/\(words[0])", Array(words.dropFirst()))
+        #expect(end == .exited(0) && errors.isEmpty)
+        if TestSetting.updateDocs.isSet {
+            try text.write(to: URL(filePath: PackageRoot.path + "/" + path), atomically: true, encoding: .utf8)
+        }
+        #expect(try Self.read(path) == text, "run: make docs")
+    }
+
+    /// Whoever runs the tests finds what they listen to, and what the package listens to when it is built; and what is in
+    /// the table is listened to.
+    @Test func everyVariableOfTheTestsIsDocumented() throws {
+        let page = try Self.read("docs/Testing.md")
+        let documented = Set(page.matches(of: /\n\| `(LARDER_\w+)` \|/).map { String($0.output.1) })
+        let package = try Self.read("Package.swift").matches(of: /environment\["(LARDER_\w+)"\]/)
+        let known = Set(TestSetting.allCases.map(\.rawValue)).union(package.map { String($0.output.1) })
+        #expect(documented == known, "\(documented.symmetricDifference(known).sorted())")
+        for match in try Self.read("Makefile").matches(of: /\b(LARDER_\w+)=/) {
+            #expect(known.contains(String(match.output.1)), "the Makefile sets \(match.output.1), which nothing reads")
+        }
+        for path in SourceModule.paths(below: "Tests") where !path.hasSuffix("/TestSetting.swift") {
+            let read = try Self.read(path).firstMatch(of: /getenv\("LARDER_|environment\["LARDER_\w+"\](?! = )/)
+            #expect(read == nil, "\(path) reads the environment past TestSetting")
+        }
+    }
+
+    @Test func everyCommandHasAllItsTexts() {
+        for spec in CommandMetadata.withSubcommands {
+            #expect(!spec.summary.isEmpty && !spec.reply.isEmpty && !spec.complexity.isEmpty, "\(spec.name)")
+            #expect(spec.summary.last == "." || spec.summary.hasSuffix(")."), "\(spec.name): summary is a sentence")
+            #expect(spec.name == spec.name.lowercased())
+        }
+    }
+
+    /// What is known of a command stands on its row. Texts of commands are for sending them.
+    @Test func nothingElseIsKeyedByNamesOfCommands() throws {
+        #expect(Self.namedCommands(in: "if word == \"SELECT\" {}\ncase \"MULTI\": break").count == 2)
+        #expect(Self.namedCommands(in: "let all = [\n    \"AUTH\", \"FROB\",\n    \"HELLO\",\n]").count == 1)
+        #expect(Self.namedCommands(in: "send([\"CLIENT\", \"TRACKING\", \"ON\"])").isEmpty)
+        for path in SourceModule.paths(below: "Sources")
+        where !path.contains("/CommandCatalog/") && !path.contains("/ProtocolReference/") {
+            let found = Self.namedCommands(in: try Self.read(path))
+            #expect(found.isEmpty, "\(path): \(found)")
+        }
+    }
+
+    /// Comparisons with names of commands, and lists of them.
+    private static func namedCommands(in text: String) -> [Substring] {
+        let comparisons = text.matches(of: /(?:==|!=|\bcase|contains\() ?"([A-Z-]+)"|"([A-Z-]+)" (?:==|!=)/)
+            .filter { CommandMetadata.named(String($0.output.1 ?? $0.output.2 ?? "")) != nil }.map(\.output.0)
+        let lists = text.matches(of: /(?:"[A-Za-z-]+",\s*){2,}"[A-Za-z-]+"/).filter { list in
+            list.output.matches(of: /"([A-Za-z-]+)"/).count { CommandMetadata.named(String($0.output.1)) != nil } > 1
+        }.map(\.output)
+        return comparisons + lists
+    }
+}

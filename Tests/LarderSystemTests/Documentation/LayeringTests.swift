@@ -1,0 +1,153 @@
+import Foundation
+import LarderTestSupport
+import Testing
+
+/// The sources show the architecture: a file stands in one room, and what is above uses what is below, never the other way.
+///
+/// Reads the sources as text. A reference is the name of a type that another file of the module declares.
+@Suite struct LayeringTests {
+    /// The rooms of a module, from the top down, and what does not keep to them yet: fewer is fine, more is not.
+    struct Plan: Sendable, CustomStringConvertible {
+        let module: String
+        let rooms: [String]
+        var upwardMax = 0
+        var cycleMax = 2
+
+        var description: String { module }
+    }
+
+    static let plans = [
+        Plan(
+            module: "LarderEngine",
+            rooms: [
+                "Larder", "Check", "Images", "Maintenance", "Observation", "Following", "Salvage", "Checkpoint",
+                "Eviction",
+                "Recovery",
+                "Operations",
+                "Views",
+                "Database",
+                "Changes",
+                "Commit",
+                "Journal", "Memory", "Leases", "Store", "Context", "Entry", "System",
+            ]),
+        Plan(
+            module: "LarderServer",
+            rooms: [
+                "Daemon", "Network", "Dispatch", "Commands", "Session", "Transactions", "Options", "State", "Origin",
+                "Scripting", "Rights", "Command", "Notifications", "Messages", "Formats", "System",
+            ]),
+        Plan(
+            module: "LarderClient",
+            rooms: [
+                "Client", "Locks", "Replication", "Blocking", "Cache", "Connections", "NearCache", "Subscriptions",
+                "Wire", "Requests",
+                "Types",
+            ]),
+        Plan(module: "Larder", rooms: ["Origin", "Outbox", "Cache", "Reading", "Enumeration", "Source", "Types"]),
+        Plan(module: "LarderLevelDB", rooms: ["Database", "Options", "Files", "System"]),
+        Plan(module: "LarderLevelDBSalvage", rooms: ["Salvage", "Tables", "Logs", "Types"]),
+        Plan(module: "LarderPlatform", rooms: ["Processes", "Sockets", "Files", "Threads", "Clocks", "System"]),
+        Plan(
+            module: "larderctl",
+            rooms: ["Program", "Verbs", "Shell", "Watching", "Transfer", "Options", "Text", "System"]),
+        Plan(module: "LarderOriginClients", rooms: ["Redis", "Cluster", "Connections", "Types"]),
+        Plan(module: "larderweb", rooms: ["Program", "API", "Metrics", "History", "Daemon", "HTTP"]),
+        Plan(
+            module: "larderbench",
+            rooms: [
+                "Program", "Report", "Fleet", "Sockets", "HitRatio", "Embedded", "Load", "Servers", "Measuring",
+                "System",
+            ]),
+    ]
+
+    /// A room holds what fits into one head.
+    static let filesMax = 25
+    /// A function fits on a screen.
+    static let functionLinesMax = 70
+
+    @Test(arguments: plans) func everyFileStandsInARoom(_ plan: Plan) throws {
+        let module = try SourceModule(plan.module)
+        for file in module.files where !plan.rooms.contains(file.room) {
+            Issue.record("\(file.path): stands in no room of \(plan.rooms)")
+        }
+        for (directory, files) in Dictionary(grouping: module.files, by: \.directory) where files.count > Self.filesMax
+        {
+            Issue.record("\(directory): \(files.count) files, more than \(Self.filesMax)")
+        }
+        #expect(Set(module.files.map(\.room)) == Set(plan.rooms), "a room is empty")
+    }
+
+    @Test func noDirectoryHasMoreThanAHeadHolds() throws {
+        let paths = try FileManager.default.subpathsOfDirectory(atPath: PackageRoot.path + "/Tests")
+        let files = paths.filter { $0.hasSuffix(".swift") }.map { $0[..<($0.lastIndex(of: "/") ?? $0.startIndex)] }
+        for (directory, files) in Dictionary(grouping: files, by: { $0 }) where files.count > Self.filesMax {
+            Issue.record("Tests/\(directory): \(files.count) files, more than \(Self.filesMax)")
+        }
+    }
+
+    @Test(arguments: plans) func nothingRefersUpward(_ plan: Plan) throws {
+        let module = try SourceModule(plan.module)
+        let upward = module.references.filter { reference in
+            guard let from = plan.rooms.firstIndex(of: reference.from.room),
+                let to = plan.rooms.firstIndex(of: reference.to.room)
+            else { return false }
+            return to < from
+        }
+        let text = upward.map { "\($0.from.path):\($0.line): \($0.name) is declared above, in \($0.to.room)" }
+        #expect(upward.count <= plan.upwardMax, "\(upward.count):\n\(text.sorted().joined(separator: "\n"))")
+        // Whoever mends one lowers the number.
+        #expect(upward.count == plan.upwardMax || plan.upwardMax == 0, "upwardMax can be \(upward.count)")
+    }
+
+    @Test(arguments: plans) func filesDoNotNeedEachOtherInCircles(_ plan: Plan) throws {
+        let cycles = try SourceModule(plan.module).cycles
+        let largest = cycles.map(\.count).max() ?? 0
+        let text = cycles.filter { $0.count > 2 }.map { $0.map(\.path).sorted().joined(separator: " ") }
+        #expect(largest <= plan.cycleMax, "\(text.joined(separator: "\n"))")
+        #expect(largest == plan.cycleMax || plan.cycleMax == 2, "cycleMax can be \(largest)")
+    }
+
+    @Test func functionsFitOnAScreen() throws {
+        for file in try SourceModule.allFiles() {
+            for function in file.functions where function.lineCount > Self.functionLinesMax {
+                Issue.record(
+                    "\(file.path):\(function.line): \(function.lineCount) lines, at most \(Self.functionLinesMax)")
+            }
+        }
+    }
+}
+
+/// What the test understands is what it says: a small module of two rooms.
+@Suite struct SourceModuleTests {
+    private static let lower = SourceFile(
+        path: "Sources/M/Low/A.swift",
+        text: """
+            /// Not Upper: a comment.
+            struct Lower { let text = "Upper" }
+            """)
+    private static let upper = SourceFile(
+        path: "Sources/M/High/B.swift",
+        text: """
+            final class Upper {
+                func long() {
+                    let lower = Lower()
+                    _ = "}{"
+                }
+            }
+            """)
+
+    @Test func referencesAreFoundByName() {
+        let module = SourceModule([Self.lower, Self.upper])
+        #expect(module.references.map { "\($0.from.room) \($0.line) \($0.name) \($0.to.room)" } == ["High 3 Lower Low"])
+        #expect(module.cycles.isEmpty)
+        #expect(Self.upper.functions.map(\.lineCount) == [4])
+    }
+
+    @Test func circlesAreFound() {
+        let file = SourceFile(path: "Sources/M/Low/C.swift", text: "struct Third { var upper: Upper? }\n")
+        let back = SourceFile(path: "Sources/M/Low/A.swift", text: "struct Lower { var third: [Third] }\n")
+        let module = SourceModule([back, Self.upper, file])
+        #expect(module.cycles.map(\.count) == [3])
+        #expect(module.references.count { $0.from.room == "Low" && $0.to.room == "High" } == 1)
+    }
+}

@@ -1,0 +1,35 @@
+import LarderProtocolReference
+import LarderServer
+import LarderTestSupport
+import Testing
+
+/// The manual pages are as their formatter wants them.
+@Suite struct ManualPageTests {
+    @Test(arguments: [
+        (
+            "larderctl.1",
+            ["NAME", "SYNOPSIS", "DESCRIPTION", "VERBS", "OPTIONS", "EXIT STATUS", "ENVIRONMENT", "SEE ALSO"]
+        ),
+        ("larderweb.8", ["NAME", "OPTIONS", "WHO MAY LOOK", "EXIT STATUS", "FILES", "SEE ALSO"]),
+        ("larder-protocol.7", ["NAME", "DESCRIPTION", "COMMANDS: STRING", "COMMANDS: LARDER", "SEE ALSO"]),
+    ])
+    func otherPagesAreFormattedWithoutAWarning(_ name: String, _ sections: [String]) throws {
+        let page = Array(try DocsTests.read("Sources/packaging/man/\(name)").utf8)
+        let (end, output, errors) = try ChildProcess.run("groff", ["-man", "-ww", "-Tutf8"], input: page)
+        #expect(end == .exited(0) && errors == "", "\(errors)")
+        let text = output.replacing(/.\u{8}/, with: "")
+        for section in sections { #expect(text.contains("\n\(section)\n"), "\(section)") }
+    }
+
+    @Test func thePageIsFormattedWithoutAWarning() throws {
+        let page = Array(ManualPage.text.utf8)
+        let (end, output, errors) = try ChildProcess.run("groff", ["-man", "-ww", "-Tutf8"], input: page)
+        #expect(end == .exited(0) && errors == "", "\(errors)")
+        // Without the overstrikes of bold letters and underlines.
+        let text = output.replacing(/.\u{8}/, with: "")
+        for option in DaemonOption.all { #expect(text.contains(option.usage), "\(option.usage)") }
+        for section in ["NAME", "SYNOPSIS", "OPTIONS", "CONFIGURATION FILE", "SIGNALS", "EXIT STATUS", "FILES"] {
+            #expect(text.contains("\n\(section)\n"), "\(section)")
+        }
+    }
+}

@@ -1,0 +1,159 @@
+import Foundation
+import LarderTestSupport
+import Testing
+
+/// A file of Swift source, as text without its comments and string literals.
+struct SourceFile: Hashable, Sendable {
+    struct Function {
+        let line: Int
+        let lineCount: Int
+    }
+
+    /// From the package's directory on.
+    let path: String
+    /// The code alone, line by line.
+    let lines: [Substring]
+
+    init(path: String, text: String) {
+        self.path = path
+        let code = text.replacing(/"""[\s\S]*?"""/) { match in
+            // Lines stay lines.
+            "\"\"" + String(repeating: "\n", count: match.output.count { $0 == "\n" })
+        }.replacing(/"(?:\\.|[^"\\\n])*"/, with: "\"\"").replacing(/\/\/[^\n]*/, with: "")
+        lines = code.split(separator: "\n", omittingEmptySubsequences: false)
+    }
+
+    var directory: String { path.split(separator: "/").dropLast().joined(separator: "/") }
+    /// The first directory below the module's.
+    var room: String {
+        let parts = path.split(separator: "/")
+        let depth = parts.count > 1 && SourceModule.groups.contains(String(parts[1])) ? 3 : 2
+        return parts.count > depth + 1 ? String(parts[depth]) : ""
+    }
+
+    /// The types that other files can name.
+    var declarations: [String] {
+        lines.compactMap { line in
+            guard let match = line.prefixMatch(of: Self.declaration), !line.contains("private ") else { return nil }
+            return String(match.output.1)
+        }
+    }
+
+    /// Words that may be names of types, with the line of the first of each.
+    var names: [String: Int] {
+        var names: [String: Int] = [:]
+        for (index, line) in lines.enumerated() {
+            for match in line.matches(of: Self.name) where names[String(match.output.1)] == nil {
+                names[String(match.output.1)] = index + 1
+            }
+        }
+        return names
+    }
+
+    /// Functions and initializers with a body, by their indentation: `swift format` sees to that.
+    var functions: [Function] {
+        lines.indices.compactMap { start in
+            let line = lines[start]
+            guard line.firstMatch(of: Self.function) != nil, !line.hasSuffix("}") else { return nil }
+            let indent = line.prefix { $0 == " " }
+            let end = lines[(start + 1)...].firstIndex {
+                $0 == indent + "}" || $0.hasPrefix(indent) && isNext($0, indent)
+            }
+            guard let end, lines[end] == indent + "}" else { return nil }
+            return Function(line: start + 1, lineCount: end - start + 1)
+        }
+    }
+
+    /// Whether a line of the same indentation is another member: the function before it had no body of several lines.
+    private func isNext(_ line: Substring, _ indent: Substring) -> Bool {
+        let rest = line.dropFirst(indent.count)
+        return rest.firstMatch(of: Self.function) != nil && rest.first != " "
+    }
+
+    // Constant; a Regex is not Sendable.
+    private nonisolated(unsafe) static let declaration =
+        /(?:@\w+(?:\([^)]*\))? )*(?:package |public |final |indirect )*(?:class|struct|enum|protocol|actor|typealias) (\w+)/
+    private nonisolated(unsafe) static let name = /(?:^|[^.\w])([A-Z]\w+)/
+    private nonisolated(unsafe) static let function = /^ *(?:@\w+(?:\([^)]*\))? )*(?:[a-z()]+ )*(?:func |init[(<?])/
+}
+
+/// The files of one module, and what they say of each other.
+struct SourceModule {
+    struct Reference {
+        let from: SourceFile
+        let line: Int
+        let name: String
+        let to: SourceFile
+    }
+
+    let files: [SourceFile]
+    let references: [Reference]
+
+    init(_ files: [SourceFile]) {
+        self.files = files
+        var home: [String: SourceFile] = [:]
+        for file in files { for name in file.declarations where home[name] == nil { home[name] = file } }
+        references = files.flatMap { file in
+            file.names.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.compactMap { name, line in
+                home[name].flatMap { $0 == file ? nil : Reference(from: file, line: line, name: name, to: $0) }
+            }
+        }
+    }
+
+    /// The directories below Sources that hold modules instead of being one.
+    static let groups = ["Engine", "Server", "Shared", "System"]
+
+    init(_ name: String) throws {
+        let candidates = ["Sources/"] + Self.groups.map { "Sources/\($0)/" }
+        let directory = try #require(
+            candidates.map { $0 + name }.first { FileManager.default.fileExists(atPath: PackageRoot.path + "/" + $0) })
+        self.init(try Self.files(below: directory))
+    }
+
+    static func allFiles() throws -> [SourceFile] { try files(below: "Sources") }
+
+    private static func files(below directory: String) throws -> [SourceFile] {
+        try paths(below: directory).map { SourceFile(path: $0, text: try DocsTests.read($0)) }
+    }
+
+    /// All Swift files below a directory of the package, by their paths from the package's directory on.
+    static func paths(below directory: String) -> [String] {
+        let found = FileManager.default.enumerator(atPath: PackageRoot.path + "/" + directory)
+        let paths = found?.compactMap { $0 as? String } ?? []
+        return paths.filter { $0.hasSuffix(".swift") }.sorted().map { directory + "/" + $0 }
+    }
+
+    /// The groups of more than one file in which each needs each other, directly or by others (Tarjan, 1972).
+    var cycles: [[SourceFile]] {
+        let next = Dictionary(grouping: references, by: \.from).mapValues { Set($0.map(\.to)) }
+        var search = ComponentSearch(next: next)
+        for file in files { search.visit(file) }
+        return search.components.filter { $0.count > 1 }
+    }
+}
+
+/// Tarjan's search for the strongly connected components of a graph.
+private struct ComponentSearch {
+    let next: [SourceFile: Set<SourceFile>]
+    private(set) var components: [[SourceFile]] = []
+    private var number: [SourceFile: Int] = [:]
+    private var lowest: [SourceFile: Int] = [:]
+    private var open: [SourceFile] = []
+
+    init(next: [SourceFile: Set<SourceFile>]) { self.next = next }
+
+    mutating func visit(_ file: SourceFile) {
+        guard number[file] == nil else { return }
+        let own = number.count
+        number[file] = own
+        lowest[file] = own
+        open.append(file)
+        for other in next[file] ?? [] {
+            visit(other)
+            if open.contains(other) { lowest[file] = min(lowest[file] ?? own, lowest[other] ?? own) }
+        }
+        guard lowest[file] == own, let start = open.firstIndex(of: file) else { return }
+        components.append(Array(open[start...]))
+        open.removeSubrange(start...)
+    }
+}

@@ -1,0 +1,29 @@
+import LarderTestSupport
+import Testing
+
+/// There is one helper for each duty: docs/Testing.md has them all, and none is written again beside the kit.
+@Suite struct TestKitTests {
+    /// What the kit hands out, by its name.
+    private static func helpers() throws -> [String] {
+        try SourceModule.paths(below: "Tests").filter { $0.hasPrefix("Tests/LarderTestSupport/") }.flatMap { path in
+            try DocsTests.read(path).matches(of: /(?m)^package (?:final )?(?:class|struct|enum|func) (\w+)/)
+                .map { String($0.output.1) }
+        }
+    }
+
+    @Test func thePageHasEveryHelper() throws {
+        let page = try DocsTests.read("docs/Testing.md")
+        let helpers = try Self.helpers()
+        #expect(helpers.count > 15)
+        for name in Set(helpers) { #expect(page.contains("`\(name)`"), "\(name) is not in docs/Testing.md") }
+    }
+
+    @Test func noHelperIsWrittenTwice() throws {
+        let helpers = Set(try Self.helpers())
+        for path in SourceModule.paths(below: "Tests") where !path.hasPrefix("Tests/LarderTestSupport/") {
+            for match in try DocsTests.read(path).matches(of: /\b(?:class|struct|enum|actor) (\w+)/) {
+                #expect(!helpers.contains(String(match.output.1)), "\(path) has a \(match.output.1) of its own")
+            }
+        }
+    }
+}

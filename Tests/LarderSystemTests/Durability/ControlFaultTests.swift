@@ -1,0 +1,156 @@
+import LarderPlatform
+import LarderTestSupport
+import Testing
+
+/// Each control operation under the real daemon, with each of the calls that it makes on the larder's files failing in turn,
+/// once or from there on, or being the last before SIGKILL: what is there afterwards is what was there before, or what the
+/// operation makes of it; the answer says which; nobody else loses anything; and nothing needs a restart.
+///
+/// `LARDER_CONTROL_POINTS=all` tries every call; a number, so many of each kind, chosen by `LARDER_SEED`.
+@Suite(.enabled(if: FaultLibrary.isAvailable)) struct ControlFaultTests {
+    enum Operation: String, CaseIterable, Sendable {
+        case purge, policy, create, createWithPolicy, swap, save
+        /// The first one makes a file.
+        case purgeTag, purgeAnotherTag
+
+        var words: String {
+            switch self {
+            case .purge: "FLUSHDB"
+            case .policy, .createWithPolicy: "POLICY high"
+            case .create: "MSET a 1 b 2"
+            case .swap: "SWAPDB books other"
+            case .save: "SAVE"
+            case .purgeTag, .purgeAnotherTag: "PURGE TAG t"
+            }
+        }
+
+        /// What comes before.
+        var preparation: [String] { self == .purgeAnotherTag ? ["PURGE TAG other"] : [] }
+
+        /// On which database.
+        var database: String { self == .create || self == .createWithPolicy ? "new" : "books" }
+    }
+
+    enum Mode: CaseIterable, Sendable {
+        case failOnce, failLasting, killBefore, killAfter
+
+        var isKill: Bool { self == .killBefore || self == .killAfter }
+
+        func rule(at number: UInt64) -> FaultControl.Rule {
+            switch self {
+            case .failOnce: .failing(.all, EIO, from: number, count: 1)
+            case .failLasting: .failing(.changing, ENOSPC, from: number)
+            case .killBefore: .killing(.all, at: number)
+            case .killAfter: .killing(.all, at: number, after: true)
+            }
+        }
+    }
+
+    /// A daemon with entries in LevelDB and in the journal, a purge behind it, and a client.
+    private final class Stage {
+        let place: TemporaryDirectory
+        let faults: FaultControl
+        private(set) var daemon: DaemonProcess
+        private(set) var client: SocketClient
+
+        init(_ operation: Operation) throws {
+            place = try TemporaryDirectory(inMemory: true)
+            faults = try FaultControl(in: place)
+            daemon = try DaemonProcess(in: place, faults: faults)
+            client = try daemon.connect()
+            for line in [
+                "SELECT other", "SET kept x", "SELECT books", "SET gone y", "SAVE", "FLUSHDB",
+                "SET a 1 TAGS 1 t", "SAVE", "SET b 2 TAGS 2 u t",
+            ] + operation.preparation { try expectOK(line) }
+        }
+
+        private func expectOK(_ line: String) throws {
+            let reply = try client.call(line)
+            guard reply == "+OK\r\n" else { throw ChildProcess.Failure(description: "\(line): \(reply)") }
+        }
+
+        /// After SIGKILL, by whomever it came.
+        func restart() throws {
+            faults.disarm()
+            client.close()
+            daemon.kill()
+            daemon = try DaemonProcess(in: place, faults: faults)
+            client = try daemon.connect()
+        }
+
+        /// All that there is, as replies.
+        func state() throws -> [String] {
+            var state: [String] = []
+            for database in ["other", "new", "books"] {
+                for line in ["SELECT \(database)", "GET a", "GET b", "GET gone", "GET kept", "POLICY"] {
+                    state.append(try client.call(line))
+                }
+            }
+            return state
+        }
+
+        /// Writes are taken again, in every database, though it may take the background a moment to find that out.
+        func awaitWrites() throws -> Bool {
+            for database in ["other", "books"] {
+                _ = try client.call("SELECT \(database)")
+                var attempts = 0
+                while try client.call("SET written 1") != "+OK\r\n" {
+                    attempts += 1
+                    if attempts > 200_000 { return false }
+                    sched_yield()
+                }
+            }
+            return true
+        }
+    }
+
+    /// The numbers of the calls to be hit.
+    private func points(_ count: UInt64, _ standard: Int) -> [UInt64] {
+        let all = Array(1...max(1, count))
+        let wish = TestSetting.controlPoints.text
+        if wish == "all" { return all }
+        var random = SeededGenerator(seed: testSeed())
+        return Array(all.shuffled(using: &random).prefix(wish.flatMap(Int.init) ?? standard))
+    }
+
+    @Test(arguments: Operation.allCases) func allOrNothing(_ operation: Operation) throws {
+        let first = try Stage(operation)
+        let before = try first.state()
+        _ = try first.client.call("SELECT \(operation.database)")
+        first.faults.count(.all)
+        #expect(try first.client.call(operation.words) == "+OK\r\n")
+        let count = first.faults.matched()
+        first.faults.disarm()
+        let after = try first.state()
+        try first.restart()
+        #expect(try first.state() == after, "after a crash")
+        for mode in Mode.allCases {
+            for number in points(count, 2) {
+                let what = "\(operation), call \(number) of \(count), \(mode)"
+                let stage = try Stage(operation)
+                _ = try stage.client.call("SELECT \(operation.database)")
+                stage.faults.arm(mode.rule(at: number))
+                let reply = try? stage.client.call(operation.words)
+                let hit = stage.faults.lastHit
+                stage.faults.disarm()
+                if mode.isKill, reply == nil { try stage.restart() }
+                let state = try stage.state()
+                switch reply {
+                case "+OK\r\n": #expect(state == after, "\(what): \(hit)")
+                case nil: #expect(state == before || state == after, "\(what): \(hit)")
+                default: #expect(state == before, "\(what): \(hit), \(reply ?? "")")
+                }
+                #expect(try stage.awaitWrites(), "\(what): \(hit)")
+                try stage.restart()
+                // An error may say that the operation counts all the same when what failed could not be undone either.
+                let mayCount = reply?.contains("may count") ?? false
+                let restarted = try stage.state()
+                #expect(
+                    restarted == state || mayCount && restarted == after, "\(what): \(hit), after a crash")
+                // And once more, without a fault.
+                _ = try stage.client.call("SELECT \(operation.database)")
+                #expect(try stage.client.call(operation.words) == "+OK\r\n", "\(what): \(hit)")
+            }
+        }
+    }
+}

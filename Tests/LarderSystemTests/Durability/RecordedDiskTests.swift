@@ -1,0 +1,121 @@
+import LarderCrashMachine
+import LarderPlatform
+import LarderTestSupport
+import Testing
+
+/// What may be left of small programs whose right outcomes are known, by each model of an accident.
+@Suite(.enabled(if: FaultLibrary.isAvailable)) struct RecordedDiskTests {
+    private typealias Outcome = [String: String]
+
+    /// Runs a program in Python in an empty directory, and looks what may be left at its end.
+    private func outcomes(
+        _ accident: RecordedDisk.Accident, _ lines: [String], arm: (FaultControl) -> Void = { _ in }
+    ) throws -> Set<Outcome> {
+        let place = try TemporaryDirectory(inMemory: true)
+        let faults = try FaultControl(in: place, traceBytes: 1 << 20)
+        arm(faults)
+        let helpers = """
+            import os
+            os.mkdir('\(place.path)/larder'); os.chdir('\(place.path)/larder')
+            here = os.getcwd() + '/'
+            def write(name, text, at=0):
+                file = os.open(here + name, os.O_WRONLY | os.O_CREAT)
+                os.lseek(file, at, 0)
+                os.write(file, text.encode())
+                return file
+            def sync(file):
+                try: os.fsync(file)
+                except OSError: pass
+                os.close(file)
+            def syncdir(name): sync(os.open(here + name, os.O_RDONLY))
+
+            """
+        let (end, _, errors) = try ChildProcess.run(
+            "env", try faults.environment() + ["python3", "-c", helpers + lines.joined(separator: "\n")],
+            directory: place.path)
+        try #require(end == .exited(0), "\(errors)")
+        let trace = FileTrace(faults.trace)
+        let records = trace.records()
+        try #require(faults.isTraceComplete && !records.isEmpty)
+        var disk = RecordedDisk(trace, records)
+        disk.advance(to: records.count)
+        var random = SeededGenerator(seed: 1)
+        return Set(
+            (0..<600).map { _ in
+                let image = disk.image(after: accident, using: &random)
+                let files = image.files.map { ($0.path, String(decoding: $0.bytes, as: UTF8.self)) }
+                return Outcome(uniqueKeysWithValues: files)
+            })
+    }
+
+    /// A new file that is renamed over an old one, and was not synced before.
+    private let replacing = [
+        "sync(write('a', 'old'))", "syncdir('')", "write('b', 'N')", "os.rename(here + 'b', here + 'a')",
+    ]
+
+    @Test func aKilledProcessLeavesWhatItDid() throws {
+        #expect(try outcomes(.kill, replacing) == [["a": "N"]])
+    }
+
+    @Test(arguments: [RecordedDisk.Accident.orderedPowerCut, .strictPowerCut])
+    func whatIsRenamedWithoutSyncMayBeEmpty(_ accident: RecordedDisk.Accident) throws {
+        let contents = ["", "N", "\0"]
+        let expected = Set(
+            [["a": "old"]] + contents.map { ["a": $0] } + contents.map { ["a": "old", "b": $0] })
+        #expect(try outcomes(accident, replacing) == expected)
+    }
+
+    @Test func namesAreOrderedOrIndependent() throws {
+        let lines = ["write('x', '')", "write('y', '')"]
+        let inOrder: Set<Outcome> = [[:], ["x": ""], ["x": "", "y": ""]]
+        #expect(try outcomes(.orderedPowerCut, lines) == inOrder)
+        #expect(try outcomes(.strictPowerCut, lines) == inOrder.union([["y": ""]]))
+    }
+
+    /// What could not be synced and is cut off is gone, whatever the disk had of it.
+    @Test(arguments: [RecordedDisk.Accident.kill, .orderedPowerCut, .strictPowerCut])
+    func whatIsCutOffAfterAFailedSyncIsGone(_ accident: RecordedDisk.Accident) throws {
+        for name in ["a", "b", "c", "d"] {
+            let lines = [
+                "f = write('\(name)', 'text')", "try: os.fsync(f)", "except OSError: pass", "os.ftruncate(f, 1)",
+                "sync(f)",
+                "syncdir('')",
+            ]
+            let found = try outcomes(accident, lines) { $0.arm(.failing(.sync, EIO, path: "", from: 1, count: 1)) }
+            // Of the first byte nobody knows whether the disk has it.
+            #expect(found.isSubset(of: [[name: "t"], [name: "\0"]]) && !found.isEmpty, "\(found)")
+        }
+    }
+
+    /// An fsync makes a file's name durable by one model, and not by the other.
+    @Test func aSyncedFileMayLackItsName() throws {
+        let lines = ["os.mkdir(here + 'd')", "sync(write('d/f', 'text'))"]
+        #expect(try outcomes(.orderedPowerCut, lines) == [["d/f": "text"]])
+        #expect(try outcomes(.strictPowerCut, lines) == [[:], ["d/f": "text"]])
+        let both = lines + ["syncdir('d')", "syncdir('')"]
+        #expect(try outcomes(.strictPowerCut, both) == [["d/f": "text"]])
+    }
+
+    @Test(arguments: [RecordedDisk.Accident.orderedPowerCut, .strictPowerCut])
+    func pagesAreWrittenEachForItself(_ accident: RecordedDisk.Accident) throws {
+        let lines = [
+            "sync(write('f', 'a' * 8192)), syncdir('')", "write('f', 'b' * 4096)", "write('f', 'c' * 4096, 4096)",
+        ]
+        let (a, b, c) = ("a", "b", "c")
+        let whole = try outcomes(accident, lines).filter { outcome in
+            // A write that was cut in the middle of a page is among them too.
+            Set(outcome["f", default: ""].prefix(4096)).count == 1
+                && Set(outcome["f", default: ""].suffix(4096)).count == 1
+        }
+        let pages = Set(whole.map { "\($0["f"]?.first ?? "?")\($0["f"]?.last ?? "?")" })
+        #expect(pages == [a + a, b + a, a + c, b + c])
+    }
+
+    /// After a failed fsync the system holds for written what may not be on the disk, and the next fsync says nothing of it.
+    @Test func aFailedSyncIsNotMadeUpForByTheNextOne() throws {
+        let lines = ["file = write('f', 'x')", "syncdir('')", "sync(os.dup(file))", "sync(file)"]
+        let failing = try outcomes(.strictPowerCut, lines) { $0.arm(.failing(.sync, 5, count: 1)) }
+        #expect(failing.isSubset(of: [["f": "x"], ["f": "\0"]]))
+        #expect(try outcomes(.strictPowerCut, lines) == [["f": "x"]])
+    }
+}

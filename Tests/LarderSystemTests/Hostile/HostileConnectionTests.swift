@@ -1,0 +1,208 @@
+import LarderPlatform
+import LarderServer
+import LarderTestSupport
+import Testing
+
+/// Clients that do not read, that are too many, or that vanish in the middle of something.
+@Suite(.serialized) struct HostileConnectionTests {
+    private static let loops = [1, 2]
+
+    /// Clients that only send: they are no longer read from, then disconnected, and the log says so.
+    @Test(arguments: loops) func clientsThatNeverRead(_ threads: Int) throws {
+        let daemon = try DaemonProcess(["--threads", "\(threads)", "--reply-timeout", "1"])
+        let probe = try ProbeClient(daemon)
+        let value = String(repeating: "v", count: 100_000)
+        let client = try daemon.connect()
+        #expect(try client.call("SET large \(value)") == "+OK\r\n")
+        try probe.waitForRounds(100)
+        let before = daemon.residentBytes ?? 0
+        daemon.forgetPeak()
+        let count = 8
+        let requests = Array((0..<1000).map { _ in encodeRequest("GET large") }.joined())
+        let hostile = try (0..<count).map { _ in
+            let client = try daemon.connect()
+            // A thousand replies of 100 kB.
+            try client.send(requests)
+            return client
+        }
+        for _ in 0..<count {
+            let line = try daemon.process.waitForErrorLine(containing: "bytes of replies unread")
+            #expect(line.contains(" info client ") && line.contains("(--reply-timeout)"), "\(line)")
+        }
+        try probe.waitForRounds(100)
+        // 8 MiB of replies for each, one more reply, and what they sent.
+        Hostility.expectPeak(of: daemon, atMost: before + count * (24 << 20), "\(count) clients that never read")
+        for client in hostile {
+            // What had left before is there; then the connection ends.
+            let bytes = try client.receiveToEnd()
+            #expect(bytes.count < 100_000_000)
+        }
+        #expect(try client.call("STRLEN large") == ":100000\r\n", "who owes nothing is not concerned")
+        try probe.stop("clients that never read, \(threads) loops")
+    }
+
+    /// As many as may be. Each is served, and costs little while it rests.
+    @Test(arguments: loops) func manyConnections(_ threads: Int) throws {
+        let daemon = try DaemonProcess(["--threads", "\(threads)", "--durability", "os"])
+        let probe = try ProbeClient(daemon)
+        try probe.waitForRounds(100)
+        let before = daemon.residentBytes ?? 0
+        daemon.forgetPeak()
+        let count = Hostility.connections
+        var clients: [SocketClient] = []
+        for index in 0..<count {
+            let client = try daemon.connect()
+            try client.send(["SET", "of \(index)", "\(index)"])
+            clients.append(client)
+        }
+        for client in clients { #expect(try client.receive() == Array("+OK\r\n".utf8)) }
+        try probe.waitForRounds(100)
+        for client in clients { try client.send(["INCR", "all"]) }
+        var sum = 0
+        for client in clients {
+            let reply = String(decoding: try client.receive().dropFirst().dropLast(2), as: UTF8.self)
+            sum += Int(reply) ?? 0
+        }
+        #expect(sum == count * (count + 1) / 2)
+        #expect(try clients[0].call("GET all") == "$\("\(count)".utf8.count)\r\n\(count)\r\n")
+        if let peak = daemon.peakResidentBytes {
+            print("hostile clients, \(count) connections: \((peak - before) / count) bytes of memory for each")
+        }
+        Hostility.expectPeak(of: daemon, atMost: before + count * 16_384 + (32 << 20), "\(count) connections")
+        // All go at once.
+        clients = []
+        try probe.waitForRounds(100)
+        while try HostileQuestions.connected(daemon) > 2 {}
+        try probe.stop("\(count) connections, \(threads) loops")
+    }
+
+    /// One too many is told so, and so is the log; when others have gone it is served.
+    @Test(arguments: loops) func tooManyConnections(_ threads: Int) throws {
+        let daemon = try DaemonProcess(["--threads", "\(threads)", "--max-clients", "20"])
+        let clients = try (0..<20).map { _ in
+            let client = try daemon.connect()
+            #expect(try client.call("PING") == "+PONG\r\n")
+            return client
+        }
+        for _ in 0..<100 {
+            let refused = try daemon.connect()
+            #expect(
+                String(decoding: try refused.receiveToEnd(), as: UTF8.self) == "-ERR max number of clients reached\r\n")
+        }
+        let line = try daemon.process.waitForErrorLine(containing: "a connection was refused")
+        #expect(line.contains("--max-clients"))
+        #expect(try clients[0].call("PING") == "+PONG\r\n")
+        clients[1].close()
+        while true {
+            let client = try daemon.connect()
+            try? client.send(["PING"])
+            if (try? client.receive()) == Array("+PONG\r\n".utf8) { break }
+        }
+    }
+
+    /// Subscribers that go without a word leave nothing behind, and whoever publishes is not held up.
+    @Test(arguments: loops) func subscribersThatVanish(_ threads: Int) throws {
+        let daemon = try DaemonProcess(["--threads", "\(threads)"])
+        let probe = try ProbeClient(daemon)
+        let listener = try daemon.connect()
+        #expect(try listener.call("SUBSCRIBE news") == "*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
+        let publisher = try daemon.connect()
+        let payload = String(repeating: "m", count: 1000)
+        try probe.waitForRounds(100)
+        let before = daemon.residentBytes ?? 0
+        daemon.forgetPeak()
+        var heard = 0
+        for round in 0..<5 {
+            var subscribers = try (0..<Hostility.subscribers).map { index in
+                let client = try daemon.connect()
+                try client.send(["SUBSCRIBE", "news", "of \(index)"])
+                try client.send(["PSUBSCRIBE", "n*", "\(index)?"])
+                if index % 2 == 0 { _ = try client.receive(4) }
+                return client
+            }
+            // Messages are on their way to them when they go.
+            for _ in 0..<20 { try publisher.send(["PUBLISH", "news", payload]) }
+            subscribers.removeAll()
+            for _ in 0..<20 { #expect(try publisher.receive().first == UInt8(ascii: ":"), "round \(round)") }
+            heard += 20
+            try probe.waitForRounds(10)
+        }
+        while try publisher.call("PUBSUB NUMSUB news") != "*2\r\n$4\r\nnews\r\n:1\r\n" {}
+        while try publisher.call("PUBSUB NUMPAT") != ":0\r\n" {}
+        #expect(try publisher.call("PUBSUB CHANNELS") == "*1\r\n$4\r\nnews\r\n")
+        let message = Array("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1000\r\n\(payload)\r\n".utf8)
+        for _ in 0..<heard { #expect(try listener.receive() == message) }
+        Hostility.expectPeak(
+            of: daemon, atMost: before + Hostility.subscribers * 65_536 + (64 << 20), "subscribers that vanish")
+        try probe.stop("subscribers that vanish, \(threads) loops")
+    }
+
+    /// A subscriber that does not read is disconnected with a reason; the others get everything.
+    @Test(arguments: loops) func subscribersThatNeverRead(_ threads: Int) throws {
+        let daemon = try DaemonProcess(["--threads", "\(threads)", "--max-subscriber-output", "1M"])
+        let probe = try ProbeClient(daemon)
+        let listener = try daemon.connect()
+        let deaf = try (0..<4).map { _ in try daemon.connect() }
+        for client in [listener] + deaf { _ = try client.call("SUBSCRIBE news") }
+        try probe.waitForRounds(100)
+        let before = daemon.residentBytes ?? 0
+        daemon.forgetPeak()
+        let publisher = try daemon.connect()
+        let payload = String(repeating: "m", count: 10_000)
+        let message = Array("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$10000\r\n\(payload)\r\n".utf8)
+        for _ in 0..<1000 {
+            #expect(try publisher.call("PUBLISH news \(payload)").hasPrefix(":"))
+            #expect(try listener.receive() == message)
+        }
+        for _ in deaf {
+            let line = try daemon.process.waitForErrorLine(containing: "bytes of messages unread")
+            #expect(line.contains("--max-subscriber-output"), "\(line)")
+        }
+        while try publisher.call("PUBSUB NUMSUB news") != "*2\r\n$4\r\nnews\r\n:1\r\n" {}
+        Hostility.expectPeak(of: daemon, atMost: before + (48 << 20), "subscribers that never read")
+        try probe.stop("subscribers that never read, \(threads) loops")
+    }
+
+    /// What a client queued before it went, or before it was killed, does not happen; what it watched is let go.
+    @Test(arguments: loops) func killedDuringMULTI(_ threads: Int) throws {
+        let daemon = try DaemonProcess(["--threads", "\(threads)"])
+        let probe = try ProbeClient(daemon)
+        let killer = try daemon.connect()
+        for round in 0..<50 {
+            let victim = try daemon.connect()
+            let id = String(try victim.call("CLIENT ID").dropFirst().dropLast())
+            #expect(try victim.call("WATCH watched") == "+OK\r\n")
+            #expect(try victim.call("MULTI") == "+OK\r\n")
+            #expect(try victim.call("SET queued \(round)") == "+QUEUED\r\n")
+            #expect(try victim.call("INCR counted") == "+QUEUED\r\n")
+            switch round % 3 {
+            case 0: victim.close()
+            case 1:
+                #expect(try killer.call("CLIENT KILL ID \(id)") == ":1\r\n")
+                #expect(try victim.receiveToEnd() == [])
+            default:
+                // In the middle of the request that would have run it.
+                try victim.send(Array("*1\r\n$4\r\nEX".utf8))
+                victim.close()
+            }
+            #expect(try killer.call("SET watched \(round)") == "+OK\r\n")
+        }
+        try probe.waitForRounds(10)
+        #expect(try killer.call("EXISTS queued counted") == ":0\r\n")
+        while try HostileQuestions.connected(daemon) > 3 {}
+        // A client whose process is killed, which says nothing either.
+        let child = try ChildProcess(
+            "redis-cli", ["-s", daemon.socketPath], input: Array("MULTI\nSET queued 1\nDEBUG SLEEP 0\n".utf8))
+        while try HostileQuestions.connected(daemon) < 4, child.output.isEmpty {}
+        child.killNow()
+        while try HostileQuestions.connected(daemon) > 3 {}
+        #expect(try killer.call("EXISTS queued") == ":0\r\n")
+        try probe.stop("killed during MULTI, \(threads) loops")
+        // The daemon itself: nothing of what was queued is there afterwards.
+        let victim = try daemon.connect()
+        #expect(try victim.call("MULTI") == "+OK\r\n")
+        #expect(try victim.call("SET queued 1") == "+QUEUED\r\n")
+        let end = try daemon.stop()
+        #expect(end == .exited(0))
+    }
+}

@@ -1,0 +1,154 @@
+import LarderPlatform
+import LarderTestSupport
+import Testing
+
+/// How much the hostile clients do: a part of it in the ordinary tests, all of it under `make hostile`.
+enum Hostility {
+    static let isFull = TestSetting.hostile.isSet
+
+    static let valueBytes = isFull ? 512 << 20 : 64 << 20
+    /// What building four values of `length` at once may take; see docs/Protocol.md.
+    static func builtValues(_ length: Int) -> Int { 17 * length / 2 + (64 << 20) }
+    static let arguments = isFull ? 1_000_000 : 100_000
+    static let pipelined = isFull ? 1_000_000 : 100_000
+    static let subscribers = isFull ? 2_000 : 200
+
+    /// Ten thousand, the daemon's own limit, less one for the probe and one for questions; fewer in the ordinary tests,
+    /// or where the system does not let this process open so many beside what else it has open. The daemon is a process
+    /// of its own, with as many descriptors.
+    static var connections: Int {
+        let allowed = ResourceLimit.openFiles.read().map { Int(clamping: $0.rlim_cur) } ?? 256
+        return isFull ? min(9_998, max(50, allowed - 1_000)) : min(1_000, max(50, allowed / 2 - 1_000))
+    }
+
+    /// Fails where the daemon had more in memory than `most` bytes since ``DaemonProcess/forgetPeak()``; does nothing
+    /// where the system does not tell.
+    static func expectPeak(
+        of daemon: DaemonProcess, atMost most: Int, _ what: String, sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        guard let peak = daemon.peakResidentBytes else { return }
+        print("hostile clients, \(what): at most \(peak >> 20) MiB in memory, allowed are \(most >> 20)")
+        if TestSetting.sanitized.isSet { return }
+        #expect(peak <= most, "\(what): \(peak) bytes in memory", sourceLocation: sourceLocation)
+    }
+}
+
+/// A client that behaves, beside those that do not: it writes a number and reads it back, again and again, and notices
+/// when it is not served or gets something else.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held, the connection is
+/// used by the thread alone.
+final class ProbeClient: @unchecked Sendable {
+    private let lock = Lock()
+    private let changed = Condition()
+    private var rounds = 0
+    private var longestMicroseconds: Int64 = 0
+    private var failure: (any Error)?
+    private var isStopping = false
+    private var thread: WorkThread?
+    private let client: SocketClient
+
+    init(_ daemon: DaemonProcess) throws {
+        client = try daemon.connect()
+        thread = WorkThread(name: "probe") { [self] in
+            do {
+                while !lock.withLock({ isStopping }) { try serve() }
+            } catch {
+                lock.withLock {
+                    failure = error
+                    changed.broadcast()
+                }
+            }
+        }
+    }
+
+    private func serve() throws {
+        let number = lock.withLock { rounds }
+        let start = Self.microseconds
+        let stored = try client.call("SET probe \(number)")
+        let found = try client.call("GET probe")
+        let wanted = "$\("\(number)".utf8.count)\r\n\(number)\r\n"
+        guard stored == "+OK\r\n", found == wanted else {
+            throw ChildProcess.Failure(description: "the probe got \(stored) and \(found), wanted \(wanted)")
+        }
+        let duration = Self.microseconds - start
+        lock.withLock {
+            rounds += 1
+            longestMicroseconds = max(longestMicroseconds, duration)
+            changed.broadcast()
+        }
+    }
+
+    private static var microseconds: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+    }
+
+    /// How often it was served.
+    var served: Int { lock.withLock { rounds } }
+
+    /// Waits until it was served `count` times more. Throws when it is not.
+    func waitForRounds(_ count: Int) throws {
+        try lock.withLock { () throws(ChildProcess.Failure) in
+            let goal = rounds + count
+            while rounds < goal {
+                if let failure { throw ChildProcess.Failure(description: "the probe: \(failure)") }
+                guard changed.wait(lock, milliseconds: 60_000) else {
+                    throw ChildProcess.Failure(description: "the probe is not served any more")
+                }
+            }
+        }
+    }
+
+    /// Ends it. Throws when it was not served well. Prints how long it waited at most, which depends on the machine.
+    func stop(_ what: String) throws {
+        lock.withLock { isStopping = true }
+        thread?.join()
+        thread = nil
+        let (rounds, longest, failure) = lock.withLock { (self.rounds, longestMicroseconds, self.failure) }
+        if let failure { throw ChildProcess.Failure(description: "the probe: \(failure)") }
+        print("hostile clients, \(what): a probe was served \(rounds) times, \(longest) µs at the longest")
+    }
+}
+
+/// A value too large to be made or compared byte by byte in the tests: a block, again and again.
+struct PatternedValue {
+    let block: [UInt8]
+    let count: Int
+
+    init(count: Int, seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        block = generator.bytes(count: 1 << 16)
+        self.count = count
+    }
+
+    /// Sends it as a bulk string, block by block; `between` runs after every 256th.
+    func send(to client: SocketClient, between: () throws -> Void) throws {
+        try client.send(Array("$\(count)\r\n".utf8))
+        var left = count
+        var blocks = 0
+        while left > 0 {
+            try client.send(left >= block.count ? block : Array(block[..<left]))
+            left -= min(left, block.count)
+            blocks += 1
+            if blocks % 256 == 0 { try between() }
+        }
+        try client.send([0x0D, 0x0A])
+    }
+
+    /// Whether `reply` is it, as a bulk string.
+    func isReply(_ reply: [UInt8]) -> Bool {
+        let head = Array("$\(count)\r\n".utf8)
+        guard reply.count == head.count + count + 2, Array(reply[..<head.count]) == head else { return false }
+        return reply.withUnsafeBytes { bytes in
+            block.withUnsafeBytes { block in
+                stride(from: 0, to: count, by: block.count).allSatisfy { offset in
+                    let most = min(block.count, count - offset)
+                    guard let found = bytes.baseAddress, let wanted = block.baseAddress else { return false }
+                    return memcmp(found + head.count + offset, wanted, most) == 0
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import Larder
+import LarderOrigins
+import LarderPlatform
+import LarderTestSupport
+import Testing
+
+/// The same checker as for larders, for the library: programs with caches of their own in front of one cluster.
+///
+/// Each is a process of its own: in this one other tests have the threads on which tasks run.
+@Suite(
+    .enabled(if: RedisCluster.isAvailable, "neither redis-server nor valkey-server is installed"), .serialized)
+struct CacheFleetTests {
+    @Test(arguments: RedisProcess.programs, [false, true])
+    func cachesKeepWhatTheyPromise(program: String, hasReplicas: Bool) async throws {
+        let seed = testSeed("fleet of caches \(program)\(hasReplicas ? " with replicas" : "")")
+        let result = try await #require(processExitsWith: .success, observing: [\.standardOutputContent]) {
+            [program = program as String, hasReplicas = hasReplicas as Bool, seed = seed as UInt64] in
+            try await onThread { try CacheFleetTests.rounds(program, hasReplicas, seed) }
+        }
+        let output = String(decoding: result.standardOutputContent, as: UTF8.self)
+        for line in output.split(separator: "\n") where line.hasPrefix("fleet round") { print(line) }
+    }
+
+    private static func rounds(_ program: String, _ hasReplicas: Bool, _ seed: UInt64) throws {
+        let origin = try FleetOrigin(hasReplicas: hasReplicas, program: program)
+        for number in 0..<FleetOrigin.rounds {
+            let seed = seed &+ UInt64(number)
+            var random = SeededGenerator(seed: seed)
+            var plan = FleetRound.Plan.random("\(seed)", hasReplicas: hasReplicas, &random)
+            let kinds = (0..<2).map { _ in CacheTier.Kind.random(&random) }
+            plan.writesBehind = kinds[0].hasOutbox
+            let address = try OriginAddress(origin.url)
+            // Caches of one program may share what asks.
+            let isShared = random.oneIn(3)
+            let shared = RedisCacheOrigin(address)
+            let tiers = try kinds.map { try CacheTier($0, origin: isShared ? shared : RedisCacheOrigin(address)) }
+            defer { for tier in tiers { tier.stop() } }
+            try origin.round(seed, tiers, plan, "\(kinds)\(isShared ? ", one origin" : "")")
+        }
+    }
+
+    /// Caches that believe for a minute what nobody confirms.
+    static func patient(_ url: String) throws -> RedisCacheOrigin {
+        var limits = OriginLimits()
+        limits.heartbeat = 100
+        limits.heartbeatLimit = 60_000
+        limits.call = 60_000
+        return RedisCacheOrigin(try OriginAddress(url), limits: limits)
+    }
+
+    /// What nobody says is found by the heartbeat alone: without it the read is stale, and the checker says so.
+    @Test(arguments: [false, true])
+    func heartbeatsFindWhatNobodySays(hasHeartbeat: Bool) async {
+        await #expect(processExitsWith: .success) { [hasHeartbeat = hasHeartbeat as Bool] in
+            try await onThread {
+                let origin = try FleetOrigin(hasReplicas: false)
+                let source =
+                    hasHeartbeat
+                    ? RedisCacheOrigin(try OriginAddress(origin.url)) : try CacheFleetTests.patient(origin.url)
+                let tier = try CacheTier(.init(), origin: source)
+                defer { tier.stop() }
+                #expect(try origin.silence(tier) == (hasHeartbeat ? [] : [.stale]))
+            }
+        }
+    }
+
+    /// However many want a key that is not here, and however long the origin takes: one asks it for each cache.
+    @Test func oneLoadForEachCache() async {
+        await #expect(processExitsWith: .success) {
+            let origin = try await onThread { try FleetOrigin(hasReplicas: false) }
+            let tiers = try (0..<2).map { _ in
+                try CacheTier(.init(), origin: try CacheFleetTests.patient(origin.url), callLimit: 60_000)
+            }
+            defer { for tier in tiers { tier.stop() } }
+            let warm = try origin.cluster.key(on: 1, prefix: "warm")
+            for tier in tiers {
+                // Not believed at first: each one asks for itself.
+                var asked = -1
+                while try origin.gets() != asked {
+                    #expect(try await tier.cache.value(String.self, forKey: warm) == nil)
+                    asked = try origin.gets()
+                    #expect(try await tier.cache.value(String.self, forKey: warm) == nil)
+                }
+            }
+            let key = try origin.cluster.key(on: 1, prefix: "cold")
+            _ = try origin.cluster.call(key: key, "SET \(key) v")
+            let before = try origin.gets()
+            origin.proxy.set(.freeze([.toClient]), on: 1)
+            let readers = tiers.flatMap { tier in
+                (0..<40).map { number in
+                    Task { () -> String? in
+                        // Alone, and among others.
+                        if number % 2 == 0 { return try await tier.cache.value(String.self, forKey: key) }
+                        return try await tier.cache.values(String.self, forKeys: [key, warm])[key]
+                    }
+                }
+            }
+            try await eventually { try origin.gets() >= before + 2 }
+            for tier in tiers { #expect(try await tier.cache.value(String.self, forKey: warm) == nil) }
+            origin.proxy.set(.none)
+            for reader in readers { #expect(try await reader.value == "v") }
+            #expect(try origin.gets() == before + 2)
+        }
+    }
+}

@@ -1,0 +1,205 @@
+import LarderPlatform
+import LarderTestSupport
+
+/// What happened in a round: every write with the time of its acknowledgement, and every read with what it got. All times
+/// are milliseconds of one monotonic clock.
+///
+/// Each key is written by one writer, in ascending versions from 1 on; 0 is the absent key.
+struct FleetHistory: Sendable {
+    struct Write: Sendable {
+        var key: String
+        var version: Int
+        var sent: Int64
+        /// When the acknowledgement was there; nil where there was none: it may or may not have happened.
+        var acknowledged: Int64?
+        /// When the call was over, with or without it.
+        var answered: Int64?
+        /// The acknowledged write survives whatever the round does to the origin.
+        var isDurable = true
+        /// Acknowledged by a tier.
+        var isByTier = false
+        /// Acknowledged before the origin has it: reads need not see it, but at the end it is there.
+        var isBehind = false
+    }
+
+    struct Read: Sendable {
+        var tier: Int
+        var connection: Int
+        var key: String
+        var sent: Int64
+        var answered: Int64
+        var answer: Answer
+        /// How many keys were asked for at once.
+        var keys = 1
+    }
+
+    enum Answer: Sendable, Equatable {
+        case version(Int)
+        case refused(String)
+        /// A value that nobody wrote under this key.
+        case foreign(String)
+    }
+
+    /// What the origin itself may get wrong: an old primary that does not know yet, or writes that a failover lost.
+    struct Doubt: Sendable {
+        var from: Int64
+        var to: Int64
+        /// Its reads may be old.
+        var isAboutReads: Bool
+    }
+
+    var writes: [Write] = []
+    var reads: [Read] = []
+    var doubts: [Doubt] = []
+    /// What the origin had at the end, when all was well again.
+    var final: [String: Int] = [:]
+    /// For how long a thread had to wait for its turn, at most.
+    var machineDelay: Int64 = 0
+    /// What a tier still said then, to the end of all patience.
+    var late: [String] = []
+}
+
+extension Guarded<FleetHistory> {
+    /// Notes how busy the machine is: by how much a short sleep is longer than it should be, at most.
+    func noteDelays(until isOver: Guarded<Bool>) {
+        while !isOver.value {
+            let start = MonotonicClock.milliseconds()
+            WorkThread.sleep(nanoseconds: 5_000_000)
+            let delay = MonotonicClock.milliseconds() - start - 5
+            with { $0.machineDelay = max($0.machineDelay, delay) }
+        }
+    }
+}
+
+/// What a history shows that must not be.
+struct FleetFinding: CustomStringConvertible, Sendable {
+    enum Kind: String, Sendable, CaseIterable {
+        case stale = "read staler than the bound"
+        case backwards = "an older version after a newer one on one connection"
+        case foreign = "a value that nobody wrote"
+        case future = "a version that was not written yet"
+        case slow = "a call longer than its limit"
+        case lost = "an acknowledged write is lost"
+        case dead = "a tier does not come back"
+    }
+
+    var kind: Kind
+    var text: String
+    var description: String { "\(kind.rawValue): \(text)" }
+}
+
+/// Judges histories.
+struct FleetJudge {
+    /// In milliseconds: no read may be older than this behind an acknowledged write.
+    var bound: Int64
+    /// In milliseconds: the longest call, on a machine where nobody waits for a turn.
+    var limit: Int64
+
+    struct Verdict: Sendable {
+        var findings: [FleetFinding] = []
+        var reads = 0
+        var refused = 0
+        /// The most by which a read was behind a durable write, in milliseconds.
+        var worstStaleness: Int64 = 0
+        var longestCall: Int64 = 0
+    }
+
+    func judge(_ history: FleetHistory) -> Verdict {
+        var verdict = Verdict()
+        let limit = limit + 2 * history.machineDelay
+        let writes = Dictionary(grouping: history.writes, by: \.key).mapValues { $0.sorted { $0.version < $1.version } }
+        for read in history.reads {
+            verdict.reads += 1
+            verdict.longestCall = max(verdict.longestCall, read.answered - read.sent)
+            if read.answered - read.sent > limit {
+                verdict.findings.append(
+                    .init(kind: .slow, text: "\(Self.text(read)) took \(read.answered - read.sent) ms of \(limit)"))
+            }
+            switch read.answer {
+            case .refused: verdict.refused += 1
+            case .foreign(let value):
+                verdict.findings.append(.init(kind: .foreign, text: "\(Self.text(read)): \(value)"))
+            case .version(let version): judge(read, version, writes[read.key] ?? [], history, &verdict)
+            }
+        }
+        for write in history.writes where write.isByTier {
+            let time = (write.answered ?? write.sent) - write.sent
+            verdict.longestCall = max(verdict.longestCall, time)
+            if time > limit {
+                verdict.findings.append(
+                    .init(kind: .slow, text: "SET of \(write.key) at \(write.sent) took \(time) ms of \(limit)"))
+            }
+        }
+        judgeOrder(history, &verdict)
+        verdict.findings += history.late.map { .init(kind: .dead, text: $0) }
+        for (key, writes) in writes {
+            guard let last = writes.last(where: { $0.acknowledged != nil && $0.isDurable }) else { continue }
+            if let final = history.final[key], final < last.version {
+                verdict.findings.append(
+                    .init(
+                        kind: .lost,
+                        text: "\(key): version \(last.version) was acknowledged\(last.isByTier ? " by a tier" : "") at "
+                            + "\(last.acknowledged ?? 0), and the origin ends with \(final)"))
+            }
+        }
+        return verdict
+    }
+
+    private func judge(
+        _ read: FleetHistory.Read, _ version: Int, _ writes: [FleetHistory.Write], _ history: FleetHistory,
+        _ verdict: inout Verdict
+    ) {
+        if version > 0, !writes.contains(where: { $0.version == version && $0.sent <= read.answered }) {
+            verdict.findings.append(.init(kind: .future, text: "\(Self.text(read)) got version \(version)"))
+        }
+        // The first durable write behind what was read: since its acknowledgement the read is stale.
+        guard
+            let newer = writes.first(where: {
+                $0.version > version && $0.isDurable && !$0.isBehind && $0.acknowledged != nil
+            }),
+            let acknowledged = newer.acknowledged, acknowledged < read.sent
+        else { return }
+        let isInDoubt = history.doubts.contains {
+            $0.isAboutReads && $0.from <= read.answered && read.sent <= $0.to + bound
+        }
+        guard !isInDoubt else { return }
+        verdict.worstStaleness = max(verdict.worstStaleness, read.sent - acknowledged)
+        if read.sent - acknowledged > bound {
+            verdict.findings.append(
+                .init(
+                    kind: .stale,
+                    text: "\(Self.text(read)) got version \(version), \(read.sent - acknowledged) ms behind the "
+                        + "acknowledgement of \(newer.version); \(bound) ms are allowed"))
+        }
+    }
+
+    /// Versions on one connection go up only, as long as the origin forgets none.
+    private func judgeOrder(_ history: FleetHistory, _ verdict: inout Verdict) {
+        struct Place: Hashable {
+            var tier: Int
+            var connection: Int
+            var key: String
+        }
+        var seen: [Place: (version: Int, answered: Int64)] = [:]
+        for read in history.reads.sorted(by: { $0.sent < $1.sent }) {
+            guard case .version(let version) = read.answer else { continue }
+            let place = Place(tier: read.tier, connection: read.connection, key: read.key)
+            if let before = seen[place], version < before.version {
+                let isInDoubt = history.doubts.contains { $0.from <= read.answered && before.answered <= $0.to }
+                if !isInDoubt {
+                    verdict.findings.append(
+                        .init(
+                            kind: .backwards,
+                            text: "\(Self.text(read)) got version \(version) after \(before.version) at "
+                                + "\(before.answered)"))
+                }
+            }
+            seen[place] = (version, read.answered)
+        }
+    }
+
+    private static func text(_ read: FleetHistory.Read) -> String {
+        "tier \(read.tier), connection \(read.connection), \(read.key)"
+            + (read.keys > 1 ? ", one of \(read.keys) of an MGET," : "") + " at \(read.sent)"
+    }
+}

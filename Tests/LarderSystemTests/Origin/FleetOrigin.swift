@@ -1,0 +1,89 @@
+import LarderPlatform
+import LarderTestSupport
+import Testing
+
+/// A cluster behind a proxy, for all rounds of a checker.
+final class FleetOrigin: Sendable {
+    let cluster: RedisCluster
+    let proxy: FaultProxy
+
+    /// - Parameter program: nil for what is installed.
+    init(hasReplicas: Bool, program: String? = nil) throws {
+        cluster = try RedisCluster(replicas: hasReplicas ? 3 : 0, isDurable: true, program: program)
+        proxy = try FaultProxy(to: cluster.servers.map(\.port))
+        try cluster.announce(ports: proxy.ports)
+    }
+
+    deinit { proxy.stop() }
+
+    var url: String { "redis+cluster://" + proxy.ports.map { "127.0.0.1:\($0)" }.joined(separator: ",") }
+
+    /// How many GET all nodes have had.
+    func gets() throws -> Int {
+        try cluster.nodes.map { node in
+            let text = try cluster.text(node, ["INFO", "commandstats"])
+            return text.firstMatch(of: /cmdstat_get:calls=(\d+)/).flatMap { Int($0.output.1) } ?? 0
+        }.reduce(0, +)
+    }
+
+    // MARK: Rounds
+
+    /// `LARDER_FLEET_ROUNDS`, 2 if it is not set: so many of each kind.
+    static var rounds: Int { TestSetting.fleetRounds.number() ?? 2 }
+
+    /// What the checker finds in a tier that knows a key, hears nothing of the origin from then on, and is asked for the key when
+    /// the bound is over since it was written again.
+    func silence(_ tier: any FleetTier) throws -> [FleetFinding.Kind] {
+        let client = try tier.connect()
+        var history = FleetHistory()
+        for version in 1...2 {
+            let sent = MonotonicClock.milliseconds()
+            #expect(try cluster.call(key: "k", "SET k \(version)") == "+OK\r\n")
+            history.writes.append(
+                .init(key: "k", version: version, sent: sent, acknowledged: MonotonicClock.milliseconds()))
+            guard version == 1 else { break }
+            // Until it is believed, the origin is asked.
+            var asked = -1
+            while try gets() != asked {
+                asked = try gets()
+                #expect(try client.call("GET k") == "$1\r\n1\r\n")
+            }
+            proxy.set(.freeze([.toClient]))
+        }
+        let end = MonotonicClock.milliseconds() + FleetJudge.standard.bound + 1
+        while MonotonicClock.milliseconds() < end { WorkThread.sleep(nanoseconds: 1_000_000) }
+        let sent = MonotonicClock.milliseconds()
+        let reply = try client.call(["GET", "k"])
+        let version = Int(String(decoding: RawReply.bulk(reply), as: UTF8.self))
+        history.reads.append(
+            .init(
+                tier: 0, connection: 0, key: "k", sent: sent, answered: sent,
+                answer: version.map { .version($0) } ?? .refused(String(decoding: reply, as: UTF8.self))))
+        return FleetJudge.standard.judge(history).findings.map(\.kind)
+    }
+
+    /// One round, which is printed, and whose findings are issues.
+    /// - Parameters:
+    ///   - seed: with `LARDER_FLEET_ROUNDS=1` it is the same round again.
+    ///   - kind: of the tiers, for people.
+    func round(_ seed: UInt64, _ tiers: [any FleetTier], _ plan: FleetRound.Plan, _ kind: String) throws {
+        let history = try FleetRound("\(seed)", cluster, proxy, tiers, plan).run()
+        let verdict = FleetJudge.standard.judge(history)
+        print(
+            "fleet round LARDER_SEED=\(seed): \(kind) \(plan.faults); \(verdict.reads) reads, \(verdict.refused) "
+                + "refused, the stalest \(verdict.worstStaleness) ms, the longest call \(verdict.longestCall) ms, "
+                + "the longest wait for a turn \(history.machineDelay) ms")
+        #expect(verdict.reads > verdict.refused, "all reads were refused")
+        guard !verdict.findings.isEmpty else { return }
+        let first = verdict.findings.prefix(5).map(\.description).joined(separator: "\n")
+        Issue.record(
+            "LARDER_SEED=\(seed) LARDER_FLEET_ROUNDS=1 \(kind) \(plan.faults): \(verdict.findings.count) findings:\n\(first)"
+        )
+    }
+}
+
+extension FleetJudge {
+    /// Heartbeat and its limit, and the limit of a call and its way there and back, as they are if nothing else is said.
+    /// Instrumented, each step takes many times as long.
+    static let standard = FleetJudge(bound: 750, limit: 2000 + (TestSetting.sanitized.isSet ? 1000 : 100))
+}

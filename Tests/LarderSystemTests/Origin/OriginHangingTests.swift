@@ -1,0 +1,95 @@
+import LarderTestSupport
+import Testing
+
+/// An origin that takes connections and says nothing, and the commands that ask who is behind it.
+@Suite struct OriginHangingTests {
+    /// Commands of another database that run on threads which may block.
+    private static let others = ["DBSIZE", "KEYS *", "SCAN 0", "CHANGES SINCE 0", "POLICY", "INFO", "ORIGIN"]
+
+    /// One connection for each of these lines, and its replies, which have not come yet.
+    private static func ask(_ lines: [String], _ daemon: DaemonProcess) throws -> [SocketClient] {
+        try lines.map { line in
+            let client = try daemon.connect()
+            #expect(try client.call("SELECT hanging") == "+OK\r\n")
+            try client.send(line.split(separator: " ").map(String.init))
+            return client
+        }
+    }
+
+    @Test func nobodyElseWaitsAndTheStopDoesNot() throws {
+        let redis = try RedisProcess()
+        // Longer than a test waits for any reply: who waits for the origin fails.
+        let daemon = try DaemonProcess(["--origin-limit", "60000"])
+        let client = try daemon.connect()
+        #expect(try client.call("SET k v") == "+OK\r\n")
+        let owner = try daemon.connect()
+        #expect(try owner.call("SELECT hanging") == "+OK\r\n")
+        #expect(try owner.call("ORIGIN unix://\(redis.socketPath)") == "+OK\r\n")
+        redis.freeze()
+        defer { redis.thaw() }
+        let same = Array(repeating: "ORIGIN PATH", count: 10)
+        let different = (0..<70).map { "ORIGIN PATH larder-\($0)/0" }
+        let changes = (0..<5).map { "ORIGIN unix://\(redis.socketPath)?db=\($0 + 1)" }
+        let asking = try Self.ask(same + different + changes, daemon)
+        for line in Self.others { #expect(!(try client.call(line)).hasPrefix("-"), "\(line)") }
+        #expect(try client.call("GET k") == bulkReply("v"))
+        // The questions beyond the most are answered as if nobody were behind.
+        let ends = try daemon.connect()
+        #expect(try ends.call("SELECT hanging") == "+OK\r\n")
+        #expect(try ends.call("ORIGIN PATH one-more").hasPrefix("*1\r\n"))
+        #expect(try daemon.stop() == .exited(0))
+        for (line, client) in zip(same + different + changes, asking) {
+            let reply = try String(decoding: client.receiveToEnd(), as: UTF8.self)
+            #expect(reply.hasPrefix("-ERR the daemon stops") || reply.hasPrefix("*1\r\n"), "\(line): \(reply)")
+        }
+        #expect(try String(decoding: asking[0].receiveToEnd(), as: UTF8.self) == "")
+    }
+
+    /// What was under way when the daemon stopped was not done.
+    @Test func aChangeUnderWayIsNotMadeAtAStop() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let redis = try RedisProcess()
+        redis.freeze()
+        defer { redis.thaw() }
+        let daemon = try DaemonProcess(["--origin-limit", "60000"], in: place)
+        let client = try daemon.connect()
+        try client.send(["ORIGIN", "unix://\(redis.socketPath)"])
+        #expect(try daemon.connect().call("PING") == "+PONG\r\n")
+        #expect(try daemon.stop() == .exited(0))
+        let reply = try String(decoding: client.receiveToEnd(), as: UTF8.self)
+        #expect(reply.hasPrefix("-ERR the daemon stops"), "\(reply)")
+        let again = try DaemonProcess(in: place)
+        #expect(try again.connect().call("ORIGIN").hasPrefix("*2\r\n$3\r\nurl\r\n$0\r\n"))
+    }
+
+    /// What nobody waits for any more delays nobody, and is not done behind somebody's back.
+    @Test func clientsThatAreGoneSetNothing() throws {
+        let redis = try RedisProcess()
+        redis.freeze()
+        defer { redis.thaw() }
+        let daemon = try DaemonProcess(["--origin-limit", "60000"])
+        let observer = try daemon.connect()
+        let first = try Self.ask(["ORIGIN unix://\(redis.socketPath)"], daemon)[0]
+        func awaitSettings(_ count: Int) throws {
+            try observer.eventually("CLIENT LIST") { $0.split(separator: " cmd=origin ").count - 1 == count }
+        }
+        try awaitSettings(1)
+        let gone = try daemon.connect()
+        try gone.send(["ORIGIN", "unix:///nowhere"])
+        try awaitSettings(2)
+        gone.close()
+        let last = try Self.ask(["ORIGIN NONE"], daemon)[0]
+        redis.thaw()
+        for client in [first, last] { #expect(String(decoding: try client.receive(), as: UTF8.self) == "+OK\r\n") }
+        #expect(try observer.call("ORIGIN").hasPrefix("*2\r\n$3\r\nurl\r\n$0\r\n"))
+    }
+
+    @Test func inATransactionItIsRefused() throws {
+        let daemon = try DaemonProcess()
+        let client = try daemon.connect()
+        #expect(try client.call("MULTI") == "+OK\r\n")
+        for line in ["ORIGIN PATH", "ORIGIN NONE"] {
+            #expect(try client.call(line) == "-ERR Command not allowed inside a transaction\r\n", "\(line)")
+        }
+    }
+}

@@ -1,0 +1,49 @@
+import LarderPlatform
+import LarderTestSupport
+import Testing
+
+extension SocketClient {
+    /// Asks until the reply is as it should be, for a minute at most. The bound of what is promised is the checker's.
+    /// - Returns: the last reply.
+    @discardableResult
+    func eventually(
+        _ line: String, sourceLocation: SourceLocation = #_sourceLocation, _ isRight: (String) throws -> Bool
+    ) throws -> String {
+        let end = MonotonicClock.milliseconds() + 60_000
+        while true {
+            let reply = try call(line)
+            if try isRight(reply) { return reply }
+            guard MonotonicClock.milliseconds() < end else {
+                Issue.record("\(line) gives \(reply)", sourceLocation: sourceLocation)
+                return reply
+            }
+        }
+    }
+
+    /// Asks until the reply is this one.
+    func eventually(
+        _ line: String, _ expected: String, sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        try eventually(line, sourceLocation: sourceLocation) { $0 == expected }
+    }
+
+    /// A number that ORIGIN shows of the selected database.
+    func origin(_ field: String) throws -> Int { try Self.field(field, try call("ORIGIN")) }
+
+    /// Waits until ORIGIN shows it so.
+    func eventually(
+        origin field: String, sourceLocation: SourceLocation = #_sourceLocation, _ isRight: (Int) -> Bool
+    ) throws {
+        try eventually("ORIGIN", sourceLocation: sourceLocation) { isRight(try Self.field(field, $0)) }
+    }
+
+    private static func field(_ name: String, _ reply: String) throws -> Int {
+        guard let start = reply.firstRange(of: "\r\n\(name)\r\n:")?.upperBound,
+            let number = Int(reply[start...].prefix { $0 == "-" || $0.isNumber })
+        else { throw Failure(description: "ORIGIN has no number \(name): \(reply)") }
+        return number
+    }
+}
+
+/// A value as a reply.
+func bulkReply(_ text: String) -> String { "$\(text.utf8.count)\r\n\(text)\r\n" }

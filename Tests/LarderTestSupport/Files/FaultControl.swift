@@ -1,0 +1,285 @@
+import CLarderFaultLibrary
+import LarderPlatform
+
+/// Calls of the C library on files, as a ``FaultControl/Rule`` picks them.
+package struct FileCalls: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt64
+    package init(rawValue: UInt64) { self.rawValue = rawValue }
+    private init(_ call: Int) { rawValue = 1 << UInt64(call) }
+
+    /// Opening what is there, without O_CREAT.
+    package static let open = FileCalls(LF_OPEN)
+    /// Opening with O_CREAT.
+    package static let create = FileCalls(LF_CREATE)
+    package static let read = FileCalls(LF_READ)
+    package static let write = FileCalls(LF_WRITE)
+    /// fsync and fdatasync of a file.
+    package static let sync = FileCalls(LF_SYNC)
+    /// fsync of a directory.
+    package static let syncDirectory = FileCalls(LF_SYNCDIR)
+    package static let truncate = FileCalls(LF_TRUNCATE)
+    package static let allocate = FileCalls(LF_ALLOCATE)
+    package static let rename = FileCalls(LF_RENAME)
+    package static let link = FileCalls(LF_LINK)
+    package static let unlink = FileCalls(LF_UNLINK)
+    package static let makeDirectory = FileCalls(LF_MKDIR)
+    package static let removeDirectory = FileCalls(LF_RMDIR)
+    package static let list = FileCalls(LF_LIST)
+    package static let listNext = FileCalls(LF_LISTNEXT)
+    package static let stat = FileCalls(LF_STAT)
+    package static let access = FileCalls(LF_ACCESS)
+    package static let close = FileCalls(LF_CLOSE)
+    package static let map = FileCalls(LF_MMAP)
+    package static let lock = FileCalls(LF_LOCK)
+    package static let statistics = FileCalls(LF_STATFS)
+
+    package static let all = FileCalls(rawValue: (1 << UInt64(LF_CALLS)) - 1)
+    /// Calls that change what is on the disk, or make it durable.
+    package static let changing: FileCalls = [
+        .create, .write, .sync, .syncDirectory, .truncate, .allocate, .rename, .link, .unlink, .makeDirectory,
+        .removeDirectory,
+    ]
+    /// Calls that find out what is on the disk.
+    package static let looking: FileCalls = [.open, .read, .list, .listNext, .stat, .access, .map, .statistics]
+}
+
+/// What a preloaded program's calls on the files below one directory meet: faults, its end, delays, clocks that were
+/// moved; and the trace of what it does to them.
+///
+/// ```swift
+/// let faults = try FaultControl(in: place)
+/// let daemon = try DaemonProcess(in: place, faults: faults)
+/// faults.arm(.failing(.sync, EIO))                      // every fsync from now on
+/// faults.arm(.failing(.all, ENOSPC, from: 7, count: 1)) // the seventh call from now on, once
+/// faults.disarm()
+/// ```
+///
+/// The rules and clocks stay from one process to the next: what is armed before a start is met by the start.
+/// Thread-safe but for arming one slot by two threads at once. The proof for `@unchecked Sendable`: the memory is mapped
+/// for the life of this object, and read and written atomically, a rule before it is armed.
+package final class FaultControl: @unchecked Sendable {
+    /// Which calls are hit, and what becomes of them.
+    package struct Rule: Sendable {
+        package enum Action: Sendable {
+            /// The call is not made, and fails.
+            case fail(Int32)
+            /// A read or write of half as many bytes, one at least.
+            case shorten
+            /// SIGKILL instead of the call.
+            case killBefore
+            /// The call, then SIGKILL.
+            case killAfter
+            /// The call, so many nanoseconds later.
+            case delay(nanoseconds: UInt64)
+            /// The call once ``FaultControl/release(slot:)`` was called for it, or the rule is disarmed.
+            case pause
+        }
+
+        package var calls: FileCalls
+        package var action: Action
+        /// Only paths below the root that contain this; empty for all. Of a rename both paths are looked at.
+        package var path = ""
+        /// And do not contain this; empty for none.
+        package var except = ""
+        /// The first call that is hit, counted from 1 among those that match since the rule was armed.
+        package var first: UInt64 = 1
+        /// How many of those that match are hit from there on.
+        package var count: UInt64 = .max
+        /// Of these only one in so many, as ``seed`` says; 0 for all.
+        package var oneIn: UInt64 = 0
+        package var seed: UInt64 = 0
+
+        package init(_ calls: FileCalls, _ action: Action) {
+            self.calls = calls
+            self.action = action
+        }
+
+        package static func failing(
+            _ calls: FileCalls, _ error: Int32, path: String = "", except: String = "", from first: UInt64 = 1,
+            count: UInt64 = .max
+        ) -> Rule {
+            var rule = Rule(calls, .fail(error))
+            (rule.path, rule.except, rule.first, rule.count) = (path, except, first, count)
+            return rule
+        }
+
+        package static func failing(
+            _ calls: FileCalls, _ error: Int32, path: String = "", oneIn chances: UInt64, seed: UInt64
+        ) -> Rule {
+            var rule = Rule(calls, .fail(error))
+            (rule.path, rule.oneIn, rule.seed) = (path, chances, seed)
+            return rule
+        }
+
+        /// SIGKILL at the n-th call, before it is made or after.
+        package static func killing(_ calls: FileCalls, at number: UInt64, after: Bool = false) -> Rule {
+            var rule = Rule(calls, after ? .killAfter : .killBefore)
+            (rule.first, rule.count) = (number, 1)
+            return rule
+        }
+    }
+
+    /// How many rules can be armed at once.
+    package static let slots = Int(LF_RULES)
+
+    /// The directory whose files are meant.
+    package let root: String
+    /// The file of the control block, and that of the trace beside it.
+    package let path: String
+    package var tracePath: String { path + ".trace" }
+    private let control: UnsafeMutablePointer<lf_control>
+    private let traceStart: UnsafeMutableRawPointer?
+    private let traceBytesMax: Int
+    private let place: TemporaryDirectory?
+
+    /// Makes a control block for processes to come.
+    /// - Parameters:
+    ///   - place: where a ``DaemonProcess`` will be started; its larder is meant.
+    ///   - traceBytes: room for a trace; 0 for none. Takes memory as it fills.
+    package convenience init(in place: TemporaryDirectory, traceBytes: Int = 0) throws {
+        try self.init(root: place.path + "/larder", path: place.path + "/faults", traceBytes: traceBytes, place: place)
+    }
+
+    /// - Parameters:
+    ///   - root: the directory, as the program names it: absolute, without links and dots.
+    ///   - path: where the control block is to be. Short lived, best in memory.
+    package init(root: String, path: String, traceBytes: Int = 0, place: TemporaryDirectory? = nil) throws {
+        self.root = root
+        self.path = path
+        self.place = place
+        traceBytesMax = traceBytes
+        control = try Self.map(path, bytes: MemoryLayout<lf_control>.size)
+            .bindMemory(to: lf_control.self, capacity: 1)
+        traceStart = traceBytes == 0 ? nil : try Self.map(path + ".trace", bytes: traceBytes)
+        lf_set_root(control, root)
+        if traceBytes > 0 { lf_set_trace(control, path + ".trace", UInt64(traceBytes)) }
+        control.pointee.magic = UInt64(LF_MAGIC)
+    }
+
+    deinit {
+        munmap(control, MemoryLayout<lf_control>.size)
+        if let traceStart { munmap(traceStart, traceBytesMax) }
+        unlink(path)
+        if traceBytesMax > 0 { unlink(path + ".trace") }
+    }
+
+    private static func map(_ path: String, bytes: Int) throws -> UnsafeMutableRawPointer {
+        let file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard file >= 0, ftruncate(file, off_t(bytes)) == 0 else { throw failure("make", path) }
+        defer { close(file) }
+        guard let start = mmap(nil, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), start != MAP_FAILED else {
+            throw failure("map", path)
+        }
+        return start
+    }
+
+    private static func failure(_ what: String, _ path: String) -> ChildProcess.Failure {
+        ChildProcess.Failure(description: "cannot \(what) \(path): \(String(cString: strerror(errno)))")
+    }
+
+    /// What has to be in the environment of a program that is to obey.
+    package func environment() throws -> [String] {
+        ["LD_PRELOAD=\(try FaultLibrary.path())", "\(LF_VARIABLE)=\(path)"]
+    }
+
+    // MARK: Rules
+
+    /// Puts a rule into a slot, in the place of what was there; its calls are counted from now on. Where several rules match
+    /// a call, the first one that hits it decides, in the order of the slots.
+    package func arm(_ rule: Rule, slot: Int = 0) {
+        precondition((0..<Self.slots).contains(slot), "there are \(Self.slots) slots")
+        var raw = lf_rule()
+        raw.calls = rule.calls.rawValue
+        raw.first = rule.first
+        raw.count = rule.count
+        raw.chances = rule.oneIn
+        raw.seed = rule.seed
+        switch rule.action {
+        case .fail(let error):
+            raw.action = UInt32(LF_FAIL)
+            raw.error = error
+        case .shorten: raw.action = UInt32(LF_SHORTEN)
+        case .killBefore: raw.action = UInt32(LF_KILL_BEFORE)
+        case .killAfter: raw.action = UInt32(LF_KILL_AFTER)
+        case .delay(let nanoseconds):
+            raw.action = UInt32(LF_DELAY)
+            raw.nanoseconds = nanoseconds
+        case .pause: raw.action = UInt32(LF_PAUSE)
+        }
+        lf_arm(lf_rule_at(control, Int32(slot)), &raw, rule.path, rule.except)
+    }
+
+    /// Counts the calls that match, and hits none.
+    package func count(_ calls: FileCalls, path: String = "", except: String = "", slot: Int = 0) {
+        arm(.failing(calls, EIO, path: path, except: except, count: 0), slot: slot)
+    }
+
+    package func disarm(slot: Int) { lf_disarm(lf_rule_at(control, Int32(slot))) }
+
+    package func disarm() { for slot in 0..<Self.slots { disarm(slot: slot) } }
+
+    /// How many calls matched a slot's rule since it was armed.
+    package func matched(slot: Int = 0) -> UInt64 { lf_load(&lf_rule_at(control, Int32(slot)).pointee.matched) }
+
+    /// How many of them were hit.
+    package func hits(slot: Int = 0) -> UInt64 { lf_load(&lf_rule_at(control, Int32(slot)).pointee.hits) }
+
+    /// Lets everything go on that a pausing rule has stopped so far.
+    package func release(slot: Int = 0) {
+        let rule = lf_rule_at(control, Int32(slot))
+        if let rule { lf_store(&rule.pointee.released, lf_load(&rule.pointee.hits)) }
+    }
+
+    // MARK: What was done
+
+    /// How often one of `calls` was made below the root, by all processes so far.
+    package func made(_ calls: FileCalls = .all) -> UInt64 {
+        (0..<Int32(LF_CALLS)).reduce(0) { calls.rawValue >> UInt64($1) & 1 == 1 ? $0 + lf_calls(control, $1) : $0 }
+    }
+
+    /// How many calls were hit by any rule so far.
+    package var hits: UInt64 { lf_load(&control.pointee.hits) }
+
+    /// What was hit last, such as `fsync JOURNAL/0000000000000001.log`, below the root. For messages.
+    package var lastHit: String { String(cString: lf_last_hit(control)) }
+
+    /// The pid of the process that began last.
+    package var attached: UInt64 { lf_load(&control.pointee.attached) }
+
+    // MARK: The end
+
+    /// SIGKILL for a process that is recorded, and waits for its end: between two changes, so that the trace has all that
+    /// was done.
+    package func kill(_ daemon: DaemonProcess) throws {
+        daemon.process.send(signal: LF_DEATH)
+        try daemon.process.waitForExit()
+    }
+
+    // MARK: Clocks
+
+    /// Nanoseconds that are added to the wall clock.
+    package var wallOffset: Int64 {
+        get { lf_load_signed(&control.pointee.wall_offset) }
+        set { lf_store_signed(&control.pointee.wall_offset, newValue) }
+    }
+
+    /// Nanoseconds that are added to the monotonic clock where the program reads it. What the system waits for by itself,
+    /// such as a condition's time limit, goes by the true one.
+    package var monotonicOffset: Int64 {
+        get { lf_load_signed(&control.pointee.monotonic_offset) }
+        set { lf_store_signed(&control.pointee.monotonic_offset, newValue) }
+    }
+
+    // MARK: The trace
+
+    /// How many bytes of the trace there are: what was done before now is in it.
+    package var traceLength: Int { Int(lf_load(&control.pointee.trace_length)) }
+
+    /// Whether the trace has everything: there was room, and nothing was done that cannot be recorded.
+    package var isTraceComplete: Bool { lf_load(&control.pointee.trace_failed) == 0 }
+
+    /// The trace so far. Valid as long as this object.
+    package var trace: UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: traceStart, count: traceStart == nil ? 0 : traceLength)
+    }
+}

@@ -1,0 +1,90 @@
+import CLarderFaultLibrary
+
+/// What a program did to the files below a directory, as the preloaded library wrote it down (``FaultControl``).
+package struct FileTrace {
+    /// One thing that was done. Files are numbers (inodes, which may come again behind ``create(file:name:)``), names are
+    /// relative to the directory, which itself is the empty name.
+    package enum Event: Equatable, Sendable {
+        /// A process begins. The number is that of the directory, 0 where it is not there yet.
+        case attach(root: UInt64)
+        case create(file: UInt64, name: String)
+        /// `data` is a range of the trace's bytes.
+        case write(file: UInt64, offset: Int, data: Range<Int>)
+        case truncate(file: UInt64, size: Int)
+        /// An fsync of a file or directory begins: what was done before is meant.
+        case sync(file: UInt64)
+        /// It has succeeded; `begin` is where the record of its beginning is.
+        case synced(file: UInt64, begin: Int)
+        /// It has failed.
+        case unsynced(file: UInt64, begin: Int)
+        case rename(from: String, to: String)
+        case link(from: String, to: String)
+        case unlink(name: String)
+        case makeDirectory(file: UInt64, name: String)
+        case removeDirectory(name: String)
+
+        package var isSync: Bool { if case .synced = self { true } else { false } }
+        package var createdName: String? { if case .create(_, let name) = self { name } else { nil } }
+    }
+
+    package struct Record: Sendable {
+        /// Where it begins and ends in the trace. What was told when the trace was `end` bytes long has it.
+        package let position: Int
+        package let end: Int
+        /// The wall clock as the program saw it, in milliseconds.
+        package let wallMilliseconds: Int64
+        package let event: Event
+
+        package func dataIsFound(_ bytes: [UInt8], in trace: UnsafeRawBufferPointer) -> Bool {
+            guard case .write(_, _, let data) = event, data.count >= bytes.count else { return false }
+            return (data.lowerBound...(data.upperBound - bytes.count)).contains { start in
+                trace[start..<(start + bytes.count)].elementsEqual(bytes)
+            }
+        }
+    }
+
+    package let bytes: UnsafeRawBufferPointer
+
+    /// The bytes stay the caller's, who keeps them as long as this and its records are used.
+    package init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+    /// All records from a place on, where one begins.
+    package func records(from start: Int = 0) -> [Record] {
+        var records: [Record] = []
+        var position = start
+        while position + MemoryLayout<lf_record>.size <= bytes.count {
+            let record = record(at: position)
+            records.append(record)
+            position = record.end
+        }
+        return records
+    }
+
+    private func record(at position: Int) -> Record {
+        let head = bytes.loadUnaligned(fromByteOffset: position, as: lf_record.self)
+        let names = position + MemoryLayout<lf_record>.size
+        let others = names + Int(head.name_bytes)
+        let data = others + Int(head.other_bytes)
+        let end = data + Int(head.data_bytes)
+        let name = String(decoding: bytes[names..<others], as: UTF8.self)
+        let other = String(decoding: bytes[others..<data], as: UTF8.self)
+        let offset = Int(truncatingIfNeeded: head.offset)
+        let event: Event =
+            switch Int(head.kind) {
+            case LF_TRACE_ATTACH: .attach(root: head.file)
+            case LF_TRACE_CREATE: .create(file: head.file, name: name)
+            case LF_TRACE_WRITE: .write(file: head.file, offset: offset, data: data..<end)
+            case LF_TRACE_TRUNCATE: .truncate(file: head.file, size: offset)
+            case LF_TRACE_SYNC: .sync(file: head.file)
+            case LF_TRACE_SYNCED: .synced(file: head.file, begin: offset)
+            case LF_TRACE_UNSYNCED: .unsynced(file: head.file, begin: offset)
+            case LF_TRACE_RENAME: .rename(from: name, to: other)
+            case LF_TRACE_LINK: .link(from: name, to: other)
+            case LF_TRACE_UNLINK: .unlink(name: name)
+            case LF_TRACE_MKDIR: .makeDirectory(file: head.file, name: name)
+            default: .removeDirectory(name: name)
+            }
+        return Record(
+            position: position, end: (end + 7) & ~7, wallMilliseconds: head.wall / 1_000_000, event: event)
+    }
+}

@@ -1,0 +1,104 @@
+import LarderPlatform
+
+@_exported import class LarderPlatform.TemporaryDirectory
+
+/// What tests do to files, mostly without the knowledge of those who use them.
+package enum Files {
+    /// Makes a file, or replaces what it holds.
+    package static func write(_ path: String, _ bytes: [UInt8]) throws {
+        let file = FileSystem.openFile(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw FileError(operation: "create", path: path, number: errno) }
+        defer { close(file) }
+        try FileSystem.writeAll(bytes, descriptor: file, path: path)
+    }
+
+    package static func read(_ path: String) throws -> [UInt8] {
+        guard let bytes = try FileSystem.read(path, bytesMax: 1 << 30) else {
+            throw FileError(operation: "open", path: path, number: ENOENT)
+        }
+        return bytes
+    }
+
+    package static func truncate(_ path: String, to size: Int) throws {
+        try write(path, Array(try read(path).prefix(size)))
+    }
+
+    /// Flips all bits of the byte at `offset`.
+    package static func flip(_ path: String, at offset: Int) throws {
+        var bytes = try read(path)
+        bytes[offset] ^= 0xFF
+        try write(path, bytes)
+    }
+
+    /// Flips one bit, which a checksum finds again.
+    package static func flipBit(_ path: String, at offset: Int) throws {
+        var bytes = try read(path)
+        bytes[offset] ^= 1
+        try write(path, bytes)
+    }
+
+    /// Removes a file, or a directory and everything in it.
+    package static func remove(_ path: String) throws { try FileSystem.removeTree(path) }
+
+    /// Copies a directory with what is in it.
+    package static func copy(_ from: String, to: String) throws {
+        try FileSystem.makeDirectories(to)
+        for name in try FileSystem.list(from) {
+            if FileSystem.isDirectory(from + "/" + name) {
+                try copy(from + "/" + name, to: to + "/" + name)
+            } else {
+                try write(to + "/" + name, try read(from + "/" + name))
+            }
+        }
+    }
+
+    /// The lengths of all files in a directory and below, by their paths.
+    package static func sizes(below path: String) throws -> [String: Int] {
+        var sizes: [String: Int] = [:]
+        for name in try FileSystem.list(path) {
+            let inner = path + "/" + name
+            if FileSystem.isDirectory(inner) {
+                sizes.merge(try self.sizes(below: inner)) { $1 }
+            } else {
+                sizes[inner] = FileSystem.size(inner)
+            }
+        }
+        return sizes
+    }
+
+    /// What a directory holds, whole: for every name below it the mode, the time of the last change, and the bytes.
+    package static func digest(_ path: String) throws -> [String: String] {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { throw FileError(operation: "stat", path: path, number: errno) }
+        #if canImport(Darwin)
+            let changed = status.st_mtimespec
+        #else
+            let changed = status.st_mtim
+        #endif
+        var digest: [String: String] = [:]
+        var content = ""
+        if status.st_mode & S_IFMT == S_IFDIR {
+            for name in try FileSystem.list(path) { digest.merge(try self.digest(path + "/" + name)) { $1 } }
+        } else if status.st_mode & S_IFMT == S_IFREG {
+            var hasher = Hasher()
+            hasher.combine(try read(path))
+            content = "\(hasher.finalize())"
+        }
+        digest[path] = "\(status.st_mode) \(status.st_uid) \(changed.tv_sec).\(changed.tv_nsec) \(content)"
+        return digest
+    }
+
+    /// The names in a directory that end so.
+    package static func names(in path: String, endingWith suffix: String = "") throws -> [String] {
+        try FileSystem.list(path).filter { $0.hasSuffix(suffix) }
+    }
+}
+
+extension TemporaryDirectory {
+    /// Makes a file in it, or replaces what it holds.
+    /// - Returns: its path.
+    package func makeFile(_ name: String, _ bytes: [UInt8]) throws -> String {
+        try Files.write("\(path)/\(name)", bytes)
+        return "\(path)/\(name)"
+    }
+}

@@ -1,0 +1,54 @@
+import LarderPlatform
+
+#if canImport(Glibc)
+    import Glibc
+
+    /// A file system in memory of its own with little room, where this machine lets us make one: that takes root.
+    public final class SmallDisk {
+        public let path: String
+        private let directory: TemporaryDirectory
+
+        /// Whether ``init(bytes:)`` succeeds here.
+        public static let isPossible: Bool = (try? SmallDisk(bytes: 100_000)) != nil
+
+        public struct Refused: Error {}
+
+        public init(bytes: Int) throws {
+            directory = try TemporaryDirectory()
+            path = directory.path + "/disk"
+            try FileSystem.makeDirectory(path)
+            guard mount("tmpfs", path, "tmpfs", 0, "size=\(bytes)") == 0 else { throw Refused() }
+        }
+
+        deinit { umount2(path, Int32(MNT_DETACH)) }
+
+        /// What takes the room of ``fill(leaving:)``.
+        public var filler: String { path + "/filler" }
+
+        /// Leaves no room but `bytes`.
+        public func fill(leaving bytes: Int) {
+            let file = open(filler, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+            defer { close(file) }
+            var part = Int.max
+            while let free = FileSystem.room(directory: path), free > bytes, part > 0 {
+                part = min(part, free - bytes)
+                // Others may have taken some of it meanwhile.
+                if posix_fallocate(file, lseek(file, 0, SEEK_END), off_t(part)) != 0 { part /= 2 }
+            }
+        }
+    }
+#else
+    /// Elsewhere there is none.
+    public final class SmallDisk {
+        public let path = ""
+        public static let isPossible = false
+
+        public struct Refused: Error {}
+
+        public init(bytes: Int) throws { throw Refused() }
+
+        public var filler: String { path }
+
+        public func fill(leaving bytes: Int) {}
+    }
+#endif

@@ -1,0 +1,249 @@
+import LarderPlatform
+
+/// A program that a test started, with what it writes.
+///
+/// It is killed when the last reference goes. Thread-safe. The proof for `@unchecked Sendable`: the state is read and
+/// written with the lock held.
+package final class ChildProcess: @unchecked Sendable {
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
+        package init(description: String) { self.description = description }
+    }
+
+    package let pid: pid_t
+    private let lock = Lock()
+    private let changed = Condition()
+    private var streams = [Stream(), Stream()]
+    private var end: ProcessEnd?
+    private var threads: [WorkThread] = []
+
+    private struct Stream {
+        var bytes: [UInt8] = []
+        var isOpen = true
+        /// What ``waitForErrorLine(containing:)`` has looked at.
+        var searched = 0
+    }
+
+    /// How long a test waits for something before it fails, in milliseconds. Never waited for when all is well.
+    private static let patienceMilliseconds: Int64 = 120_000
+
+    /// What tells a sanitizer how to report: nobody may be there to read of leaks.
+    package static var sanitizerOptions: [String] {
+        ["ASAN_OPTIONS", "TSAN_OPTIONS"].compactMap { (name: String) -> String? in
+            getenv(name).map { "\(name)=\(String(cString: $0))" }
+        }
+    }
+
+    /// Starts a program.
+    /// - Parameters:
+    ///   - program: a path, or a name that is looked for in PATH.
+    ///   - input: what it reads from its standard input.
+    ///   - environment: instead of this process' environment, but for ``sanitizerOptions``.
+    ///   - directory: where it runs.
+    ///   - passing: what is its descriptor 3.
+    package convenience init(
+        _ program: String, _ arguments: [String] = [], input: [UInt8] = [], environment: [String]? = nil,
+        directory: String? = nil, passing: Int32? = nil
+    ) throws {
+        // `env -C` changes the directory where posix_spawn cannot.
+        let command = (directory.map { ["env", "-C", $0] } ?? []) + [program] + arguments
+        try self.init(
+            command: command.map { Array($0.utf8) }, input: input, environment: environment, passing: passing)
+    }
+
+    /// Starts a program whose arguments need not be UTF-8.
+    /// - Parameters:
+    ///   - command: the program and its arguments.
+    ///   - outputPath: what its standard output is; nil where this process reads it.
+    package init(
+        command: [[UInt8]], input: [UInt8] = [], environment: [String]? = nil, outputPath: String? = nil,
+        passing: Int32? = nil
+    ) throws {
+        let output = try Pipe()
+        let errors = try Pipe()
+        let feed = try Pipe()
+        var start = ProcessStart(words: command, environment: environment.map { $0 + Self.sanitizerOptions })
+        start.descriptors = [feed.readEnd, output.writeEnd, errors.writeEnd] + [passing].compactMap { $0 }
+        let file = outputPath.map { open($0, O_WRONLY | O_NOCTTY | O_CLOEXEC) }
+        defer { if let file { close(file) } }
+        if let file { start.descriptors[1] = file }
+        // Connections and pipes of other tests must not stay open because a program here has them too.
+        start.closesBelow = Self.descriptorsMax
+        do { pid = try start.start() } catch { throw Failure(description: "cannot \(error)") }
+        feed.closeReadEnd()
+        output.closeWriteEnd()
+        errors.closeWriteEnd()
+        threads = [
+            WorkThread(name: "child-output") { [self] in drain(output, 0) },
+            WorkThread(name: "child-errors") { [self] in drain(errors, 1) },
+            WorkThread(name: "child-input") { feed.writeAll(input) },
+            WorkThread(name: "child-wait") { [self] in waitForEnd() },
+        ]
+    }
+
+    /// Runs a program to its end.
+    package static func run(
+        _ program: String, _ arguments: [String] = [], input: [UInt8] = [], environment: [String]? = nil,
+        directory: String? = nil
+    ) throws -> (end: ProcessEnd, output: String, errors: String) {
+        let child = try ChildProcess(
+            program, arguments, input: input, environment: environment, directory: directory)
+        let end = try child.waitForExit()
+        return (end, child.output, child.errors)
+    }
+
+    // MARK: What it wrote
+
+    package var outputBytes: [UInt8] { lock.withLock { streams[0].bytes } }
+    package var output: String { String(decoding: outputBytes, as: UTF8.self) }
+    package var errors: String { lock.withLock { String(decoding: streams[1].bytes, as: UTF8.self) } }
+
+    /// The next line on its standard error that contains `text`, waiting for it. Lines before it are skipped.
+    package func waitForErrorLine(containing text: String) throws -> String {
+        try lock.withLock { () throws(Failure) in
+            while true {
+                while let end = streams[1].bytes[streams[1].searched...].firstIndex(of: 0x0A) {
+                    let line = String(decoding: streams[1].bytes[streams[1].searched..<end], as: UTF8.self)
+                    streams[1].searched = end + 1
+                    if line.contains(text) { return line }
+                }
+                let all = String(decoding: streams[1].bytes, as: UTF8.self)
+                guard streams[1].isOpen else {
+                    throw Failure(description: "the program ended without writing '\(text)'; it wrote: \(all)")
+                }
+                guard changed.wait(lock, milliseconds: Self.patienceMilliseconds) else {
+                    throw Failure(description: "the program does not write '\(text)'; it wrote: \(all)")
+                }
+            }
+        }
+    }
+
+    /// Waits until what it wrote on its standard output fulfils a condition.
+    package func waitForOutput(_ condition: (String) -> Bool) throws {
+        try lock.withLock { () throws(Failure) in
+            while true {
+                let text = String(decoding: streams[0].bytes, as: UTF8.self)
+                if condition(text) { return }
+                guard streams[0].isOpen, changed.wait(lock, milliseconds: Self.patienceMilliseconds) else {
+                    throw Failure(
+                        description: "the program does not write what is waited for; it wrote: \(text) "
+                            + String(decoding: streams[1].bytes, as: UTF8.self))
+                }
+            }
+        }
+    }
+
+    // MARK: Its end
+
+    package func send(signal: Int32) { if lock.withLock({ end == nil }) { kill(pid, signal) } }
+
+    /// Waits until it has ended and all it wrote is read.
+    @discardableResult
+    package func waitForExit() throws -> ProcessEnd {
+        try lock.withLock { () throws(Failure) in
+            while true {
+                if let end, streams.allSatisfy({ !$0.isOpen }) { return end }
+                guard changed.wait(lock, milliseconds: Self.patienceMilliseconds) else {
+                    kill(pid, SIGKILL)
+                    throw Failure(description: "process \(pid) does not end by itself")
+                }
+            }
+        }
+    }
+
+    /// Whether it has ended, without waiting.
+    package func hasEnded() -> Bool { lock.withLock { end != nil } }
+
+    /// Kills it with SIGKILL and waits for its end.
+    package func killNow() {
+        send(signal: SIGKILL)
+        _ = try? waitForExit()
+    }
+
+    private func waitForEnd() {
+        let end = (try? ProcessEnd.wait(for: pid)) ?? .exited(-1)
+        lock.withLock {
+            self.end = end
+            changed.broadcast()
+        }
+    }
+
+    private func drain(_ pipe: Pipe, _ index: Int) {
+        while let bytes = pipe.read() {
+            lock.withLock {
+                streams[index].bytes += bytes
+                changed.broadcast()
+            }
+        }
+        lock.withLock {
+            streams[index].isOpen = false
+            changed.broadcast()
+        }
+    }
+
+    // MARK: Starting it
+
+    /// More than the tests have open, and fewer than the system allows.
+    private static let descriptorsMax = Int32(
+        min(ResourceLimit.openFiles.read()?.rlim_cur ?? 256, 4096))
+}
+
+/// One pipe. Each end is closed once.
+///
+/// The proof for `@unchecked Sendable`: each end is used by one thread.
+private final class Pipe: @unchecked Sendable {
+    let readEnd: Int32
+    let writeEnd: Int32
+    private var isReadEndOpen = true
+    private var isWriteEndOpen = true
+
+    init() throws {
+        var ends: [Int32] = [0, 0]
+        guard pipe(&ends) == 0 else {
+            throw ChildProcess.Failure(description: "pipe: \(String(cString: strerror(errno)))")
+        }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        readEnd = ends[0]
+        writeEnd = ends[1]
+    }
+
+    deinit {
+        closeReadEnd()
+        closeWriteEnd()
+    }
+
+    func closeReadEnd() {
+        if isReadEndOpen { close(readEnd) }
+        isReadEndOpen = false
+    }
+
+    func closeWriteEnd() {
+        if isWriteEndOpen { close(writeEnd) }
+        isWriteEndOpen = false
+    }
+
+    /// What can be read; nil at the end.
+    func read() -> [UInt8]? {
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = systemRead(readEnd, &chunk, chunk.count)
+            if count < 0, errno == EINTR { continue }
+            return count > 0 ? Array(chunk.prefix(count)) : nil
+        }
+    }
+
+    func writeAll(_ bytes: [UInt8]) {
+        // A program that does not read its input must not kill the tests.
+        signal(SIGPIPE, SIG_IGN)
+        var done = 0
+        while done < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                systemWrite(writeEnd, $0.baseAddress.map { $0 + done }, bytes.count - done)
+            }
+            if count < 0, errno == EINTR { continue }
+            if count <= 0 { break }
+            done += count
+        }
+        closeWriteEnd()
+    }
+}

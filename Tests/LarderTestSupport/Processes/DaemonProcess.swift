@@ -1,0 +1,81 @@
+import LarderPlatform
+
+/// A `larderd` as a process of its own, on a larder and a socket of its own. It is killed when the last reference goes.
+package final class DaemonProcess {
+    package let larder: String
+    package let socketPath: String
+    package let process: ChildProcess
+    /// Kept until the daemon is gone.
+    private let directory: TemporaryDirectory?
+
+    /// Starts a daemon and waits until it serves.
+    /// - Parameters:
+    ///   - options: besides `--dir` and `--socket`.
+    ///   - place: where `larder` and `socket` are made; a directory of its own where nil.
+    ///   - wrapper: a command that starts the rest of its command line, such as `["prlimit", "--fsize=1000"]`.
+    ///   - faults: what its calls on the larder's files are to meet.
+    ///   - passing: what is its descriptor 3.
+    ///   - ready: what stands in the line of its log that is waited for.
+    package init(
+        _ options: [String] = [], in place: TemporaryDirectory? = nil, wrapper: [String] = [],
+        faults: FaultControl? = nil, passing: Int32? = nil, ready: String = " info larderd "
+    ) throws {
+        let directory = try place ?? TemporaryDirectory(inMemory: true)
+        self.directory = directory
+        larder = directory.path + "/larder"
+        socketPath = directory.path + "/socket"
+        // `env` starts it, so that nothing else, such as what stands in `wrapper`, has the library.
+        let preload = try faults.map { ["env"] + (try $0.environment()) } ?? []
+        // Its default depends on the file system where the test happens to run.
+        let disk = options.contains("--max-disk") ? [] : ["--max-disk", "none"]
+        let command =
+            wrapper + preload + [try Self.program()] + ["--dir", larder, "--socket", socketPath]
+            + disk + options
+        process = try ChildProcess(command[0], Array(command.dropFirst()), passing: passing)
+        _ = try process.waitForErrorLine(containing: ready)
+    }
+
+    deinit { process.killNow() }
+
+    package func connect() throws -> SocketClient { try SocketClient(socketPath) }
+
+    /// SIGTERM, and waits for the end.
+    @discardableResult
+    package func stop() throws -> ProcessEnd {
+        process.send(signal: SIGTERM)
+        return try process.waitForExit()
+    }
+
+    /// SIGKILL, and waits for the end.
+    package func kill() { process.killNow() }
+
+    /// Where the built `larderd` is: beside the program of the tests.
+    package static func program(_ name: String = "larderd") throws -> String {
+        let tests = ownProgram
+        guard let slash = tests.lastIndex(of: "/") else {
+            throw ChildProcess.Failure(description: "where the tests' program is is not known: \(tests)")
+        }
+        let path = tests[..<slash] + "/" + name
+        guard access(String(path), X_OK) == 0 else {
+            throw ChildProcess.Failure(description: "\(path) is not there: swift build --product \(name)")
+        }
+        return String(path)
+    }
+
+    private static var ownProgram: String {
+        var path = [CChar](repeating: 0, count: 4096)
+        let count = readlink("/proc/self/exe", &path, path.count - 1)
+        if count > 0 { return String(decoding: path[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) }
+        // Without /proc: <products>/LarderPackageTests.xctest/Contents/MacOS/LarderPackageTests
+        let words = CommandLine.arguments[0].split(separator: "/", omittingEmptySubsequences: false)
+        let bundle = words.firstIndex { $0.hasSuffix(".xctest") } ?? words.endIndex
+        return words[...min(bundle, words.count - 1)].joined(separator: "/")
+    }
+
+    /// Runs larderd to its end, for what does not serve.
+    package static func run(_ arguments: [String], environment: [String]? = nil, directory: String? = nil) throws -> (
+        end: ProcessEnd, output: String, errors: String
+    ) {
+        try ChildProcess.run(try program(), arguments, environment: environment, directory: directory)
+    }
+}

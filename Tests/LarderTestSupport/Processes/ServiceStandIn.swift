@@ -1,0 +1,74 @@
+import LarderPlatform
+
+/// Stands in for systemd: a listening socket that outlives the daemons to which it is passed (`LISTEN_FDS`), and a socket
+/// for what they tell (`NOTIFY_SOCKET`).
+///
+/// Its files are in the directory of the daemons. Single owner: one thread at a time.
+package final class ServiceStandIn {
+    /// Where the daemons' clients connect.
+    package let socketPath: String
+    /// The value of `NOTIFY_SOCKET`.
+    package let notifyName: String
+    package let listening: Int32
+    private let notifications: Int32
+    private let place: TemporaryDirectory
+
+    /// - Parameter isAbstract: whether daemons tell what they tell in Linux' abstract namespace.
+    package init(in place: TemporaryDirectory, isAbstract: Bool = false) throws {
+        self.place = place
+        socketPath = place.path + "/passed"
+        notifyName = isAbstract ? "@larder-test" + place.path : place.path + "/notify"
+        listening = UnixSocket.make()
+        notifications = UnixSocket.makeDatagram()
+        guard UnixSocket.bind(listening, to: socketPath) == 0, listen(listening, 128) == 0,
+            UnixSocket.bind(notifications, toName: notifyName) == 0
+        else { throw SocketClient.failure("bind", socketPath) }
+    }
+
+    deinit {
+        close(listening)
+        close(notifications)
+    }
+
+    /// A command that starts the rest of its command line with these variables, `LISTEN_PID` being its own number.
+    package static func environment(_ variables: [String]) -> [String] {
+        let names = variables.map { "export \($0.replacing("PID=$$", with: "PID=\"$$\"")); " }.joined()
+        return ["sh", "-c", names + "exec \"$0\" \"$@\""]
+    }
+
+    /// Starts a daemon with the listening socket, and waits until it has said that it serves.
+    package func start(_ options: [String] = [], variables: [String] = [], faults: FaultControl? = nil) throws
+        -> DaemonProcess
+    {
+        let all = ["NOTIFY_SOCKET=\(notifyName)", "LISTEN_FDS=1", "LISTEN_PID=$$"] + variables
+        let daemon = try DaemonProcess(
+            options, in: place, wrapper: Self.environment(all), faults: faults, passing: listening)
+        _ = try told("READY=1")
+        return daemon
+    }
+
+    /// How long a test waits before it fails, in milliseconds. Never waited for when all is well.
+    private static let patienceMilliseconds: Int32 = 120_000
+
+    /// What is told next.
+    package func told() throws -> String {
+        var entry = pollfd(fd: notifications, events: Int16(POLLIN), revents: 0)
+        guard poll(&entry, 1, Self.patienceMilliseconds) > 0 else {
+            throw ChildProcess.Failure(description: "the daemon tells nothing")
+        }
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        let count = recv(notifications, &bytes, bytes.count, 0)
+        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+    }
+
+    /// The next message with this line; those before it are skipped.
+    package func told(_ line: String) throws -> String {
+        while true {
+            let text = try told()
+            if text.split(separator: "\n").contains(where: { $0 == line || line.hasSuffix("=") && $0.hasPrefix(line) })
+            {
+                return text
+            }
+        }
+    }
+}

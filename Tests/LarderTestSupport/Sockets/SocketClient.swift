@@ -1,0 +1,142 @@
+import LarderPlatform
+
+/// A client of a Unix-domain socket that shows replies as the bytes they are. Blocks.
+///
+/// Single owner: one thread at a time.
+package final class SocketClient {
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
+        package init(description: String) { self.description = description }
+    }
+
+    package let descriptor: Int32
+    private var received: [UInt8] = []
+    /// What lies before this in `received` was handed out.
+    private var taken = 0
+    private var isClosed = false
+
+    /// How long a test waits for an answer before it fails, in seconds. Never waited for when all is well.
+    private static let patienceSeconds = 60
+
+    package init(_ path: String) throws {
+        do throws(FileError) {
+            descriptor = try UnixSocket.connected(to: path)
+        } catch {
+            throw Failure(description: error.description)
+        }
+        UnixSocket.limit(descriptor, milliseconds: Self.patienceSeconds * 1000)
+    }
+
+    /// Connects to a port of 127.0.0.1.
+    package init(port: Int) throws {
+        do {
+            descriptor = try TCPSocket.connected(
+                host: "127.0.0.1", port: "\(port)", milliseconds: Self.patienceSeconds * 1000)
+        } catch {
+            throw Failure(description: "connect to 127.0.0.1:\(port): \(error)")
+        }
+    }
+
+    /// Takes a connected socket over.
+    package init(descriptor: Int32) {
+        self.descriptor = descriptor
+        UnixSocket.limit(descriptor, milliseconds: Self.patienceSeconds * 1000)
+    }
+
+    deinit { close() }
+
+    static func failure(_ what: String, _ path: String) -> Failure {
+        Failure(description: "\(what) \(path): \(String(cString: strerror(errno)))")
+    }
+
+    package func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        systemClose(descriptor)
+    }
+
+    // MARK: Sending
+
+    /// Sends all of `bytes`.
+    package func send(_ bytes: [UInt8]) throws {
+        var done = 0
+        while done < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                systemSend(descriptor, $0.baseAddress.map { $0 + done }, bytes.count - done, noSignal)
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw Self.failure("send", "") }
+            done += count
+        }
+    }
+
+    /// Sends what the socket takes now.
+    /// - Returns: how many bytes that was.
+    package func sendWithoutWaiting(_ bytes: ArraySlice<UInt8>) -> Int {
+        max(
+            0,
+            bytes.withUnsafeBytes { systemSend(descriptor, $0.baseAddress, $0.count, noSignal | Int32(MSG_DONTWAIT)) })
+    }
+
+    package func send(_ words: [String]) throws { try send(encodeRequest(words)) }
+
+    /// Ends this side: the server sees the end of the stream, and can still answer.
+    package func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+    // MARK: Receiving
+
+    /// The next reply, as the bytes it is. Throws when the server closes before it is complete.
+    package func receive() throws -> [UInt8] {
+        while true {
+            if let length = RawReply.length(received, from: taken) {
+                defer { taken += length }
+                return Array(received[taken..<(taken + length)])
+            }
+            guard try receiveMore() else {
+                let rest = String(decoding: received[taken...].prefix(200), as: UTF8.self)
+                throw Failure(description: "the server closed the connection behind '\(rest)'")
+            }
+        }
+    }
+
+    package func receive(_ count: Int) throws -> [[UInt8]] {
+        try (0..<count).map { _ in try receive() }
+    }
+
+    /// Everything until the server closes.
+    package func receiveToEnd() throws -> [UInt8] {
+        while try receiveMore() {}
+        defer { taken = received.count }
+        return Array(received[taken...])
+    }
+
+    /// - Returns: false at the end of the stream.
+    private func receiveMore() throws -> Bool {
+        received.removeFirst(taken)
+        taken = 0
+        // Unoptimized builds take long over bytes one by one: the tests move a hundred megabytes here.
+        let chunk = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 1)
+        defer { chunk.deallocate() }
+        let count = recv(descriptor, chunk.baseAddress, chunk.count, 0)
+        if count < 0, errno == EINTR { return true }
+        // A server that closes with requests unread resets the connection.
+        if count < 0, errno == ECONNRESET { return false }
+        guard count >= 0 else { throw Self.failure("receive", "") }
+        received.append(contentsOf: UnsafeRawBufferPointer(rebasing: chunk[..<count]))
+        return count > 0
+    }
+
+    /// Sends a command and returns its reply.
+    package func call(_ words: [String]) throws -> [UInt8] { try call(encodeRequest(words)) }
+
+    /// Sends an encoded request and returns its reply.
+    package func call(_ request: [UInt8]) throws -> [UInt8] {
+        try send(request)
+        return try receive()
+    }
+
+    /// As ``call(_:)-([String])``, for a line of words without spaces in them; the reply as text.
+    package func call(_ line: String) throws -> String {
+        String(decoding: try call(line.split(separator: " ").map(String.init)), as: UTF8.self)
+    }
+}

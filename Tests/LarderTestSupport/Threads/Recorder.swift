@@ -1,0 +1,18 @@
+import LarderPlatform
+
+/// Collects what came from any thread, in the order in which it came.
+///
+/// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held.
+package final class Recorder<Item>: @unchecked Sendable {
+    private let lock = Lock()
+    private var items: [Item] = []
+
+    package init() {}
+
+    package func add(_ item: Item) { lock.withLock { items.append(item) } }
+    package func removeAll() { lock.withLock { items = [] } }
+
+    package var all: [Item] { lock.withLock { items } }
+    package var count: Int { lock.withLock { items.count } }
+    package var isEmpty: Bool { count == 0 }
+}
