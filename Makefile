@@ -277,8 +277,8 @@ fuzz: deps
 	@name=Salvage; mkdir -p .build/fuzz/$$name.corpus && \
 	  clang -c -O2 -ISources/System/CLarderCRC32C/include Sources/System/CLarderCRC32C/crc32c.c -o .build/fuzz/crc32c.o && \
 	  echo 'module CLarderCRC32C { header "$(CURDIR)/Sources/System/CLarderCRC32C/include/ccrc32c.h" }' >.build/fuzz/module.modulemap && \
-	  swiftc -O -parse-as-library -swift-version 6 -package-name larder -module-name Platform -wmo -c \
-	    -emit-module-path .build/fuzz/Platform.swiftmodule $$(find Sources/Shared/LarderPlatform -name '*.swift') -o .build/fuzz/platform.o && \
+	  swiftc -O -parse-as-library -swift-version 6 -package-name larder -module-name LarderPlatform -wmo -c \
+	    -emit-module-path .build/fuzz/LarderPlatform.swiftmodule $$(find Sources/Shared/LarderPlatform -name '*.swift') -o .build/fuzz/platform.o && \
 	  $(FUZZ_BUILD) -I.build/fuzz -ISources/System/CLarderSnappy $$(find Sources/Engine/LarderLevelDBSalvage -name '*.swift') Tests/Fuzz/SalvageFuzz.swift \
 	    .build/fuzz/crc32c.o .build/fuzz/platform.o -o .build/fuzz/$$name && \
 	  n=0; for file in $$(find Tests/LarderEngineTests/Golden -name '*.ldb' -o -name '00*.log' -o -name 'MANIFEST-*'); do \

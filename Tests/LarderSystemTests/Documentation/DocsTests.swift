@@ -89,7 +89,7 @@ import Testing
         #expect(Self.namedCommands(in: "let all = [\n    \"AUTH\", \"FROB\",\n    \"HELLO\",\n]").count == 1)
         #expect(Self.namedCommands(in: "send([\"CLIENT\", \"TRACKING\", \"ON\"])").isEmpty)
         for path in SourceModule.paths(below: "Sources")
-        where !path.contains("/CommandCatalog/") && !path.contains("/ProtocolReference/") {
+        where !path.contains("/LarderCommandCatalog/") && !path.contains("/LarderProtocolReference/") {
             let found = Self.namedCommands(in: try Self.read(path))
             #expect(found.isEmpty, "\(path): \(found)")
         }
