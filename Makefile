@@ -171,6 +171,8 @@ install-files:
 	$(call install_with_paths,Sources/packaging/systemd/user/larderweb.service,$(USER_UNITS))
 	install -m 644 Sources/System/CLarderWebPages/Pages/chart/LICENSE.md $(DESTDIR)$(PREFIX)/share/doc/larder/chart.js.LICENSE.md
 	$(call install_with_paths,Sources/packaging/launchd/larder.larderd.plist,$(DESTDIR)$(PREFIX)/share/doc/larder)
+	install -d $(SHARE)/doc/larder/larderd.service.d
+	install -m 644 Sources/packaging/systemd/larderd.service.d/origins.conf $(SHARE)/doc/larder/larderd.service.d
 	install -m 644 Sources/packaging/sysusers.d/larder.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d
 	$(foreach n,1 7 8,install -m 644 Sources/packaging/man/*.$n $(SHARE)/man/man$n;)
 	$(foreach n,larderd larderctl larderweb,install -m 644 Sources/packaging/completions/$n.bash $(SHARE)/bash-completion/completions/$n;)
@@ -194,7 +196,7 @@ deb-test: deb
 	Sources/packaging/test-package.sh .build/deb
 
 service-test: deb
-	@$(INSTALL) mmdebstrap python3 prometheus chromium
+	@$(INSTALL) mmdebstrap python3 prometheus chromium redis-server redis-tools
 	Sources/packaging/test-service.sh .build/deb
 
 format:

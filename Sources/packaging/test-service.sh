@@ -1,7 +1,7 @@
 #!/bin/bash
 # A day in the life of the service: a new system with systemd as its first process, the package installed, an application that
-# writes far more than the budget while the daemon is restarted and killed under it, metrics scraped, the pages looked at,
-# a backup verified and restored, an upgrade, a removal.
+# writes far more than the budget while the daemon is restarted and killed under it, metrics scraped, the pages looked at, an
+# origin asked over TCP, a backup verified and restored, an upgrade, a removal.
 # Called by `make service-test` with the directory of the package. FILL_SECONDS: how long the application writes (30).
 # Needs root and a machine whose own first process is not systemd, such as a container: cgroups have one owner.
 set -Eeuo pipefail
@@ -20,8 +20,8 @@ fi
 root=$(mktemp -d /var/tmp/larder-service.XXXXXX)
 # systemd sets it when it boots; the network's namespace is this machine's.
 queue=$(cat /proc/sys/net/unix/max_dgram_qlen)
-keeper="" init="" sampler="" prometheus=""
-trap 'kill -9 $sampler $prometheus $init $keeper 2>/dev/null || true; sleep 0.5; echo "$queue" >/proc/sys/net/unix/max_dgram_qlen; rm -rf --one-file-system "$root"' EXIT
+keeper="" init="" sampler="" prometheus="" origin=""
+trap 'kill -9 $sampler $prometheus $origin $init $keeper 2>/dev/null || true; sleep 0.5; echo "$queue" >/proc/sys/net/unix/max_dgram_qlen; rm -rf --one-file-system "$root"' EXIT
 
 trap 'fail "line $LINENO: $BASH_COMMAND"' ERR
 step() { echo "== $*"; }
@@ -59,9 +59,13 @@ within env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recomm
     "/var/tmp/$(basename "$package")" >"$root/var/log/install.log" 2>&1 || { cat "$root/var/log/install.log" >&2; fail "apt-get install"; }
 await 20 within systemctl is-active larderd.service
 expect PONG within larderctl ping
-exposure=$(within systemd-analyze security larderd.service --no-pager | sed -n 's/.*exposure level for larderd.service: \([0-9.]*\).*/\1/p')
-echo "exposure: $exposure"
-python3 -c "import sys; sys.exit(float('$exposure') > 2.0)" || fail "systemd-analyze security: $exposure"
+expect_little_exposure() {
+    local exposure
+    exposure=$(within systemd-analyze security larderd.service --no-pager | sed -n 's/.*exposure level for larderd.service: \([0-9.]*\).*/\1/p')
+    echo "exposure: $exposure"
+    python3 -c "import sys; sys.exit(float('$exposure') > 2.0)" || fail "systemd-analyze security: $exposure"
+}
+expect_little_exposure
 
 step "configure: $budget MiB, by reload"
 echo "max-disk = ${budget}M" >>"$root/etc/larder/larderd.conf"
@@ -108,6 +112,24 @@ print("evicted entries, says Prometheus:", *values)
 sys.exit(not values or max(values) <= 0)' "$root/var/query" || fail "Prometheus has seen no eviction: $(cat "$root/var/query")"
 chromium --headless --no-sandbox --disable-gpu --virtual-time-budget=5000 --dump-dom "$web" 2>/dev/null >"$root/var/page" || true
 grep -q "books" "$root/var/page" || fail "Chromium does not show the database"
+
+step "an origin over TCP: only with the drop-in"
+redis-server --port 16379 --bind 127.0.0.1 --save "" >"$root/var/log/redis.log" 2>&1 &
+origin=$!
+within larderctl origin shop redis://127.0.0.1:16379 >/dev/null 2>&1 || fail "larderctl origin"
+said=$(within larderctl doctor || true)
+[[ "$said" == *"Unix-domain sockets only"*larderd.service.d/origins.conf* ]] || fail "larderctl doctor: $said"
+within cp -r /usr/share/doc/larder/larderd.service.d /etc/systemd/system/
+within systemctl daemon-reload
+within systemctl restart larderd
+is_up() { [[ "$(within larderctl origin shop)" == *"state: up"* ]]; }
+await 20 is_up
+expect OK within larderctl --database shop set apple 3
+expect 3 redis-cli -p 16379 get apple
+expect_little_exposure
+expect OK within larderctl origin shop none
+kill "$origin"
+origin=""
 
 step "a daemon that hangs is started again"
 restarts() { within systemctl show -P NRestarts larderd; }

@@ -171,6 +171,19 @@ import Testing
         #expect(doctor.text.contains("1 writes wait in its outbox"), "\(doctor)")
     }
 
+    /// As `RestrictAddressFamilies=AF_UNIX` of the packaged unit has it.
+    @Test func aConfinedDaemonSaysWhyItsOriginOverTCPCannotBeAsked() throws {
+        let daemon = try DaemonProcess(wrapper: UnixSocketsOnly.wrapper)
+        let larderctl = Larderctl(socketPath: daemon.socketPath)
+        for host in ["127.0.0.1", "localhost"] {
+            let set = try larderctl("origin", "0", "redis://\(host):6379")
+            #expect(set.errors.contains("Unix-domain sockets only, see docs/Service.md"), "\(set)")
+        }
+        let doctor = try larderctl("doctor")
+        #expect(doctor.text.contains("Unix-domain sockets only"), "\(doctor)")
+        #expect(doctor.text.contains("larderd.service.d/origins.conf"), "\(doctor)")
+    }
+
     @Test func aPasswordThatHasChangedIsReadAgain() throws {
         let directory = try TemporaryDirectory()
         let path = try directory.makeFile("password", Array("one\n".utf8))

@@ -35,7 +35,8 @@ extension DoctorRule {
         DoctorRule(
             name: "origin-away", weight: .problem, condition: "a database's origin, or a server of it, cannot be asked",
             remedy:
-                "see whether it runs and takes this machine's connections; larderctl origin NAME says how it was set"
+                "see whether it runs and takes this machine's connections; larderctl origin NAME says how it was set; run by "
+                + "systemd, larderd reaches servers over TCP only with larderd.service.d/origins.conf (docs/Service.md)"
         ) { facts in
             let away = facts.info.origins.compactMap { origin -> String? in
                 guard let state = origin.fields["state"], state != "up" else { return nil }

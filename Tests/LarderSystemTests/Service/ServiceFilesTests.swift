@@ -34,7 +34,8 @@ import Testing
             "/usr/share/zsh/vendor-completions/_larderweb", "/usr/share/fish/vendor_completions.d/larderweb.fish",
             "/usr/share/doc/larder/chart.js.LICENSE.md",
             "/usr/lib/systemd/system/larderweb.service", "/usr/lib/systemd/user/larderweb.service",
-            "/usr/share/doc/larder/larder.larderd.plist", "/etc/larder/larderd.conf",
+            "/usr/share/doc/larder/larder.larderd.plist",
+            "/usr/share/doc/larder/larderd.service.d/origins.conf", "/etc/larder/larderd.conf",
         ] { #expect(FileSystem.exists(place.path + path), "\(path)") }
         // What an administrator has written stays.
         try Files.write(place.path + "/etc/larder/larderd.conf", Array("memory = 5M\n".utf8))

@@ -64,15 +64,15 @@ final class OriginSocket {
                 case .success(let found):
                     self.addresses = found
                     self.tryNext()
-                case .failure(let failure): self.fail(failure.description)
+                case .failure(let failure): self.failToConnect(failure.description)
                 }
             }
-            if let status { fail(status) }
+            if let status { failToConnect(status) }
         }
     }
 
     private func tryNext() {
-        guard !addresses.isEmpty else { return fail(lastFailure) }
+        guard !addresses.isEmpty else { return failToConnect(lastFailure) }
         began(StreamConnecting.start(addresses.removeFirst()))
     }
 
@@ -91,6 +91,12 @@ final class OriginSocket {
                 watch(UV_WRITABLE.rawValue)
             }
         }
+    }
+
+    /// Fails, and says so if the cause is the confinement of this process and not the host.
+    private func failToConnect(_ reason: String) {
+        guard case .tcp = endpoint, TCPSocket.isForbidden else { return fail(reason) }
+        fail("\(reason): its service lets larderd use Unix-domain sockets only, see docs/Service.md#origins-over-tcp")
     }
 
     private func connected() {

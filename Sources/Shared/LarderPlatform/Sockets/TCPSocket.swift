@@ -42,6 +42,15 @@ package enum TCPSocket {
         throw Failure(description: SystemErrorText.of(number))
     }
 
+    /// Whether the system refuses this process all sockets but Unix-domain ones, as `RestrictAddressFamilies=AF_UNIX` of
+    /// systemd has it do.
+    package static var isForbidden: Bool {
+        let descriptor = socket(AF_INET, streamSocket, 0)
+        guard descriptor >= 0 else { return errno == EAFNOSUPPORT }
+        close(descriptor)
+        return false
+    }
+
     /// Requests go out at once; a peer that is gone without a word is noticed.
     private static func prepare(_ descriptor: Int32) {
         var on: Int32 = 1
