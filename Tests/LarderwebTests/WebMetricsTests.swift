@@ -46,6 +46,15 @@ import Testing
         try expectFamilies(reply.body)
     }
 
+    @Test(arguments: [[], ["Accept: */*"], [plain]])
+    func metricsAreInThePlainTextFormatUnlessOpenMetricsIsAskedFor(_ headers: [String]) throws {
+        let daemon = try DaemonProcess()
+        let web = try WebProcess(daemon.socketPath)
+        let reply = try web.get("/metrics", headers)
+        #expect(reply.header("content-type") == "text/plain; version=0.0.4; charset=utf-8")
+        #expect(reply.body.contains("\n# TYPE larder_hits_total counter\n") && !reply.body.contains("# EOF"))
+    }
+
     /// Each family is said once, with help; its samples follow it; a counter's end as counters' do, and units stand in names.
     private func expectFamilies(_ text: String) throws {
         var families: Set<Substring> = []

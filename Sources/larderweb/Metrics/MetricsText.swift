@@ -5,10 +5,9 @@ struct MetricsText {
     enum Format {
         case openMetrics, prometheus
 
-        /// What a scraper asks for: OpenMetrics, unless it names the other alone.
+        /// Chooses OpenMetrics if the scraper names it, and otherwise the older format, which every tool reads.
         init(accept: String?) {
-            let accept = accept?.lowercased() ?? ""
-            self = accept.contains("text/plain") && !accept.contains("openmetrics") ? .prometheus : .openMetrics
+            self = accept?.lowercased().contains("application/openmetrics-text") == true ? .openMetrics : .prometheus
         }
 
         var contentType: String {

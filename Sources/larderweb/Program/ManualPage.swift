@@ -25,7 +25,7 @@ enum ManualPage {
         .B /entries
         keys and entries;
         .B /metrics
-        is for Prometheus, in OpenMetrics 1.0, and
+        is for Prometheus, in its text format or OpenMetrics 1.0, and
         .B /healthz
         for what watches services. It is a client of the daemon as any other, and works on while the daemon is away.
         .SH OPTIONS
