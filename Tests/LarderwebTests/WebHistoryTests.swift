@@ -59,8 +59,10 @@ import Testing
     // MARK: The larder
 
     private func history(_ directory: String, _ daemon: DaemonProcess, _ log: LogReader) -> History {
-        History(
-            Collector(DaemonLink(socketPath: daemon.socketPath, password: nil, trustedUsers: [])),
+        let link = DaemonLink(
+            socketPath: daemon.socketPath, password: nil, trustedUsers: [], isUnlogged: true)
+        return History(
+            Collector(link, polling: link),
             HistoryStore.Place(directory: directory, daemon: daemon.socketPath),
             Log(least: .info, descriptor: log.writeEnd),
             rhythm: History.Rhythm(sampleMilliseconds: 100, keptSeconds: 1, pauseMilliseconds: 5_000))

@@ -40,6 +40,22 @@ import Testing
         #expect(errors.hasPrefix("larderweb: ") && errors.contains(hint), "\(errors)")
     }
 
+    /// What a person asks for in the browser is logged like any client's command.
+    @Test func itsPollingIsNotInTheSlowLog() throws {
+        let daemon = try DaemonProcess(["--slowlog-log-slower-than", "0"])
+        let client = try daemon.connect()
+        _ = try client.call("SET k v")
+        let web = try WebProcess(daemon.socketPath)
+        for path in ["/metrics", "/api/overview", "/api/clients", "/api/slow", "/api/keys"] {
+            #expect(try web.get(path).status == 200, "\(path)")
+        }
+        let slow = try client.call("SLOWLOG GET -1").uppercased()
+        for word in ["INFO", "DATABASES", "SLOWLOG", "LIST", "SNAPSHOT", "PTTL"] {
+            #expect(!slow.contains("\r\n\(word)\r\n"), "\(word)")
+        }
+        #expect(slow.contains("\r\nMETA\r\n") && slow.contains("\r\nSET\r\n"), "\(slow)")
+    }
+
     /// As larderd says it.
     @Test func aPasswordFileThatOthersMayReadOrChangeIsSaid() throws {
         let place = try TemporaryDirectory(inMemory: true)

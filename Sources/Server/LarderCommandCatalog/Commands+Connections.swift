@@ -165,8 +165,8 @@ extension CommandMetadata {
         summary: "Lists, names and closes connections.", reply: "as the subcommand says: CLIENT HELP",
         subcommands: [
             .clientID, .clientGetname, .clientSetname, .clientSetinfo, .clientInfo, .clientList, .clientKill,
-            .clientReply, .clientPause, .clientUnpause, .clientNoEvict, .clientNoTouch, .clientUnblock, .clientTracking,
-            .clientCaching, .clientGetredir, .clientTrackinginfo, .help("client", group: .connection),
+            .clientReply, .clientPause, .clientUnpause, .clientNoEvict, .clientNoTouch, .clientNoLog, .clientUnblock,
+            .clientTracking, .clientCaching, .clientGetredir, .clientTrackinginfo, .help("client", group: .connection),
         ])
 
     package static let clientID = CommandMetadata(
@@ -233,6 +233,13 @@ extension CommandMetadata {
         complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF",
         summary: "Accepted without effect: reads always count for what stays in memory.", reply: "OK",
         effect: .changesState)
+
+    package static let clientNoLog = CommandMetadata(
+        "client|no-log", arity: 3, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
+        since: "0.1.0", complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF",
+        summary:
+            "Keeps the connection's commands out of `SLOWLOG`, `LATENCY` and `MONITOR`: for tools that poll the daemon.",
+        reply: "OK", effect: .changesState)
 
     package static let clientUnblock = CommandMetadata(
         "client|unblock", arity: -3, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,

@@ -52,8 +52,8 @@ struct Router: Sendable {
             }
             return .json(history.points(range, since: since))
         case "/api/freshness": return .json(try collector.freshness().map(FreshnessReport.init))
-        case "/api/slow": return .json(try SlowReport.newest(collector.link))
-        case "/api/clients": return .json(try ClientReport.all(collector.link))
+        case "/api/slow": return .json(try SlowReport.newest(collector.polling))
+        case "/api/clients": return .json(try ClientReport.all(collector.polling))
         case "/api/keys": return try entries.keys(request.target)
         case "/api/entry": return try entries.entry(request.target)
         default: return Pages.respond(request) ?? .problem(404, "there is nothing at this path")

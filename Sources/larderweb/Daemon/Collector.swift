@@ -5,25 +5,29 @@ import LarderPlatform
 ///
 /// Thread-safe.
 final class Collector: Sendable {
+    /// For what somebody asks for in the browser: these commands are logged like those of any client.
     let link: DaemonLink
+    /// For what is asked again and again.
+    let polling: DaemonLink
     private let infos: Remembered<DaemonFigures>
     private let lists: Remembered<[DatabaseInfo]>
     private let samples: Remembered<[FreshnessSample]>
 
-    init(_ link: DaemonLink) {
+    init(_ link: DaemonLink, polling: DaemonLink) {
         self.link = link
+        self.polling = polling
         infos = Remembered(milliseconds: 500) { () throws(LarderClientError) in
-            let reply = try link.command("INFO", "everything")
+            let reply = try polling.command("INFO", "everything")
             guard let text = reply.string else { throw .unexpectedReply(to: "INFO", "text") }
             return DaemonFigures(text)
         }
         // The daemon counts what was written since the last time.
         let lists = Remembered(milliseconds: 2_000, costFactor: 50) { () throws(LarderClientError) in
-            try link.withClient { client throws(LarderClientError) in try client.databases() }
+            try polling.withClient { client throws(LarderClientError) in try client.databases() }
         }
         self.lists = lists
         samples = Remembered(milliseconds: 5_000, costFactor: 200) { () throws(LarderClientError) in
-            try FreshnessSample.all(of: try lists.value(), link)
+            try FreshnessSample.all(of: try lists.value(), polling)
         }
     }
 

@@ -8,20 +8,23 @@ final class DaemonLink: @unchecked Sendable {
     private let socketPath: String?
     private let password: String?
     private let trustedUsers: Set<UInt32>
+    private let isUnlogged: Bool
     private let lock = Lock()
     private let changed = Condition()
     private var idle: [BlockingLarderClient] = []
     private var busyCount = 0
 
-    /// However many browsers look, the daemon has no more clients than this from here.
-    private static let connectionsMax = 6
+    /// However many browsers look, the daemon has no more clients than this from each link.
+    private static let connectionsMax = 3
     private static let timeoutMilliseconds = 3_000
     private static let name = "larderweb"
 
-    init(socketPath: String?, password: String?, trustedUsers: Set<UInt32>) {
+    /// - Parameter isUnlogged: keeps the commands out of SLOWLOG, LATENCY and MONITOR, if larderweb has the right to that.
+    init(socketPath: String?, password: String?, trustedUsers: Set<UInt32>, isUnlogged: Bool) {
         self.socketPath = socketPath
         self.password = password
         self.trustedUsers = trustedUsers
+        self.isUnlogged = isUnlogged
     }
 
     /// Sends commands at once, on a connection that nobody else uses meanwhile.
@@ -97,6 +100,7 @@ final class DaemonLink: @unchecked Sendable {
             trustedUsers: trustedUsers)
         // Without the right to it, it goes without a name.
         _ = try client.command("CLIENT", "SETNAME", Self.name)
+        if isUnlogged { _ = try client.command("CLIENT", "NO-LOG", "ON") }
         do throws(LarderClientError) {
             let result = try body(client)
             keep(client)

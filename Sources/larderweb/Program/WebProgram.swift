@@ -79,9 +79,12 @@ enum WebProgram {
         } catch {
             return fail(error.description, error.kind == .taken ? ExitCode.taken : ExitCode.failed)
         }
-        let link = DaemonLink(
-            socketPath: options.socketPath, password: options.password, trustedUsers: options.trustedUsers)
-        let collector = Collector(link)
+        func link(isUnlogged: Bool) -> DaemonLink {
+            DaemonLink(
+                socketPath: options.socketPath, password: options.password, trustedUsers: options.trustedUsers,
+                isUnlogged: isUnlogged)
+        }
+        let collector = Collector(link(isUnlogged: false), polling: link(isUnlogged: true))
         let access = AccessRules(hosts: options.hosts.union(socket.hosts), token: options.token, log)
         let place = HistoryStore.Place(
             directory: options.historyDirectory, daemon: options.socketPath ?? LarderClient.defaultSocketPath)

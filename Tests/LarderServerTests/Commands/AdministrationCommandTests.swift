@@ -138,6 +138,38 @@ import Testing
         #expect(call("SLOWLOG LEN") == Wire.int(0))
     }
 
+    @Test func commandsAfterNoLogAreNotInTheSlowLog() throws {
+        let server = try SocketlessServer()
+        let (poller, client) = (server.connect(), server.connect())
+        #expect(client("CONFIG SET slowlog-log-slower-than 0") == Wire.ok)
+        #expect(client("SLOWLOG RESET") == Wire.ok)
+        #expect(poller("CLIENT NO-LOG ON") == Wire.ok)
+        #expect(poller("CLIENT INFO").contains(" flags=UL "))
+        #expect(poller("INFO").hasPrefix("$"))
+        #expect(poller("MULTI") == Wire.ok && poller("GET a") == "+QUEUED\r\n" && poller("EXEC").hasPrefix("*1"))
+        let slow = client("SLOWLOG GET -1").uppercased()
+        #expect(!slow.contains("\r\nINFO\r\n") && !slow.contains("\r\nGET\r\n\r\n$1"), "\(slow)")
+        #expect(client("INFO commandstats").contains("cmdstat_info:calls=1,"), "it is counted")
+        #expect(poller("RESET") == "+RESET\r\n")
+        #expect(poller("GET b") == Wire.null)
+        #expect(client("SLOWLOG GET 1").contains("GET"))
+        #expect(poller("CLIENT NO-LOG MAYBE") == Wire.error("ERR syntax error"))
+    }
+
+    @Test func commandsAfterNoLogAreNotShownToMonitors() throws {
+        let server = try SocketlessServer()
+        let (monitor, client) = (server.connect(), server.connect())
+        #expect(monitor("MONITOR") == Wire.ok)
+        #expect(client("CLIENT NO-LOG ON") == Wire.ok)
+        #expect(client("SET a secret-1") == Wire.ok)
+        #expect(client(["EVAL", "return redis.call('get', KEYS[1])", "1", "a"]) == Wire.bulk("secret-1"))
+        #expect(client("CLIENT NO-LOG OFF") == Wire.ok)
+        #expect(client("SET a 2") == Wire.ok)
+        let shown = monitor.takeSendable()
+        #expect(shown.contains("\"SET\" \"a\" \"2\""), "\(shown)")
+        #expect(!shown.contains("secret-1") && !shown.contains("EVAL"), "\(shown)")
+    }
+
     @Test func latencyEvents() throws {
         let latency = LatencyMonitor()
         latency.note("command", time: 1, milliseconds: 50)

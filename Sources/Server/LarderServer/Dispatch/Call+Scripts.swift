@@ -131,6 +131,7 @@ extension Call {
     private func show(_ host: ScriptHost) {
         guard !server.monitors.isEmpty, let spec else { return }
         session.show(spec, self)
+        if session.record.isUnlogged.load(ordering: .relaxed) { return }
         for line in host.shown { server.monitors.show(line, except: nil) }
     }
 

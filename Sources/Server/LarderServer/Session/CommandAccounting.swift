@@ -129,7 +129,7 @@ final class CommandAccounting {
         record.lastCommand.store(number, ordering: .relaxed)
     }
 
-    /// Counts a command that ran, and logs it if it took long.
+    /// Counts a command that ran, and logs it if it took long, unless its connection is unlogged.
     /// - Parameter word: returns one of the `count` words of its call.
     func note(
         _ spec: CommandMetadata, _ nanoseconds: Int64, _ failed: Bool, _ count: Int,
@@ -137,6 +137,7 @@ final class CommandAccounting {
     ) {
         counter.ran(spec.number, nanoseconds: nanoseconds, failed: failed)
         record.lastCommand.store(spec.number, ordering: .relaxed)
+        if record.isUnlogged.load(ordering: .relaxed) { return }
         let microseconds = nanoseconds / 1000
         if microseconds >= 1000 {
             server.latency.note(

@@ -77,7 +77,7 @@ extension Session {
     /// Shows a command to the connections that monitor.
     func show(_ spec: CommandMetadata, _ call: Call) {
         // Administrative commands are not shown, as in Redis.
-        guard !spec.flags.contains(.admin) else { return }
+        guard !spec.flags.contains(.admin), !record.isUnlogged.load(ordering: .relaxed) else { return }
         let secrets = spec.secretRange(call.count) { call.bytes($0) }
         let line = Monitors.line(
             now: call.now, database: database.name, address: "unix:\(server.socketPath)", count: call.count

@@ -41,6 +41,8 @@ final class ClientRecord: @unchecked Sendable {
     let isFollower = Atomic<Bool>(false)
     let isNoEvict = Atomic<Bool>(false)
     let isNoTouch = Atomic<Bool>(false)
+    /// Whether its commands are kept out of SLOWLOG, LATENCY and MONITOR.
+    let isUnlogged = Atomic<Bool>(false)
     /// Whether the connection must end as soon as its session looks.
     let isKilled = Atomic<Bool>(false)
     /// Whether the connection is closed; set before its descriptor is.
@@ -118,6 +120,7 @@ final class ClientRecord: @unchecked Sendable {
         flags += "U"
         if isNoEvict.load(ordering: .relaxed) { flags += "e" }
         if isNoTouch.load(ordering: .relaxed) { flags += "T" }
+        if isUnlogged.load(ordering: .relaxed) { flags += "L" }
         return flags
     }
 

@@ -17,6 +17,7 @@ extension CommandTable {
         .clientUnpause: ClientCommands.unpause,
         .clientNoEvict: ClientCommands.noEvict,
         .clientNoTouch: ClientCommands.noTouch,
+        .clientNoLog: ClientCommands.noLog,
         .clientUnblock: ClientCommands.unblock,
         .clientTracking: TrackingCommands.tracking,
         .clientCaching: TrackingCommands.caching,
@@ -258,6 +259,12 @@ enum ClientCommands {
 
     @Sendable static func noTouch(_ call: inout Call) throws(CommandError) -> Outcome {
         call.session.record.isNoTouch.store(try onOff(call), ordering: .relaxed)
+        call.session.replies.simple("OK")
+        return .done
+    }
+
+    @Sendable static func noLog(_ call: inout Call) throws(CommandError) -> Outcome {
+        call.session.record.isUnlogged.store(try onOff(call), ordering: .relaxed)
         call.session.replies.simple("OK")
         return .done
     }

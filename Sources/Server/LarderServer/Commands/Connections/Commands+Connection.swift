@@ -107,6 +107,7 @@ enum ConnectionCommands {
         session.modes.isAuthenticated = call.server.password == nil
         session.record.isNoEvict.store(false, ordering: .relaxed)
         session.record.isNoTouch.store(false, ordering: .relaxed)
+        session.record.isUnlogged.store(false, ordering: .relaxed)
         session.replies.simple("RESET")
         return .done
     }
