@@ -16,7 +16,7 @@ fi
 [ -x "$docc" ] || { echo "this toolchain has no docc: no HTML was made"; exit 0; }
 
 triple=$(swift -print-target-info | sed -n 's/^ *"triple": "\(.*\)",$/\1/p' | head -1)
-for map in Sources/*/module.modulemap "$products"/*.build/module.modulemap; do
+for map in Sources/System/*/module.modulemap "$products"/*.build/module.modulemap; do
   platform+=(-Xcc "-fmodule-map-file=$map")
 done
 work=$(mktemp -d)
@@ -27,7 +27,7 @@ for module in Larder LarderClient; do
   # What a module hands on from others is part of what its users see.
   "$(dirname "$docc")"/swift-symbolgraph-extract -module-name $module -I "$products/Modules" -target "$triple" "${platform[@]}" \
     -minimum-access-level public -skip-synthesized-members -output-dir "$work/$module" \
-    -experimental-allowed-reexported-modules=Fetching,LarderVocabulary,ModelCoding,Observing,LarderEngine,RESP
+    -experimental-allowed-reexported-modules=LarderFetching,LarderVocabulary,LarderModelCoding,LarderObserving,LarderEngine,LarderRESP
   rm -rf "${output:?}/$module"
   "$docc" convert Sources/$module/$module.docc --warnings-as-errors \
     --fallback-display-name $module --fallback-bundle-identifier larder.$module \

@@ -1,33 +1,25 @@
 import Larder
 
-struct Book: Codable {
-    var name: String
+struct Book: Codable, Sendable {
+    var title: String
     var price: Double
 }
 
-struct Reader: Codable {
-    var book: Book
-    var userName: String
-}
+let cache = try Cache(named: "books", policy: .hours(24))
+try cache.set(Book(title: "一本书", price: 18.5), forKey: "book:1")
+let book = try cache.value(Book.self, forKey: "book:1")  // nil after 24 hours
+print(book?.title ?? "nothing")
 
-// A database on disk, whose entries are fresh for 24 hours.
-let cache = try Cache(named: "userdb", policy: .low)
-try cache.set(Reader(book: Book(name: "一本书", price: 18.5), userName: "王五"), forKey: "reader")
-
-// The model again, and nil from 24 hours on.
-let reader = try cache.value(Reader.self, forKey: "reader")
-print(reader?.book.name ?? "nothing")
-
-// All of it happens or nothing. What is written after the snapshot does not show in it.
+// A batch is stored as a whole or not at all. A snapshot does not see what is written after it.
 let before = try cache.snapshot()
 try cache.batch {
-    try $0.set(Reader(book: Book(name: "Middlemarch", price: 9), userName: "Ana"), forKey: "new")
-    $0.remove("reader")
+    try $0.set(Book(title: "Middlemarch", price: 9), forKey: "book:2")
+    $0.remove("book:1")
 }
 print("now:", try cache.keys(), "before:", try before.keys())
 
-// This entry has a rule of its own: 10 seconds.
+// This entry has a policy of its own: 10 seconds.
 try cache.set("a short note", forKey: "note", policy: .highest)
 print("fresh:", try cache.contains("note"))
 
-try Cache.delete(named: "userdb")
+try Cache.delete(named: "books")

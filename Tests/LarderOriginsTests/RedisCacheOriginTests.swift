@@ -183,16 +183,19 @@ import Testing
         }
         let page = try String(decoding: Files.read(PackageRoot.path + "/docs/Origins.md"), as: UTF8.self)
         let source = try String(decoding: Files.read("\(#filePath)"), as: UTF8.self)
-        let block = try #require(page.split(separator: "```swift\n").last?.split(separator: "```").first)
-        for line in block.split(separator: "\n") { #expect(source.contains(line), "nothing compiles this: \(line)") }
+        let blocks = page.split(separator: "```swift\n").dropFirst().compactMap { $0.split(separator: "```").first }
+        #expect(blocks.count == 2)
+        for line in blocks.joined().split(separator: "\n") {
+            #expect(source.contains(line), "nothing compiles this: \(line)")
+        }
     }
 
     private struct Shop {
         func price(of key: String) async throws -> Price? { nil }
     }
 
-    /// As README shows it: a test there looks for these lines.
-    private func readme(_ cache: Cache, _ shop: Shop) async throws -> [Any?] {
+    /// The second example of docs/Origins.md.
+    private func otherOrigins(_ cache: Cache, _ shop: Shop) async throws -> [Any?] {
         let web = ClosureOrigin("prices", of: Price.self, lifetime: .seconds(60)) { key in
             try await shop.price(of: key)
         }

@@ -38,6 +38,20 @@ public struct UpdatePolicy: Hashable, Sendable {
         return UpdatePolicy(milliseconds: milliseconds)
     }
 
+    /// Fresh for so many seconds: `.seconds(90)`. For a number that is not a constant use ``every(_:)``, which returns nil
+    /// instead of trapping.
+    /// - Precondition: the interval is at least 1 ms and at most 9,000,000,000 seconds (about 285 years).
+    public static func seconds(_ count: Double) -> UpdatePolicy {
+        guard let policy = every(count) else { preconditionFailure("an interval of \(count) seconds is not possible") }
+        return policy
+    }
+    /// Fresh for so many minutes. Precondition as for ``seconds(_:)``.
+    public static func minutes(_ count: Double) -> UpdatePolicy { seconds(count * 60) }
+    /// Fresh for so many hours: `.hours(24)`. Precondition as for ``seconds(_:)``.
+    public static func hours(_ count: Double) -> UpdatePolicy { seconds(count * 3_600) }
+    /// Fresh for so many days of 24 hours. Precondition as for ``seconds(_:)``.
+    public static func days(_ count: Double) -> UpdatePolicy { seconds(count * 86_400) }
+
     private static let named: [(name: String, policy: UpdatePolicy)] = [
         ("highest", .highest), ("high", .high), ("middle", .middle), ("low", .low), ("lowest", .lowest),
         ("never", .never),

@@ -37,6 +37,14 @@ import Testing
         for text in bad { #expect(UpdatePolicy(text) == nil, "\(text)") }
     }
 
+    @Test func intervalsInUnitsOfTime() async {
+        #expect(UpdatePolicy.seconds(90).intervalMilliseconds == 90_000)
+        #expect(UpdatePolicy.seconds(10) == .highest && UpdatePolicy.minutes(1) == .high)
+        #expect(UpdatePolicy.hours(1) == .middle && UpdatePolicy.hours(24) == .low && UpdatePolicy.days(7) == .lowest)
+        #expect(UpdatePolicy.hours(0.5).intervalMilliseconds == 1_800_000)
+        await #expect(processExitsWith: .failure) { _ = UpdatePolicy.hours(0) }
+    }
+
     @Test func whatIsShownIsReadBack() {
         var random = SeededGenerator(seed: testSeed())
         for _ in 0..<5000 {

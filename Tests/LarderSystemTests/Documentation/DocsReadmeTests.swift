@@ -24,9 +24,7 @@ import Testing
     }
 
     @Test func swiftOfReadmeIsPartOfTheExamples() throws {
-        // The examples need no package of OpenSSL; the tests of origins have what does.
-        let origins = try DocsTests.read("Tests/LarderOriginsTests/RedisCacheOriginTests.swift")
-        try Self.expectSwift(of: "README.md", in: Self.examples() + [origins])
+        try Self.expectSwift(of: "README.md", in: Self.examples())
     }
 
     /// The sources of the examples, which tests build.
@@ -53,8 +51,8 @@ import Testing
         text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "\n")
     }
 
-    @Test func sessionOfReadmePrintsWhatItShows() throws {
-        let session = try #require(Self.blocks("console", in: DocsTests.read("README.md")).first)
+    @Test(arguments: ["README.md", "docs/Operating.md"]) func sessionsPrintWhatTheyShow(_ page: String) throws {
+        let session = try #require(Self.blocks("console", in: DocsTests.read(page)).first)
         let directory = try TemporaryDirectory()
         let script = Self.script(session)
         let output = try Self.run(script, in: directory.path)
@@ -62,7 +60,7 @@ import Testing
         let printed = output.split(separator: "\n", omittingEmptySubsequences: false).map(String.init).dropLast()
         #expect(shown.count == printed.count, "printed:\n\(output)")
         for (expected, line) in zip(shown, printed) {
-            #expect(Self.matches(expected, line), "README shows '\(expected)', printed was '\(line)'")
+            #expect(Self.matches(expected, line), "\(page) shows '\(expected)', printed was '\(line)'")
         }
     }
 

@@ -22,7 +22,7 @@ import Testing
         #expect(
             result.output == """
                 一本书
-                now: ["new"] before: ["reader"]
+                now: ["book:2"] before: ["book:1"]
                 fresh: true
 
                 """)
@@ -33,7 +33,7 @@ import Testing
         let daemon = try DaemonProcess()
         let result = try await ExampleProcess.run("LARDER_SOCKET='\(daemon.socketPath)' '\(program)'")
         #expect(result.exitCode == 0 && result.errors.isEmpty, "\(result.errors)")
-        #expect(result.output == "index\n[\"eve\"]\napples left: 9\nfresh apples\n")
+        #expect(result.output == "apples left: 9\nindex\n[\"eve\"]\npears left: 4\nfresh apples\n")
         #expect(try daemon.stop() == .exited(0))
     }
 

@@ -10,7 +10,7 @@ import Testing
     init() throws { cache = try Cache.inMemory() }
 
     @Test func gettingStarted() throws {
-        // Counts. An entry that is not there counts as 0.
+        // Counts. A missing entry counts as 0.
         let visits = try cache.increment("visits")
 
         // Reads, changes and stores. The entry keeps its deadline.

@@ -3,7 +3,7 @@ import Larder
 import LarderTestSupport
 import Testing
 
-/// The example that README shows, as a program would write it.
+/// A typical program on one screen.
 @Suite struct OneScreenTests {
     @Test func theExampleWorks() throws {
         let larder = try TemporaryDirectory()
