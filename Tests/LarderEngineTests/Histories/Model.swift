@@ -6,6 +6,7 @@ struct Model {
         var value: String
         var storedAt: Int64
         var rule: DeadlineRule
+        var tags: [String] = []
         /// The sweep has seen it expired, so that its space may be gone. It counts where the clock was set back since.
         var mayBeSwept = false
     }
@@ -21,6 +22,8 @@ struct Model {
     var policy: UpdatePolicy
     var deadBefore: Int64 = 0
     var entries: [String: Entry] = [:]
+    /// Keys whose entry went with a purge of a tag: until the sweep it is stored, and nobody sees it.
+    var purged: Set<String> = []
 
     /// The semantics once more, from DESIGN and not from the engine.
     func isExpired(_ entry: Entry, _ now: Int64) -> Bool {
@@ -48,6 +51,13 @@ struct Model {
         guard policy != self.policy else { return }
         if let interval = self.policy.intervalMilliseconds { deadBefore = max(deadBefore, now - interval) }
         self.policy = policy
+    }
+
+    mutating func purge(tags: Set<String>) {
+        for (key, entry) in entries where !tags.isDisjoint(with: entry.tags) {
+            entries[key] = nil
+            purged.insert(key)
+        }
     }
 
     /// The sweep may have come by at `now`.

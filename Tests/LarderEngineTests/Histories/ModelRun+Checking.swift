@@ -41,8 +41,9 @@ extension ModelRun {
         guard try database.count(includingExpired: false) == contents.count else { throw fail("wrong count") }
         let all = try database.count(includingExpired: true)
         let least = model.entries.values.count { !$0.mayBeSwept }
-        guard (least...model.entries.count).contains(all) else {
-            throw fail("\(all) entries are stored, not \(least) to \(model.entries.count)")
+        let most = model.entries.count + model.purged.count { model.entries[$0] == nil }
+        guard (least...most).contains(all) else {
+            throw fail("\(all) entries are stored, not \(least) to \(most)")
         }
         try compareOrders(database, contents.keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) })
     }

@@ -12,14 +12,17 @@ final class ModelRun {
     private struct View {
         let name: String
         let snapshot: Snapshot
-        let model: Model
+        var model: Model
         /// Codes that reads may answer with, once something ended the view.
         var endings: Set<LarderError.Code> = []
     }
 
     private static let names = ["a", "b"]
+    static let tags = ["red", "blue"]
     var random: SeededGenerator
-    let larder: TestLarder
+    private(set) var larder: TestLarder
+    /// Larders that were killed: their directory has that of the next one.
+    private var former: [TestLarder] = []
     private let isFailing = Guarded(false)
     var models: [String: Model] = [:]
     private var views: [View] = []
@@ -65,7 +68,9 @@ final class ModelRun {
 
     private func step(_ name: String) throws {
         switch Int.random(in: 0..<100, using: &random) {
-        case 0..<20: try put(name)
+        case 0..<16: try put(name)
+        case 16..<18: try copy(name)
+        case 18..<20: try purgeTags(name)
         case 20..<30: try putUnsettled(name)
         case 30..<38: try remove(name)
         case 38..<46: try batch(name)
@@ -100,7 +105,9 @@ final class ModelRun {
 
     private func value() -> String {
         counter += 1
-        let length = random.oneIn(20) ? 5000 : Int.random(in: 0..<200, using: &random)
+        var length = random.oneIn(20) ? 5000 : Int.random(in: 0..<200, using: &random)
+        // From 4 MiB on values are written ahead and settled otherwise.
+        if random.oneIn(1500) { length = 4 << 20 }
         return "\(counter)" + String(repeating: "x", count: length)
     }
 
@@ -143,19 +150,58 @@ final class ModelRun {
         let now = try now()
         let (key, value, rule) = (key(), value(), rule(now))
         let isLoading = random.oneIn(2)
-        note("put \(name) \(key) \(value.prefix(12)) \(rule) at \(now)")
+        var tags = random.oneIn(2) ? [] : Self.tags.filter { _ in random.oneIn(2) }
+        note("put \(name) \(key) \(value.prefix(12)) \(rule) \(tags) at \(now)")
         let expected = models[name]?.expectation(key, now) ?? .absent
         let seen: String?
         if random.oneIn(3) {
+            tags = []
             seen = try database.putAhead(key, value, rule: rule, loading: isLoading)
         } else {
+            let encoded = try Tags(checking: tags.map { Array($0.utf8) })
             seen = try database.commit([Key(key)], loading: isLoading) { update -> String? in
-                defer { Array(value.utf8).withUnsafeBytes { update.put(0, payload: $0, rule: rule) } }
+                defer { Array(value.utf8).withUnsafeBytes { update.put(0, payload: $0, rule: rule, tags: encoded) } }
                 return isLoading ? update.current(0)?.text : nil
             }
         }
         if isLoading { try check(seen, expected, "update of \(key) in \(name)") }
-        models[name]?.entries[key] = Model.Entry(value: value, storedAt: now, rule: rule)
+        models[name]?.entries[key] = Model.Entry(value: value, storedAt: now, rule: rule, tags: tags)
+    }
+
+    /// A copy to the other database, with its tags and its time of storing.
+    private func copy(_ name: String) throws {
+        let (source, target) = (try database(name), try database(name == "a" ? "b" : "a"))
+        let (key, now) = (key(), try now())
+        guard let entry = models[name]?.entries[key], let rules = models[target.name] else { return }
+        // Where either is unsure, what the copy does is unsure too.
+        if entry.mayBeSwept || rules.isFromTheFuture(entry, now) { return }
+        note("copy \(name) \(key) at \(now)")
+        _ = try larder.engine().change(key, in: source, and: target) { update, other in
+            if let record = update.current(0) { other.place(0, record) }
+        }
+        try larder.engine().pipeline.settle()
+        guard models[name]?.isFresh(entry, now) ?? false else { return }
+        var copied = entry
+        if entry.rule == .governed, entry.storedAt <= rules.deadBefore {
+            if let interval = rules.policy.intervalMilliseconds {
+                copied.rule = .own(entry.storedAt + interval)
+            } else {
+                copied.storedAt = rules.deadBefore + 1
+            }
+        }
+        models[target.name]?.entries[key] = copied
+    }
+
+    /// Soft or hard: without a grace both end the entries.
+    private func purgeTags(_ name: String) throws {
+        let database = try database(name)
+        let tags = Self.tags.filter { _ in random.oneIn(2) }
+        guard !tags.isEmpty else { return }
+        note("purge \(name) tags \(tags)")
+        noteSweep()
+        try database.purge(tags: tags.map { Array($0.utf8) }, soft: random.oneIn(2))
+        models[name]?.purge(tags: Set(tags))
+        for index in views.indices where views[index].name == name { views[index].model.purge(tags: Set(tags)) }
     }
 
     /// Several writes that nobody waits for, with reads between.
@@ -294,6 +340,7 @@ final class ModelRun {
         _ = try database.purge(counting: random.oneIn(2))
         if isPurged { return }
         models[name]?.entries = [:]
+        models[name]?.purged = []
         models[name]?.deadBefore = 0
         end(name, [.purged])
     }
@@ -308,7 +355,8 @@ final class ModelRun {
         let matching = model.entries.filter { $0.key.hasPrefix(prefix) }
         let sure = matching.count { !$0.value.mayBeSwept }
         let removed = report.entries ?? 0
-        guard (sure...matching.count).contains(removed) else {
+        let unseen = model.purged.count { $0.hasPrefix(prefix) && model.entries[$0] == nil }
+        guard (sure...matching.count + unseen).contains(removed) else {
             throw fail("purge of prefix \(prefix) removed \(removed) of \(matching.count)")
         }
         // What a sweep may have taken before may come back from the journal, expired as it is, as at ``purgeExpired(_:)``.
@@ -352,9 +400,17 @@ final class ModelRun {
     private func reopen() throws {
         note("reopen")
         noteSweep()
-        try checkFiles(try larder.crashCopy(), "after a kill")
+        let (killed, hook) = (random.oneIn(2), larder.options.beforeCommit)
+        if killed { try settle() }
+        let crashCopy = try larder.crashCopy { $0.beforeCommit = hook }
+        try checkFiles(crashCopy, "after a kill")
         larder.close()
         try checkFiles(larder, "after the end")
+        if killed {
+            note("what is left is as after a kill")
+            former.append(larder)
+            larder = crashCopy
+        }
         unsettled = []
         if random.oneIn(2) {
             let step = random.oneIn(2) ? span() : -span()

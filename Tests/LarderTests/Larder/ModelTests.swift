@@ -13,6 +13,9 @@ import Testing
             var storedAt: Int64
             /// nil: governed by the database's policy.
             var own: Int64??
+            /// In milliseconds; nil: the database's, which has none.
+            var grace: Int64?
+            var tags: [String] = []
         }
 
         var items: [String: Item] = [:]
@@ -25,8 +28,13 @@ import Testing
             return policy.intervalMilliseconds.map { item.storedAt + $0 }
         }
 
-        func fresh(now: Int64) -> [String: Reader] {
-            items.filter { deadline($0.value).map { now < $0 } ?? true }.mapValues(\.value)
+        func isFresh(_ item: Item, now: Int64) -> Bool { deadline(item).map { now < $0 } ?? true }
+
+        func fresh(now: Int64) -> [String: Reader] { items.filter { isFresh($0.value, now: now) }.mapValues(\.value) }
+
+        /// A soft purge makes entries stale, which only calls that fetch can tell from a hard one.
+        mutating func remove(tagged tags: Set<String>) {
+            items = items.filter { tags.isDisjoint(with: $0.value.tags) }
         }
 
         mutating func change(to new: UpdatePolicy, now: Int64) {
@@ -76,16 +84,42 @@ import Testing
             }
         }
 
-        func item(_ value: Reader, _ own: Int64??) -> Expected.Item { .init(value: value, storedAt: now, own: own) }
+        func item(
+            _ value: Reader, _ own: Int64??, _ grace: Int64? = nil, _ tags: [String] = []
+        ) -> Expected.Item {
+            .init(value: value, storedAt: now, own: own, grace: grace, tags: tags)
+        }
+
+        func pickTags() -> [String] {
+            random.oneIn(2) ? [] : Array(["red", "blue", "green"].shuffled(using: &random).prefix(1 + random.below(2)))
+        }
+
+        func pickGrace() -> Int64? { random.oneIn(2) ? nil : Int64([0, 5_000, 90_000][random.below(3)]) }
+
+        /// A model of any class of size, up to those from which values are treated otherwise.
+        func pickValue(_ number: Int) -> Reader {
+            var value = Reader("v\(number)", price: Double(number))
+            let length = [0, 100, 5_000, 1 << 20, 4 << 20][random.oneIn(200) ? 3 + random.below(2) : random.below(3)]
+            value.book.name = String(repeating: "x", count: random.oneIn(4) ? length : 3)
+            return value
+        }
+
+        func fresh(_ key: String) -> Expected.Item? {
+            expected.items[id(key)].flatMap { expected.isFresh($0, now: now) ? $0 : nil }
+        }
 
         func step(_ number: Int) throws {
             let key = keys.randomElement(using: &random) ?? ""
-            let value = Reader("v\(number)", price: Double(number))
             switch Int.random(in: 0..<100, using: &random) {
-            case 0..<30:
-                let (policy, own) = pickPolicy()
-                try cache.set(value, forKey: key, policy: policy)
-                expected.items[id(key)] = item(value, own(now))
+            case 0..<20: try set(key, pickValue(number))
+            case 20..<25: try update(key, number)
+            case 25..<27: try count(key)
+            case 27..<30:
+                let (tags, isSoft) = (
+                    Array(["red", "blue"].shuffled(using: &random).prefix(1 + random.below(2))), random.oneIn(2)
+                )
+                try cache.removeAll(tagged: tags, soft: isSoft)
+                expected.remove(tagged: Set(tags))
             case 30..<40:
                 let wasThere = try cache.remove(key)
                 #expect(wasThere == (expected.fresh(now: now)[id(key)] != nil))
@@ -125,11 +159,103 @@ import Testing
             } else {
                 let key = keys[number % keys.count]
                 try #require(try cache.value(Reader.self, forKey: key) == fresh[id(key)], place)
+                try checkFacts(key, place)
             }
+        }
+
+        func set(_ key: String, _ value: Reader) throws {
+            var (policy, own) = pickPolicy()
+            let keeps = random.oneIn(5)
+            if keeps { (policy, own) = (.keep, { _ in nil }) }
+            let (tags, grace) = (pickTags(), pickGrace())
+            if let grace { policy = policy.grace(.milliseconds(grace)) }
+            let former = fresh(key)
+            switch random.below(6) {
+            case 0:
+                #expect(try cache.setIfAbsent(value, forKey: key, policy: policy, tags: tags) == (former == nil))
+                if former != nil { return }
+            case 1:
+                #expect(try cache.setIfPresent(value, forKey: key, policy: policy, tags: tags) == (former != nil))
+                if former == nil { return }
+            default: try cache.set(value, forKey: key, policy: policy, tags: tags)
+            }
+            store(key, value, keeps, own(now), grace, tags)
+        }
+
+        private func store(
+            _ key: String, _ value: Reader, _ keeps: Bool, _ own: Int64??, _ grace: Int64?, _ tags: [String]
+        ) {
+            let former = keeps ? fresh(key) : nil
+            expected.items[id(key)] = item(
+                value, keeps ? former?.own ?? nil : own, grace ?? former?.grace,
+                tags.isEmpty ? former?.tags ?? [] : tags)
+        }
+
+        /// An update, while somebody else changes the entry, its lifetime or its tags only: the closure runs again.
+        func update(_ key: String, _ number: Int) throws {
+            var runs = 0
+            let meddles = random.below(4)
+            let before = fresh(key)
+            try cache.update(Reader.self, forKey: key) { value in
+                runs += 1
+                #expect(value == fresh(key)?.value)
+                if runs == 1, let before { try meddle(key, before, meddles, number) }
+                value = Reader("u\(number)", price: (value?.book.price ?? 0) + 1)
+            }
+            // Nothing that it could see had changed: the same lifetime is no change.
+            if before != nil, meddles == 1 || meddles == 3 { #expect(runs == 2) }
+            let former = fresh(key)
+            let value = Reader("u\(number)", price: (former?.value.book.price ?? 0) + 1)
+            expected.items[id(key)] = item(value, former?.own ?? nil, former?.grace, former?.tags ?? [])
+        }
+
+        private func meddle(_ key: String, _ former: Expected.Item, _ kind: Int, _ number: Int) throws {
+            switch kind {
+            case 1:
+                // Another lifetime. Instants are given by the wall clock, which may be behind.
+                let instant = now + 70_000 + Int64(number)
+                let ahead = now - work.time.wallMilliseconds()
+                try cache.touch(key, policy: .until(millisecondsSince1970: instant - (ahead > 1 ? ahead : 0)))
+                expected.items[id(key)]?.own = .some(instant)
+            case 2:
+                try cache.remove(key)
+                expected.items[id(key)] = nil
+            case 3:
+                // The same value with other tags and another grace.
+                try cache.set(former.value, forKey: key, policy: .never.grace(.milliseconds(number)), tags: ["meddled"])
+                expected.items[id(key)] = item(former.value, .some(nil), Int64(number), ["meddled"])
+            default: break
+            }
+        }
+
+        /// A counter keeps the lifetime, the grace and the tags of its entry.
+        func count(_ key: String) throws {
+            let name = "count " + key
+            let (policy, own) = pickPolicy()
+            let (tags, grace) = (pickTags(), pickGrace())
+            try cache.set(41, forKey: name, policy: grace.map { policy.grace(.milliseconds($0)) } ?? policy, tags: tags)
+            let isFresh = expected.isFresh(item(Reader(""), own(now)), now: now)
+            let info = try cache.info(forKey: name)
+            #expect(try cache.increment(name) == (isFresh ? 42 : 1))
+            let after = try cache.info(forKey: name)
+            if isFresh {
+                #expect(after?.graceMilliseconds == info?.graceMilliseconds && after?.rule == info?.rule)
+                #expect(try cache.tags(forKey: name).map { Set($0) } == Set(tags))
+            }
+            try cache.remove(name)
+        }
+
+        /// What belongs to an entry besides its value.
+        func checkFacts(_ key: String, _ place: Comment) throws {
+            let item = fresh(key)
+            try #require(try cache.tags(forKey: key).map { Set($0) } == item.map { Set($0.tags) }, place)
+            guard let item else { return }
+            try #require(try cache.info(forKey: key)?.graceMilliseconds == item.grace ?? 0, place)
         }
 
         func batch(_ number: Int) throws {
             let own = pickPolicy()
+            let tags = pickTags()
             let chosen = (0..<6).map { _ in keys.randomElement(using: &random) ?? "" }
             try cache.batch {
                 for (index, key) in chosen.enumerated() {
@@ -138,8 +264,8 @@ import Testing
                         $0.remove(key)
                         expected.items[id(key)] = nil
                     } else {
-                        try $0.set(value, forKey: key, policy: own.0)
-                        expected.items[id(key)] = item(value, own.1(now))
+                        try $0.set(value, forKey: key, policy: own.0, tags: tags)
+                        expected.items[id(key)] = item(value, own.1(now), nil, tags)
                     }
                 }
             }
