@@ -148,6 +148,23 @@ import Testing
         #expect(fixture.origin.takeReads() == ["short"])
     }
 
+    /// The way of the answer belongs to the life that it names.
+    @Test func aLifetimeRunsFromTheSendingOfTheQuestion() throws {
+        var random = SeededGenerator(seed: testSeed())
+        let fixture = try OriginFixture(policy: .high)
+        for number in 0..<40 {
+            let (age, lifetime) = (Int64(random.below(50_000)), 1 + Int64(random.below(100_000)))
+            fixture.origin.change("k\(number)", to: "v", lifetime: lifetime)
+            fixture.origin.answerLate(milliseconds: age)
+            _ = fixture.client("GET k\(number)")
+            fixture.origin.answerLate(milliseconds: 0)
+            let left = Int64(fixture.client("PTTL k\(number)").dropFirst().dropLast()) ?? 0
+            // What was over on its way is not there any more.
+            #expect(left == -2 || left >= 0 && left <= lifetime - age, "\(lifetime) ms, \(age) ms under way: \(left)")
+            #expect(left != -2 || lifetime - age < 10_000)
+        }
+    }
+
     @Test func whatIsEvictedOrPurgedHereIsAskedForAgain() throws {
         let fixture = try OriginFixture()
         fixture.origin.change("a", to: "one")
