@@ -23,6 +23,8 @@
 #   make fleet        two larders in front of a Redis Cluster, whose nodes and links break: ROUNDS of each kind
 #   make valkey       the tests of origins with a valkey-server (Debian's, of its backports) in place of redis-server, and as
 #                     make fleet before a cluster of it
+#   make planted      the strength of the tests: defects in a copy of the package, one after the other, and which of them the
+#                     tests find (PLANTED: the numbers of some)
 #   make kill         hundreds of rounds of kill -9 under load (ROUNDS), the model test over many seeds (ROUNDS)
 
 SHELL = /bin/bash
@@ -242,6 +244,11 @@ crash power: deps
 	@$(INSTALL) gcc libc6-dev
 	$(SWIFT) build -c release --product larderaccidents
 	.build/release/larderaccidents $@ $(ROUNDS)
+
+# In a copy, so that no defect ever stands in Sources.
+.PHONY: planted
+planted: test-packages
+	python3 Tests/Planted/planted.py $(PLANTED)
 
 .PHONY: disk
 disk: test-deps

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Measures the strength of the tests: plants defects into a copy of the package, and reports which of them the tests find.
+
+All defects are in one build of the copy, each behind a check of the environment variable LARDER_PLANTED. The tests of the
+defect's area run once for each defect, with a time limit. A defect survives if they pass.
+
+    planted.py                  all defects
+    planted.py 3 17 20-25       some of them, by their numbers
+    planted.py --list           prints the defects
+    planted.py --check          only checks that all of them can be planted
+    planted.py --copy DIR       the directory of the copy; its build is used again (.build/planted)
+    planted.py --limit SECONDS  for the tests of one defect (300)
+    planted.py --rounds N       how often the tests of a defect run at most, until they find it (1)
+
+The exit status is 1 if more than LARDER_PLANTED_SURVIVORS (2) defects survive, or the tests fail without a defect.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from defects import DEFECTS
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HELPER = """#if canImport(Glibc)
+    import Glibc
+#else
+    import Darwin
+#endif
+
+/// The number of the defect that this process has; 0 for none.
+private let plantedDefect: Int = getenv("LARDER_PLANTED").flatMap { Int(String(cString: $0)) } ?? 0
+
+/// Whether this process has a defect.
+@inline(never) func isPlanted(_ number: Int) -> Bool { plantedDefect == number }
+"""
+
+
+def fail(text):
+    sys.exit("planted.py: " + text)
+
+
+def planted(source, number, defect):
+    """The text of a file with a defect in it, behind its check."""
+    count = source.count(defect.old)
+    if count != 1:
+        fail(
+            f"defect {number} ({defect.name}) cannot be planted: its text occurs {count} times in {defect.file}.\n"
+            f"Adapt it in Tests/Planted/defects.py:\n{defect.old}"
+        )
+    return source.replace(defect.old, defect.new.replace("PLANTED", f"isPlanted({number})"))
+
+
+def sources_with_defects():
+    """The changed files, by their paths."""
+    files = {}
+    for number, defect in enumerate(DEFECTS, 1):
+        if defect.file not in files:
+            with open(os.path.join(ROOT, defect.file), encoding="utf-8") as file:
+                files[defect.file] = file.read()
+        if "PLANTED" not in defect.new:
+            fail(f"defect {number} ({defect.name}) is behind no check: its new text lacks PLANTED")
+        files[defect.file] = planted(files[defect.file], number, defect)
+    for path in list(files):
+        # The directory of the target: Sources/NAME or Sources/GROUP/NAME.
+        parts = path.split("/")
+        depth = 3 if parts[1] in ("Engine", "Server", "Shared", "System") else 2
+        files["/".join(parts[:depth]) + "/PlantedDefect.swift"] = HELPER
+    return files
+
+
+def write_if_different(path, content):
+    """Files that stay as they are need not be compiled again."""
+    if os.path.exists(path):
+        with open(path, "rb") as file:
+            if file.read() == content:
+                return
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def make_copy(copy, changed):
+    """Copies what belongs to the package, with the defects, and removes what does not."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True
+    ).stdout.decode().split("\0")
+    wanted = {name for name in listed if name and os.path.isfile(os.path.join(ROOT, name))}
+    for directory in ("Sources", "Tests"):
+        for base, _, names in os.walk(os.path.join(copy, directory)):
+            for name in names:
+                path = os.path.relpath(os.path.join(base, name), copy)
+                if path not in wanted and path not in changed:
+                    os.remove(os.path.join(copy, path))
+    for name in wanted:
+        source, target = os.path.join(ROOT, name), os.path.join(copy, name)
+        with open(source, "rb") as file:
+            write_if_different(target, changed[name].encode() if name in changed else file.read())
+        shutil.copymode(source, target)
+    for name in changed.keys() - wanted:
+        write_if_different(os.path.join(copy, name), changed[name].encode())
+
+
+def build(copy):
+    environment = {key: value for key, value in os.environ.items() if key != "LARDER_STRICT"}
+    began = time.monotonic()
+    result = subprocess.run(
+        ["swift", "build", "--build-tests"], cwd=copy, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    if result.returncode != 0:
+        sys.stdout.write(result.stdout.decode(errors="replace")[-6000:])
+        fail("the copy with the defects does not build")
+    print(f"built in {time.monotonic() - began:.0f} s", flush=True)
+
+
+class Outcome:
+    def __init__(self, kind, seconds, detail=""):
+        self.kind, self.seconds, self.detail = kind, seconds, detail
+
+
+def run_tests(copy, number, pattern, limit):
+    """Runs the tests that a pattern names with a defect; 0 for none."""
+    environment = dict(os.environ, LARDER_PLANTED=str(number), SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH="4")
+    began = time.monotonic()
+    process = subprocess.Popen(
+        ["swift", "test", "--skip-build", "--disable-xctest", "--filter", pattern], cwd=copy, env=environment,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=limit)
+        text = output.decode(errors="replace")
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return Outcome("found", time.monotonic() - began, "the tests hang")
+    seconds = time.monotonic() - began
+    if process.returncode == 0:
+        if not re.search(r"Test run with [1-9]", text):
+            fail(f"no test matches {pattern!r}")
+        return Outcome("survived", seconds)
+    first = re.search(r"Test \"?(.+?)\"? (?:with .*?)?recorded an issue", text)
+    return Outcome("found", seconds, first.group(1) if first else "the tests end with an error")
+
+
+def chosen(words):
+    numbers = []
+    for word in words:
+        first, _, last = word.partition("-")
+        numbers += range(int(first), int(last or first) + 1)
+    return numbers or list(range(1, len(DEFECTS) + 1))
+
+
+def report(number, defect, outcome):
+    print(f"{number:3}  {outcome.kind:9}{outcome.seconds:6.0f} s  {defect.name}"
+          + (f"  ({outcome.detail})" if outcome.detail else ""), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("numbers", nargs="*")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--copy", default=os.path.join(ROOT, ".build", "planted"))
+    parser.add_argument("--limit", type=float, default=300)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--no-build", action="store_true", help="the copy is built already")
+    options = parser.parse_args()
+    if options.list:
+        for number, defect in enumerate(DEFECTS, 1):
+            print(f"{number:3}  {defect.name:42} {defect.tests}")
+        return 0
+    changed = sources_with_defects()
+    if options.check:
+        print(f"{len(DEFECTS)} defects can be planted")
+        return 0
+    numbers = chosen(options.numbers)
+    if not options.no_build:
+        make_copy(options.copy, changed)
+        build(options.copy)
+    # Without a defect the same tests pass: what fails then says nothing.
+    patterns = sorted({DEFECTS[number - 1].tests for number in numbers})
+    for pattern in patterns:
+        outcome = run_tests(options.copy, 0, pattern, options.limit)
+        if outcome.kind == "found":
+            fail(f"without a defect, {pattern} fails: {outcome.detail}")
+    print(f"without a defect all tests pass ({len(patterns)} areas)", flush=True)
+    survivors = []
+    for number in numbers:
+        defect = DEFECTS[number - 1]
+        for _ in range(options.rounds):
+            outcome = run_tests(options.copy, number, defect.tests, options.limit)
+            if outcome.kind == "found":
+                break
+        report(number, defect, outcome)
+        if outcome.kind == "survived":
+            survivors.append(number)
+    print(f"\n{len(numbers) - len(survivors)} of {len(numbers)} defects were found")
+    for number in survivors:
+        print(f"  survived: {number}, {DEFECTS[number - 1].name}, after {DEFECTS[number - 1].tests}")
+    return 1 if len(survivors) > int(os.environ.get("LARDER_PLANTED_SURVIVORS", "2")) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
