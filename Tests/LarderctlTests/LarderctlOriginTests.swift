@@ -121,7 +121,7 @@ import Testing
             #expect(shown.contains(line + "\n"), "\(line) in \(shown)")
         }
         #expect(!shown.contains("sesame"))
-        let kept = String(decoding: try Files.read(daemon.larder + "/ORIGINS"), as: UTF8.self)
+        let kept = try daemon.journalText()
         #expect(
             kept.contains(
                 "0 rediss://127.0.0.1:\(server.port)?ca=\(path)/cert.pem BEHIND STALE USER alice PASSWORDFILE \(path)/password\n"
@@ -221,7 +221,16 @@ import Testing
         let set = try larderctl("origin", "0", "unix:///nowhere", "--password-file", "Package.swift")
         // It is there, and the daemon reads it when it asks.
         #expect(set.text == "OK\n", "\(set)")
-        let kept = String(decoding: try Files.read(daemon.larder + "/ORIGINS"), as: UTF8.self)
+        let kept = try daemon.journalText()
         #expect(kept.contains(" PASSWORDFILE /") && kept.contains("/Package.swift\n"), "\(kept)")
+    }
+}
+
+extension DaemonProcess {
+    /// What the larder's journal has, as text.
+    fileprivate func journalText() throws -> String {
+        let journal = larder + "/JOURNAL"
+        return try FileSystem.list(journal).map { String(decoding: try Files.read(journal + "/" + $0), as: UTF8.self) }
+            .joined()
     }
 }

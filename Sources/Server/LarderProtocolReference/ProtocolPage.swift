@@ -128,7 +128,7 @@ package enum ProtocolPage {
             end)
             ```
 
-            - Libraries are in the larder's file `FUNCTIONS`, durably, before `FUNCTION LOAD`, `DELETE`, `FLUSH` or `RESTORE` answers; they
+            - Libraries are in the larder's ledger, durably, before `FUNCTION LOAD`, `DELETE`, `FLUSH` or `RESTORE` answers; they
               belong to no database, and `FLUSHALL` and purges leave them. `FUNCTION DUMP` and `RESTORE` exchange them with Redis.
             - For each call the library is run anew. What it keeps in local variables is therefore as it was after loading: it cannot count
               calls there, as it can in Redis. A library is to define functions, and no more.

@@ -23,10 +23,10 @@ extension DoctorRule {
         },
         DoctorRule(
             name: "origins-unusable", weight: .problem,
-            condition: "the file ORIGINS is damaged, or an origin that it names could not be set up",
+            condition: "the origins are unknown, or one of them could not be set up",
             remedy:
-                "the log of the start says why; all commands of these databases are refused until ORIGINS is restored, or "
-                + "removed and the origins are set anew"
+                "the log of the start says why; all commands of these databases are refused until the origins "
+                + "can be read or are set again"
         ) { facts in
             let count = facts.info.number("origins_unusable")
             return count > 0

@@ -162,12 +162,24 @@ import Testing
         #expect(last("FCALL g 0") == Wire.int(2))
     }
 
+    @Test func theFileOfAnEarlierVersionIsTakenOver() throws {
+        let server = try SocketlessServer()
+        server.engine.shutdown()
+        try FileSystem.writeFile(
+            server.path, DumpPayload.encode(libraries: [Array(Self.library("return 1").utf8)]))
+        for _ in 0..<2 {
+            let again = try SocketlessServer(reopening: server)
+            #expect(again.connect()("FCALL f 0") == Wire.int(1))
+            #expect(!FileSystem.exists(server.path))
+            again.engine.shutdown()
+        }
+    }
+
     /// A file with any byte changed, and one that is cut, are set aside; nothing of them is used, and nothing is lost.
     @Test func aDamagedFileIsSetAside() throws {
         let server = try SocketlessServer()
-        _ = Self.load(server.connect(), Self.library("return 1"))
         server.engine.shutdown()
-        let good = try #require(try FileSystem.read(server.path))
+        let good = DumpPayload.encode(libraries: [Array(Self.library("return 1").utf8)])
         var damaged = (0..<good.count).map { index in
             var bytes = good
             bytes[index] ^= 1
@@ -218,15 +230,15 @@ import Testing
 
     /// A change that cannot be written is not made.
     @Test func aChangeThatCannotBeWrittenIsNotMade() throws {
-        let server = try SocketlessServer()
+        let isFailing = Guarded(false)
+        let server = try SocketlessServer { $0.beforeCommit = failing(while: isFailing) }
         let call = server.connect()
         _ = Self.load(call, Self.library("return 1"))
-        // The name under which new content is written is taken by something that is no file.
-        try FileSystem.makeDirectory(server.path + ".new")
+        isFailing.value = true
         for reply in [
             Self.load(call, Self.library("return 2")), call("FUNCTION DELETE lib"), call("FUNCTION FLUSH"),
         ] {
-            #expect(reply.hasPrefix("-ERR the libraries of functions could not be written, nothing was changed"))
+            #expect(reply.hasPrefix("-ERR the libraries of functions could not be stored, nothing was changed"))
         }
         #expect(call("FCALL f 0") == Wire.int(1))
     }

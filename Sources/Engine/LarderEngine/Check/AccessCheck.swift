@@ -19,7 +19,7 @@ struct AccessCheck {
             let path = directory + "/" + name
             if Self.files.contains(name) { look(path, name, &found) }
             if name == "JOURNAL" { walk(path, name, &found) }
-            guard DatabaseName.isValid(name), case .database = DatabaseDirectory(path) else { continue }
+            guard LarderCheck.mayBeDatabase(name), case .database = DatabaseDirectory(path) else { continue }
             walk(path, name, &found)
         }
         found.add(to: &report)

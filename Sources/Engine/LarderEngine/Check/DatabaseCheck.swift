@@ -8,13 +8,15 @@ struct DatabaseCheck {
     let onBytes: (Int) -> Void
     let shouldStop: () -> Bool
 
-    static func place(_ name: String) -> String { "database '\(name)'" }
+    static func place(_ name: String) -> String {
+        name == DatabaseName.ledger ? "the ledger" : "database '\(name)'"
+    }
 
     private var place: String { Self.place(name) }
 
     func run(_ report: inout CheckReport) throws {
         guard let pointer = try pointer(&report) else { return }
-        try checkTags(pointer, &report)
+        try checkTags(&report)
         let epoch = EpochCheck(
             directory: directory + "/\(pointer.epoch)", place: place, pointer: pointer,
             journalKeys: journal.keys.isOverfull ? nil : journal.keys.hashes(of: name), now: journal.now,
@@ -59,19 +61,16 @@ struct DatabaseCheck {
         }
     }
 
-    // MARK: TAGS
+    // MARK: TAGS, of earlier versions
 
-    private func checkTags(_ pointer: PointerFile, _ report: inout CheckReport) throws {
-        let bytes = try FileSystem.read(directory + "/" + TagsFile.name, bytesMax: TagsFile.bytesMax)
-        // An incomplete last line is a purge that was never acknowledged.
-        let content = bytes.map { TagsFile.parse($0).0 } ?? (pointer.hasTagPurges ? .damaged("it is missing") : .none)
-        switch content {
+    private func checkTags(_ report: inout CheckReport) throws {
+        switch try TagsFile(directory: directory).read() {
         case .none, .lines: break
         case .newer(let version): report.addNewer("\(place): \(TagsFile.name)", version, reads: TagsFile.formatVersion)
         case .damaged(let why):
             report.add(
                 .damage, place, "\(TagsFile.name) cannot be read: \(why)",
-                "a purge of a tag may be lost, so --repair, as the next start, removes all entries with tags")
+                "a purge of a tag may be lost, so --repair, as the next start, makes all entries with tags stale")
         }
     }
 }

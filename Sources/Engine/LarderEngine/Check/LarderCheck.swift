@@ -45,7 +45,7 @@ package struct LarderCheck {
         }
         AccessCheck(directory: directory).run(&report)
         var found: [String] = []
-        for name in names where DatabaseName.isValid(name) && (self.name ?? name) == name {
+        for name in names where Self.mayBeDatabase(name) && (self.name ?? name) == name {
             switch DatabaseDirectory(directory + "/" + name) {
             case .database: found.append(name)
             case .absent: break
@@ -65,6 +65,9 @@ package struct LarderCheck {
         for name in found { try check(name, journal) }
         if name == nil { noteMissing(journal) }
     }
+
+    /// Whether a directory of this name may be a database, or the larder's ledger.
+    static func mayBeDatabase(_ name: String) -> Bool { DatabaseName.isValid(name) || name == DatabaseName.ledger }
 
     /// What the engine makes in every larder's directory, and nowhere below it.
     private static let ownNames = [SequencesFile.name, "JOURNAL", TimeKeeper.fileName]
@@ -100,7 +103,7 @@ package struct LarderCheck {
     }
 
     private mutating func check(_ name: String, _ journal: JournalCheck.End) throws(LarderError) {
-        report.databases += 1
+        if name != DatabaseName.ledger { report.databases += 1 }
         let before = doneBytes
         let size = FileSystem.size(directory + "/" + name)
         // Keys and values take more than their tables, which are compressed.
@@ -113,6 +116,9 @@ package struct LarderCheck {
                 met += count
                 onProgress(CheckProgress(doneBytes: before + min(met, size), totalBytes: total))
             }, shouldStop: shouldStop)
+        let entries = report.entries
+        // Facts are no user's entries.
+        defer { if name == DatabaseName.ledger { report.entries = entries } }
         do {
             try database.run(&report)
         } catch is EpochCheck.Stopped {

@@ -132,6 +132,18 @@ package final class CommitPipeline: @unchecked Sendable {
         }
     }
 
+    /// Queues a change of a whole database that operations of the journal make durable, synced, as a unit with a frame of
+    /// its own. Called with all its shard locks held, and those of the operations.
+    /// - Returns: the unit's sequence.
+    func enqueue(
+        committed: @escaping (UInt64) -> Void, _ write: (JournalBatch, UInt64) -> Void
+    ) -> UInt64 {
+        enqueue(.always, alone: true) { batch, sequence in
+            batch.committed = committed
+            write(batch, sequence)
+        }
+    }
+
     /// A ticket for everything that is applied by now.
     package var everythingApplied: CommitTicket { CommitTicket(sequence: lock.withLock { lastSequence }) }
 
@@ -290,7 +302,10 @@ package final class CommitPipeline: @unchecked Sendable {
                 try journal.requireRolledBack("commit")
                 switch item {
                 case .writes(let batch, _, let level):
-                    if let notes = batch.notes, !batch.isPrepared { owner.preparing(notes) }
+                    if !batch.isPrepared {
+                        if batch.committed != nil { owner.isChanging() }
+                        if let notes = batch.notes { owner.preparing(notes) }
+                    }
                     batch.isPrepared = true
                     guard try journal.append(batch, level, mayBlock: mayBlock) else { return index }
                 case .control(_, let perform, _):
@@ -312,6 +327,10 @@ package final class CommitPipeline: @unchecked Sendable {
         case .writes(let batch, let units, _):
             context.statistics.commitUnits.add(units)
             if let notes = batch.notes { owner.committed(notes) }
+            if let committed = batch.committed {
+                committed(batch.lastSequence)
+                owner.hasChanged()
+            }
             pendingBytes.add(-batch.payloadByteCount)
         case .control(let sequence, _, let committed):
             context.statistics.commitUnits.add()

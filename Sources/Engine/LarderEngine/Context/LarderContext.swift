@@ -10,6 +10,8 @@ final class LarderContext: Sendable {
     private let blockCache: BlockCache
     /// The last commit unit in the journal at the start; `max` if unknown.
     let journalEnd = Atomic<UInt64>(.max)
+    /// When facts of the ledger were lost, in milliseconds since 1970; 0 if none were; negative before it was read.
+    let factsLost = Atomic<Int64>(-1)
     let sequences: Sequences
     let timeKeeper: TimeKeeper
     let disk: DiskBudget

@@ -1,7 +1,7 @@
 extension Database {
     /// Notes operations of a unit with the batch that commits it, for ``ChangeFeed``.
     func noteChanges(_ operations: [CommitOperation], in batch: JournalBatch, _ sequence: UInt64) {
-        guard context.changes.isOn else { return }
+        guard context.changes.isOn, !isLedger else { return }
         var storedKeys: Set<Key>?
         for operation in operations {
             let key = Array(operation.key.bytes)

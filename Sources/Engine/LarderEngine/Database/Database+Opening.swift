@@ -77,7 +77,7 @@ extension Database {
             var isNews = true
             if case .failed(let former) = appliedState.presence { isNews = former.description != error.description }
             shards.withAllLocked { setBoth { $0.presence = .failed(error) } }
-            guard error.code == .damaged, context.options.onDamage == .salvage else { throw error }
+            guard error.code == .damaged, isLedger || context.options.onDamage == .salvage else { throw error }
             // Report it once, not at every use.
             context.report(isNews ? .error : .debug, "database '\(name)' is damaged: \(error.message)")
             try mend(error, isInTurn)
@@ -87,7 +87,7 @@ extension Database {
     /// Handles damage that keeps the files from being opened.
     private func mend(_ damage: LarderError, _ isInTurn: Bool) throws(LarderError) {
         // A salvage takes the checkpointer's turn. A checkpoint that meets damage would wait for itself.
-        if !isInTurn, isSalvagedAtOnce || life.needsMoreJournal || !context.options.backgroundMaintenance {
+        if !isInTurn, isLedger || isSalvagedAtOnce || life.needsMoreJournal || !context.options.backgroundMaintenance {
             try salvageUnopenedLocked(damage)
         } else {
             self.damage.add(name, damage)
@@ -114,7 +114,7 @@ extension Database {
                 resolve()
             }
         }
-        let purges = try readPurges(mustBeThere: pointer.hasTagPurges)
+        let purges = isLedger ? nil : try completePurges(areExpected: pointer.hasTagPurges)
         let store = try openStore(pointer)
         if pointer != written { correct(pointer) }
         shards.withAllLocked {
@@ -202,8 +202,8 @@ extension Database {
     func create(_ policy: DatabasePolicy) throws(LarderError) {
         let epoch = context.nextEpoch(after: 0)
         try roster.creation.withLock { () throws(LarderError) in
-            let present = roster.all.filter { $0 !== self && $0.exists }.count
-            guard present < context.options.databasesMax else {
+            let present = roster.all.filter { $0 !== self && $0.exists && !$0.isLedger }.count
+            guard isLedger || present < context.options.databasesMax else {
                 throw LarderError(
                     .tooManyDatabases,
                     "the larder already has \(present) databases, which is its limit "

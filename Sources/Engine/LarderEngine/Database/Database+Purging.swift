@@ -120,7 +120,9 @@ extension Database {
             case .closed, .failed: break
             }
             report.bytes = files.byteCount
+            let purges = rules.purges
             try removeFiles()
+            forgetPurges(purges)
         }
         roster.remove(self)
         report.milliseconds = context.time.monotonic() - start

@@ -43,21 +43,29 @@ extension Database {
     func enqueueControl(
         perform: @escaping () throws(LarderError) -> Void, committed: @escaping () -> Void
     ) -> CommitTicket {
+        control(committed: committed) { pipeline.enqueue(perform: perform, committed: $0) }
+    }
+
+    /// Queues an applied change of the whole database. Called with all shard locks held.
+    /// - Parameters:
+    ///   - committed: called when the change is durable.
+    ///   - enqueue: queues the unit that makes it durable, and gets what to call then.
+    func control(
+        committed: @escaping () -> Void, enqueue: (@escaping (UInt64) -> Void) -> UInt64
+    ) -> CommitTicket {
         let state = applied
-        let sequence = pipeline.enqueue(
-            perform: perform,
-            committed: { [self] sequence in
-                let was = shards.withAllLocked { () -> DatabaseState in
-                    let was = durable
-                    // It is durable, so nobody has to wait for it any more.
-                    if applied.sequence == sequence { applied.sequence = 0 }
-                    durable = state
-                    durable.sequence = 0
-                    return was
-                }
-                context.changes.tell(self, was: was, is: state)
-                committed()
-            })
+        let sequence = enqueue { [self] sequence in
+            let was = shards.withAllLocked { () -> DatabaseState in
+                let was = durable
+                // It is durable, so nobody has to wait for it any more.
+                if applied.sequence == sequence { applied.sequence = 0 }
+                durable = state
+                durable.sequence = 0
+                return was
+            }
+            if !isLedger { context.changes.tell(self, was: was, is: state) }
+            committed()
+        }
         applied.sequence = sequence
         return CommitTicket(sequence: sequence)
     }

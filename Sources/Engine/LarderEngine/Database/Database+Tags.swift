@@ -15,88 +15,124 @@ extension Database {
         } catch {
             throw LarderError(.invalidArgument, error.message, operation: "purge", database: name)
         }
+        let ledger = try ledger("purge")
         while true {
             if !isReady(forWriting: true) { try prepare(forWriting: true) }
             let isDone = try changeIfOpen("purge") { (state) throws(LarderError) in
-                if !state.hasTagPurges { try makePurgesFile() }
-                try pipeline.wait(for: notePurge(tags, hashes, softAt: soft ? now() : nil))
+                try expectPurges(ledger)
+                try pipeline.wait(for: notePurge(tags, hashes, softAt: soft ? now() : nil, ledger))
             }
             if isDone { break }
         }
         context.statistics.purges.add()
     }
 
-    /// Before the first purge: makes their file, and notes that it must be there from now on. Called with `openLock`
-    /// held.
-    private func makePurgesFile() throws(LarderError) {
-        try files.wrapErrors("purge") { () throws(FileError) in try files.tags.make() }
+    private func ledger(_ operation: String) throws(LarderError) -> Ledger {
+        guard let ledger = roster.ledger else {
+            throw LarderError(.closed, "the larder was closed", operation: operation, database: name)
+        }
+        return ledger
+    }
+
+    /// Before the first purge: stores the floors, and notes in POINTER that the ledger must have them from now on. So a
+    /// ledger that is lost is noticed. Called with `openLock` held.
+    private func expectPurges(_ ledger: Ledger) throws(LarderError) {
+        try ledger.prepare()
+        if appliedState.hasTagPurges { return }
+        try ledger.commit([TagFacts.floors((rules.purges ?? TagPurges()).floors, of: name)])
         try replacePointer("purge", { $0.hasTagPurges = true })
     }
 
-    /// Applies a purge, and queues its note. Called with `openLock` held, so that notes are written one after another.
-    private func notePurge(_ names: [[UInt8]], _ tags: [UInt64], softAt: Int64?) -> CommitTicket {
-        shards.withAllLocked {
-            // Behind everything that was stored in this database, because its shards are locked.
-            let sequence = pipeline.everythingApplied.sequence + 1
-            let former = applied.rules.purges ?? TagPurges()
-            let purges = former.adding(tags, sequence, softAt: softAt)
-            // What is being read from LevelDB was judged by the former purges.
-            let hashes = Set(tags)
-            for shard in shards.all {
-                shard.reads.changedAll()
-                shard.leases?.changed(tags: hashes, sequence)
+    /// Applies a purge, and queues its note. Called with `openLock` held.
+    private func notePurge(
+        _ names: [[UInt8]], _ tags: [UInt64], softAt: Int64?, _ ledger: Ledger
+    ) throws(LarderError) -> CommitTicket {
+        let facts = ledger.database
+        // The ledger comes first in the order of locks.
+        return try facts.shards.withAllLocked { () throws(LarderError) in
+            let store = try facts.writableStore(facts.applied, "purge")
+            return shards.withAllLocked {
+                // Behind everything that was stored in this database, because its shards are locked.
+                let sequence = pipeline.everythingApplied.sequence + 1
+                let former = applied.rules.purges ?? TagPurges()
+                let purges = former.adding(tags, sequence, softAt: softAt)
+                // What is being read from LevelDB was judged by the former purges.
+                let hashes = Set(tags)
+                for shard in shards.all {
+                    shard.reads.changedAll()
+                    shard.leases?.changed(tags: hashes, sequence)
+                }
+                applied.rules.purges = purges
+                let isCoarse = purges.floors != former.floors
+                return control(
+                    committed: { [self] in
+                        context.changes.tellEach { isCoarse ? $0.replaced(self) : $0.purged(tags: names, in: self) }
+                    },
+                    enqueue: { committed in
+                        let changes = TagFacts.changes(from: former, to: purges, of: tags, in: name)
+                        return ledger.apply(changes, to: store) { pipeline.enqueue(committed: committed, $0) }
+                    })
             }
-            let lines = tags.map { tag -> TagsFile.Line in
-                softAt.map { .soft(tag: tag, sequence: sequence, at: $0) } ?? .hard(tag: tag, sequence: sequence)
-            }
-            let isCoarse = purges.floor != former.floor
-            let isMadeAnew = isCoarse || purges.hasManyLines
-            applied.rules.purges = isMadeAnew ? purges.madeAnew : purges
-            return enqueueControl(
-                perform: { [files, name] () throws(LarderError) in
-                    if isMadeAnew {
-                        return try files.wrapErrors("purge") { () throws(FileError) in
-                            try files.tags.replace(by: purges.lines)
-                        }
-                    }
-                    do throws(TagsFile.NotAdded) {
-                        try files.tags.append(lines)
-                    } catch {
-                        throw LarderError(
-                            .io, error.description, operation: "purge", database: name, underlying: error.cause)
-                    }
-                },
-                committed: { [self] in
-                    context.changes.tellEach { isCoarse ? $0.replaced(self) : $0.purged(tags: names, in: self) }
-                })
         }
     }
 
-    /// The purges in the database's files. Called with `openLock` held, before the files count as open.
-    /// - Parameter mustBeThere: whether there were purges.
-    func readPurges(mustBeThere: Bool) throws(LarderError) -> TagPurges? {
-        var content = try files.wrapErrors("open") { () throws(FileError) in try files.tags.read() }
-        if content == .none, mustBeThere { content = .damaged("it is missing") }
-        let purges: TagPurges?
+    // MARK: The start
+
+    /// Takes over what the ledger has of the purges of tags. Called before other threads know the database.
+    /// - Parameter loss: facts were lost; nil if none were.
+    func adopt(_ purges: TagPurges?, _ loss: Ledger.Loss?) {
+        var purges = purges
+        if let loss, appliedState.hasTagPurges || purges != nil {
+            purges = (purges ?? TagPurges()).adding(TagPurges.Floors(soft: loss.sequence, softAt: loss.time))
+        }
+        shards.withAllLocked { setBoth { $0.rules.purges = purges } }
+        if let purges { goOn(behind: purges) }
+    }
+
+    /// Records that are stored from now on must count as later.
+    private func goOn(behind purges: TagPurges) {
+        if purges.last > pipeline.everythingApplied.sequence { pipeline.goOn(behind: purges.last) }
+    }
+
+    /// The purges of tags that must be known before the files count as open: those of the ledger, and those that an
+    /// earlier version kept in a file, which the ledger takes over. Called with `openLock` held.
+    /// - Parameter areExpected: whether there were purges.
+    func completePurges(areExpected: Bool) throws(LarderError) -> TagPurges? {
+        let known = rules.purges
+        let content = try files.wrapErrors("open") { () throws(FileError) in try files.tags.read() }
+        var doubt: String?
+        var found: TagPurges?
         switch content {
-        case .none: purges = nil
-        case .lines(let lines): purges = TagPurges.read(lines, now: now())
+        case .none: if areExpected, known == nil { doubt = "the ledger does not have them" }
+        case .lines(let lines): found = TagPurges.read(lines, now: now())
+        case .damaged(let why): doubt = "\(TagsFile.name) is damaged (\(why))"
         case .newer(let version):
             throw LarderError(
                 .newerFormat,
                 "\(TagsFile.name) was written by a newer version of Larder (version \(version), this one reads "
                     + "\(TagsFile.formatVersion))", operation: "open", database: name)
-        case .damaged(let why):
+        }
+        if let doubt {
             context.report(
                 .error,
-                "database '\(name)': \(TagsFile.name) is damaged (\(why)); a purge of a tag may be lost, so all entries "
-                    + "with tags that were stored until now are gone")
-            let everything = TagPurges.everything(before: pipeline.everythingApplied.sequence + 1)
-            try files.wrapErrors("open") { () throws(FileError) in try files.tags.replace(by: everything.lines) }
-            purges = everything
+                "database '\(name)': purges of tags may be lost: \(doubt). All entries with tags that were stored until "
+                    + "now are stale")
+            let sequence = max(pipeline.everythingApplied.sequence, context.sequences.base) + 1
+            found = TagPurges().adding(TagPurges.Floors(soft: sequence, softAt: now()))
         }
-        // Records that are stored from now on must count as later.
-        if let purges, purges.last > pipeline.everythingApplied.sequence { pipeline.goOn(behind: purges.last) }
+        guard let found else { return known }
+        let purges = known.map { $0.adding(found) } ?? found
+        goOn(behind: purges)
+        try ledger("open").commit(TagFacts.all(purges, of: name))
+        try files.wrapErrors("open") { () throws(FileError) in try files.tags.remove() }
         return purges
+    }
+
+    /// Forgets the purges of a database that was deleted. If that fails, they stay, and change nothing: their sequences
+    /// are lower than the stamps of all later records.
+    func forgetPurges(_ purges: TagPurges?) {
+        guard let purges, let ledger = roster.ledger else { return }
+        let changes = TagFacts.all(purges, of: name).map { Ledger.Change(key: $0.key, value: nil) }
+        try? ledger.commit(changes)
     }
 }

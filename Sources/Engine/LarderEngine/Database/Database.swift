@@ -13,6 +13,8 @@ import Synchronization
 /// read with at least one; shards guard themselves; the rest is constant.
 package final class Database: DatabaseIdentity, @unchecked Sendable {
     package let name: String
+    /// Whether it is the larder's own: see ``Ledger``.
+    let isLedger: Bool
     let number: Int
     let files: DatabaseFiles
     let context: EngineContext
@@ -37,6 +39,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
         checkpointer: any Checkpointing, roster: any DatabaseRoster, damage: DamageReports
     ) {
         self.name = name
+        isLedger = name == DatabaseName.ledger
         self.number = number
         self.context = context
         time = context.time

@@ -2,8 +2,11 @@ extension DatabaseName {
     /// The end of the names of databases whose entries are brought elsewhere, such as `0.outbox`.
     package static let outboxEnding = CompanionName.ending
 
+    /// The larder's internal database of its own facts: no possible name of a user's.
+    package static let ledger = "LEDGER"
+
     /// Whether nothing of a database is evicted, whatever the budgets say: its entries are nowhere else yet.
-    package static func isKept(_ name: String) -> Bool { CompanionName.isOne(name) }
+    package static func isKept(_ name: String) -> Bool { CompanionName.isOne(name) || name == DatabaseName.ledger }
 
     package static func check(_ name: String, operation: String) throws(LarderError) {
         guard isValid(name) else {

@@ -99,6 +99,14 @@ package enum BigEndian {
         withUnsafeBytes(of: value.bigEndian) { bytes.append(contentsOf: $0) }
     }
 
+    static func bytes(_ numbers: [UInt64]) -> [UInt8] { numbers.reduce(into: []) { append($1, to: &$0) } }
+
+    /// - Returns: nil unless `bytes` are exactly `count` numbers.
+    static func numbers(_ count: Int, in bytes: some Collection<UInt8>) -> [UInt64]? {
+        guard bytes.count == 8 * count else { return nil }
+        return Array(bytes).withUnsafeBytes { bytes in (0..<count).compactMap { read(bytes, at: 8 * $0) } }
+    }
+
     /// Reads `count` (at most 8) bytes from `offset`; nil if they are not all there.
     package static func read(_ bytes: UnsafeRawBufferPointer, at offset: Int, count: Int = 8) -> UInt64? {
         guard offset >= 0, count >= 0, count <= 8, bytes.count >= count, offset <= bytes.count - count else {

@@ -70,95 +70,117 @@ package final class TagPurges: Sendable {
 
     /// The most tags whose purges are remembered one by one.
     package static let notesMax = 65_536
-    private static let stripeCount = 256
+    fileprivate static let stripeCount = 256
 
-    /// By the hash of the tag. Two tags with the same hash count as one, which may remove too much, and never keeps
-    /// what was purged.
-    private let stripes: [[UInt64: Note]]
+    /// What applies to all entries with tags, whatever their tags are.
+    struct Floors: Hashable, Sendable {
+        /// Entries with a lower stamp are gone; 0: none.
+        var hard: UInt64 = 0
+        /// Entries with a lower stamp are stale since ``softAt``; 0: none.
+        var soft: UInt64 = 0
+        /// In milliseconds since 1970.
+        var softAt: Int64 = 0
+    }
+
+    /// Purges while they are put together. Merging is in any order: of each kind the latest purge counts.
+    struct Content {
+        /// By the hash of the tag. Two tags with the same hash count as one, which may remove too much, and never keeps
+        /// what was purged.
+        fileprivate var stripes: [[UInt64: Note]] = Array(repeating: [:], count: TagPurges.stripeCount)
+        fileprivate var count = 0
+        fileprivate var floors = Floors()
+        fileprivate var last: UInt64 = 0
+
+        mutating func merge(_ note: Note, of tag: UInt64) {
+            var merged = stripes[stripe(tag)][tag] ?? Note()
+            merged.hard = max(merged.hard, note.hard)
+            if note.soft > merged.soft { (merged.soft, merged.softAt) = (note.soft, note.softAt) }
+            set(merged, of: tag)
+            last = max(last, note.hard, note.soft)
+        }
+
+        mutating func merge(_ other: Floors) {
+            floors.hard = max(floors.hard, other.hard)
+            if other.soft > floors.soft { (floors.soft, floors.softAt) = (other.soft, other.softAt) }
+            last = max(last, other.hard, other.soft)
+        }
+
+        fileprivate mutating func set(_ note: Note, of tag: UInt64) {
+            if stripes[stripe(tag)].updateValue(note, forKey: tag) == nil { count += 1 }
+        }
+    }
+
+    private let content: Content
+
     /// How many notes there are.
-    let count: Int
-    /// All entries with tags and a lower stamp are gone.
-    let floor: UInt64
+    var count: Int { content.count }
+    var floors: Floors { content.floors }
     /// The highest sequence of all purges.
-    let last: UInt64
-    /// How many lines their file has, at most.
-    private let lineCount: Int
+    var last: UInt64 { content.last }
 
-    init() {
-        stripes = Array(repeating: [:], count: Self.stripeCount)
-        (count, floor, last, lineCount) = (0, 0, 0, 0)
-    }
+    init(_ content: Content = Content()) { self.content = content }
 
-    private init(_ stripes: [[UInt64: Note]], count: Int, floor: UInt64, last: UInt64, lineCount: Int) {
-        self.stripes = stripes
-        (self.count, self.floor, self.last, self.lineCount) = (count, floor, last, lineCount)
-    }
-
-    /// These purges and another one. Beyond the limit all entries with tags that were stored before go.
+    /// These purges and another one. Beyond the limit all entries with tags that were stored before are gone.
     /// - Parameters:
     ///   - tags: their hashes.
     ///   - sequence: of the purge.
     ///   - softAt: nil for a purge that removes; else from when the entries are stale.
     func adding(_ tags: [UInt64], _ sequence: UInt64, softAt: Int64?) -> TagPurges {
-        var stripes = stripes
-        var count = count
-        for hash in tags {
-            let stripe = Self.stripe(hash)
-            var note = stripes[stripe][hash] ?? Note()
-            if note == Note() { count += 1 }
+        var next = content
+        for tag in tags {
+            var note = note(tag) ?? Note()
             if let softAt {
                 // Entries that are stale since an earlier one stay so, and may serve a little longer.
                 (note.soft, note.softAt) = (sequence, softAt)
             } else {
                 note.hard = sequence
             }
-            stripes[stripe][hash] = note
+            next.set(note, of: tag)
         }
-        guard count <= Self.notesMax else { return .everything(before: sequence) }
-        return TagPurges(
-            stripes, count: count, floor: floor, last: max(last, sequence), lineCount: lineCount + tags.count)
+        next.last = max(next.last, sequence)
+        if next.count <= Self.notesMax { return TagPurges(next) }
+        var all = Content()
+        all.merge(floors)
+        all.merge(Floors(hard: sequence))
+        return TagPurges(all)
     }
 
-    /// Whether the file has many lines that no longer count.
-    var hasManyLines: Bool { lineCount > 4 * count + 4096 }
-
-    /// The same purges, in a file that was made anew.
-    var madeAnew: TagPurges { TagPurges(stripes, count: count, floor: floor, last: last, lineCount: 2 * count + 1) }
-
-    /// Everything with a tag that was stored before a sequence is gone.
-    static func everything(before sequence: UInt64) -> TagPurges {
-        TagPurges(TagPurges().stripes, count: 0, floor: sequence, last: sequence, lineCount: 1)
+    /// These purges and others.
+    func adding(_ others: TagPurges) -> TagPurges {
+        var next = content
+        next.merge(others.floors)
+        others.forEach { next.merge($1, of: $0) }
+        return TagPurges(next)
     }
 
-    /// These purges and one of everything with tags.
-    func raising(to sequence: UInt64) -> TagPurges {
-        TagPurges(
-            stripes, count: count, floor: max(floor, sequence), last: max(last, sequence), lineCount: lineCount + 1)
+    /// These purges and floors, which may be lower.
+    func adding(_ floors: Floors) -> TagPurges {
+        var next = content
+        next.merge(floors)
+        return TagPurges(next)
     }
 
     func forEach(_ body: (UInt64, Note) -> Void) {
-        for stripe in stripes { for (tag, note) in stripe { body(tag, note) } }
+        for stripe in content.stripes { for (tag, note) in stripe { body(tag, note) } }
     }
 
-    private static func stripe(_ hash: UInt64) -> Int { Int(hash >> 32) & (stripeCount - 1) }
+    func note(_ hash: UInt64) -> Note? { content.stripes[stripe(hash)][hash] }
 
     /// The hash of a tag, which is on the disk too: FNV-1a with 64 bits (Fowler, Noll, Vo; RFC 9923).
     static func hash(_ tag: UnsafeRawBufferPointer) -> UInt64 {
         tag.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 
-    private func note(_ tag: UnsafeRawBufferPointer) -> Note? {
-        let hash = Self.hash(tag)
-        return stripes[Self.stripe(hash)][hash]
-    }
+    private func note(_ tag: UnsafeRawBufferPointer) -> Note? { note(Self.hash(tag)) }
 
     /// From when on an entry is not fresh because of its tags: `min` if it is gone, `max` if nothing was purged.
     /// - Parameter section: the part of the record, with a stamp and complete tags.
     func end(of section: UnsafeRawBufferPointer) -> Int64 {
         guard let stamp = BigEndian.read(section, at: 0) else { return .min }
-        if stamp < floor { return .min }
-        guard stamp < last, count > 0 else { return .max }
-        var end = Int64.max
+        guard stamp < last else { return .max }
+        if stamp < floors.hard { return .min }
+        var end = stamp < floors.soft ? floors.softAt : Int64.max
+        guard count > 0 else { return end }
         _ = Tags.read(UnsafeRawBufferPointer(rebasing: section[8...])) { tag in
             guard let note = note(tag) else { return }
             if stamp < note.hard { end = .min } else if stamp < note.soft { end = min(end, note.softAt) }
@@ -168,7 +190,7 @@ package final class TagPurges: Sendable {
 
     /// The highest sequence of the purges of some tags.
     func last(of tags: Tags) -> UInt64 {
-        var highest = floor
+        var highest = max(floors.hard, floors.soft)
         tags.encoded.withUnsafeBytes { bytes in
             _ = Tags.read(bytes) { tag in
                 guard let note = note(tag) else { return }
@@ -178,3 +200,5 @@ package final class TagPurges: Sendable {
         return highest
     }
 }
+
+private func stripe(_ hash: UInt64) -> Int { Int(hash >> 32) & (TagPurges.stripeCount - 1) }

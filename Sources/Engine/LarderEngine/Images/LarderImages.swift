@@ -117,6 +117,7 @@ final class LarderImages: Sendable {
         }
         try FileSystem.makeDirectory(place + "/" + database.name)
         try copy(database.name + "/" + PointerFile.name, to: place)
+        // Of an earlier version, until the database is opened.
         try copy(database.name + "/" + TagsFile.name, to: place)
         let epoch = "\(database.name)/\(pointer.epoch)"
         if pointer.isUnmade, !FileSystem.exists(context.directory + "/" + epoch) { return }

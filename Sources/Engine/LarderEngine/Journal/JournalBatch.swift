@@ -23,6 +23,8 @@ final class JournalBatch: @unchecked Sendable {
     private(set) var removesOnly = true
     /// Notes of those who fill the batch, passed on when it is committed.
     var notes: (any CommitNotes)?
+    /// Called with the last sequence when the batch is committed, for a change of a whole database.
+    var committed: ((UInt64) -> Void)?
     /// Whether the owner of the state knows that the notes are about to be committed.
     var isPrepared = false
     /// The errno that keeps this batch from being written; 0 if there is none.
@@ -147,6 +149,7 @@ final class JournalBatch: @unchecked Sendable {
         selectedNumber = nil
         staged = nil
         notes?.clear()
+        committed = nil
         isPrepared = false
         removesOnly = true
         if capacity > Self.keptBytesMax {

@@ -102,12 +102,12 @@ final class JournalMarkFile: @unchecked Sendable {
             guard isKnown, sequence > mark.removed else { return }
             let before = mark.removed
             mark.removed = sequence
-            // A file that never could be made claims nothing.
-            guard file >= 0 else { return }
             do throws(FileError) {
                 try writeBoth()
                 try files.sync(file, path: path)
             } catch {
+                // An earlier mark may be on the disk, also where the file could not be opened: only its removal is as good
+                // as a newer one.
                 mark.removed = before
                 try drop()
                 mark.removed = sequence
@@ -145,7 +145,7 @@ final class JournalMarkFile: @unchecked Sendable {
 
     /// Removes the file, because it cannot be written: an earlier mark must not stay.
     private func drop() throws(FileError) {
-        close(file)
+        if file >= 0 { close(file) }
         file = -1
         try files.unlink(path)
         try files.syncDirectory(directory)

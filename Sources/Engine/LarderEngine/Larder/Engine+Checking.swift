@@ -50,7 +50,7 @@ extension Engine {
     /// - Returns: what failed, by database.
     package func mend(_ report: CheckReport) -> [String] {
         var failures: [String] = []
-        for database in databases {
+        for database in [ledger.database].filter(\.exists) + databases {
             let place = DatabaseCheck.place(database.name)
             do throws(LarderError) {
                 // Whatever keeps it from being opened is salvaged by that.

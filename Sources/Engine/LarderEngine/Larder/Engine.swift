@@ -19,6 +19,8 @@ package final class Engine: @unchecked Sendable {
     private let checkpointer: Checkpointer
     private let maintenance: Maintenance
     private let images: LarderImages
+    /// The larder's own facts.
+    package let ledger: Ledger
     /// Tells observers of entries what happens to them.
     package let observation: Observation
     private let stateLock = Lock()
@@ -72,6 +74,15 @@ package final class Engine: @unchecked Sendable {
         images = LarderImages(
             context: context, table: table, journal: journal, checkpointer: checkpointer, pipeline: pipeline)
         observation = Observation(context)
+        // The first in the order of locks.
+        let facts = table.findOrAdd(DatabaseName.ledger) { [context, pipeline, checkpointer, table, damage] number in
+            Database(
+                name: DatabaseName.ledger, number: number,
+                exists: Ledger.isFound(in: path), context: context, pipeline: pipeline, checkpointer: checkpointer,
+                roster: table, damage: damage)
+        }
+        guard let facts else { preconditionFailure("a new table is open") }
+        ledger = Ledger(facts)
         maintenance = Maintenance(
             context: context, table: table, damage: damage, journal: journal, checkpointer: checkpointer,
             evictor: evictor, observation: observation)
@@ -80,6 +91,7 @@ package final class Engine: @unchecked Sendable {
             try context.sequences.load()
             try readDirectory()
             pipeline.begin(behind: try recovery.recover())
+            try ledger.load(table.all)
         } catch {
             giveUp()
             throw error
@@ -110,6 +122,7 @@ package final class Engine: @unchecked Sendable {
             throw LarderError(.io, error.description, operation: "open larder", underlying: error)
         }
         DamagedFiles.clear(context)
+        if ledger.database.exists { ledger.database.adoptPointer() }
         for name in names {
             let path = directory + "/" + name
             if name.hasPrefix(DiskBudget.imagePrefix) {
@@ -181,7 +194,7 @@ package final class Engine: @unchecked Sendable {
 
     /// The databases that have files, by name.
     package var databases: [Database] {
-        table.all.filter(\.exists).sorted { $0.name < $1.name }
+        table.all.filter { $0.exists && !$0.isLedger }.sorted { $0.name < $1.name }
     }
 
     /// What is being fetched for any key of any database is out of date.

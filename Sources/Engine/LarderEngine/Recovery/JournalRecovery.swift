@@ -69,7 +69,11 @@ final class JournalRecovery: CommitOwner {
         // Without a segment the journal's end is unknown, but nothing of it was needed any more.
         if report.segments > 0 || report.damage != nil {
             context.larder.journalEnd.store(report.lastSequence, ordering: .relaxed)
-            if report.damage != nil || report.cut != nil { try findWhoNeedsMore(report) }
+            if report.damage != nil || report.cut != nil {
+                // Their purges of tags must be known before databases are opened.
+                try table.ledger?.load(table.all, afterLoss: report.damage != nil)
+                try findWhoNeedsMore(report)
+            }
         }
         if let damage = report.damage { try setAside(damage, report) }
         if let cut = report.cut, cut.bytes > 0 {

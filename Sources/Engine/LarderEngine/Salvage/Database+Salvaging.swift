@@ -162,6 +162,7 @@ extension Database {
         } else if FileSystem.exists(source) {
             try salvage.copy(into: store, of: self)
         }
+        if isLedger, salvage.isInDoubt, let loss = roster.ledger?.nextLoss { try Ledger.note(loss, in: store) }
         try store.noteSynced()
         return (salvage, patient.store?.journalNeededWhileFrozen ?? 0)
     }
@@ -216,8 +217,7 @@ extension Database {
         if pointer.journalFrom == 0 { pointer.journalFrom = fresh.epoch }
         pointer.epoch = fresh.epoch
         pointer.isUnmade = false
-        // Without POINTER nobody knows whether there were purges of tags: then their file must say it.
-        let purges = try readPurges(mustBeThere: patient.pointer?.hasTagPurges ?? true)
+        let purges = isLedger ? nil : try completePurges(areExpected: patient.pointer?.hasTagPurges ?? true)
         pointer.hasTagPurges = purges != nil
         let unsynced = try files.wrapErrors("salvage") { () throws(FileError) in
             try files.replacePointer(by: pointer)

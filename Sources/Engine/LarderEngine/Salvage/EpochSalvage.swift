@@ -52,6 +52,12 @@ struct EpochSalvage {
         }
     }
 
+    /// Whether entries may be lost.
+    var isInDoubt: Bool {
+        guard let report, report.isComplete, doubts.isEmpty else { return true }
+        return report.lost.contains { Self.entryKeys($0) != nil }
+    }
+
     /// Copies nothing, because nothing of it can be trusted.
     mutating func leaveOut(_ why: String) { doubts.append(why) }
 

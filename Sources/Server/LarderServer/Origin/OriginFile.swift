@@ -1,8 +1,9 @@
 import LarderPlatform
 
-/// The larder's file `ORIGINS`: which database has which origin. A line of text for each, and at its end the checksum of all
-/// before it. Replaced by rename.
+/// Which database has which origin, as a fact of the ledger: a line of text for each, and at its end the checksum of all
+/// before it. Earlier versions kept it in the file `ORIGINS`.
 struct OriginFile {
+    static let factName = "origins"
     static let fileName = "ORIGINS"
     static let fileBytesMax = 16 << 20
     private static let since = "SINCE"

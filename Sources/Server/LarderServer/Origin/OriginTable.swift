@@ -8,9 +8,9 @@ import Synchronization
 package typealias OriginFactory =
     @Sendable (OriginSource, OriginReads, OriginLimits, any OriginListener) throws(OriginError) -> any Origin
 
-/// The origins of all databases, in memory and in the larder's file `ORIGINS`. They belong to the names of their databases.
+/// The origins of all databases, in memory and in the larder's ledger. They belong to the names of their databases.
 ///
-/// A change is in the file, durably, before it is seen.
+/// A change is in the ledger, durably, before it is seen.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: ``tiers`` is read and written with the lock held, everything else is
 /// constant or atomic.
@@ -33,40 +33,40 @@ package final class OriginTable: @unchecked Sendable {
     private var turns: WorkerPool?
     /// The origin that is looked at before it is set.
     private var candidate: OriginTier?
-    private let path: String
     /// The name of this larder among others.
     private let larder: String
     private let surroundings: OriginTier.Surroundings
     private let limits: OriginLimits
     private let keysMax: Int
     private let make: OriginFactory
-    /// Why the file cannot be used; then no database has an origin, and the file is left as it is.
-    private let defect: CommandError?
+    /// Why the origins are unknown; then no database answers. Guarded by `lock`.
+    private var defect: Defect?
 
-    /// Reads the file of a larder. What is wrong with it is written to the log.
+    private enum Defect {
+        /// The file of an earlier version cannot be read, and is left as it is.
+        case unreadable(CommandError)
+        /// The ledger has lost facts, and does not have the origins. The next setting of an origin confirms what is known.
+        case lost(CommandError)
+
+        var error: CommandError {
+            switch self {
+            case .unreadable(let error), .lost(let error): error
+            }
+        }
+    }
+
+    /// Reads the origins of a larder. What is wrong with them is written to the log.
     init(
-        directory: String, larder: String, limits: OriginLimits, keysMax: Int, _ surroundings: OriginTier.Surroundings,
+        larder: String, limits: OriginLimits, keysMax: Int, _ surroundings: OriginTier.Surroundings,
         make: @escaping OriginFactory
     ) {
-        path = directory + "/" + OriginFile.fileName
         self.larder = larder
         self.limits = limits
         self.keysMax = keysMax
         self.surroundings = surroundings
         self.make = make
-        var file = OriginFile()
-        var defect: CommandError?
-        do {
-            if let bytes = try FileSystem.read(path, bytesMax: OriginFile.fileBytesMax) {
-                file = try OriginFile(parsing: bytes)
-            }
-        } catch {
-            defect = CommandError(
-                "ERR the origins of the databases are unknown, and none is asked: \(path) cannot be read "
-                    + "(\(error)): restore it, or remove it and set the origins anew")
-        }
-        self.defect = defect
-        if let defect { surroundings.log.error(defect.text) }
+        let file = readStored()
+        if let defect { surroundings.log.error(defect.error.text) }
         for (name, settings) in file.settings {
             do throws(CommandError) {
                 let tier = try tier(settings, name)
@@ -81,6 +81,38 @@ package final class OriginTable: @unchecked Sendable {
         watchCircles()
     }
 
+    /// What the ledger has, or the file of an earlier version, which the ledger takes over. Sets ``defect``.
+    private func readStored() -> OriginFile {
+        let ledger = surroundings.engine.ledger
+        let path = surroundings.engine.directory + "/" + OriginFile.fileName
+        do {
+            if let bytes = try FileSystem.read(path, bytesMax: OriginFile.fileBytesMax) {
+                let file = try OriginFile(parsing: bytes)
+                try ledger.adopt(OriginFile.factName, from: path, bytesMax: OriginFile.fileBytesMax)
+                return file
+            }
+        } catch {
+            defect = .unreadable(
+                CommandError(
+                    "ERR the origins of the databases are unknown, and none is asked: \(path) cannot be read "
+                        + "(\(error)): restore it, or remove it and set the origins again"))
+            return OriginFile()
+        }
+        do {
+            if let bytes = try ledger.value(OriginFile.factName) { return try OriginFile(parsing: bytes) }
+            if ledger.lossMilliseconds > 0 {
+                defect = .lost(
+                    CommandError(
+                        "ERR the origins of the databases may have been lost with damage to the larder's ledger, and none "
+                            + "is asked: set them again with ORIGIN, or confirm with ORIGIN NONE that there were none"))
+            }
+        } catch {
+            defect = .unreadable(
+                CommandError("ERR the origins of the databases are unknown, and none is asked: \(error)"))
+        }
+        return OriginFile()
+    }
+
     /// Whether any database has an origin, or should have one.
     var isUsed: Bool { isAnyUsed.load(ordering: .relaxed) }
     private let isAnyUsed = Atomic<Bool>(true)
@@ -89,14 +121,15 @@ package final class OriginTable: @unchecked Sendable {
     /// - Throws: if it should have one, and that cannot be asked: then the database must not answer on its own.
     func tier(of name: String) throws(CommandError) -> OriginTier? {
         guard isUsed else { return nil }
-        if let defect { throw defect }
-        let (tier, error) = lock.withLock { (tiers[name], failed[name]?.1) }
+        let (tier, error) = lock.withLock { (tiers[name], defect?.error ?? failed[name]?.1) }
         if let error { throw error }
         return tier
     }
 
-    /// How many databases should have an origin that cannot be asked; as long as the file cannot be used, these are all.
-    var unusableCount: Int { defect != nil ? surroundings.engine.databases.count : lock.withLock { failed.count } }
+    /// How many databases should have an origin that cannot be asked; as long as the origins are unknown, these are all.
+    var unusableCount: Int {
+        lock.withLock { defect == nil ? failed.count : nil } ?? surroundings.engine.databases.count
+    }
 
     /// All that work, by the names of their databases.
     var all: [OriginTier] { lock.withLock { Array(tiers.values) }.sorted { $0.database.name < $1.database.name } }
@@ -149,7 +182,7 @@ package final class OriginTable: @unchecked Sendable {
     /// Gives a database an origin, another one, or none. May block.
     /// - Parameter discards: whether what waits for the former origin may be forgotten.
     func set(_ settings: OriginSettings?, for name: String, discards: Bool = false) throws(CommandError) {
-        if let defect { throw defect }
+        if case .unreadable(let error)? = lock.withLock({ defect }) { throw error }
         if settings != nil, DatabaseName.isKept(name) {
             throw CommandError("ERR '\(name)' has what waits for an origin, and cannot have one itself")
         }
@@ -224,6 +257,7 @@ package final class OriginTable: @unchecked Sendable {
         lock.withLock {
             tiers[name] = tier
             failed[name] = nil
+            defect = nil
         }
         noteUse()
         generation.wrappingAdd(1, ordering: .acquiringAndReleasing)
@@ -271,8 +305,8 @@ package final class OriginTable: @unchecked Sendable {
         guard discards else {
             throw CommandError(
                 "ERR the database '\(companion.database.name)' has \(companion.index.waiting) entries, and they were not "
-                    + "accepted for this origin: writes that waited for a former one (the larder's file ORIGINS names it: "
-                    + "restore that), or entries of yours (store them elsewhere). PURGE in '\(companion.database.name)', or "
+                    + "accepted for this origin: writes that waited for a former one (restore "
+                    + "that from a backup), or entries of yours (store them elsewhere). PURGE in '\(companion.database.name)', or "
                     + "DISCARD as the last word, removes them. Nothing was changed")
         }
         return companion
@@ -379,12 +413,10 @@ package final class OriginTable: @unchecked Sendable {
             file.settings = tiers.mapValues(Self.settings(of:)).merging(failed.mapValues(\.0)) { first, _ in first }
         }
         file.settings[name] = settings
-        do throws(FileError) {
-            if let unsynced = try FileSystem.replace(path, with: file.bytes) {
-                surroundings.log.warning("a failure of the machine may undo a change of an origin: \(unsynced)")
-            }
+        do throws(LarderError) {
+            try surroundings.engine.ledger.set(OriginFile.factName, to: file.bytes)
         } catch {
-            throw CommandError("ERR the origin could not be written, nothing was changed: \(error)")
+            throw CommandError("ERR the origin could not be stored, nothing was changed: \(error.message)")
         }
     }
 
@@ -396,7 +428,7 @@ package final class OriginTable: @unchecked Sendable {
 
     private func noteUse() {
         isAnyUsed.store(
-            defect != nil || lock.withLock { !tiers.isEmpty || !failed.isEmpty }, ordering: .releasing)
+            lock.withLock { defect != nil || !tiers.isEmpty || !failed.isEmpty }, ordering: .releasing)
     }
 
     /// Ends all connections; what waits stays. May block, for as long as a call of an origin. Idempotent.

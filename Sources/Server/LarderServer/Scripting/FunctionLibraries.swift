@@ -1,8 +1,9 @@
+import LarderEngine
 import LarderPlatform
 
-/// The libraries of functions, in memory and in the larder's file `FUNCTIONS`.
+/// The libraries of functions, in memory and in the larder's ledger.
 ///
-/// A change is in the file, durably, before it is seen.
+/// A change is in the ledger, durably, before it is seen.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: ``state`` is read and written with the lock held, everything else
 /// is constant.
@@ -47,49 +48,74 @@ package final class FunctionLibraries: @unchecked Sendable {
         case flush, append, replace
     }
 
+    static let factName = "functions"
+    /// The file in which earlier versions kept them.
     static let fileName = "FUNCTIONS"
-    /// The longest file that is read: four times what fits by default, for a limit that was higher before.
+    /// The longest fact or file that is read: four times what fits by default, for a limit that was higher before.
     static let fileBytesMax = 64 << 20
 
     private let lock = Lock()
     /// Held while a change is made and written: one at a time.
     private let changing = Lock()
     private var state = State()
+    private let ledger: Ledger
     private let path: String
     private let bytesMax: Int
     private let scripts: ScriptCache
     private let log: Log
     private let lines: LimitedLines
-    /// Why the file cannot be used; then there are no functions, and it is left as it is.
-    private let defect: CommandError?
+    /// Why what is stored cannot be used; then there are no functions, and it is left as it is.
+    private var defect: CommandError?
 
-    /// Reads the file of a larder. What is wrong with it is written to the log.
+    /// Reads the functions of a larder. What is wrong with them is written to the log.
     /// - Parameters:
     ///   - bytesMax: the most bytes of all libraries' texts.
     ///   - now: names a damaged file, which is kept.
     ///   - lines: what the libraries write.
     init(
-        directory: String, bytesMax: Int, scripts: ScriptCache, now: Int64, log: Log, lines: LimitedLines
+        ledger: Ledger, directory: String, bytesMax: Int, scripts: ScriptCache, now: Int64, log: Log,
+        lines: LimitedLines
     ) {
+        self.ledger = ledger
         path = directory + "/" + Self.fileName
         self.bytesMax = bytesMax
         self.scripts = scripts
         self.log = log
         self.lines = lines
-        var payload: [UInt8]?
-        do throws(FileError) {
-            payload = try FileSystem.read(path, bytesMax: Self.fileBytesMax)
-            defect = nil
+        do throws(LarderError) {
+            try takeOverFile(now)
+            for text in try storedTexts() { loadAtStart(text) }
         } catch {
             defect = CommandError("ERR the libraries of functions could not be read: \(error)")
             log.error("there are no functions: \(error)")
         }
-        guard let payload else { return }
-        guard let texts = try? Self.texts(of: payload, bytesMax: Self.fileBytesMax) else {
-            setAside(now)
-            return
+    }
+
+    /// Takes over the file of an earlier version, if there is one.
+    private func takeOverFile(_ now: Int64) throws(LarderError) {
+        let found: [UInt8]?
+        do throws(FileError) {
+            found = try FileSystem.read(path, bytesMax: Self.fileBytesMax)
+        } catch {
+            throw LarderError(.io, error.description, operation: "read \(path)", underlying: error)
         }
-        for text in texts { loadAtStart(text) }
+        guard let payload = found else { return }
+        guard (try? Self.texts(of: payload, bytesMax: Self.fileBytesMax)) != nil else { return setAside(now) }
+        try ledger.adopt(Self.factName, from: path, bytesMax: Self.fileBytesMax)
+    }
+
+    private func storedTexts() throws(LarderError) -> [[UInt8]] {
+        guard let payload = try ledger.value(Self.factName) else {
+            if ledger.lossMilliseconds > 0 {
+                log.error("libraries of functions may have been lost with damage to the larder's ledger")
+            }
+            return []
+        }
+        do throws(DumpPayload.Defect) {
+            return try Self.texts(of: payload, bytesMax: Self.fileBytesMax)
+        } catch {
+            throw LarderError(.damaged, "what the ledger has of functions is malformed", operation: "read functions")
+        }
     }
 
     /// Keeps a damaged file under another name, so that the next change does not destroy it.
@@ -205,17 +231,13 @@ package final class FunctionLibraries: @unchecked Sendable {
                         + "FUNCTION DELETE makes room")
             }
             let payload = DumpPayload.encode(libraries: next.sorted.map(\.text))
-            let unsynced: FileError?
-            do throws(FileError) {
-                unsynced = try FileSystem.replace(path, with: payload)
+            do throws(LarderError) {
+                try ledger.set(Self.factName, to: payload)
             } catch {
-                throw CommandError("ERR the libraries of functions could not be written, nothing was changed: \(error)")
+                throw CommandError(
+                    "ERR the libraries of functions could not be stored, nothing was changed: \(error.message)")
             }
             lock.withLock { state = next }
-            if let unsynced {
-                throw CommandError(
-                    "ERR the change was made, but a failure of the machine may undo it: \(unsynced)")
-            }
         }
     }
 

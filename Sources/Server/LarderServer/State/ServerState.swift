@@ -95,7 +95,8 @@ package final class ServerState: Sendable {
             evaluatedMax: Limits.evaluatedScriptsMax, bytesMax: limits.scriptsBytesMax,
             memoryMax: limits.scriptMemoryMax)
         functions = FunctionLibraries(
-            directory: engine.directory, bytesMax: limits.scriptsBytesMax, scripts: scripts, now: engine.now(),
+            ledger: engine.ledger, directory: engine.directory, bytesMax: limits.scriptsBytesMax, scripts: scripts,
+            now: engine.now(),
             log: log, lines: scriptLines)
         settings = Settings(limits: limits, password: password, passwordPath: passwordPath)
         slowLog.threshold.store(limits.slowMicroseconds, ordering: .relaxed)
@@ -111,7 +112,7 @@ package final class ServerState: Sendable {
         stopHandler = onStopRequest
         let (tracking, publisher, background) = (tracking, changePublisher, inBackground)
         self.origins = OriginTable(
-            directory: engine.directory, larder: runID, limits: limits.origin, keysMax: limits.originKeysMax,
+            larder: runID, limits: limits.origin, keysMax: limits.originKeysMax,
             OriginTier.Surroundings(
                 engine: engine, log: log,
                 tell: { database, keys in

@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// The file `<database>/TAGS`: which tags were purged. A purge appends a line; so the file is text of one line for each
-/// tag of a purge, and each line ends with the checksum of its beginning:
+/// The file `<database>/TAGS`, in which earlier versions kept the purges of tags that the ``Ledger`` has now. It is read
+/// once, and removed. It is text of one line for each tag of a purge, and each line ends with the checksum of its beginning:
 /// ```
 /// larder-tags 1 2f1a0b3c
 /// hard af63dc4c8601ec8c 4611686018427387905 0a1b2c3d
@@ -26,14 +26,6 @@ struct TagsFile {
         case soft(tag: UInt64, sequence: UInt64, at: Int64)
         case floor(sequence: UInt64)
 
-        fileprivate var body: String {
-            switch self {
-            case .hard(let tag, let sequence): "hard \(tag.hexadecimal()) \(sequence)"
-            case .soft(let tag, let sequence, let at): "soft \(tag.hexadecimal()) \(sequence) \(at)"
-            case .floor(let sequence): "floor \(sequence)"
-            }
-        }
-
         fileprivate init?(_ words: [Substring]) {
             switch (words.first, words.count) {
             case ("hard", 3):
@@ -55,10 +47,6 @@ struct TagsFile {
         "\(body) \(UInt64(CRC32C.checksum(body.utf8)).hexadecimal(digits: 8))\n"
     }
 
-    static func text(_ lines: [Line]) -> String { lines.map { line($0.body) }.joined() }
-
-    static var head: String { line("larder-tags \(formatVersion)") }
-
     // MARK: Reading
 
     /// What a file says.
@@ -70,19 +58,17 @@ struct TagsFile {
         case newer(Int)
     }
 
-    /// Reads the file. An incomplete last line is a purge that was never acknowledged, and is cut off.
+    /// Reads the file. An incomplete last line is a purge that was never acknowledged, and does not count.
     func read() throws(FileError) -> Content {
-        guard let bytes = try FileSystem.read(path, bytesMax: Self.bytesMax) else { return .none }
-        let (content, length) = Self.parse(bytes)
-        if case .lines = content, length < bytes.count { try FileSystem.truncate(path, to: length) }
-        return content
+        try FileSystem.read(path, bytesMax: Self.bytesMax).map(Self.parse) ?? .none
     }
 
-    /// - Returns: the content, and how many bytes count.
-    static func parse(_ bytes: [UInt8]) -> (Content, length: Int) {
+    func remove() throws(FileError) { try FileSystem.removeFile(path) }
+
+    static func parse(_ bytes: [UInt8]) -> Content {
         let length = (bytes.lastIndex(of: 0x0A) ?? -1) + 1
         guard let text = String(validating: bytes[..<length], as: UTF8.self) else {
-            return (.damaged("it is not text"), length)
+            return .damaged("it is not text")
         }
         var lines: [Line] = []
         for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().enumerated() {
@@ -90,79 +76,37 @@ struct TagsFile {
             let sum = words.popLast()
             let body = words.joined(separator: " ")
             guard let sum, Self.line(body) == body + " " + sum + "\n" else {
-                return (.damaged("the checksum of line \(number + 1) does not match"), length)
+                return .damaged("the checksum of line \(number + 1) does not match")
             }
             if number == 0 {
                 guard words.count == 2, words[0] == "larder-tags", let version = Int(words[1]), version > 0 else {
-                    return (.damaged("its first line is not 'larder-tags' and a version"), length)
+                    return .damaged("its first line is not 'larder-tags' and a version")
                 }
-                if version > formatVersion { return (.newer(version), length) }
+                if version > formatVersion { return .newer(version) }
                 continue
             }
-            guard let line = Line(words) else { return (.damaged("line \(number + 1) says nothing"), length) }
+            guard let line = Line(words) else { return .damaged("line \(number + 1) says nothing") }
             lines.append(line)
         }
-        if length == 0 { return (.damaged("it has no first line"), length) }
-        return (.lines(lines), length)
-    }
-
-    // MARK: Writing
-
-    /// Makes the file without lines, durably, if it is not there.
-    func make() throws(FileError) { if !FileSystem.exists(path) { try replace(by: []) } }
-
-    /// Why lines were not added.
-    struct NotAdded: Error {
-        let cause: FileError
-        /// Whether they could not be cut off again, and may count for a later process.
-        let mayCount: Bool
-
-        var description: String { cause.description + (mayCount ? "; it may count for a later process" : "") }
-    }
-
-    /// Adds lines, durably: all or, after an error, none, unless the error says that they may count.
-    func append(_ lines: [Line]) throws(NotAdded) {
-        let before = FileSystem.size(path)
-        do throws(FileError) {
-            guard FileSystem.exists(path) else { return try replace(by: lines) }
-            try FileSystem.appendFile(path, Array(Self.text(lines).utf8))
-        } catch {
-            let isCutOff = (try? FileSystem.truncate(path, to: before)) != nil
-            throw NotAdded(cause: error, mayCount: !isCutOff && FileSystem.exists(path))
-        }
-    }
-
-    /// Makes the file anew.
-    func replace(by lines: [Line]) throws(FileError) {
-        if let unsynced = try FileSystem.replace(path, with: Array((Self.head + Self.text(lines)).utf8)) {
-            throw unsynced
-        }
+        if length == 0 { return .damaged("it has no first line") }
+        return .lines(lines)
     }
 }
 
 extension TagPurges {
-    /// Everything, for a file that is made anew.
-    var lines: [TagsFile.Line] {
-        var lines: [TagsFile.Line] = floor > 0 ? [.floor(sequence: floor)] : []
-        forEach { tag, note in
-            if note.hard > 0 { lines.append(.hard(tag: tag, sequence: note.hard)) }
-            if note.soft > 0 { lines.append(.soft(tag: tag, sequence: note.soft, at: note.softAt)) }
-        }
-        return lines
-    }
-
-    /// The purges in a file; nil if there are none.
+    /// The purges in a file.
     /// - Parameter now: the larder's time. It may have gone back since a purge, with the clock and the last mark of the
     ///   time; what the purge made stale stays so.
-    static func read(_ lines: [TagsFile.Line], now: Int64 = .max) -> TagPurges? {
-        lines.reduce(into: nil) { purges, line in
-            let former = purges ?? TagPurges()
-            purges =
-                switch line {
-                case .hard(let tag, let sequence): former.adding([tag], sequence, softAt: nil)
-                case .soft(let tag, let sequence, let at): former.adding([tag], sequence, softAt: min(at, now))
-                case .floor(let sequence): former.raising(to: sequence)
-                }
+    static func read(_ lines: [TagsFile.Line], now: Int64 = .max) -> TagPurges {
+        var content = Content()
+        for line in lines {
+            switch line {
+            case .hard(let tag, let sequence): content.merge(Note(hard: sequence), of: tag)
+            case .soft(let tag, let sequence, let at):
+                content.merge(Note(soft: sequence, softAt: min(at, now)), of: tag)
+            case .floor(let sequence): content.merge(Floors(hard: sequence))
+            }
         }
+        return TagPurges(content)
     }
 }

@@ -1,0 +1,209 @@
+import LarderLevelDB
+import LarderPlatform
+
+/// The facts of a larder that are not entries of its users: which tags were purged, and what the embedding program keeps
+/// (the daemon's functions and origins).
+///
+/// Each fact is an entry of an internal database, `LEDGER`, which never expires. So the journal, checkpoints, salvage,
+/// checks and backups treat a fact like every other entry, and none has a file of its own that could be torn or be taken
+/// for absent.
+///
+/// | key | value; integers have 8 bytes, big-endian |
+/// |---|---|
+/// | `tags/<database>` | its ``TagPurges/Floors``: there from the first purge of a tag on |
+/// | `tags/<database>/` and a tag's hash | its ``TagPurges/Note`` |
+/// | `program/<name>` | what the program keeps |
+/// | `lost` | ``Loss``: facts were lost with damage to the ledger or the journal |
+///
+/// Thread-safe.
+package struct Ledger: Sendable {
+    let database: Database
+
+    init(_ database: Database) { self.database = database }
+
+    /// A fact to store, or to remove.
+    struct Change {
+        let key: [UInt8]
+        /// nil removes the fact.
+        let value: [UInt8]?
+    }
+
+    // MARK: Facts of the program
+
+    private static func programKey(_ name: String) -> [UInt8] { Array("program/\(name)".utf8) }
+
+    /// What ``set(_:to:)`` stored last; nil if there is nothing. May block.
+    package func value(_ name: String) throws(LarderError) -> [UInt8]? {
+        guard database.exists else { return nil }
+        return try database.get(Key(Self.programKey(name))).map { Array($0.payload) }
+    }
+
+    /// Stores a fact of the program, synced; nil removes it. After an error nothing has changed. May block.
+    package func set(_ name: String, to value: [UInt8]?) throws(LarderError) {
+        if value == nil, !database.exists { return }
+        try commit([Change(key: Self.programKey(name), value: value)])
+    }
+
+    /// Takes over a file in which earlier versions kept a fact of the program: stores its content, then removes it. Does
+    /// nothing if there is no file. May block.
+    /// - Throws: if the file is there and cannot be read, or cannot be stored; it stays as it is.
+    package func adopt(_ name: String, from path: String, bytesMax: Int) throws(LarderError) {
+        let files = database.files
+        let found = try files.wrapErrors("take over") { () throws(FileError) in
+            try FileSystem.read(path, bytesMax: bytesMax)
+        }
+        guard let found else { return }
+        try set(name, to: found)
+        try files.wrapErrors("take over") { () throws(FileError) in try FileSystem.removeFile(path) }
+    }
+
+    /// When facts were lost with damage to the ledger or the journal, in milliseconds since 1970; 0 if none were. Facts
+    /// that are there count nevertheless: an older version of a fact never comes back.
+    package var lossMilliseconds: Int64 { max(0, database.context.larder.factsLost.load(ordering: .relaxed)) }
+
+    // MARK: Storing
+
+    /// Stores facts as one unit, synced.
+    func commit(_ changes: [Change]) throws(LarderError) {
+        if changes.isEmpty { return }
+        while true {
+            try prepare()
+            let request = Database.Request(
+                keys: changes.map { Key($0.key) }, loading: .none, access: .mayBlock, now: database.now(),
+                durability: .always, needsFiles: true)
+            let ticket = try database.run(request) { (update) throws(LarderError) in
+                for (index, change) in changes.enumerated() {
+                    if let value = change.value {
+                        update.place(index, Self.record(value, now: update.now))
+                    } else {
+                        update.remove(index)
+                    }
+                }
+            }
+            if let ticket { return try database.pipeline.wait(for: ticket) }
+        }
+    }
+
+    /// Opens the database, and creates it if it is absent.
+    func prepare() throws(LarderError) {
+        if !database.isReady(forWriting: true) {
+            try database.prepare(forWriting: true, policy: DatabasePolicy(.never))
+        }
+    }
+
+    private static func record(_ value: [UInt8], now: Int64) -> Record {
+        Record(RecordHeader(storedAt: now, rule: .ownNever), payload: value)
+    }
+
+    /// Applies facts to memory and to a commit unit, together with a change of another database that they make durable.
+    /// Called with all shard locks of the ledger held, and those of the other database, which come later in the order.
+    /// - Parameter enqueue: queues a unit with these operations.
+    func apply(
+        _ changes: [Change], to store: EpochStore, enqueue: ((JournalBatch, UInt64) -> Void) -> UInt64
+    ) -> UInt64 {
+        let now = database.unnoticedNow()
+        let operations = changes.map { change -> CommitOperation in
+            guard let value = change.value else { return .remove(Key(change.key), ChangeNote()) }
+            return .put(Key(change.key), Self.record(value, now: now), ChangeNote())
+        }
+        let sequence = enqueue { batch, sequence in database.write(operations, into: batch, store, sequence) }
+        database.note(operations, sequence)
+        return sequence
+    }
+
+    // MARK: Losses
+
+    /// Facts were lost: what depends on those that cannot be found must not be served as fresh.
+    struct Loss: Equatable {
+        static let key = Array("lost".utf8)
+
+        /// Above the stamps of all records that were stored before.
+        let sequence: UInt64
+        /// In milliseconds since 1970.
+        let time: Int64
+
+        var bytes: [UInt8] { BigEndian.bytes([sequence, UInt64(bitPattern: time)]) }
+
+        init(sequence: UInt64, time: Int64) {
+            (self.sequence, self.time) = (sequence, time)
+        }
+
+        init?(parsing bytes: [UInt8]) {
+            guard let numbers = BigEndian.numbers(2, in: bytes) else { return nil }
+            self.init(sequence: numbers[0], time: Int64(bitPattern: numbers[1]))
+        }
+    }
+
+    /// Stores in LevelDB itself that facts are lost, synced: before the damage that explains it is put away.
+    static func note(_ loss: Loss, in store: EpochStore) throws(LarderError) {
+        let batch = LarderLevelDB.WriteBatch()
+        let record = record(loss.bytes, now: loss.time)
+        batch.put([KeyKind.record] + Loss.key, record.stored)
+        try store.write(batch, sync: true)
+    }
+
+    // MARK: The start
+
+    /// Whether a larder has a ledger, or may have one.
+    static func isFound(in directory: String) -> Bool {
+        switch DatabaseDirectory(directory + "/" + DatabaseName.ledger) {
+        case .database, .unreadable: true
+        case .absent, .foreign: false
+        }
+    }
+
+    /// Reads all facts, unless that was done, and tells the databases of the purges of their tags. Called before other
+    /// threads know them.
+    /// - Parameter afterLoss: whether a part of the journal was lost, and facts with it.
+    func load(_ databases: [Database], afterLoss: Bool = false) throws(LarderError) {
+        guard database.context.larder.factsLost.load(ordering: .relaxed) < 0 else { return }
+        if afterLoss, database.exists {
+            try database.prepare(forWriting: false)
+            if let store = database.appliedState.store { try Self.note(nextLoss, in: store) }
+        }
+        let found = try read()
+        database.context.larder.factsLost.store(found.loss.map { max(1, $0.time) } ?? 0, ordering: .relaxed)
+        for database in databases where database !== self.database {
+            database.adopt(found.purges[database.name], found.loss)
+        }
+    }
+
+    /// The loss of facts that is found now.
+    var nextLoss: Loss {
+        let (pipeline, context) = (database.pipeline, database.context)
+        return Loss(
+            sequence: max(pipeline.everythingApplied.sequence, context.sequences.base) + 1, time: database.now())
+    }
+
+    private struct Found {
+        var loss: Loss?
+        var purges: [String: TagPurges] = [:]
+    }
+
+    private func read() throws(LarderError) -> Found {
+        var found = Found()
+        guard database.exists else { return found }
+        try database.prepare(forWriting: false)
+        let now = database.now()
+        var contents: [String: TagPurges.Content] = [:]
+        if let cursor = try database.cursor() {
+            defer { cursor.close() }
+            while try cursor.next() {
+                let key = Array(try cursor.key().bytes)
+                let value = try cursor.record().payload
+                if key == Loss.key {
+                    found.loss = Loss(parsing: Array(value))
+                } else if let (name, tag) = TagFacts.names(of: key) {
+                    TagFacts.merge(value, of: tag, into: &contents[name, default: TagPurges.Content()], now: now)
+                }
+            }
+        }
+        found.purges = contents.mapValues { TagPurges($0) }
+        return found
+    }
+}
+
+extension DatabaseRoster {
+    /// The larder's own facts; nil when the larder was closed.
+    var ledger: Ledger? { all.first(where: \.isLedger).map(Ledger.init) }
+}

@@ -1,0 +1,72 @@
+/// The purges of a database's tags as facts of the ``Ledger``. **On disk: do not change.**
+enum TagFacts {
+    private static let prefix = "tags/"
+    private static let slash = UInt8(ascii: "/")
+
+    /// The key of the floors, which is there from the first purge of a tag on.
+    static func key(_ database: String) -> [UInt8] { Array((prefix + database).utf8) }
+
+    /// The key of the note of a tag.
+    static func key(_ database: String, _ tag: UInt64) -> [UInt8] {
+        var key = key(database) + [slash]
+        BigEndian.append(tag, to: &key)
+        return key
+    }
+
+    /// - Returns: the database of a fact, and the tag's hash; no tag for the floors; nil for other facts.
+    static func names(of key: [UInt8]) -> (database: String, tag: UInt64?)? {
+        guard key.starts(with: prefix.utf8) else { return nil }
+        let rest = key.dropFirst(prefix.utf8.count)
+        guard let end = rest.firstIndex(of: slash) else { return (String(decoding: rest, as: UTF8.self), nil) }
+        guard let tag = BigEndian.numbers(1, in: rest[(end + 1)...])?.first else { return nil }
+        return (String(decoding: rest[..<end], as: UTF8.self), tag)
+    }
+
+    /// - Parameter now: the larder's time. It may have gone back since a purge, with the clock and the last mark of the
+    ///   time; what the purge made stale stays so.
+    static func merge(
+        _ value: some Collection<UInt8>, of tag: UInt64?, into content: inout TagPurges.Content, now: Int64
+    ) {
+        guard let numbers = BigEndian.numbers(3, in: value) else { return }
+        let softAt = min(Int64(clamping: numbers[2]), now)
+        if let tag {
+            content.merge(TagPurges.Note(hard: numbers[0], soft: numbers[1], softAt: softAt), of: tag)
+        } else {
+            content.merge(TagPurges.Floors(hard: numbers[0], soft: numbers[1], softAt: softAt))
+        }
+    }
+
+    private static func value(_ hard: UInt64, _ soft: UInt64, _ softAt: Int64) -> [UInt8] {
+        BigEndian.bytes([hard, soft, UInt64(max(0, softAt))])
+    }
+
+    static func floors(_ floors: TagPurges.Floors, of database: String) -> Ledger.Change {
+        Ledger.Change(key: key(database), value: value(floors.hard, floors.soft, floors.softAt))
+    }
+
+    static func note(_ note: TagPurges.Note, of tag: UInt64, in database: String) -> Ledger.Change {
+        Ledger.Change(key: key(database, tag), value: value(note.hard, note.soft, note.softAt))
+    }
+
+    /// The changes that lead from former purges to newer ones.
+    /// - Parameter tags: those whose notes may differ, unless all former notes went up into the floors.
+    static func changes(
+        from former: TagPurges, to new: TagPurges, of tags: [UInt64], in database: String
+    ) -> [Ledger.Change] {
+        guard new.floors == former.floors else {
+            var changes = [floors(new.floors, of: database)]
+            former.forEach { tag, _ in
+                if new.note(tag) == nil { changes.append(Ledger.Change(key: key(database, tag), value: nil)) }
+            }
+            return changes
+        }
+        return Set(tags).compactMap { tag in new.note(tag).map { note($0, of: tag, in: database) } }
+    }
+
+    /// Everything, for a ledger that has nothing of these purges yet.
+    static func all(_ purges: TagPurges, of database: String) -> [Ledger.Change] {
+        var changes = [floors(purges.floors, of: database)]
+        purges.forEach { changes.append(note($1, of: $0, in: database)) }
+        return changes
+    }
+}

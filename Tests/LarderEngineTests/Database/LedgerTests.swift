@@ -1,0 +1,201 @@
+import LarderPlatform
+import LarderTestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// The larder's own facts: durable like entries, visible to nobody, and lost only with a report.
+@Suite struct LedgerTests {
+    private func put(_ database: Database, _ key: String, tag: String?, grace: Int64? = nil) throws {
+        let tags = try tag.map { try Tags(checking: [Array($0.utf8)]) }
+        _ = try database.commit([Key(key)], loading: false) { update in
+            Array("1".utf8).withUnsafeBytes { update.put(0, payload: $0, grace: grace, tags: tags) }
+        }
+    }
+
+    private func purge(_ database: Database, _ tag: String) throws {
+        try database.purge(tags: [Array(tag.utf8)], soft: false)
+    }
+
+    /// `a` has a tag that was purged, `b` one that was not, and `c` none.
+    private func filled(_ configure: (inout EngineOptions) -> Void = { _ in }) throws -> TestLarder {
+        let larder = try TestLarder(configure)
+        let database = try larder.database()
+        try put(database, "a", tag: "x")
+        try put(database, "b", tag: "y", grace: 600_000)
+        try put(database, "c", tag: nil)
+        try purge(database, "x")
+        return larder
+    }
+
+    @Test func factsOfTheProgramSurviveACrash() throws {
+        let larder = try TestLarder()
+        let ledger = try larder.engine().ledger
+        #expect(try ledger.value("functions") == nil)
+        try ledger.set("functions", to: nil)
+        #expect(!FileSystem.exists(larder.path + "/LEDGER"), "nothing was stored")
+        try ledger.set("functions", to: [1, 2])
+        try ledger.set("origins", to: [3])
+        try ledger.set("origins", to: nil)
+        let copy = try larder.crashCopy()
+        #expect(try copy.engine().ledger.value("functions") == [1, 2])
+        #expect(try copy.engine().ledger.value("origins") == nil)
+        copy.close()
+        #expect(try copy.engine().ledger.value("functions") == [1, 2], "from LevelDB")
+        #expect(try copy.engine().ledger.lossMilliseconds == 0)
+    }
+
+    @Test func theLedgerIsNoDatabaseOfUsers() throws {
+        let larder = try filled { $0.databasesMax = 1 }
+        #expect(try larder.engine().databases.map(\.name) == ["books"])
+        #expect(errorCode { _ = try larder.database("LEDGER") } == .invalidArgument)
+        #expect(errorCode { _ = try larder.database("second") } == .tooManyDatabases, "it does not count")
+        #expect(DatabaseName.isKept("LEDGER"), "nothing of it is evicted")
+    }
+
+    @Test func observersHearNothingOfFacts() throws {
+        let larder = try TestLarder()
+        let seen = Guarded<[String]>([])
+        let observer = NameObserver(seen)
+        try larder.engine().changes.turn(on: true, for: observer)
+        let database = try larder.database()
+        try put(database, "a", tag: "x")
+        try purge(database, "x")
+        #expect(!seen.value.isEmpty && seen.value.allSatisfy { $0 == "books" }, "\(seen.value)")
+    }
+
+    @Test func purgedTagIsNotServedAfterAnyCrash() throws {
+        let larder = try filled()
+        for copy in [try larder.crashCopy(), larder] {
+            #expect(try copy.database().contents() == ["b": "1", "c": "1"])
+            copy.close()
+            #expect(try copy.database().contents() == ["b": "1", "c": "1"])
+        }
+        // What is stored later is served.
+        try put(try larder.database(), "a", tag: "x")
+        larder.close()
+        #expect(try larder.database().value("a") == "1")
+    }
+
+    /// Its journal and its LevelDB can be lost; then POINTER says that there were purges.
+    @Test func withoutTheLedgerTaggedEntriesAreStaleAndThatIsReported() throws {
+        let larder = try filled()
+        larder.close()
+        try FileSystem.removeTree(larder.path + "/LEDGER")
+        for _ in 0..<2 {
+            let database = try larder.database()
+            #expect(try database.contents() == ["c": "1"])
+            let outcome = try database.freshness(of: "b")
+            #expect(outcome == .stale, "not gone")
+            larder.close()
+        }
+        #expect(larder.events.all.count { $0.message.contains("purges of tags may be lost") } == 1, "reported once")
+        try put(try larder.database(), "b", tag: "y")
+        #expect(try larder.database().contents() == ["b": "1", "c": "1"])
+    }
+
+    @Test(arguments: [EngineOptions.DamageAction.salvage, .fail]) func aDamagedLedgerCostsOnlyWhatDependsOnIt(
+        _ onDamage: EngineOptions.DamageAction
+    ) throws {
+        let larder = try filled { $0.onDamage = onDamage }
+        let untagged = try larder.database("untagged")
+        try put(untagged, "t", tag: "x")
+        _ = try larder.engine().ledger.database.flushedStore()
+        larder.close()
+        let epoch = try larder.epochDirectory(of: "LEDGER")
+        for name in try FileSystem.list(epoch) where name.hasSuffix(".log") || name.hasSuffix(".ldb") {
+            let bytes = try Files.read(epoch + "/" + name)
+            if bytes.count > 60 { try Files.flip(epoch + "/" + name, at: bytes.count / 2) }
+        }
+        for _ in 0..<2 {
+            #expect(try larder.database().contents() == ["c": "1"])
+            #expect(try larder.database("untagged").contents() == ["t": "1"], "no tag of it was ever purged")
+            #expect(try larder.engine().ledger.lossMilliseconds > 0)
+            larder.close()
+        }
+        #expect(larder.events.contains("database 'LEDGER' was damaged"))
+    }
+
+    @Test func purgesThatEarlierVersionsKeptInAFileAreTakenOver() throws {
+        let larder = try filled()
+        try put(try larder.database(), "d", tag: "z")
+        let sequence = try larder.engine().pipeline.everythingApplied.sequence + 1
+        larder.close()
+        try FileSystem.removeTree(larder.path + "/LEDGER")
+        func line(_ body: String) -> String { "\(body) \(UInt64(CRC32C.checksum(body.utf8)).hexadecimal(digits: 8))\n" }
+        let hash = Array("y".utf8).withUnsafeBytes { TagPurges.hash($0) }
+        let path = larder.directory() + "/TAGS"
+        let text = line("larder-tags 1") + line("hard \(hash.hexadecimal()) \(sequence)")
+        // A last line without its end was never acknowledged.
+        try Files.write(path, Array((text + "floor 9").utf8))
+        for _ in 0..<2 {
+            #expect(try larder.database().contents() == ["c": "1", "d": "1"])
+            #expect(!FileSystem.exists(path))
+            larder.close()
+        }
+        #expect(!larder.events.contains("may be lost"))
+    }
+
+    @Test func aDamagedFileOfPurgesMakesTaggedEntriesStale() throws {
+        let larder = try filled()
+        larder.close()
+        try Files.write(larder.directory() + "/TAGS", Array("larder-tags 1 00000000\n".utf8))
+        for _ in 0..<2 {
+            #expect(try larder.database().contents() == ["c": "1"])
+            larder.close()
+        }
+        #expect(larder.events.all.count { $0.message.contains("TAGS is damaged") } == 1)
+    }
+
+    @Test func aDeletedDatabaseLeavesNoFacts() throws {
+        let larder = try filled()
+        #expect(try larder.engine().ledger.database.contents().count == 2)
+        _ = try larder.engine().deleteDatabase("books")
+        #expect(try larder.engine().ledger.database.contents().isEmpty)
+    }
+
+    /// The unit of a purge is refused as a whole: neither memory nor the disk has anything of it.
+    @Test func aPurgeThatFailsIsUndoneInMemoryAndOnTheDisk() throws {
+        let isFailing = Guarded(false)
+        let larder = try filled { options in
+            options.journalFaults = JournalFaults { call, _ in
+                if case .write = call, isFailing.value { return .fail(EIO) }
+                return nil
+            }
+        }
+        let database = try larder.database()
+        isFailing.value = true
+        #expect(throws: LarderError.self) { try purge(database, "y") }
+        isFailing.value = false
+        #expect(try database.contents() == ["b": "1", "c": "1"])
+        let copy = try larder.crashCopy()
+        #expect(try copy.database().contents() == ["b": "1", "c": "1"])
+        try purge(database, "y")
+        #expect(try database.contents() == ["c": "1"])
+    }
+}
+
+extension Database {
+    /// How fresh the stored entry of a key is now; nil if there is none.
+    fileprivate func freshness(of key: String) throws -> Freshness? {
+        var options = EnumerationOptions(prefix: Array(key.utf8))
+        options.includeExpired = true
+        guard let cursor = try cursor(options), try cursor.next() else { return nil }
+        return rules.freshness(try cursor.header(), now: now())
+    }
+}
+
+/// Notes the names of the databases of all changes.
+private final class NameObserver: ChangeObserver {
+    private let names: Guarded<[String]>
+
+    init(_ names: Guarded<[String]>) { self.names = names }
+
+    func note(_ database: any DatabaseIdentity) { names.with { $0.append(database.name) } }
+
+    func changed(_ changes: [EntryChange]) { for change in changes { note(change.database) } }
+    func emptied(_ database: any DatabaseIdentity) { note(database) }
+    func purged(tags: [[UInt8]], in database: any DatabaseIdentity) { note(database) }
+    func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity) { note(database) }
+    func policyChanged(_ database: any DatabaseIdentity) { note(database) }
+}
