@@ -97,13 +97,17 @@ public final class RedisCacheOrigin: CacheOrigin {
                 max(1, min(seconds, 9_000_000_000) * 1000 + attoseconds / 1_000_000_000_000_000))
         }
         let write = OriginWrite(key: key, value: value.bytes, lifetime: lifetime)
-        let result = await withUnsafeContinuation { continuation in
-            redis.write(write) { continuation.resume(returning: $0) }
+        let (result, moment) = await withUnsafeContinuation { continuation in
+            // On the thread that passes on what changes: the change by this write was told before.
+            redis.write(write) { continuation.resume(returning: ($0, OriginMoment.now())) }
         }
-        let acknowledgement = try result.get()
-        return OriginAcknowledgement(
-            lifetime: acknowledgement.lifetimeMilliseconds.map { .milliseconds($0) },
-            isWatched: isWatched(acknowledgement.stamp))
+        let acknowledged = try result.get()
+        var acknowledgement = OriginAcknowledgement(
+            lifetime: acknowledged.lifetimeMilliseconds.map { .milliseconds($0) },
+            isWatched: isWatched(acknowledged.stamp))
+        // The value was read back, and nothing was told since.
+        if acknowledged.isConfirmed { acknowledgement.confirmedAt = moment }
+        return acknowledgement
     }
 
     public func remove(_ keys: [[UInt8]]) async throws {
@@ -111,6 +115,12 @@ public final class RedisCacheOrigin: CacheOrigin {
             redis.remove(keys) { continuation.resume(returning: $0) }
         }
         _ = try result.get()
+    }
+
+    public func mayHaveChanged(_ keys: [[UInt8]], after error: any Error) -> Bool {
+        // Of several keys each server may have removed its own.
+        guard keys.count == 1, let error = error as? OriginError else { return true }
+        return error.isUncertain || error == .closed
     }
 
     public var tellsChanges: Bool { true }
@@ -124,7 +134,7 @@ public final class RedisCacheOrigin: CacheOrigin {
 
     public var epoch: UInt64? {
         let now = MonotonicClock.nanoseconds()
-        return word.epoch { self.redis.isCurrent($0, now: now) }
+        return word.epoch(isCurrent: { redis.isCurrent($0, now: now) }, isAnyBelieved: redis.isAnyBelieved(now: now))
     }
 
     /// What the server says, for all caches in front of it.
@@ -137,6 +147,8 @@ public final class RedisCacheOrigin: CacheOrigin {
         /// says. When one of them is no longer current, the epoch is over.
         private var stamps: [UInt32: OriginStamp] = [:]
         private var number: UInt64 = 0
+        /// Whether a server was believed or has failed.
+        private var isTried = false
 
         func add(_ changes: OriginChanges) { lock.withLock { listeners[ObjectIdentifier(changes)] = changes } }
         func remove(_ changes: OriginChanges) { lock.withLock { listeners[ObjectIdentifier(changes)] = nil } }
@@ -148,10 +160,17 @@ public final class RedisCacheOrigin: CacheOrigin {
             }
         }
 
-        func epoch(_ isCurrent: (OriginStamp) -> Bool) -> UInt64 {
+        /// - Returns: nil if no server says what changes, and none is expected to in a moment.
+        func epoch(isCurrent: (OriginStamp) -> Bool, isAnyBelieved: @autoclosure () -> Bool) -> UInt64? {
             lock.withLock {
                 if !stamps.values.allSatisfy(isCurrent) { endEpoch() }
-                return number
+                if !stamps.isEmpty { return number }
+                if isAnyBelieved() {
+                    isTried = true
+                    return number
+                }
+                // What is asked for while the first connection is made is answered by it.
+                return isTried ? nil : number
             }
         }
 
@@ -164,7 +183,14 @@ public final class RedisCacheOrigin: CacheOrigin {
             for changes in lock.withLock({ Array(listeners.values) }) { changes.changed(keys) }
         }
 
-        func originLost(_ reason: String) { lock.withLock { endEpoch() } }
+        func originLost(_ reason: String) {
+            lock.withLock {
+                isTried = true
+                endEpoch()
+            }
+        }
+
+        func originFailed(_ reason: String) { lock.withLock { isTried = true } }
 
         // What was lost is looked up again in any case.
         func originRecovered(_ server: String) {}

@@ -78,6 +78,49 @@ import Testing
         #expect(try await cache.value([String: Int].self, forKey: "model") == nil)
     }
 
+    @Test("values that overwrite others are kept") func overwritesAreKept() async throws {
+        let redis = try RedisProcess()
+        let cache = try await front(RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)))
+        await eventually { (try? await cache.value(String.self, forKey: "a")) == .some(nil) }
+        // The server tells a client that has read a key of the client's own writes too.
+        for number in 0..<50 {
+            try await cache.set("value \(number)", forKey: "a")
+            #expect(try await cache.cache.value(String.self, forKey: "a") == "value \(number)")
+        }
+        // What was told has arrived when a later write is acknowledged.
+        try await cache.set("other", forKey: "b")
+        #expect(try await cache.value(String.self, forKey: "a") == "value 49")
+        #expect(try await cache.cache.value(String.self, forKey: "a") == "value 49")
+        try change(redis, "SET a theirs")
+        await eventually { (try? await cache.value(String.self, forKey: "a")) == "theirs" }
+    }
+
+    @Test("an origin that is dead or hangs is not believed", arguments: [true, false])
+    func aDeadServerIsNotBelieved(isKilled: Bool) async throws {
+        let redis = try RedisProcess()
+        let origin = RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath))
+        let cache = try await front(origin)
+        await eventually { origin.status().servers.allSatisfy(\.isUp) && !origin.status().servers.isEmpty }
+        #expect(cache.isBelieved)
+        if isKilled { redis.kill() } else { redis.freeze() }
+        await eventually { !cache.isBelieved }
+        if isKilled { try redis.restart() } else { redis.thaw() }
+        await eventually { cache.isBelieved }
+    }
+
+    @Test("a write that does not reach the server leaves the entry") func unreachableWritesLeaveTheEntry() async throws
+    {
+        let redis = try RedisProcess()
+        let cache = try await front(
+            RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)), grace: .seconds(60))
+        try await cache.set("1", forKey: "a")
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        redis.kill()
+        await eventually { !cache.isBelieved }
+        await #expect(throws: (any Error).self) { try await cache.set("2", forKey: "a") }
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+    }
+
     @Test func aServerThatGoesAway() async throws {
         let redis = try RedisProcess()
         let origin = RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath))

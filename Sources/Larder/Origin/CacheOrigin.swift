@@ -1,4 +1,5 @@
 import LarderEngine
+import Synchronization
 
 /// What stands behind a cache and has the truth: a server, a database, a web service, another larder. An ``OriginCache``
 /// asks it.
@@ -21,11 +22,16 @@ public protocol CacheOrigin: Sendable {
     func read(_ keys: [[UInt8]]) async throws -> [OriginAnswer]
 
     /// Stores a value. Returns when the origin has it.
-    /// - Throws: whatever happened. The cache then forgets the key: the origin may have stored the value.
+    /// - Throws: whatever happened. The cache then forgets the key if the origin may have stored the value:
+    ///   ``mayHaveChanged(_:after:)``.
     func write(_ value: OriginWriting, forKey key: [UInt8]) async throws -> OriginAcknowledgement
 
     /// Removes entries, whether they are there or not. Returns when they are gone. Errors as for ``write(_:forKey:)``.
     func remove(_ keys: [[UInt8]]) async throws
+
+    /// Whether a write or a removal that threw an error may have changed some of its keys. If not, the cache keeps what it
+    /// has for them.
+    func mayHaveChanged(_ keys: [[UInt8]], after error: any Error) -> Bool
 
     /// Whether the origin says what changes. Then only what it has answered since ``OriginChanges/begin()``, and not said
     /// to have changed, is fresh. Constant.
@@ -57,6 +63,15 @@ extension CacheOrigin {
 
     /// Throws ``OriginFailure/readOnly(_:)``.
     public func remove(_ keys: [[UInt8]]) async throws { throw OriginFailure.readOnly(name) }
+
+    /// False for the errors that say that nothing was done, ``OriginFailure/readOnly(_:)``, ``OriginFailure/refused(_:)`` and
+    /// ``OriginFailure/resting(_:reason:)``; true for all others.
+    public func mayHaveChanged(_ keys: [[UInt8]], after error: any Error) -> Bool {
+        switch error as? OriginFailure {
+        case .readOnly, .refused, .resting: false
+        case .wrongAnswers, .timedOut, nil: true
+        }
+    }
 
     /// False.
     public var tellsChanges: Bool { false }
@@ -123,11 +138,30 @@ public struct OriginAcknowledgement: Sendable {
     public var lifetime: Duration?
     /// Whether the origin will say when the entry changes, as for ``OriginAnswer/isWatched``.
     public var isWatched: Bool
+    /// When the origin was last known to have the value, if it says so after the write: what it said to have changed
+    /// before, the write itself included, does not concern the value. Nil: a change that was told during the write may be
+    /// newer than the value, which is then not kept.
+    public var confirmedAt: OriginMoment?
 
     /// The value is stored.
     public init(lifetime: Duration? = nil, isWatched: Bool = true) {
         self.lifetime = lifetime
         self.isWatched = isWatched
+    }
+}
+
+/// A moment in the order of everything that the origins of this process say.
+public struct OriginMoment: Hashable, Sendable {
+    let number: UInt64
+
+    private static let last = Atomic<UInt64>(0)
+
+    /// After everything that was said until now. To be taken where the origin's words arrive, in their order.
+    public static func now() -> OriginMoment { OriginMoment(number: last.load(ordering: .acquiring)) }
+
+    /// A moment that nothing else has.
+    static func next() -> OriginMoment {
+        OriginMoment(number: last.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue)
     }
 }
 
@@ -143,8 +177,8 @@ public enum OriginFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// The origin did not answer within ``OriginCacheLimits/call``. A write or removal may have been done, or may be done
     /// later: nothing is kept for its key until the origin's function has ended.
     case timedOut(String, milliseconds: Int)
-    /// To be thrown by your own origin: it has answered, and says no to this call alone, for a reason. It does not count as
-    /// a failure for which the origin is left alone.
+    /// To be thrown by your own origin: it has answered, and says no to this call alone, for a reason; it has changed
+    /// nothing. It does not count as a failure for which the origin is left alone.
     case refused(String)
 
     /// What was wrong, for people.

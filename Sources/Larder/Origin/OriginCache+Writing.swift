@@ -5,15 +5,16 @@ import LarderEngine
 extension OriginCache {
     /// Stores a model at the origin, and keeps it here as ``writing`` says. Returns when the origin has it.
     ///
-    /// It is kept only if nobody else wrote the key meanwhile and the origin said nothing of a change: else the next read
-    /// asks.
+    /// It is kept only if nobody else wrote the key meanwhile and the origin said nothing of a change, apart from this write:
+    /// else the next read asks.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.
     ///   - lifetime: how long it lives at the origin, a millisecond at least; nil if it does not end.
     ///   - policy: how long it stays fresh here; never longer than at the origin.
     ///   - tags: those of the entry here, as for `Cache.set(_:forKey:policy:tags:durability:)`.
-    /// - Throws: what the origin throws: whether it has the value is not known then, and the next read asks. So it is with
+    /// - Throws: what the origin throws. If it may have the value all the same (``CacheOrigin/mayHaveChanged(_:after:)``), the
+    ///   next read asks; else what is here stays. Nor is it known with
     ///   ``OriginFailure/timedOut(_:milliseconds:)``, when ``OriginCacheLimits/call`` is over: the value may still get
     ///   there, and as long as the origin's function has not ended, nothing is kept for the key and each read asks.
     ///   ``OriginFailure/resting(_:reason:)`` if the origin is left alone, and ``LarderError`` for a value, key, lifetime,
@@ -38,6 +39,8 @@ extension OriginCache {
         let sentAt = source.database.leaseTime()
         let (acknowledgement, ticket) = try await write([bytes]) { [origin] in
             try await origin.write(writing, forKey: bytes)
+        } confirmedAt: {
+            $0.confirmedAt
         }
         defer { trust.endCall() }
         let life = OriginLifetime(acknowledgement.lifetime, since: sentAt)
@@ -57,16 +60,21 @@ extension OriginCache {
         let keys = try Array(Set(keys.map { Array(try cache.source.key($0, "remove").bytes) }))
         if cache.source.isClosed { throw cache.source.closedError("remove") }
         guard !keys.isEmpty else { return }
-        _ = try await write(keys) { [origin] in try await origin.remove(keys) }
+        _ = try await write(keys) { [origin] in
+            try await origin.remove(keys)
+        } confirmedAt: { _ in
+            nil
+        }
         trust.endCall()
         await forget(keys)
     }
 
-    /// Runs a write or a removal at the origin. What is here for the keys is forgotten if it fails.
+    /// Runs a write or a removal at the origin. What is here for the keys is forgotten if it fails and may have been done.
     /// - Returns: what the origin said, and what a value that was written is as good as: see `endWrite`. The caller ends the
     ///   call of ``trust``.
     private func write<Value: Sendable>(
-        _ keys: [[UInt8]], _ body: @escaping @Sendable () async throws -> Value
+        _ keys: [[UInt8]], _ body: @escaping @Sendable () async throws -> Value,
+        confirmedAt: (Value) -> OriginMoment?
     ) async throws -> (Value, OriginTrust.Ticket?) {
         let pass = try limiter.enter()
         let began = trust.beginWrite(keys)
@@ -78,11 +86,11 @@ extension OriginCache {
             await forget(keys)
         }
         switch end {
-        case .answered(.success(let value)): return (value, trust.endWrite(keys, began))
+        case .answered(.success(let value)): return (value, trust.endWrite(keys, began, confirmedAt(value)))
         case .answered(.failure(let error)):
             _ = trust.endWrite(keys, began)
             trust.endCall()
-            await forget(keys)
+            if origin.mayHaveChanged(keys, after: error) { await forget(keys) }
             throw error
         case .timedOut:
             await forget(keys)
@@ -101,7 +109,11 @@ extension OriginCache {
         let (cache, trust) = (cache, trust)
         let isKept = try? await BlockingWork.run { () throws(LarderError) -> Bool in
             try cache.source.whileOpen("set") { (_) throws(LarderError) in
-                try cache.source.database.commit([key], loading: action.loads, durability: cache.durability) { update in
+                // What was told until now, this write included, concerns the former entry: the new one must not become
+                // stale for it later.
+                if !trust.isSettled(CollectionOfOne(bytes)) { try trust.settle(cache.source.database) }
+                return try cache.source.database.commit([key], loading: action.loads, durability: cache.durability) {
+                    update in
                     // With the key's lock held: what is said later makes the entry stale.
                     guard trust.mayStore(ticket, bytes) else { return false }
                     action.apply(&update, 0, ahead: cache.source.database.timeAhead)

@@ -26,7 +26,7 @@ public final class OriginChanges: @unchecked Sendable {
     /// These entries are no longer what they were, or may not be.
     public func changed(_ keys: some Sequence<some CacheKey>) {
         let keys = keys.map(\.keyBytes).filter { $0.count <= Key.bytesMax }
-        guard !keys.isEmpty, trust.changed(keys) else { return }
+        guard !keys.isEmpty, trust.changed(keys, isTold: true) else { return }
         // Readers of these keys do it themselves. This is for keys that nobody reads.
         Task { [trust, database] in
             try? await BlockingWork.run { () throws(LarderError) in try trust.settle(database) }

@@ -27,6 +27,14 @@ final class OriginTrust: @unchecked Sendable {
         fileprivate let sequence: UInt64
     }
 
+    /// When a key was last said to have changed.
+    private struct Change {
+        /// By anybody.
+        var last: UInt64 = 0
+        /// By the program, of which the origin has not said what it includes.
+        var demanded: UInt64 = 0
+    }
+
     private let originEpoch: @Sendable () -> UInt64?
     let isTold: Bool
     private let lock = Lock()
@@ -41,8 +49,9 @@ final class OriginTrust: @unchecked Sendable {
     // What was said while calls were under way, so that they learn of it.
     private var calls = 0
     private var tickets: UInt64 = 0
+    /// Those of ``OriginMoment``.
     private var sequence: UInt64 = 0
-    private var changes: [[UInt8]: UInt64] = [:]
+    private var changes: [[UInt8]: Change] = [:]
     /// What was begun before this sequence counts as changed.
     private var floor: UInt64 = 0
     private static let changesMax = 100_000
@@ -106,10 +115,11 @@ final class OriginTrust: @unchecked Sendable {
     }
 
     /// Keys have changed, and their entries are to be made stale.
+    /// - Parameter isTold: whether the origin says so, and not the program.
     /// - Returns: whether nothing was to be done before, so that somebody must begin.
-    func changed(_ keys: [[UInt8]]) -> Bool {
+    func changed(_ keys: [[UInt8]], isTold isOrigins: Bool = false) -> Bool {
         lock.withLock {
-            note(keys)
+            note(keys, isDemanded: !isOrigins)
             guard !isTold || due.count + keys.count <= Self.changesMax else {
                 loseAllLocked()
                 return false
@@ -122,21 +132,24 @@ final class OriginTrust: @unchecked Sendable {
     /// Keys have changed that nobody has listed: nothing is kept that was asked for before this.
     func changedMany() {
         lock.withLock {
-            sequence += 1
+            sequence = OriginMoment.next().number
             floor = sequence
             changes = [:]
         }
     }
 
-    private func note(_ keys: [[UInt8]]) {
-        sequence += 1
+    private func note(_ keys: [[UInt8]], isDemanded: Bool = false) {
+        sequence = OriginMoment.next().number
         guard calls > 0 else { return }
         if changes.count + keys.count > Self.changesMax {
             floor = sequence
             changes = [:]
             return
         }
-        for key in keys { changes[key] = sequence }
+        for key in keys {
+            changes[key, default: Change()].last = sequence
+            if isDemanded { changes[key]?.demanded = sequence }
+        }
     }
 
     // MARK: Calls
@@ -169,7 +182,7 @@ final class OriginTrust: @unchecked Sendable {
     func isGood(_ ticket: Ticket, _ key: [UInt8]) -> Bool {
         let own = own
         return lock.withLock {
-            ticket.epoch == epoch(own) && ticket.sequence >= floor && changes[key] ?? 0 <= ticket.sequence
+            ticket.epoch == epoch(own) && ticket.sequence >= floor && changes[key]?.last ?? 0 <= ticket.sequence
         }
     }
 
@@ -177,7 +190,7 @@ final class OriginTrust: @unchecked Sendable {
     func mayStore(_ ticket: Ticket, _ key: [UInt8]) -> Bool {
         lock.withLock {
             ticket.epoch.isBelieved && ticket.epoch == settled && ticket.sequence >= floor
-                && changes[key] ?? 0 <= ticket.sequence && writes[key] == nil
+                && changes[key]?.last ?? 0 <= ticket.sequence && writes[key] == nil
         }
     }
 
@@ -193,13 +206,17 @@ final class OriginTrust: @unchecked Sendable {
     }
 
     /// The origin has answered, or failed. What is read from now on is newer.
+    /// - Parameter confirmedAt: when the origin said that it has the value, if it did: what it told before is no change of it.
     /// - Returns: what the value that was written is as good as; nil if somebody else wrote one of the keys meanwhile, or a
     ///   change of them was told.
-    func endWrite(_ keys: [[UInt8]], _ began: Ticket) -> Ticket? {
+    func endWrite(_ keys: [[UInt8]], _ began: Ticket, _ confirmedAt: OriginMoment? = nil) -> Ticket? {
         lock.withLock {
             var isAlone = began.sequence >= floor
             for key in keys {
-                if changes[key] ?? 0 > began.sequence { isAlone = false }
+                let change = changes[key] ?? Change()
+                if change.last > max(began.sequence, confirmedAt?.number ?? 0) || change.demanded > began.sequence {
+                    isAlone = false
+                }
                 guard let count = writes[key] else { continue }
                 writes[key] = count == 1 ? nil : count - 1
                 if count > 1 { isAlone = false }

@@ -279,6 +279,50 @@ import Testing
         #expect(try await !cache.cache.contains("a"))
     }
 
+    @Test("a value that overwrites another is kept, although the origin says that the key has changed")
+    func overwritesAreKept() async throws {
+        let (cache, _) = try await cache(grace: .seconds(60))
+        origin.tellsOwnWrites = true
+        #expect(try await cache.value(String.self, forKey: "a") == "1")
+        for number in 0..<50 {
+            try await cache.set("mine \(number)", forKey: "a")
+            #expect(try await cache.value(String.self, forKey: "a") == "mine \(number)")
+        }
+        #expect(origin.reads == [["a"]])
+    }
+
+    @Test("a change after the confirmation of a write, and one that the program knows of, are later than the value")
+    func aChangeAfterTheConfirmation() async throws {
+        let (cache, _) = try await cache()
+        origin.tellsOwnWrites = true
+        for isProgram in [false, true] {
+            origin.holdsWrites = true
+            let writer = Task { try await cache.set("mine", forKey: "a") }
+            await eventually { origin.running == 1 }
+            if isProgram { try await cache.invalidate("a") } else { origin.change("a", to: "new") }
+            origin.holdsWrites = false
+            try await writer.value
+            #expect(try await !cache.cache.contains("a"))
+        }
+    }
+
+    @Test("a write that the origin refuses leaves the entry")
+    func refusedWritesLeaveTheEntry() async throws {
+        let origin = ClosureOrigin(
+            "picky", write: { _, _ in throw OriginFailure.refused("no") },
+            remove: { _ in throw OriginFailure.refused("no") },
+            readMany: { keys in keys.map { _ in OriginAnswer(Array("1".utf8)) } })
+        let readOnly = ClosureOrigin("books") { _ in OriginAnswer(Array("1".utf8)) }
+        for (name, origin) in [("picky", origin), ("books", readOnly)] {
+            let cache = OriginCache(
+                try workspace.cache(name), origin: origin, options: .patient, limits: .patient)
+            #expect(try await cache.value(Int.self, forKey: "a") == 1)
+            await #expect(throws: OriginFailure.self) { try await cache.set(2, forKey: "a") }
+            await #expect(throws: OriginFailure.self) { try await cache.remove("a") }
+            #expect(try await cache.cache.value(Int.self, forKey: "a") == 1)
+        }
+    }
+
     @Test func whatIsImpossibleDoesNotReachTheOrigin() async throws {
         let (cache, _) = try await cache()
         await #expect { try await cache.set("1", forKey: "a", policy: .seconds(-1)) } throws: {

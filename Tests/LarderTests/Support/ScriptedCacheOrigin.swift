@@ -19,6 +19,7 @@ final class ScriptedCacheOrigin: CacheOrigin, @unchecked Sendable {
         var epoch: UInt64? = 0
         var lifetime: Duration?
         var isWatched = true
+        var tellsOwnWrites = false
         var changes: OriginChanges?
         var answersMissing = 0
     }
@@ -58,6 +59,11 @@ final class ScriptedCacheOrigin: CacheOrigin, @unchecked Sendable {
     var isWatched: Bool {
         get { with { $0.isWatched } }
         set { with { $0.isWatched = newValue } }
+    }
+    /// Whether it says of each write that the key has changed, and then confirms what was written: as Redis does.
+    var tellsOwnWrites: Bool {
+        get { with { $0.tellsOwnWrites } }
+        set { with { $0.tellsOwnWrites = newValue } }
     }
     var answersMissing: Int {
         get { with { $0.answersMissing } }
@@ -106,11 +112,14 @@ final class ScriptedCacheOrigin: CacheOrigin, @unchecked Sendable {
     }
 
     func write(_ value: OriginWriting, forKey key: [UInt8]) async throws -> OriginAcknowledgement {
+        if tellsOwnWrites { changes?.changed([key]) }
         let (fails, acknowledgement) = with { state in
             let text = String(decoding: value.bytes, as: UTF8.self)
             state.writes.append(String(decoding: key, as: UTF8.self) + "=" + text)
             state.values[String(decoding: key, as: UTF8.self)] = text
-            return (state.fails, OriginAcknowledgement(lifetime: value.lifetime, isWatched: state.isWatched))
+            var acknowledgement = OriginAcknowledgement(lifetime: value.lifetime, isWatched: state.isWatched)
+            if state.tellsOwnWrites { acknowledgement.confirmedAt = .now() }
+            return (state.fails, acknowledgement)
         }
         await waitWhileHeld(isWrite: true)
         if fails { throw Failure() }

@@ -117,6 +117,9 @@ public final class RedisOrigin: Origin {
 
     public func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool { parts.isCurrent(stamp, now: now) }
 
+    /// Whether any of its servers says what changes.
+    public func isAnyBelieved(now: Int64) -> Bool { parts.isAnyBelieved(now: now) }
+
     public func status() -> OriginStatus { client.report.all }
 
     /// Afterwards every call fails with ``OriginError/closed``. May be called on any thread.

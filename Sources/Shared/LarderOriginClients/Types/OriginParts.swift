@@ -17,6 +17,8 @@ final class OriginParts: @unchecked Sendable {
     static let slotCount = 16_384
 
     private let parts: UnsafeMutablePointer<Part>
+    /// One more than the number of the last part that was ever believed.
+    private let count = Atomic<UInt32>(0)
     /// For each slot of a cluster how often it may have got another owner.
     private let slots: UnsafeMutablePointer<Atomic<UInt32>>
 
@@ -60,7 +62,14 @@ final class OriginParts: @unchecked Sendable {
     /// Ends the epoch of a slot, whoever owns it.
     func endEpoch(ofSlot slot: Int) { slots[slot].wrappingAdd(1, ordering: .releasing) }
 
+    func isAnyBelieved(now: Int64) -> Bool {
+        (0..<Int(count.load(ordering: .acquiring))).contains {
+            now < parts[$0].believedUntil.load(ordering: .acquiring)
+        }
+    }
+
     func believe(_ part: UInt32, until: Int64) {
+        if part >= count.load(ordering: .relaxed) { count.store(part + 1, ordering: .releasing) }
         parts[Int(part)].believedUntil.store(until, ordering: .releasing)
     }
 }
