@@ -86,7 +86,7 @@ extension Cache {
         while true {
             let record = try await source.recordForTask(key, "update")
             var model: Value?
-            if let record { model = try await source.decodeForTask(type, record, key) }
+            if let record { model = try await source.decodeForTask(type, record, key, isReplaceable: true) }
             let result = try await body(&model)
             guard let write = try source.write(model, in: record, key, policy, tags, durability) else { return result }
             if try await carryOut(write) { return result }

@@ -17,7 +17,8 @@ extension Cache {
     /// cancelled. If somebody else writes, removes or purges the key meanwhile, the callers get what was fetched, and
     /// nothing is stored.
     ///
-    /// A value that the cache has costs what `value(_:forKey:)` costs, on the caller's thread.
+    /// A value that the cache has costs what `value(_:forKey:)` costs, on the caller's thread. An entry that is no such model,
+    /// such as one that an older version of the program stored, counts as missing, and ``CacheOptions/onEvent`` reports it.
     /// - Parameters:
     ///   - type: the model's type. May be left out if the context determines it.
     ///   - key: the entry's key.
@@ -141,7 +142,10 @@ extension Cache {
         }
         var found: [Key: Value] = [:]
         if options.takesAnyFresh {
-            found = try await values(type, forKeys: keys)
+            found =
+                try await source.decodable(options) { () async throws(LarderError) in
+                    try await values(type, forKeys: keys)
+                } ?? [:]
             if options.source == .cacheOnly { return found }
         }
         var backends: [(key: Key, backend: CacheFetch<Value>)] = []
@@ -179,7 +183,13 @@ extension Cache {
         if checked.source == .ignoreCache {
             return withoutNil(try await FlightTable.shared.unstored(backend.name, checked, load))
         }
-        if options.takesAnyFresh, let value = try await source.modelToShareForTask(type, key, fillCache: true) {
+        if options.takesAnyFresh,
+            let value = try await source.decodable(
+                options,
+                { () async throws(LarderError) in
+                    try await source.modelToShareForTask(type, key, fillCache: true)
+                })
+        {
             if source.database.endsSoon(stored, now: source.database.now()) { refreshAhead(type, key, options, load) }
             return value
         }

@@ -18,14 +18,16 @@ extension Cache {
     /// - Parameters:
     ///   - type: the model's type.
     ///   - key: the entry's key.
-    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule.
+    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule: a deadline of
+    ///     its own stays; an entry that follows the database's policy counts as stored now, and its time begins anew.
     ///   - tags: as for `set(_:forKey:policy:tags:durability:)`. Without any, the entry keeps those that it has.
     ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default, nil,
     ///     stands for 64 times, and for more until 5 seconds have passed. Runs are separated by random rests that grow,
     ///     up to half a second, so that many who change one key all get their turn.
     ///   - durability: nil for ``CacheOptions/durability``.
-    ///   - body: gets the model, or nil when there is no fresh entry, and leaves the model to store, or nil to remove
-    ///     the entry. May run several times, so its side effects must allow that. When it throws, nothing is written.
+    ///   - body: gets the model, or nil when there is no fresh entry, or one that is no such model, which
+    ///     ``CacheOptions/onEvent`` reports. Leaves the model to store, or nil to remove the entry. May run several times, so
+    ///     its side effects must allow that. When it throws, nothing is written.
     /// - Returns: what the last run of `body` returned.
     /// - Throws: ``LarderError/Code/conflict`` when somebody else changed the entry in every attempt; otherwise as
     ///   `CacheReading.value(_:forKey:fillCache:)` and `set(_:forKey:policy:tags:durability:)`, and what
@@ -40,7 +42,9 @@ extension Cache {
         var runs = UpdateAttempts(most: attempts, limitMilliseconds: Self.updateMilliseconds)
         while true {
             let record = try source.record(key, "update")
-            var model = try record.flatMap { record throws(LarderError) in try source.decode(type, record, key) }
+            var model = try record.flatMap { record throws(LarderError) in
+                try source.decode(type, record, key, isReplaceable: true)
+            }
             let result = try body(&model)
             guard let write = try source.write(model, in: record, key, policy, tags, durability) else { return result }
             if try perform(write) { return result }

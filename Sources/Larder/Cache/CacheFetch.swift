@@ -42,7 +42,7 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
             switch answer.state {
             case .fresh, .stale:
                 guard let record else { return .wait }
-                if let value = try await source.decodeForTask(Value.self, record, key) {
+                if let value = try await source.decodeForTask(Value.self, record, key, isReplaceable: true) {
                     return answer.state == .fresh ? .fresh(value) : .stale(value)
                 }
                 // It counts as a miss: a newer value is needed.
@@ -150,4 +150,19 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
     }
 
     func failedInBackground(_ error: any Error) { database.reportFailedRefresh(key, error) }
+}
+
+extension CacheSource {
+    /// What `read` returns; nil if it met an entry that cannot be decoded, and the origin may be asked for a new one. Who asks
+    /// then reports it.
+    func decodable<Result>(
+        _ options: FetchOptions, _ read: () async throws(LarderError) -> Result?
+    ) async throws(LarderError) -> Result? {
+        do throws(LarderError) {
+            return try await read()
+        } catch {
+            guard error.code == .decoding, options.source != .cacheOnly else { throw error }
+            return nil
+        }
+    }
 }

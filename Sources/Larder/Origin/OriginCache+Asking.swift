@@ -24,7 +24,13 @@ extension OriginCache {
                 try await ask(type, [bytes], since: began)[0]
             }?.model
         }
-        if options.takesAnyFresh, let value = try await cache.source.modelToShareForTask(type, key, fillCache: true) {
+        if options.takesAnyFresh,
+            let value = try await cache.source.decodable(
+                options,
+                { () async throws(LarderError) in
+                    try await cache.source.modelToShareForTask(type, key, fillCache: true)
+                })
+        {
             if cache.source.database.endsSoon(stored, now: cache.source.database.now()) {
                 refreshAhead(type, key, options)
             }

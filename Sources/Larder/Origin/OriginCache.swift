@@ -162,7 +162,12 @@ public final class OriginCache: Sendable {
             return found
         }
         var found: [Key: Value] = [:]
-        if options.takesAnyFresh { found = try await cache.values(type, forKeys: keys) }
+        if options.takesAnyFresh {
+            found =
+                try await cache.source.decodable(options) { () async throws(LarderError) in
+                    try await cache.values(type, forKeys: keys)
+                } ?? [:]
+        }
         var backends: [(key: Key, backend: OriginFetch<Value>)] = []
         for key in keys where found[key] == nil {
             backends.append((key, try backend(key, isCounted: options.takesAnyFresh)))

@@ -205,27 +205,36 @@ public final class CacheSource: @unchecked Sendable {
     }
 
     /// The model in a record, or nil if a failure to decode counts as a miss.
-    func decode<Value: Decodable>(_ type: Value.Type, _ record: Record, _ key: Key) throws(LarderError) -> Value? {
-        try decode(type, record, key) { (payload, codec) in try self.codec.decode(type, payload, storedAs: codec) }
+    /// - Parameter isReplaceable: whether the caller can make a new value, so that it always counts as one, and is reported.
+    func decode<Value: Decodable>(_ type: Value.Type, _ record: Record, _ key: Key, isReplaceable: Bool = false)
+        throws(LarderError) -> Value?
+    {
+        try decode(type, record, key, isReplaceable) { (payload, codec) in
+            try self.codec.decode(type, payload, storedAs: codec)
+        }
     }
 
     /// Like ``decode(_:_:_:)``, and also returns how much memory the model takes.
     func decode<Value: Decodable>(_ type: Value.Type, _ record: Record, _ key: Key, _ size: inout ModelSize)
         throws(LarderError) -> Value?
     {
-        try decode(type, record, key) { (payload, codec) in
+        try decode(type, record, key, false) { (payload, codec) in
             try self.codec.decode(type, payload, storedAs: codec, &size)
         }
     }
 
     private func decode<Value: Decodable>(
-        _ type: Value.Type, _ record: Record, _ key: Key, _ decoder: (UnsafeRawBufferPointer, Codec) throws -> Value
+        _ type: Value.Type, _ record: Record, _ key: Key, _ isReplaceable: Bool,
+        _ decoder: (UnsafeRawBufferPointer, Codec) throws -> Value
     ) throws(LarderError) -> Value? {
         do throws(LarderError) {
             return try decodeOrThrow(type, record, key, decoder)
         } catch {
             switch onDecodingFailure {
-            case .throwError: throw error
+            case .throwError:
+                guard isReplaceable else { throw error }
+                database.reportUndecodable(key, error.message)
+                return nil
             case .treatAsMiss: return nil
             case .removeAndMiss:
                 if snapshot == nil { try remove(key, holding: record) }

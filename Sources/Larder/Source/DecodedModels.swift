@@ -130,10 +130,12 @@ extension CacheSource {
 
     /// Like ``decode(_:_:_:)``, for asynchronous callers: if an entry that cannot be decoded must be removed, another
     /// thread does it.
-    func decodeForTask<Value: Decodable>(_ type: Value.Type, _ record: Record, _ key: Key)
-        async throws(LarderError) -> Value?
-    {
-        guard onDecodingFailure == .removeAndMiss, snapshot == nil else { return try decode(type, record, key) }
+    func decodeForTask<Value: Decodable>(
+        _ type: Value.Type, _ record: Record, _ key: Key, isReplaceable: Bool = false
+    ) async throws(LarderError) -> Value? {
+        guard onDecodingFailure == .removeAndMiss, snapshot == nil else {
+            return try decode(type, record, key, isReplaceable: isReplaceable)
+        }
         do throws(LarderError) {
             return try decodeOrThrow(type, record, key)
         } catch {

@@ -65,7 +65,7 @@ final class BlockingFetch<Value: Codable> {
         do {
             value = try FetchContext.$names.withValue(FetchContext.names + [name]) { try fetch() }
         } catch {
-            fail(lead)
+            fail(lead, error)
             guard options.servesStale, lead.isYoung, let value = lead.value else { throw error }
             return value
         }
@@ -81,7 +81,7 @@ final class BlockingFetch<Value: Codable> {
                 try fetch(leads.map(\.key))
             }
         } catch {
-            for (_, call, lead) in leads { call.fail(lead) }
+            for (_, call, lead) in leads { call.fail(lead, error) }
             throw error
         }
     }
@@ -92,8 +92,14 @@ final class BlockingFetch<Value: Codable> {
     func ask(waits: Bool) throws -> Answer {
         guard try client.server().isLarder else { return try askRedis() }
         let began = MonotonicClock.milliseconds()
-        var limit = AgeLimit(options.maxAge)
-        var asked = options.maxAge
+        return try ask(waits: waits, options.maxAge, since: began) ?? ask(waits: waits, 0, since: began)
+            ?? .answer(try any())
+    }
+
+    /// - Returns: nil for a value that cannot be decoded: a newer one is needed.
+    private func ask(waits: Bool, _ maxAge: Int64?, since began: Int64) throws -> Answer? {
+        var limit = AgeLimit(maxAge)
+        var asked = maxAge
         var answer = try client.perform(.fetch(key, maxAge: asked, lease: options.lease))
         while answer.state == .wait, waits {
             limit.answered()
@@ -118,29 +124,32 @@ final class BlockingFetch<Value: Codable> {
         let requests = calls.map { Request.fetch($0.key, maxAge: $0.options.maxAge, lease: $0.options.lease) }
         let replies = try client.session.perform(requests.map(\.words), operation: "FETCH")
         return zip(calls, zip(requests, replies)).map { call, exchange in
-            Result { try call.answer(try exchange.0.result(of: exchange.1), call.options.maxAge) }
+            Result {
+                try call.answer(try exchange.0.result(of: exchange.1), call.options.maxAge) ?? call.ask(waits: false)
+            }
         }
     }
 
     /// - Parameter asked: the greatest age that was asked for.
-    private func answer(_ answer: FetchAnswer, _ asked: Int64?) throws -> Answer {
-        let value = try? answer.value.map { try client.decoded(Value.self, $0, key) }
+    /// - Returns: nil for a value that cannot be decoded.
+    private func answer(_ answer: FetchAnswer, _ asked: Int64?) throws -> Answer? {
         switch answer.state {
         case .fresh, .stale:
-            // What cannot be decoded is an error, as with every read.
-            return .answer(try value ?? answer.value.map { try client.decoded(Value.self, $0, key) })
+            guard let bytes = answer.value else { return .answer(nil) }
+            return try client.decodable(Value.self, bytes, key).map { .answer($0) }
         case .lead:
+            let value = answer.value.flatMap { try? client.decoded(Value.self, $0, key) }
             return .lead(
                 Lead(token: answer.token, value: value, isFresh: answer.isFresh, isYoung: answer.isYoung(asked)))
         case .wait: return .wait
         case .absent: return .answer(nil)
-        case .failed: throw FetchError.originRests(name, answer.left)
+        case .failed: throw FlightTable.shared.restError(name, answer.left, now: MonotonicClock.milliseconds())
         }
     }
 
     /// Redis does not know who fetches, and no age is known.
     private func askRedis() throws -> Answer {
-        let value = try client.value(Value.self, forKey: key)
+        let value = try client.decodable(Value.self, try client.bytes(forKey: key), key)
         if let value, options.maxAge == nil { return .answer(value) }
         return .lead(Lead(token: 0, value: value, isFresh: value != nil, isYoung: false))
     }
@@ -221,8 +230,10 @@ final class BlockingFetch<Value: Codable> {
             if: lead.token == 0 ? [] : wordList("TOKEN", "\(lead.token)"))
     }
 
-    func fail(_ lead: Lead) {
-        release(lead, options.backOff > 0 ? .failed(milliseconds: options.backOff) : .open)
+    func fail(_ lead: Lead, _ error: any Error) {
+        let release = options.backOff > 0 ? FetchRelease.failed(milliseconds: options.backOff) : .open
+        FlightTable.shared.note(error, name, release, now: MonotonicClock.milliseconds())
+        self.release(lead, release)
     }
 
     /// If the daemon does not hear of it, the right ends with its time.

@@ -67,13 +67,15 @@ extension BlockingLarderClient {
     /// - Parameters:
     ///   - type: the model's type.
     ///   - key: the entry's key.
-    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule.
+    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule: a deadline of
+    ///     its own stays; an entry that follows the database's policy counts as stored now, and its time begins anew.
     ///   - tags: as for ``set(_:forKey:policy:tags:)``. Without any, the entry keeps those that it has.
     ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default, nil,
     ///     stands for 64 times, and for more until the client's time limit has passed. Runs are separated by random
     ///     rests that grow, up to half a second, so that many who change one key all get their turn.
-    ///   - body: gets the model, or nil when there is no fresh entry, and leaves the model to store, or nil to remove
-    ///     the entry. May run several times, so its side effects must allow that. When it throws, nothing is written.
+    ///   - body: gets the model, or nil when there is no fresh entry, or one that is no such model. Leaves the model to store,
+    ///     or nil to remove the entry. May run several times, so its side effects must allow that. When it throws, nothing is
+    ///     written.
     /// - Returns: what the last run of `body` returned.
     /// - Throws: `conflict` when somebody else changed the value in every attempt, and what `body` throws.
     @discardableResult
@@ -87,7 +89,7 @@ extension BlockingLarderClient {
         var runs = UpdateAttempts(most: attempts, limitMilliseconds: limit == 0 ? nil : limit)
         while true {
             let former = try bytes(forKey: key)
-            var model = try former.map { try decoded(type, $0, key) }
+            var model = try decodable(type, former, key)
             let result = try body(&model)
             if try exchange(former, for: model, key, policy, tags) { return result }
             guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }

@@ -55,6 +55,19 @@ extension BlockingLarderClient {
         }
     }
 
+    /// The model in stored bytes; nil if they are none: for callers that can make a new one.
+    func decodable<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]?, _ key: [UInt8])
+        throws(LarderClientError) -> Value?
+    {
+        guard let bytes else { return nil }
+        do throws(LarderClientError) {
+            return try decoded(type, bytes, key)
+        } catch {
+            guard error.code == .decode else { throw error }
+            return nil
+        }
+    }
+
     /// The bytes of a model, and their codec.
     func encoded(_ value: some Encodable, _ key: [UInt8]) throws(LarderClientError) -> (bytes: [UInt8], codec: Codec) {
         do throws(LarderClientError) {

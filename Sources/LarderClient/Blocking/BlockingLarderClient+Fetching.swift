@@ -11,6 +11,8 @@ extension BlockingLarderClient {
     /// value at once meanwhile. Nothing happens in the background: who fetches waits for the origin, and
     /// ``FetchOptions/softTimeout`` has no effect; ``FetchOptions/hardTimeout`` limits the waiting for others.
     ///
+    /// A value that is no such model, such as one that an older version of the program stored, counts as missing.
+    ///
     /// With Redis instead of larderd every caller fetches for himself.
     /// - Parameters:
     ///   - type: the model's type.
@@ -53,8 +55,15 @@ extension BlockingLarderClient {
         var seen: Set<Key> = []
         let keys = keys.filter { seen.insert($0).inserted }
         guard options.source != .ignoreCache else { return try fetch(keys) }
-        var found = options.takesAnyFresh ? try values(type, forKeys: keys) : [:]
-        if options.source == .cacheOnly, options.takesAnyFresh { return found }
+        if keys.isEmpty || options.source == .cacheOnly && options.takesAnyFresh {
+            return try values(type, forKeys: keys)
+        }
+        var found: [Key: Value] = [:]
+        if options.takesAnyFresh {
+            for (key, bytes) in zip(keys, try perform(.getAll(keys.map(\.keyBytes)))) {
+                found[key] = try decodable(type, bytes, key.keyBytes)
+            }
+        }
         var leads: [(key: Key, call: BlockingFetch<Value>, lead: BlockingFetch<Value>.Lead)] = []
         var waits: [(key: Key, call: BlockingFetch<Value>)] = []
         defer { for lead in leads { lead.call.release(lead.lead, .open) } }

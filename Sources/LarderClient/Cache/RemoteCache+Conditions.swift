@@ -93,14 +93,16 @@ extension RemoteCache {
     /// Needs larderd, or Redis from 8.4 on.
     /// - Parameters:
     ///   - key: the entry's key.
-    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule.
+    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule: a deadline of
+    ///     its own stays; an entry that follows the database's policy counts as stored now, and its time begins anew.
     ///   - tags: as for ``set(_:forKey:policy:tags:)``. Without any, the entry keeps those that it has.
     ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default, nil,
     ///     stands for 64 times, and for more until ``ClientOptions/timeoutMilliseconds`` have passed. Runs are
     ///     separated by random rests that grow, up to half a second, so that many tasks that change one key all get
     ///     their turn.
-    ///   - body: gets the model, or nil when there is no fresh entry, and leaves the model to store, or nil to remove
-    ///     the entry. May run several times, so its side effects must allow that. When it throws, nothing is written.
+    ///   - body: gets the model, or nil when there is no fresh entry, or one that is no such model, which
+    ///     ``ClientOptions/onUndecodable`` reports. Leaves the model to store, or nil to remove the entry. May run several
+    ///     times, so its side effects must allow that. When it throws, nothing is written.
     /// - Returns: what the last run of `body` returned.
     /// - Throws: `conflict` when somebody else changed the value in every attempt, and what `body` throws.
     @discardableResult
@@ -113,7 +115,7 @@ extension RemoteCache {
         var runs = UpdateAttempts(most: attempts, limitMilliseconds: core.options.updateMilliseconds)
         while true {
             let former = try await store.perform(.get(key))
-            var model = try await decoded(former, key)
+            var model = try await decodable(former, key)
             let result = try await body(&model)
             if try await exchange(former, for: model, key, policy, tags) { return result }
             guard let rest = runs.rest() else { throw LarderClientError.updateConflict(key, runs).about(name) }

@@ -18,7 +18,8 @@ extension RemoteCache {
     /// nothing is stored.
     ///
     /// A value that the near cache has costs no round trip, and is not fetched ahead of its end. Fetching uses a connection
-    /// of its own for each database. With Redis instead of larderd, one caller of each process fetches, no age is known,
+    /// of its own for each database. A value that is no such model, such as one that an older version of the program stored,
+    /// counts as missing, and ``ClientOptions/onUndecodable`` reports it. With Redis instead of larderd, one caller of each process fetches, no age is known,
     /// and neither failures nor missing values are remembered.
     /// - Parameters:
     ///   - key: the entry's key.
@@ -60,10 +61,26 @@ extension RemoteCache {
         case .cacheOnly: return try await youngEnough(key, checked.maxAge)
         case .cacheElseOrigin where checked.maxAge == nil && near != nil:
             // So the near cache keeps it.
-            if let value = try await value(forKey: key) { return value }
+            if let value = try await missingIfUndecodable({ () async throws(LarderClientError) in
+                try await value(forKey: key)
+            }) {
+                return value
+            }
         case .cacheElseOrigin, .originElseCache, .originOnly: break
         }
         return try await cancellable { try await FlightTable.shared.value(backend, checked, load) }
+    }
+
+    /// What `read` returns; nil if it met a value that cannot be decoded. Who asks then reports it.
+    private func missingIfUndecodable<Result>(
+        _ read: () async throws(LarderClientError) -> Result?
+    ) async throws(LarderClientError) -> Result? {
+        do throws(LarderClientError) {
+            return try await read()
+        } catch {
+            guard error.code == .decode else { throw error }
+            return nil
+        }
     }
 
     private func cancellable<Result>(_ body: () async throws -> Result) async throws -> Result {
@@ -153,8 +170,11 @@ extension RemoteCache {
         }
         var found: [Key: Value] = [:]
         if options.takesAnyFresh {
-            found = try await values(forKeys: keys)
-            if options.source == .cacheOnly { return found }
+            if options.source == .cacheOnly { return try await values(forKeys: keys) }
+            found =
+                try await missingIfUndecodable { () async throws(LarderClientError) in
+                    try await values(forKeys: keys)
+                } ?? [:]
         }
         let missing = keys.filter { found[$0] == nil }
         let backends = missing.map { (key: $0, backend: RemoteFetch(self, $0.keyBytes)) }

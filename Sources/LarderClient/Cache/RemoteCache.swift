@@ -124,6 +124,19 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     }
 
     /// The bytes of a model, and their codec.
+    /// The model in stored bytes; nil, and reported, if they are none: for callers that can make a new one.
+    func decodable(_ bytes: [UInt8]?, _ key: [UInt8], _ operation: String = "GET") async throws(LarderClientError)
+        -> Value?
+    {
+        do throws(LarderClientError) {
+            return try await decoded(bytes, key, operation)
+        } catch {
+            guard error.code == .decode else { throw error }
+            core.options.onUndecodable?(name, printableKey(key), error)
+            return nil
+        }
+    }
+
     func encoded(_ value: Value, _ key: [UInt8]) throws(LarderClientError) -> (bytes: [UInt8], codec: Codec) {
         do throws(LarderClientError) {
             return try RemoteCoding.encode(value, codec, key: key)

@@ -21,12 +21,19 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
     func ask(maxAge: Int64?, lease: Int64?, waits: FetchWait) async throws -> FetchReply<Value> {
         guard try await store.server().isLarder else { return try await askRedis(maxAge) }
         var limit = AgeLimit(maxAge)
+        var isSecond = false
         while true {
             let wakeUp = waits != .never ? store.signals.listen(key) : nil
             defer { if let wakeUp { store.signals.forget(wakeUp, key) } }
             let asked = limit.now
             let answer = try await store.fetch(.fetch(key, maxAge: asked, lease: lease))
-            guard answer.state == .wait, let wakeUp else { return try await reply(answer, asked) }
+            guard answer.state == .wait, let wakeUp else {
+                if let reply = try await reply(answer, asked, isReplaceable: !isSecond) { return reply }
+                // A newer value is needed than one that cannot be decoded.
+                isSecond = true
+                limit = AgeLimit(0)
+                continue
+            }
             limit.answered()
             await wakeUp.wait(milliseconds: answer.left)
             try Task.checkCancellation()
@@ -49,7 +56,11 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
         answers.reserveCapacity(found.count)
         for (backend, answer) in zip(backends, found) {
             do {
-                answers.append(.success(try await backend.reply(try answer.get(), maxAge)))
+                if let reply = try await backend.reply(try answer.get(), maxAge, isReplaceable: true) {
+                    answers.append(.success(reply))
+                } else {
+                    answers.append(.success(try await backend.ask(maxAge: 0, lease: lease, waits: .never)))
+                }
             } catch {
                 answers.append(.failure(error))
             }
@@ -71,13 +82,20 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
         return answers
     }
 
-    private func reply(_ answer: FetchAnswer, _ maxAge: Int64?) async throws -> FetchReply<Value> {
+    /// - Parameter isReplaceable: whether a value that cannot be decoded counts as missing.
+    /// - Returns: nil for such a value.
+    private func reply(
+        _ answer: FetchAnswer, _ maxAge: Int64?, isReplaceable: Bool
+    ) async throws -> FetchReply<Value>? {
         switch answer.state {
         case .fresh, .stale:
-            guard let value = try await cache.decoded(answer.value, key, "FETCH") else {
+            guard let bytes = answer.value else {
                 throw LarderClientError.unexpectedReply(to: "FETCH", "a value", key: printableKey(key))
             }
-            return answer.state == .fresh ? .fresh(value) : .stale(value)
+            let value =
+                isReplaceable
+                ? try await cache.decodable(bytes, key, "FETCH") : try await cache.decoded(bytes, key, "FETCH")
+            return value.map { answer.state == .fresh ? .fresh($0) : .stale($0) }
         case .lead:
             // What cannot be decoded is about to be replaced.
             let value = try? await cache.decoded(answer.value, key, "FETCH")
@@ -92,7 +110,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
 
     /// Redis does not know who fetches: each process asks for itself, and no age is known.
     private func askRedis(_ maxAge: Int64?) async throws -> FetchReply<Value> {
-        let value = try await cache.value(forKey: key)
+        let value = try await cache.decodable(try await store.perform(.get(key)), key)
         guard let value else { return .lead(token: 0, nil) }
         if maxAge == nil { return .fresh(value) }
         return .lead(token: 0, FoundValue(value, isFresh: true, isYoung: false))

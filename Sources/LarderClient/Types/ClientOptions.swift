@@ -34,6 +34,10 @@ public struct ClientOptions: Sendable {
     /// 64 bytes, and what was thrown. From any thread. The default is nil.
     public var onFailedRefresh: (@Sendable (_ database: String, _ key: String, _ error: any Error) -> Void)?
 
+    /// Called when an entry counts as missing for a call with a closure, because it is no model of the cache's type, with the
+    /// database, the key, printable and cut to 64 bytes, and the error. From any thread. The default is nil.
+    public var onUndecodable: (@Sendable (_ database: String, _ key: String, _ error: any Error) -> Void)?
+
     /// Each option is described at the property of its name, and those that are missing here are set there.
     public init(
         database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,

@@ -13,8 +13,8 @@ public struct FetchError: Error, Sendable {
         public static let absent = Code("absent")
         /// The value did not come within ``FetchOptions/hardTimeout``.
         public static let timeout = Code("timeout")
-        /// The origin failed not long ago, is not asked before ``FetchOptions/backOff`` is over, and the cache has nothing
-        /// to serve meanwhile.
+        /// The origin failed not long ago in another process, is not asked before ``FetchOptions/backOff`` is over, and the
+        /// cache has nothing to serve meanwhile. In the process whose closure failed, callers get the closure's error.
         public static let originRests = Code("originRests")
         /// A closure that fetches a key has asked to fetch that key, or one whose closure waits for it: it would wait for
         /// itself.

@@ -45,7 +45,8 @@ public struct FetchOptions: Hashable, Sendable {
     /// no limit. Not for the time in which a client finds out that there is no daemon, nor for the closures of blocking
     /// clients.
     public var hardTimeout: Duration?
-    /// How long nobody asks an origin that has failed. Zero for not at all. The default is 5 seconds.
+    /// How long nobody asks for a key again whose origin has failed. Meanwhile calls for it throw the same error, those with
+    /// ``FetchSource/originOnly`` too, if they take nothing stale. Zero for not at all. The default is 5 seconds.
     public var backOff = Duration.seconds(5)
     /// Whether one of the callers fetches the value anew, in the background, shortly before it ends. The default is true.
     public var refreshesAhead = true

@@ -129,7 +129,8 @@ extension FlightTable {
             case .success(.wait): sorted.waits.append((key, backend))
             // What there is may serve, whatever its age.
             case .success(.failed) where options.source == .originElseCache: sorted.waits.append((key, backend))
-            case .success(.failed(let left)): failure = failure ?? FetchError.originRests(backend.name, left)
+            case .success(.failed(let left)):
+                failure = failure ?? restError(backend.name, left, now: backend.now())
             case .success(.lead(let token, let found)):
                 if !options.refreshesAhead, let found, found.isFresh, found.isYoung {
                     await backend.release(token: token, .open)
@@ -165,6 +166,7 @@ extension FlightTable {
             await Self.whole {
                 for lead in leads {
                     let release = isCancelled ? .open : lead.backend.release(after: error, options)
+                    self.note(error, lead.backend.name, release, now: lead.backend.now())
                     await lead.backend.release(token: lead.token, release)
                 }
             }

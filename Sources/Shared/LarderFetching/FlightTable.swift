@@ -9,6 +9,7 @@ package final class FlightTable: @unchecked Sendable {
 
     let lock = FlightLock()
     private var flights: [FlightID: AnyObject] = [:]
+    private var failures = RecentFailures()
 
     /// How many fetches run, for tests.
     package var count: Int { lock.withLock { flights.count } }
@@ -75,7 +76,7 @@ package final class FlightTable: @unchecked Sendable {
         case .stale where options.waitsForFresh: return .wait
         case .fresh(let value), .stale(let value): return .value(value)
         case .absent: return .value(nil)
-        case .failed(let left): throw FetchError.originRests(backend.name, left)
+        case .failed(let left): throw restError(backend.name, left, now: backend.now())
         case .lead(let token, let found): return .lead(token: token, found)
         case .wait: return .wait
         }
@@ -108,6 +109,20 @@ package final class FlightTable: @unchecked Sendable {
             guard live(id, backend) == nil else { return }
             begin(id, backend, options, nil, background: true, load)
         }
+    }
+
+    // MARK: Failures
+
+    /// Notes why an origin rests, if it does. To be called before the right to fetch is released.
+    package func note(_ error: any Error, _ name: FetchName, _ release: FetchRelease, now: Int64) {
+        guard case .failed(let milliseconds) = release else { return }
+        lock.withLock { failures.note(error, name, until: now + milliseconds, now: now) }
+    }
+
+    /// What is thrown to callers while the origin of a key rests: the error for which it does, or
+    /// ``FetchError/Code/originRests`` if that was thrown in another process.
+    package func restError(_ name: FetchName, _ left: Int64, now: Int64) -> any Error {
+        lock.withLock { failures.error(name, now: now) } ?? FetchError.originRests(name, left)
     }
 
     // MARK: Flights
@@ -176,7 +191,7 @@ package final class FlightTable: @unchecked Sendable {
         case .absent:
             lock.withLock { flight.isFromCache = true }
             return nil
-        case .failed(let left): throw FetchError.originRests(backend.name, left)
+        case .failed(let left): throw restError(backend.name, left, now: backend.now())
         case .wait: throw CancellationError()
         case .lead(let token, let found):
             if !options.refreshesAhead, let found, found.isFresh, found.isYoung {
@@ -199,8 +214,10 @@ package final class FlightTable: @unchecked Sendable {
             try Task.checkCancellation()
             value = withoutNil(
                 try await FetchContext.$names.withValue([backend.name]) { try await load() })
+            lock.withLock { failures.forget(backend.name) }
         } catch {
             let release = Task.isCancelled ? .open : backend.release(after: error, options)
+            note(error, backend.name, release, now: backend.now())
             await Self.whole { await backend.release(token: lead.token, release) }
             throw error
         }

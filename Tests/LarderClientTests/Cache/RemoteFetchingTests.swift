@@ -219,7 +219,11 @@ import Testing
         let cache = try await connect { $0.onFailedRefresh = { told.add("\($0) \($1) \($2 is TestOrigin.Failure)") } }
         origin.fails = true
         await #expect(throws: TestOrigin.Failure.self) { try await value(cache, "none") }
-        let error = await #expect(throws: FetchError.self) { try await value(cache, "none") }
+        // The process whose closure failed knows why; others learn only that the origin rests.
+        await #expect(throws: TestOrigin.Failure.self) { try await value(cache, "none") }
+        await #expect(throws: TestOrigin.Failure.self) { try await value(cache, "none", FetchOptions(.originOnly)) }
+        let other = try await connect()
+        let error = await #expect(throws: FetchError.self) { try await value(other, "none") }
         #expect(error?.code == .originRests && error?.database == "books" && error?.key == "none")
         try await storeStale(50, cache)
         #expect(try await value(cache) == 50)
@@ -331,6 +335,77 @@ import Testing
         #expect(origin.calls == 1)
         let left = try #require(try await cache.timeToLive(forKey: "k")?.duration)
         #expect(left <= .seconds(3_600) && left > .seconds(1_700))
+    }
+
+    private struct Book: Codable, Equatable {
+        var title: String
+    }
+
+    private struct BookWithPages: Codable, Equatable {
+        var title: String
+        var pages: Int
+    }
+
+    @Test(
+        "when a model gains a field, calls with a closure replace the entries of the old one", arguments: [false, true])
+    func aModelThatGainsAField(isNear: Bool) async throws {
+        let reported = Recorder<String>()
+        var options = ClientOptions(database: "books")
+        options.nearCache = isNear ? NearCacheOptions() : nil
+        options.onUndecodable = { reported.add("\($0) \($1) \($2 is LarderClientError)") }
+        let client = try await LarderClient.connect(socketPath: daemon.socketPath, options: options)
+        let (old, cache) = (client.cache(of: Book.self), client.cache(of: BookWithPages.self))
+        let blocking = try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
+        let keys = ["a", "b", "c", "d", "e", "f"]
+        for key in keys { try await old.set(Book(title: "old"), forKey: key) }
+        let new = BookWithPages(title: "new", pages: 3)
+        await #expect(throws: LarderClientError.self) { try await cache.value(forKey: "a") }
+        #expect(try await cache.value(forKey: "a") { new } == new)
+        let found = try await cache.values(forKeys: ["a", "b"]) { missing in
+            #expect(missing == ["b"])
+            return ["b": new]
+        }
+        #expect(found == ["a": new, "b": new])
+        try await cache.update(forKey: "c") { book in
+            #expect(book == nil)
+            book = new
+        }
+        #expect(reported.all == ["books a true", "books b true", "books c true"])
+        let asked = try blocking.value(BookWithPages.self, forKey: "d") { new }
+        let many = try blocking.values(BookWithPages.self, forKeys: ["d", "e"]) { missing in
+            #expect(missing == ["e"])
+            return ["e": new]
+        }
+        #expect(asked == new && many == ["d": new, "e": new])
+        try blocking.update(BookWithPages.self, forKey: "f") { book in
+            #expect(book == nil)
+            book = new
+        }
+        #expect(try await cache.values(forKeys: keys).count == 6)
+    }
+
+    @Test("an update keeps an own deadline, and begins the time of an entry anew that follows the policy")
+    func updatesKeepTheRule() async throws {
+        let cache = try await connect()
+        let blocking = try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
+        try await cache.set(0, forKey: "governed")
+        try await cache.set(0, forKey: "own", policy: .hours(1))
+        for (key, isOwn) in [("governed", false), ("own", true)] {
+            for isBlocking in [false, true] {
+                let before = try #require(try await cache.info(forKey: key))
+                // The protocol counts in milliseconds.
+                while try await cache.info(forKey: key)?.age == .zero {}
+                if isBlocking {
+                    try blocking.update(Int.self, forKey: key) { $0? += 1 }
+                } else {
+                    try await cache.update(forKey: key) { $0? += 1 }
+                }
+                let after = try #require(try await cache.info(forKey: key))
+                #expect(after.rule == before.rule)
+                #expect(after.storedAtMilliseconds > before.storedAtMilliseconds)
+                #expect((after.deadlineMilliseconds == before.deadlineMilliseconds) == isOwn)
+            }
+        }
     }
 
     // MARK: Blocking

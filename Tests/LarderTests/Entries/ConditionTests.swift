@@ -170,9 +170,20 @@ import Testing
             }
         }
         #expect(try cache.value([String].self, forKey: "k")?.count == 3)
-        expectError(.decoding) { try cache.update(Int.self, forKey: "k") { $0 = 1 } }
         try cache.update([String].self, forKey: "k") { $0 = nil }
         #expect(try !cache.contains("k"))
+    }
+
+    @Test("an update keeps an own deadline, and begins the time of an entry anew that follows the policy")
+    func updatesKeepTheRule() throws {
+        try cache.setPolicy(.high)
+        try cache.set(1, forKey: "governed")
+        try cache.set(1, forKey: "own", policy: .seconds(60))
+        work.time.advance(milliseconds: 20_000)
+        for key in ["governed", "own"] { try cache.update(Int.self, forKey: key) { $0? += 1 } }
+        #expect(try cache.info(forKey: "governed")?.timeToLive == .seconds(60))
+        #expect(try cache.info(forKey: "own")?.timeToLive == .seconds(40))
+        for key in ["governed", "own"] { #expect(try cache.info(forKey: key)?.age == .zero) }
     }
 
     /// What somebody else writes in between is not overwritten: the closure runs again, and sees it.

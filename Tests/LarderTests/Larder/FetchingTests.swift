@@ -81,21 +81,25 @@ import Testing
             do {
                 _ = try await task.value
                 Issue.record("nothing was thrown")
-            } catch let error as FetchError {
-                // Who came later learns that the origin rests.
-                #expect(error.code == .originRests)
             } catch { #expect(error is TestOrigin.Failure) }
         }
         #expect(origin.calls == 1)
     }
 
-    @Test func anOriginThatFailedRests() async throws {
+    @Test("while an origin that failed rests, callers get its error again") func anOriginThatFailedRests() async throws
+    {
         origin.fails = true
         await #expect(throws: TestOrigin.Failure.self) { try await fetch() }
         origin.fails = false
-        await fails(.originRests) { _ = try await fetch() }
+        for source in [FetchSource.cacheElseOrigin, .originElseCache, .originOnly] {
+            await #expect(throws: TestOrigin.Failure.self) { try await fetch("k", FetchOptions(source)) }
+        }
+        await #expect(throws: TestOrigin.Failure.self) {
+            try await cache.values(Int.self, forKeys: ["k", "l"]) { _ in ["l": 1] }
+        }
         work.time.advance(milliseconds: 4_999)
-        await fails(.originRests) { _ = try await fetch() }
+        await #expect(throws: TestOrigin.Failure.self) { try await fetch() }
+        #expect(origin.calls == 1)
         work.time.advance(milliseconds: 1)
         #expect(try await fetch() == 2)
         // Without a rest it is asked at once.
@@ -493,11 +497,9 @@ import Testing
         await origin.waitUntil(calls: 2)
     }
 
-    @Test func anEntryOfAnotherTypeIsAnErrorOrFetched() async throws {
-        try await cache.set("text", forKey: "k")
-        await #expect(throws: LarderError.self) { try await fetch() }
-        #expect(origin.calls == 0)
-        for action in [DecodingFailureAction.treatAsMiss, .removeAndMiss] {
+    @Test("an entry of another type is fetched anew, whatever other reads do")
+    func anEntryOfAnotherTypeIsFetched() async throws {
+        for action in [DecodingFailureAction.throwError, .treatAsMiss, .removeAndMiss] {
             let lenient = try work.cache(policy: nil) { $0.onDecodingFailure = action }
             try await cache.set("text", forKey: "k")
             let value = try await lenient.value(Int.self, forKey: "k") { [origin] in try await origin.value() }

@@ -13,7 +13,7 @@ import Testing
         // Counts. A missing entry counts as 0.
         let visits = try cache.increment("visits")
 
-        // Reads, changes and stores. The entry keeps its deadline.
+        // Reads, changes and stores. An own deadline stays; the time that the policy gives begins anew.
         try cache.update([String].self, forKey: "basket") { basket in
             basket = (basket ?? []) + ["apple"]
         }

@@ -168,6 +168,56 @@ private let reversed = ModelCodec.custom(
         #expect(try snapshot.value(String.self, forKey: "a") == "no reader")
     }
 
+    private struct Book: Codable, Equatable {
+        var title: String
+    }
+
+    private struct BookWithPages: Codable, Equatable {
+        var title: String
+        var pages: Int
+    }
+
+    @Test("when a model gains a field, calls with a closure replace the entries of the old one, and report that")
+    func aModelThatGainsAField() async throws {
+        let events = Recorder<String>()
+        let cache = try work.cache { $0.onEvent = { events.add("\($0)") } }
+        let keys = ["a", "b", "c", "d", "e"]
+        for key in keys { try await cache.set(Book(title: "secret"), forKey: key) }
+        let new = BookWithPages(title: "new", pages: 3)
+        events.removeAll()
+        await #expect(throws: LarderError.self) { try await cache.value(BookWithPages.self, forKey: "a") }
+        await #expect(throws: LarderError.self) {
+            try await cache.value(BookWithPages.self, forKey: "a", options: FetchOptions(.cacheOnly)) { new }
+        }
+        #expect(events.isEmpty)
+        #expect(try await cache.value(BookWithPages.self, forKey: "a") { new } == new)
+        let found = try await cache.values(BookWithPages.self, forKeys: ["a", "b"]) { missing in
+            #expect(missing == ["b"])
+            return ["b": new]
+        }
+        #expect(found == ["a": new, "b": new])
+        var both: [BookWithPages] = []
+        for try await book in cache.cachedThenFetched(forKey: "c", fetch: { new }) { both.append(book) }
+        #expect(both == [new])
+        func updateBlocking() throws {
+            try cache.update(BookWithPages.self, forKey: "d") { book in
+                #expect(book == nil)
+                book = new
+            }
+        }
+        try updateBlocking()
+        try await cache.update(BookWithPages.self, forKey: "e") { (book: inout BookWithPages?) async in
+            #expect(book == nil)
+            book = new
+        }
+        #expect(try await cache.values(BookWithPages.self, forKeys: keys).count == 5)
+        for key in keys {
+            #expect(
+                events.all.contains { $0.hasPrefix("warning:") && $0.contains("'\(key)' counts as missing") }, "\(key)")
+        }
+        #expect(!events.all.contains { $0.contains("secret") })
+    }
+
     @Test func anEntryThatWasStoredAnewMeanwhileIsNotRemoved() throws {
         // Found by reading the ancestor: it read, judged and then removed, whatever stood there by then.
         let decoded = Guarded(0)

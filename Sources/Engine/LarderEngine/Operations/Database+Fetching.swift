@@ -344,6 +344,12 @@ extension Database {
         context.report(.warning, "database '\(name)': fetching '\(key)' anew in the background failed: \(error)")
     }
 
+    /// Tells the operator of an entry that counts as missing, because it cannot be decoded.
+    /// - Parameter reason: without the value.
+    package func reportUndecodable(_ key: Key, _ reason: String) {
+        context.report(.warning, "database '\(name)': '\(key)' counts as missing: \(reason)")
+    }
+
     /// Tells the operator that an origin is left alone for a while, or is asked again.
     package func reportOrigin(isAsked: Bool, _ message: String) {
         context.report(isAsked ? .info : .warning, "database '\(name)': \(message)")
