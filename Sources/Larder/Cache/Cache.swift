@@ -36,7 +36,8 @@ public final class Cache: CacheReading {
     /// - Throws: ``LarderError/Code/larderHeld`` when another process holds the larder; ``LarderError/Code/damaged``
     ///   when the database's files are damaged: nothing is changed then, and `salvage(named:directory:)` or
     ///   `setAsideDamaged(named:directory:)` is the remedy; ``LarderError/Code/newerFormat`` when a newer Larder
-    ///   wrote them; ``LarderError/Code/invalidArgument`` for an impossible name or option.
+    ///   wrote them; ``LarderError/Code/invalidArgument`` for an impossible name or option, and for an option of the larder
+    ///   other than it was opened with.
     public convenience init(
         named name: String = Cache.standardName, directory: String? = nil, options: CacheOptions = CacheOptions()
     ) throws(LarderError) {
@@ -122,12 +123,7 @@ public final class Cache: CacheReading {
             engineOptions.onShutdown = onShutdown
             let engine = try Engine.open(
                 directory ?? Cache.defaultDirectory, options: engineOptions, time: options.timeSource)
-            if options.durability == .everysecond, engine.options.durability == .os {
-                throw LarderError(
-                    .invalidArgument,
-                    "the larder is open with durability 'os' and does not sync by itself; open it with 'everysecond' "
-                        + "first, or use 'always'", operation: "open", database: name)
-            }
+            try options.check(engine)
             let database: Database
             if let policy {
                 database = try engine.openDatabase(

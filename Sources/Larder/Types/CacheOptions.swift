@@ -2,8 +2,10 @@ import LarderEngine
 
 /// How a ``Cache`` reads and writes, and how its larder is opened.
 ///
-/// The first group belongs to each cache. The second belongs to the larder, that is, to the directory: it takes effect
-/// when the process opens the larder, and is ignored while the larder is open already.
+/// The first group belongs to each cache. The second, from ``blockCacheBytes`` on, belongs to the larder, that is, to the
+/// directory: it takes effect when the process opens the larder. While the larder is open, opening another cache throws
+/// ``LarderError/Code/invalidArgument`` if one of these was set to something else than the larder has. Use the same options
+/// for all caches of a larder, or set those of the second group for the first cache only.
 public struct CacheOptions: Sendable {
     /// What acknowledged writes survive, unless a write says otherwise. Nil, the default, means the durability with
     /// which the larder was opened, which is ``Durability/everysecond`` by default.
@@ -22,10 +24,13 @@ public struct CacheOptions: Sendable {
         case salvage
     }
 
-    /// What happens when a stored value is not a model of the requested type. The default is an error.
+    /// What happens when a stored value is not a model of the requested type. The default is an error. Calls with a closure
+    /// that can make a new one, `value(_:forKey:options:fetch:)`, `values(_:forKeys:options:fetch:)` and `update`, take it for a
+    /// miss in any case; with the default ``onEvent`` reports that.
     public var onDecodingFailure: DecodingFailureAction = .throwError
     /// Whether the decoded models of entries in memory are kept beside their bytes, within ``memoryBytes``, so that
-    /// reading one again costs a lookup and no decoding. The default is true. Any write to the entry in the process
+    /// reading one again costs a lookup and no decoding. A model is kept if it, and its stored value, each take at most a
+    /// quarter of ``memoryBytes``, 4 MiB with the default; larger ones are decoded at each read. The default is true. Any write to the entry in the process
     /// drops its model, and so do expiry and eviction. Objects and closures that a model's own initializer makes or
     /// refers to are not counted. Classes are always decoded again, so that no two readers share an object; so are
     /// models that are ``DecodedEachTime``. Set it to false if every read must decode.
@@ -33,38 +38,43 @@ public struct CacheOptions: Sendable {
 
     /// Memory for uncompressed blocks read from tables, shared by all databases, in bytes. The default is 32 MiB, the
     /// range 0 to 1 TiB.
-    public var blockCacheBytes = 32 << 20
+    public var blockCacheBytes = 32 << 20 { didSet { chosen.insert("blockCacheBytes") } }
     /// Memory for entries beside LevelDB, shared by all databases of the larder, keys and overhead included, in bytes:
     /// 16 MiB; 0 for none. Results are the same with and without. Written entries that are not in LevelDB yet are in
     /// memory in any case: those of some 64 MiB of journal, and 128 MiB at most, when writers wait.
-    public var memoryBytes = 16 << 20
+    public var memoryBytes = 16 << 20 { didSet { chosen.insert("memoryBytes") } }
     /// The most bytes that all files of the larder may take on the disk: tables, journal, and what is being removed. What is
     /// worth the least is evicted: entries that were seldom read lately, in relation to their size. From 16 MiB to
     /// 1 PiB. Nil, the default, means no limit: a program that keeps entries for ever should not lose them unasked.
-    public var diskBytesMax: Int?
+    public var diskBytesMax: Int? { didSet { chosen.insert("diskBytesMax") } }
     /// Bits per key of the Bloom filter, which saves reads of missing keys. The default is 10, the range 0 (none) to
     /// 64.
-    public var bloomBitsPerKey = 10
+    public var bloomBitsPerKey = 10 { didSet { chosen.insert("bloomBitsPerKey") } }
     /// Whether tables are compressed with snappy. The default is true.
-    public var compression = true
+    public var compression = true { didSet { chosen.insert("compression") } }
     /// Memory for entries that are not yet in a table, per database, in bytes. The default is 4 MiB, the range 64 KiB
     /// to 1 GiB.
-    public var writeBufferBytes = 4 << 20
+    public var writeBufferBytes = 4 << 20 { didSet { chosen.insert("writeBufferBytes") } }
     /// Files kept open, per database. The default is 1000, the range 74 to 50,000.
-    public var openFilesMax = 1000
+    public var openFilesMax = 1000 { didSet { chosen.insert("openFilesMax") } }
     /// The most databases with files in one larder. The default is 64, the range 1 to 10,000.
-    public var databasesMax = 64
+    public var databasesMax = 64 { didSet { chosen.insert("databasesMax") } }
     /// Whether the larder's background threads run. They sync every second, write entries from the journal to LevelDB,
     /// sweep expired entries and retry after failed writes. The default is true; false is for tests that move time by
     /// hand and call `Cache.sweep()`, which does all of that.
-    public var backgroundMaintenance = true
+    public var backgroundMaintenance = true { didSet { chosen.insert("backgroundMaintenance") } }
     /// What happens when files of a database turn out to be damaged. The default is an error.
-    public var onDamage: DamageAction = .throwError
+    public var onDamage: DamageAction = .throwError { didSet { chosen.insert("onDamage") } }
     /// The source of time. The default is the system's clocks; tests use a ``ManualTimeSource``.
-    public var timeSource: any TimeSource = SystemTimeSource()
+    public var timeSource: any TimeSource = SystemTimeSource() { didSet { chosen.insert("timeSource") } }
     /// Called with events for the operator, such as a failed fsync in the background. Called from any thread, and must
-    /// not call the cache, because locks may be held. The default is nil.
-    public var onEvent: (@Sendable (CacheEvent) -> Void)?
+    /// not call the cache, because locks may be held. A larder has one: caches of one larder take copies of the same options,
+    /// or leave it nil. The default is nil.
+    public var onEvent: (@Sendable (CacheEvent) -> Void)? { didSet { listener = onEvent.map { EventListener($0) } } }
+
+    /// Which options of the larder were set.
+    private var chosen: Set<String> = []
+    private var listener: EventListener?
 
     /// The defaults; change what you need.
     public init(codec: ModelCodec = .standard, durability: Durability? = nil) {
@@ -126,6 +136,9 @@ extension CacheOptions {
                 operation: "open")
         }
         var options = EngineOptions()
+        options.startsThreadsOnDemand = true
+        // A program knows its models: even large ones cost far more to decode than to keep.
+        options.largestMemoryPart = 4
         options.durability = durability ?? .everysecond
         options.blockCacheBytes = blockCacheBytes
         options.memoryBytes = memoryBytes
@@ -137,13 +150,52 @@ extension CacheOptions {
         options.databasesMax = databasesMax
         options.diskBytesMax = diskBytesMax
         options.backgroundMaintenance = backgroundMaintenance
-        if let onEvent {
+        if let listener {
             options.onEvent = { event in
-                onEvent(CacheEvent(level: CacheEvent.Level(event.level), message: event.message))
+                listener.body(CacheEvent(level: CacheEvent.Level(event.level), message: event.message))
             }
+            options.listener = listener
         }
         return options
     }
+
+    /// Refuses options that a larder which was open before does not have.
+    func check(_ engine: Engine) throws(LarderError) {
+        let present = engine.options
+        if durability == .everysecond, present.durability == .os {
+            throw LarderError(
+                .invalidArgument,
+                "the larder is open with durability 'os' and does not sync by itself; open it with 'everysecond' "
+                    + "first, or use 'always'", operation: "open")
+        }
+        let others: [(String, Bool)] = [
+            ("blockCacheBytes", blockCacheBytes != present.blockCacheBytes),
+            ("memoryBytes", memoryBytes != present.memoryBytes),
+            ("diskBytesMax", diskBytesMax != present.diskBytesMax),
+            ("bloomBitsPerKey", bloomBitsPerKey != present.bloomBitsPerKey),
+            ("compression", compression != present.compression),
+            ("writeBufferBytes", writeBufferBytes != present.writeBufferBytes),
+            ("openFilesMax", openFilesMax != present.openFilesMax),
+            ("databasesMax", databasesMax != present.databasesMax),
+            ("backgroundMaintenance", backgroundMaintenance != present.backgroundMaintenance),
+            ("onDamage", (onDamage == .salvage) != (present.onDamage == .salvage)),
+            ("timeSource", !engine.clock.follows(timeSource)),
+        ]
+        var refused = others.first { $0.1 && chosen.contains($0.0) }?.0
+        if let listener, listener !== present.listener { refused = refused ?? "onEvent" }
+        guard let refused else { return }
+        throw LarderError(
+            .invalidArgument,
+            "the larder is open with another \(refused); open it with this one first, or leave the option alone",
+            operation: "open")
+    }
+}
+
+/// A program's closure for events, with an identity: copies of options have the same one.
+private final class EventListener: Sendable {
+    let body: @Sendable (CacheEvent) -> Void
+
+    init(_ body: @escaping @Sendable (CacheEvent) -> Void) { self.body = body }
 }
 
 extension CacheEvent.Level {

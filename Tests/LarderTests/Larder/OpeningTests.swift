@@ -198,10 +198,45 @@ import Testing
         #expect(try snapshot?.value(Int.self, forKey: "a") == 1)
         snapshot?.close()
         #expect(try entries?.next()?.value() == 1)
-        // Still held: other options of the larder would count only if it were opened anew.
-        #expect(try work.cache("b") { $0.databasesMax = 1 }.name == "b")
+        // Still held: other options of the larder count only once it is opened anew.
+        expectError(.invalidArgument) { _ = try work.cache("b") { $0.databasesMax = 1 } }
         entries?.close()
-        expectError(.tooManyDatabases) { _ = try work.cache("c") { $0.databasesMax = 1 } }
+        expectError(.tooManyDatabases) { _ = try work.cache("b") { $0.databasesMax = 1 } }
+    }
+
+    @Test("options of an open larder that another handle would change are refused")
+    func optionsThatCannotBeHonouredAreRefused() throws {
+        let options = work.options {
+            $0.memoryBytes = 8 << 20
+            $0.onEvent = { _ in }
+        }
+        let directory = work.directory
+        let first = try Cache(named: "a", directory: directory, options: options)
+        let changes: [(String, @Sendable (inout CacheOptions) -> Void)] = [
+            ("diskBytesMax", { $0.diskBytesMax = 64 << 20 }), ("memoryBytes", { $0.memoryBytes = 16 << 20 }),
+            ("timeSource", { $0.timeSource = ManualTimeSource() }),
+            ("timeSource", { $0.timeSource = SystemTimeSource() }),
+            ("onEvent", { $0.onEvent = { _ in } }), ("compression", { $0.compression = false }),
+            ("onDamage", { $0.onDamage = .salvage }), ("backgroundMaintenance", { $0.backgroundMaintenance = true }),
+        ]
+        for (name, change) in changes {
+            var other = CacheOptions()
+            change(&other)
+            let text = expectError(.invalidArgument) {
+                _ = try Cache(named: "b", directory: directory, options: other)
+            }
+            #expect(text.contains(name), "\(text)")
+        }
+        // The same, and none at all, are honoured.
+        for other in [options, CacheOptions()] {
+            #expect(
+                try Cache(named: "b", directory: directory, options: other).statistics().memoryLimitBytes == 8 << 20)
+        }
+        first.close()
+        var other = CacheOptions()
+        other.memoryBytes = 16 << 20
+        let reopened = try Cache(named: "b", directory: directory, options: other)
+        #expect(try reopened.statistics().memoryLimitBytes == 16 << 20)
     }
 
     @Test func aWeakerLarderIsNotPassedOffAsAStrongerOne() throws {

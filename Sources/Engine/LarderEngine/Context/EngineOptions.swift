@@ -44,6 +44,9 @@ package struct EngineOptions: Sendable {
     package var compactionBytesMin = 16 << 20
     /// Whether the background threads run. Tests that move time by hand turn them off and call ``Engine/maintain()``.
     package var backgroundMaintenance = true
+    /// Whether threads that are rarely needed are started when they are, and only those: an embedding program pays for
+    /// each. The daemon finds out at its start whether it may have them all.
+    package var startsThreadsOnDemand = false
     /// The second line of LOCK, after the holder's pid, so that a second opener knows where to ask.
     package var holderSocket = ""
 
@@ -51,6 +54,9 @@ package struct EngineOptions: Sendable {
     /// none. Results are the same with and without. Dirty entries count against it and cannot be evicted: a checkpoint
     /// is due when they take half of this, at least 32 MiB, or with ``checkpointBytes`` of journal.
     package var memoryBytes = 16 << 20
+    /// Which part of ``memoryBytes`` one record, or one attachment, may take to be kept: a 32nd. Longer ones would push out
+    /// too much that others need.
+    package var largestMemoryPart = 32
     /// From how many bytes on a record in memory is pinned while it is copied, instead of locked: 1 MiB.
     package var pinnedBytesMin = 1 << 20
     /// Memory for uncompressed blocks read from tables, shared by all databases, in bytes: 32 MiB.
@@ -68,6 +74,8 @@ package struct EngineOptions: Sendable {
 
     /// Called with events for the operator, from any thread.
     package var onEvent: @Sendable (EngineEvent) -> Void = { _ in }
+    /// Who gets the events, so that it can be told from others.
+    package var listener: (any AnyObject & Sendable)?
     /// Called when the larder was shut down and no longer uses its directory.
     package var onShutdown: @Sendable () -> Void = {}
     /// Called before each commit group is written; throwing makes the commit fail. For tests of failing disks.

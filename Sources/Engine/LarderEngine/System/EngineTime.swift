@@ -28,6 +28,12 @@ package final class EngineTime: Sendable {
         _ = time(wallMilliseconds)
     }
 
+    /// Whether this is the time of a source: of the same object, or of a value of the same type.
+    package func follows(_ other: any TimeSource) -> Bool {
+        guard type(of: source) == type(of: other) else { return false }
+        return !(type(of: other) is AnyClass) || source as AnyObject === other as AnyObject
+    }
+
     /// The time for one command or call, in milliseconds since 1970.
     package func now() -> Int64 {
         let wall = wallMilliseconds
