@@ -66,6 +66,52 @@ private struct Page: Codable {
         #expect(count == 1)
     }
 
+    /// A list of numbers that fills a good part of the memory.
+    private struct Large: Codable, Equatable {
+        static let decodings = Atomic<Int>(0)
+        var texts: [String]
+
+        init(bytes: Int) {
+            texts = (0..<bytes / 1_024).map { "\($0)".padding(toLength: 1_000, withPad: "x", startingAt: 0) }
+        }
+        init(from decoder: any Decoder) throws {
+            Self.decodings.add(1, ordering: .relaxed)
+            texts = try decoder.singleValueContainer().decode([String].self)
+        }
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            try container.encode(texts)
+        }
+    }
+
+    @Test("a model that takes an eighth of the memory is decoded once, in memory and from the disk")
+    func aLargeModelIsDecodedOnce() throws {
+        let large = Large(bytes: 2 << 20)
+        for round in 0..<2 {
+            let cache = try work.cache()
+            if round == 0 { try cache.set(large, forKey: "k") }
+            let before = Large.decodings.load(ordering: .relaxed)
+            for _ in 0..<10 { #expect(try cache.value(Large.self, forKey: "k")?.texts.count == large.texts.count) }
+            // The first read from the disk decodes a copy of its own, the next one keeps it.
+            #expect(Large.decodings.load(ordering: .relaxed) - before <= 2)
+            cache.close()
+        }
+    }
+
+    @Test("large models that the memory has no room for are read right, within the budget")
+    func moreLargeModelsThanThereIsRoomFor() throws {
+        let cache = try work.cache()
+        for number in 0..<12 { try cache.set(Large(bytes: (2 << 20) + number * 1_024), forKey: "\(number)") }
+        _ = try cache.sweep()
+        for _ in 0..<3 {
+            for number in 0..<12 {
+                #expect(try cache.value(Large.self, forKey: "\(number)")?.texts.count == 2_048 + number)
+            }
+        }
+        let statistics = try cache.statistics()
+        #expect(statistics.memoryBytes <= statistics.memoryLimitBytes)
+    }
+
     @Test func theOptionTurnsItOff() throws {
         let cache = try work.cache { $0.decodedModels = false }
         try cache.set(Counted(1), forKey: "k")

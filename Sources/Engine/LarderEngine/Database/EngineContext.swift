@@ -26,7 +26,7 @@ final class EngineContext: Sendable {
         self.time = time
         statistics = larder.statistics
         changeLog = ChangeLog(feed: changes, larder: larder)
-        memory = MemoryBudget(limitBytes: options.memoryBytes)
+        memory = MemoryBudget(limitBytes: options.memoryBytes, largestPart: options.largestMemoryPart)
         leases = LeaseContext(time: time) { [changes] owner, key in
             guard let database = owner as? any DatabaseIdentity else { return }
             changes.tellEach { $0.fetchAgain(Array(key.bytes), in: database) }

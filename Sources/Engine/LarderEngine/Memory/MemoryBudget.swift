@@ -20,8 +20,12 @@ final class MemoryBudget: @unchecked Sendable {
     private var shards: [Unmanaged<Shard>] = []
     private var next = 0
 
-    init(limitBytes: Int) {
+    private let largestPart: Int
+
+    /// - Parameter largestPart: see ``EngineOptions/largestMemoryPart``.
+    init(limitBytes: Int, largestPart: Int = EngineOptions().largestMemoryPart) {
         limit = Atomic(max(0, limitBytes))
+        self.largestPart = largestPart
     }
 
     var limitBytes: Int { limit.load(ordering: .relaxed) }
@@ -36,8 +40,9 @@ final class MemoryBudget: @unchecked Sendable {
     /// The sum of what the shards have reported.
     private var usedBytes: Int { used.load(ordering: .relaxed) }
 
-    /// The longest record that is kept: its entry takes at most a 32nd of the whole.
-    func admits(_ recordCount: Int) -> Bool { recordCount <= limitBytes / 32 }
+    /// The longest record, and the largest attachment, that is kept.
+    var largestBytes: Int { limitBytes / largestPart }
+    func admits(_ bytes: Int) -> Bool { bytes <= largestBytes }
 
     func register(_ new: [Shard]) {
         lock.withLock {

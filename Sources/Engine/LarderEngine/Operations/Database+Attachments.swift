@@ -68,8 +68,8 @@ extension Database {
         }
     }
 
-    /// The size limit of an attachment in bytes: a 32nd of the memory budget; 0 without a budget.
-    package var attachmentBytesMax: Int { context.memory.limitBytes / 32 }
+    /// The size limit of an attachment in bytes: a part of the memory budget; 0 without a budget.
+    package var attachmentBytesMax: Int { context.memory.largestBytes }
 
     /// Releases the dropped attachments of the larder. Their deinitializers may call the engine, so call it with no
     /// lock held, at the end of a call. Costs one load if there are none.
