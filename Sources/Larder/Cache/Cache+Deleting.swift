@@ -110,6 +110,6 @@ extension Cache {
     private static func existingLarder(_ directory: String?) throws(LarderError) -> Engine? {
         let directory = directory ?? defaultDirectory
         guard FileSystem.isDirectory(directory) else { return nil }
-        return try Engine.open(directory)
+        return try Engine.open(directory, options: try CacheOptions().engineOptions())
     }
 }

@@ -1,4 +1,6 @@
 import Foundation
+import LarderPlatform
+import LarderTestSupport
 import Testing
 
 @testable import Larder
@@ -26,6 +28,58 @@ import Testing
         snapshot.close()
         #expect(!FileManager.default.fileExists(atPath: directory))
     }
+
+    #if os(Linux)
+        /// In a process of its own, which has no other larders.
+        @Test("a larder starts only the threads that it needs") func threadsAreStartedOnDemand() async throws {
+            let result = try await #require(processExitsWith: .success, observing: [\.standardOutputContent]) {
+                try await onThread { try InMemoryTests.printThreads() }
+            }
+            let output = String(decoding: result.standardOutputContent, as: UTF8.self)
+            #expect(
+                output.split(separator: "\n").filter { $0.hasPrefix("threads ") } == [
+                    "threads in memory: larder-maintain", "threads on the disk: larder-maintain larder-sync",
+                    "threads after a checkpoint: larder-checkpoi larder-maintain larder-sync", "threads afterwards: ",
+                ])
+        }
+
+        /// The threads of all larders of this process.
+        private static func threads() throws -> [String] {
+            try FileSystem.list("/proc/self/task").compactMap { number in
+                let name = try? String(contentsOfFile: "/proc/self/task/\(number)/comm", encoding: .utf8)
+                return name?.trimmingCharacters(in: .newlines)
+            }.filter { $0.hasPrefix("larder-") }.sorted()
+        }
+
+        /// A thread gives itself its name.
+        private static func print(_ when: String, once expected: [String]) throws {
+            while true {
+                let names = try threads()
+                if expected.allSatisfy(names.contains) {
+                    return Swift.print("threads \(when): \(names.joined(separator: " "))")
+                }
+                WorkThread.sleep(nanoseconds: 1_000_000)
+            }
+        }
+
+        private static func printThreads() throws {
+            let memory = try Cache.inMemory()
+            for number in 0..<1_000 { try memory.set(number, forKey: "\(number)") }
+            try print("in memory", once: ["larder-maintain"])
+            memory.close()
+            let temporary = try TemporaryDirectory()
+            let time = ManualTimeSource()
+            var options = CacheOptions()
+            options.timeSource = time
+            let cache = try Cache(directory: temporary.path + "/larder", options: options)
+            try cache.set(1, forKey: "a", durability: .always)
+            try print("on the disk", once: ["larder-maintain", "larder-sync"])
+            time.advance(milliseconds: 60_000)
+            try print("after a checkpoint", once: ["larder-checkpoi"])
+            cache.close()
+            try print("afterwards", once: [])
+        }
+    #endif
 
     @Test func oneThatNobodyRefersToIsGone() throws {
         var cache: Cache? = try Cache.inMemory()

@@ -43,12 +43,21 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         trigger.onDue = { [loop] in loop.wake() }
     }
 
-    func start() {
+    /// - Parameter onDemand: whether the thread is started only by the first checkpoint that is due; one that is due because
+    ///   of its time is found by ``startIfOld()``.
+    func start(onDemand: Bool) {
         let pause = context.options.maintenanceMilliseconds
-        loop.start("larder-checkpoint") { [self] in
+        loop.start("larder-checkpoint", onDemand: onDemand) { [self] in
             if !checkpointIfDue() { loop.rest() }
             return pause
         }
+    }
+
+    /// Starts the thread if it waits for that, there is something to write, and the last checkpoint is long ago.
+    func startIfOld() {
+        guard loop.isAsleep, trigger.byteCount > 0, turn.tryLock() else { return }
+        defer { turn.unlock() }
+        if isOld { loop.wake() }
     }
 
     /// Waits for the running checkpoint.

@@ -224,7 +224,7 @@ package final class CommitPipeline: @unchecked Sendable {
     private func wakeThread() {
         guard hasIdleThread else { return }
         isWoken = true
-        work.signal()
+        if thread == nil { startThread() } else { work.signal() }
     }
 
     /// Commits the queue on this thread if that takes one write to a file and nobody else does it. Otherwise calls
@@ -377,12 +377,16 @@ package final class CommitPipeline: @unchecked Sendable {
     // MARK: The pipeline's own thread
 
     /// Starts the thread that commits for callers that do not wait.
-    func start() {
+    /// - Parameter onDemand: whether only once there is work for it.
+    func start(onDemand: Bool) {
         lock.withLock {
             hasIdleThread = true
-            thread = WorkThread(name: "larder-commit") { [self] in run() }
+            if !onDemand { startThread() }
         }
     }
+
+    /// Called with `lock` held.
+    private func startThread() { thread = WorkThread(name: "larder-commit") { [self] in run() } }
 
     private func run() {
         lock.lock()

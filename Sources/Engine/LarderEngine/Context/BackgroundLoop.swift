@@ -10,19 +10,35 @@ final class BackgroundLoop: @unchecked Sendable {
     private var isWoken = false
     private var isResting = false
     private var thread: WorkThread?
+    /// Starts the thread that ``wake()`` has not started yet.
+    private var begin: (() -> WorkThread)?
 
     /// Starts the thread.
-    /// - Parameter work: one round; returns how many milliseconds to wait before the next.
-    func start(_ name: String, _ work: @escaping @Sendable () -> Int64) {
+    /// - Parameters:
+    ///   - onDemand: whether only the first ``wake()`` starts it.
+    ///   - work: one round; returns how many milliseconds to wait before the next.
+    func start(_ name: String, onDemand: Bool = false, _ work: @escaping @Sendable () -> Int64) {
         lock.withLock {
-            thread = WorkThread(name: name) { [self] in run(work) }
+            begin = { [self] in WorkThread(name: name) { [self] in run(work) } }
+            if !onDemand || isWoken { startThread() }
         }
     }
+
+    /// Called with the lock held.
+    private func startThread() {
+        guard let begin else { return }
+        thread = begin()
+        self.begin = nil
+    }
+
+    /// Whether the thread waits to be started by ``wake()``.
+    var isAsleep: Bool { lock.withLock { begin != nil } }
 
     /// Waits for the running round and ends the thread. Idempotent.
     func stop() {
         let thread = lock.withLock {
             isStopping = true
+            begin = nil
             wakeUp.broadcast()
             defer { self.thread = nil }
             return self.thread
@@ -34,6 +50,7 @@ final class BackgroundLoop: @unchecked Sendable {
     func wake() {
         lock.withLock {
             isWoken = true
+            startThread()
             if !isResting { wakeUp.signal() }
         }
     }

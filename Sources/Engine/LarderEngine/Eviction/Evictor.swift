@@ -22,6 +22,9 @@ final class Evictor: @unchecked Sendable {
     private var rounds: EvictionRounds
     /// Whether the larder went above its high mark and is not below the low one yet.
     private let isEvicting = Atomic<Bool>(false)
+    private let isWanted = Atomic<Bool>(false)
+    /// When ``lookWithoutThread()`` last did, in monotonic milliseconds.
+    private let lastLook = Atomic<Int64>(0)
 
     /// How often sizes are looked at when nothing wakes the thread.
     private static let idleMilliseconds: Int64 = 10_000
@@ -43,15 +46,31 @@ final class Evictor: @unchecked Sendable {
         _ = disk.measure()
     }
 
-    func start() {
-        loop.start("larder-evict") { [self] in round() ? Self.pauseMilliseconds : Self.idleMilliseconds }
+    /// - Parameter onDemand: whether the thread is started only once there is a limit; until then ``lookWithoutThread()``
+    ///   looks at the sizes.
+    func start(onDemand: Bool) {
+        noteLimits()
+        loop.start("larder-evict", onDemand: onDemand && limits.isEmpty) { [self] in
+            round() ? Self.pauseMilliseconds : Self.idleMilliseconds
+        }
+    }
+
+    /// Looks at the sizes now and then, or soon after ``wake()``, while there is no limit and so no thread.
+    func lookWithoutThread() {
+        guard loop.isAsleep else { return }
+        guard limits.isEmpty else { return loop.wake() }
+        let now = context.time.monotonic()
+        let isDue = now - lastLook.load(ordering: .relaxed) >= Self.idleMilliseconds
+        guard isWanted.exchange(false, ordering: .relaxed) || isDue else { return }
+        lastLook.store(now, ordering: .relaxed)
+        _ = round()
     }
 
     /// Waits for the running step.
     func stop() { loop.stop() }
 
     /// Looks at the sizes soon.
-    func wake() { loop.wake() }
+    func wake() { if loop.isAsleep { isWanted.store(true, ordering: .relaxed) } else { loop.wake() } }
 
     /// Tells the budget the least limit of a database.
     func noteLimits() {
@@ -143,7 +162,7 @@ final class Evictor: @unchecked Sendable {
         let reserve = DiskMarks.heldReserveBytes(limit: bound)
         let wanted = bytes + reserve
         guard let before = disk.room, before < wanted else { return false }
-        defer { loop.wake() }
+        defer { wake() }
         return lock.withLock {
             // Others may have waited for the same.
             guard let free = disk.room, free < wanted else { return true }

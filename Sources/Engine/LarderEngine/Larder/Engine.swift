@@ -98,7 +98,7 @@ package final class Engine: @unchecked Sendable {
         }
         context.changeLog.prepare()
         evictor.noteLimits()
-        pipeline.start()
+        pipeline.start(onDemand: options.startsThreadsOnDemand)
         if options.backgroundMaintenance { maintenance.start() }
     }
 

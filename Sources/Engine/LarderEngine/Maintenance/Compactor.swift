@@ -19,8 +19,10 @@ final class Compactor: @unchecked Sendable {
 
     init(context: EngineContext) { self.context = context }
 
-    func start() {
-        loop.start("larder-compact") { [self] in step() ? Self.pauseMilliseconds : Self.idleMilliseconds }
+    func start(onDemand: Bool) {
+        loop.start("larder-compact", onDemand: onDemand) { [self] in
+            step() ? Self.pauseMilliseconds : Self.idleMilliseconds
+        }
     }
 
     /// Waits for the running part.

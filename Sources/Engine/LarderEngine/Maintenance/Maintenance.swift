@@ -4,6 +4,9 @@ import LarderPlatform
 /// durability is a promise. The second does what may take long: retries after failed writes, setting damage aside,
 /// sweeping, closing and removing purged files. The third, the ``Compactor``'s, does what takes longest.
 ///
+/// With ``EngineOptions/startsThreadsOnDemand`` a larder begins with the second one, and with the first one if it promises to
+/// sync by itself; the others come when there is work for them.
+///
 /// Thread-safe. The proof for `@unchecked Sendable`: `sweepers` and `unopened` are guarded by `roundLock`, `lastSync` by
 /// `syncLock`, the rest is constant and thread-safe itself.
 final class Maintenance: @unchecked Sendable {
@@ -46,12 +49,20 @@ final class Maintenance: @unchecked Sendable {
     }
 
     func start() {
-        compactor.start()
-        salvager.start()
-        checkpointer.start()
-        evictor.start()
+        let onDemand = context.options.startsThreadsOnDemand
+        compactor.start(onDemand: onDemand)
+        salvager.start(onDemand: onDemand)
+        checkpointer.start(onDemand: onDemand)
+        evictor.start(onDemand: onDemand)
         let pause = context.options.maintenanceMilliseconds
-        workLoop.start("larder-maintain") { [self] in work() ? min(pause, Self.pauseWhileSweeping) : pause }
+        let promisesSyncs = context.options.durability != .os || !onDemand
+        workLoop.start("larder-maintain") { [self] in
+            if !promisesSyncs { syncIfDue() }
+            checkpointer.startIfOld()
+            evictor.lookWithoutThread()
+            return work() ? min(pause, Self.pauseWhileSweeping) : pause
+        }
+        guard promisesSyncs else { return }
         syncLoop.start("larder-sync") { [self] in
             syncIfDue()
             return pause

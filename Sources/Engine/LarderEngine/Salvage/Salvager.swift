@@ -25,8 +25,10 @@ final class Salvager: @unchecked Sendable {
         self.table = table
     }
 
-    func start() {
-        loop.start("larder-salvage") { [self] in round() ? Self.retryMilliseconds : Self.idleMilliseconds }
+    func start(onDemand: Bool) {
+        loop.start("larder-salvage", onDemand: onDemand) { [self] in
+            round() ? Self.retryMilliseconds : Self.idleMilliseconds
+        }
     }
 
     /// Cancels the running salvage, and ends the thread.
