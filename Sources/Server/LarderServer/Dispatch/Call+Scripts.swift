@@ -78,7 +78,7 @@ extension Call {
             session, run, now: now, isReadOnly: script.isReadOnly, progress: progress, record: record)
         defer {
             progress?.lastRun = host.duration
-            if progress == nil { session.transactions.execution?.scriptTime += host.duration }
+            if progress == nil { session.transactions.execution?.scriptTime += host.timeOfCPU }
         }
         let reply: [UInt8]
         if let record {
@@ -154,7 +154,7 @@ extension Call {
                     + "(--max-transaction); nothing of it was applied. script: \(name)")
         case .tooLongInTransaction:
             return CommandError(
-                "ERR a script in a transaction may run \(Limits.scriptInTransactionMilliseconds) ms; it was ended, "
+                "ERR a script in a transaction may use \(Limits.scriptInTransactionMilliseconds) ms of CPU time; it was ended, "
                     + "and what it did before stays. script: \(name)")
         }
     }

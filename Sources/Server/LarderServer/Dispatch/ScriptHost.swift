@@ -22,6 +22,9 @@ final class ScriptHost {
     private let selected: Database
     private let begin: Int64
     private let slice: Int64
+    /// For a script in a transaction, which is ended when its slice is over: the thread's CPU time at its beginning. The time
+    /// in which others have the processor is not the script's.
+    private let beginOfCPU: Int64?
     /// The commands that connections that monitor are shown, once they count.
     private(set) var shown: [[UInt8]] = []
     private static let shownMax = 1000
@@ -48,6 +51,7 @@ final class ScriptHost {
         version = session.replies.version
         selected = session.database
         begin = MonotonicClock.nanoseconds()
+        beginOfCPU = progress == nil ? ThreadClock.nanoseconds() : nil
         if let held = progress?.heldSlice {
             slice = held
         } else if progress == nil {
@@ -90,6 +94,9 @@ final class ScriptHost {
 
     /// How long it has been running, in nanoseconds.
     var duration: Int64 { MonotonicClock.nanoseconds() - begin }
+
+    /// How much CPU time a script in a transaction has used, in nanoseconds; 0 for others.
+    var timeOfCPU: Int64 { beginOfCPU.map { ThreadClock.nanoseconds() - $0 } ?? 0 }
 
     // MARK: Commands
 
@@ -256,7 +263,7 @@ final class ScriptHost {
     private var interruption: ScriptEnding? {
         let time = MonotonicClock.nanoseconds()
         guard record != nil else {
-            guard time - begin > slice else { return nil }
+            guard time - begin > slice, beginOfCPU == nil || timeOfCPU > slice else { return nil }
             return leave()
         }
         guard let progress else { return nil }

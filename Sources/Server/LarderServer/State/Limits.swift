@@ -82,7 +82,7 @@ package struct Limits: Sendable {
     /// The limits for the lengths of requests.
     package var requests = RESPLimits()
 
-    /// How long a script may hold locks that runs in a transaction, in milliseconds.
+    /// How much CPU time the scripts of a transaction, which hold its locks, may use, in milliseconds.
     package static let scriptInTransactionMilliseconds: Int64 = 100
     /// How many scripts of EVAL are kept.
     package static let evaluatedScriptsMax = 500

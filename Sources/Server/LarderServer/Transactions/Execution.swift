@@ -23,7 +23,7 @@ final class Execution {
     /// The script that is run, outside of MULTI: then ``commands`` is its one call.
     let scriptCall: ScriptCall?
     let script: ScriptProgress?
-    /// How long the scripts of the transaction have held its locks, in nanoseconds.
+    /// How much CPU time the scripts of the transaction have used, in nanoseconds.
     var scriptTime: Int64 = 0
     /// The libraries of functions, once one was called: all calls of a unit see the same.
     var functions: FunctionLibraries.State?
