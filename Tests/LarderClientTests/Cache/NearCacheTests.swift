@@ -14,8 +14,12 @@ import Testing
     }
 
     /// Waits until the client was told of so many changes.
-    private func told(_ count: Int, _ client: LarderClient) async throws {
-        while try statistics(client).invalidations < count { await Task.yield() }
+    private func told(
+        _ count: Int, _ client: LarderClient, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        try await expectEvent("invalidation number \(count)", sourceLocation: sourceLocation) {
+            try statistics(client).invalidations >= count
+        }
     }
 
     private func found<Value: Sendable>(_ near: NearCache, _ type: Value.Type, _ key: some CacheKey) -> Value? {
@@ -60,7 +64,7 @@ import Testing
             try await told(3, reader)
             #expect(try await numbers.value(forKey: "n") == 3)
             _ = try await reader.command("FLUSHALL")
-            while try statistics(reader).entries > 0 { await Task.yield() }
+            try await expectEvent("the near cache is empty after FLUSHALL") { try statistics(reader).entries == 0 }
             #expect(try await numbers.value(forKey: "n") == nil)
         }
     }
@@ -139,8 +143,7 @@ import Testing
             }
             // Everything was acknowledged: what is pushed for it is on its way at the latest when the server answers.
             for key in keys {
-                while try await numbers.value(forKey: key) != 299 { await Task.yield() }
-                #expect(try await numbers.value(forKey: key) == 299)
+                try await expectEvent("the last value of \(key)") { try await numbers.value(forKey: key) == 299 }
             }
             let statistics = try statistics(reader)
             #expect(statistics.hits > 0 && statistics.invalidations > 0)
@@ -270,7 +273,7 @@ import Testing
         await #expect(throws: LarderClientError.self) { try await client.command("BYE") }
         // Whoever is told of the loss finds the near cache empty.
         #expect(try statistics(client).entries == 0)
-        while try !statistics(client).isLive { await Task.yield() }
+        try await expectEvent("another connection that is told of changes") { try statistics(client).isLive }
         #expect(try await numbers.value(forKey: "k") == 1)
         #expect(gets(server) == 2)
         #expect(server.requests.count { $0 == ["CLIENT", "TRACKING", "ON"] } == 2)

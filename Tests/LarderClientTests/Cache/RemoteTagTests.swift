@@ -25,19 +25,19 @@ import Testing
         for soft in [false, true] {
             for round in 0..<20 {
                 try await other.set(round, forKey: "a", tags: ["t"])
-                while try await near.value(forKey: "a") != round {}
+                try await expectEvent("the value \(round)") { try await near.value(forKey: "a") == round }
                 try await near.removeAll(tagged: "t", soft: soft)
                 #expect(try await near.value(forKey: "a") == nil)
             }
         }
         try await other.set(1, forKey: "a", tags: ["t"])
-        while try await near.value(forKey: "a") != 1 {}
+        try await expectEvent("the value that was stored") { try await near.value(forKey: "a") == 1 }
         try await other.removeAll(tagged: ["none", "t"])
-        while try await near.value(forKey: "a") != nil {}
+        try await expectEvent("no value, after its tag was purged") { try await near.value(forKey: "a") == nil }
         try await other.set(1, forKey: "a", tags: ["t"])
-        while try await near.value(forKey: "a") != 1 {}
+        try await expectEvent("the value that was stored") { try await near.value(forKey: "a") == 1 }
         try blocking.removeAll(tagged: "t", soft: true)
-        while try await near.value(forKey: "a") != nil {}
+        try await expectEvent("no value, after its tag was purged") { try await near.value(forKey: "a") == nil }
     }
 
     @Test func aTransactionStoresWithTags() async throws {

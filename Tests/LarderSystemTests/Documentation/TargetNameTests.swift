@@ -1,0 +1,17 @@
+import LarderTestSupport
+import Testing
+
+/// The names of the package's targets: another package with a target of the same name could not depend on this one.
+@Suite struct TargetNameTests {
+    @Test("every target's name begins with Larder, larder or CLarder") func targetsHaveAPrefix() throws {
+        let package = try String(decoding: Files.read(PackageRoot.path + "/Package.swift"), as: UTF8.self)
+        let target =
+            /\.(?:target|testTarget|executableTarget|systemLibrary|plugin|macro|binaryTarget)\(\s*name:\s*"([^"]+)"/
+        let names = package.matches(of: target).map { String($0.1) }
+        // None is written in another way.
+        let kinds = /\.(?:target|testTarget|executableTarget|systemLibrary|plugin|macro|binaryTarget)\(/
+        #expect(names.count == package.matches(of: kinds).count && names.count > 40)
+        let others = names.filter { name in !["Larder", "larder", "CLarder"].contains { name.hasPrefix($0) } }
+        #expect(others == [])
+    }
+}
