@@ -84,7 +84,9 @@ extension CommandMetadata {
     package static let swapdb = CommandMetadata(
         "swapdb", arity: 3, [.write, .fast, .wholeDatabase, .dangerous], group: .server, since: "4.0.0",
         complexity: "O(N) with N the entries of both databases", syntax: "name name",
-        summary: "Exchanges the entries of two databases, as one commit unit. Their policies stay. For small ones: "
+        summary:
+            "Exchanges the fresh entries of two databases, as one commit unit. Their policies stay; stale entries are "
+            + "removed, and leases end. For small ones: "
             + "\(exchangedEntriesMax) entries and \(exchangedBytesMax >> 20) MiB of values together at most.",
         reply: "OK; an error when there is more", category: "keyspace", database: .both)
 

@@ -47,6 +47,54 @@ extension TestClient {
 }
 
 @Suite struct FetchTests {
+    /// Neither database serves, or makes fresh again, anything of what the other one now has.
+    @Test(arguments: [false, true]) func swapdbLeavesNothingOfTheOtherDataSet(isSoftlyPurged: Bool) throws {
+        let server = try SocketlessServer(policy: .never)
+        let (call, old) = (server.connect(), server.connect())
+        #expect(call("SET stale old EX 10 GRACE 1000 TAGS 1 t") == Wire.ok)
+        #expect(call("SET both old EX 10 GRACE 1000 TAGS 1 t") == Wire.ok)
+        if isSoftlyPurged {
+            #expect(call("PURGE TAG t SOFT") == Wire.ok)
+        } else {
+            server.time.advance(milliseconds: 11_000)
+        }
+        #expect(call("SET fresh old") == Wire.ok)
+        // What was asked of the former data set's origin.
+        let lead = try #require(old.fetch("stale"))
+        #expect(lead.state == "lead" && lead.value == "old")
+        let token = try #require(lead.token)
+        let cold = try #require(old.fetch("cold")?.token)
+        let none = try #require(old.fetch("none")?.token)
+        #expect(old("RELEASE none \(none) ABSENT 100000") == Wire.ok)
+        for line in ["SELECT 1", "SET both new", "SELECT 0", "SWAPDB 0 1"] { #expect(call(line) == Wire.ok) }
+        for index in 0...1 {
+            #expect(call("SELECT \(index)") == Wire.ok)
+            for key in ["stale", "cold", "none"] {
+                let found = try #require(call.fetch(key))
+                #expect(found.state == "lead" && found.value == nil, "\(key) in \(index)")
+            }
+        }
+        #expect(call("GET fresh") == Wire.bulk("old"))
+        #expect(call.fetch("both")?.state == "lead")
+        #expect(old.fetch("both")?.value == "new")
+        for (key, token) in [("stale", token), ("cold", cold)] {
+            #expect(old("RELEASE \(key) \(token) UNCHANGED") == Wire.int(0))
+            #expect(old("SET \(key) late TOKEN \(token)") == Wire.null)
+            #expect(old("EXISTS \(key)") == Wire.int(0))
+        }
+    }
+
+    @Test func swapdbOfEmptyDatabasesEndsLeases() throws {
+        let server = try SocketlessServer(policy: .never)
+        let (call, old) = (server.connect(), server.connect())
+        let token = try #require(old.fetch("k")?.token)
+        let none = try #require(old.fetch("none")?.token)
+        #expect(old("RELEASE none \(none) ABSENT 100000") == Wire.ok)
+        #expect(call("SWAPDB 0 1") == Wire.ok)
+        #expect(call.fetch("none")?.state == "lead")
+        #expect(old("SET k late TOKEN \(token)") == Wire.null)
+    }
+
     @Test func oneLeadsAndTheOthersAreServedOrWait() throws {
         let server = try SocketlessServer(policy: .high)
         let (one, two, three) = (server.connect(), server.connect(), server.connect())

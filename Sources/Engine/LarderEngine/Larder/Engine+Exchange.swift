@@ -1,6 +1,8 @@
 extension Engine {
-    /// Exchanges the entries of two databases, as one commit unit. Their policies stay, and governed entries follow
-    /// that of their new database (``FreshnessRules/taking(_:)``). May block.
+    /// Exchanges the fresh entries of two databases, as one commit unit. Their policies stay, and governed entries follow
+    /// that of their new database (``FreshnessRules/taking(_:)``). Stale entries are removed: beside the entries of the
+    /// other database they would be served as their predecessors. For the same reason all leases end, and what origins
+    /// were found not to have is forgotten. May block.
     ///
     /// It reads and writes all entries of both: it is for small databases, and refused for others. Other writers wait
     /// only at the last moment, and cannot keep this from finishing.
@@ -12,7 +14,10 @@ extension Engine {
         if first === second { return }
         let ticket = try context.exchanging.withLock { () throws(LarderError) -> CommitTicket in
             // Only a database with entries gives files to the other one.
-            if !first.exists, !second.exists { return .none }
+            if !first.exists, !second.exists {
+                for database in [first, second] { database.endLeases(prefix: []) }
+                return .none
+            }
             try first.prepare(forWriting: true)
             try second.prepare(forWriting: true)
             let exchange = Exchange(first, second, Exchange.Room(entries: entriesMax, bytes: bytesMax))
@@ -67,8 +72,11 @@ private final class Exchange {
         var keys: Set<Key> = []
         while true {
             do throws(LarderError) {
-                guard let cursor = try database.cursor() else { return keys }
+                let options = EnumerationOptions(includeExpired: true)
+                guard let cursor = try database.cursor(options) else { return keys }
                 while try cursor.next() {
+                    let rules = database.rules
+                    if rules.freshness(try cursor.header(), now: database.now()) == .gone { continue }
                     keys.insert(try cursor.key())
                     try take(1, try cursor.payloadCount())
                 }
@@ -109,12 +117,18 @@ private final class Exchange {
         }
         for position in 0..<(keys.count + late.count) {
             let (mine, theirs) = (update.current(position), other.current(position))
-            if mine == nil, theirs == nil { continue }
-            if let theirs { update.place(position, theirs) } else { update.remove(position) }
-            if let mine { other.place(position, mine) } else { other.remove(position) }
+            // A stale one that is not replaced goes.
+            if let theirs {
+                update.place(position, theirs)
+            } else if update.isStored(position) {
+                update.remove(position)
+            }
+            if let mine { other.place(position, mine) } else if other.isStored(position) { other.remove(position) }
         }
         let parts = [first, second].map { TransactionPart(database: $0, keys: [], loadedCount: 0, watches: []) }
         let sequence = try TransactionUpdate(parts, [update, other]).apply()
+        // Also those of keys that neither database has.
+        for database in [first, second] { for shard in database.shards.all { shard.leases?.changedAll() } }
         return CommitTicket(sequence: max(ticket, sequence ?? 0))
     }
 
