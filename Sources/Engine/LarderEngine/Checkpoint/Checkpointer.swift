@@ -157,6 +157,9 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// Called with `turn` held.
     private func checkpointInTurn() throws(LarderError) {
         lastBegan = context.time.monotonic()
+        try journal.requireInPlace("checkpoint")
+        // What such a LevelDB was given, the journal must keep.
+        for database in table.all { database.durableState.store?.suspendIfGone() }
         try pipeline.rollBackWhatFailed("checkpoint")
         guard try checkUnopened() else { return trigger.want() }
         room = try evictor.makeRoom()
@@ -241,6 +244,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
 
     /// Called with `turn` held.
     private func rewriteInTurn() throws(LarderError) {
+        try journal.requireInPlace("checkpoint")
         try pipeline.rollBackWhatFailed("checkpoint")
         guard try checkUnopened(), let cut = journal.cut(isRewrite: true) else { return }
         // A power cut must not leave a hole before the new frames: nothing behind a hole is used, and the segments with

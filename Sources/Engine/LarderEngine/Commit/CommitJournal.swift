@@ -30,6 +30,8 @@ final class CommitJournal: @unchecked Sendable {
     private var keptSequence: UInt64 = 0
     /// Whether a failed commit could not be rolled back yet: memory has refused entries, and may lack others.
     private let owes = Atomic<Bool>(false)
+    /// Whether what is appended would be lost: see ``Journal/isGone``.
+    private let gone = Atomic<Bool>(false)
     private let unsynced = Atomic<Bool>(false)
     private let syncing = Atomic<Bool>(false)
 
@@ -46,6 +48,36 @@ final class CommitJournal: @unchecked Sendable {
         } catch {
             throw LarderError(.io, error.description, operation: "open journal", underlying: error)
         }
+    }
+
+    // MARK: Whether it is there
+
+    /// Looks whether the journal still has its names. Called often.
+    func look() {
+        let isGone = segments.isGone
+        guard gone.exchange(isGone, ordering: .relaxed) != isGone else { return }
+        if isGone {
+            context.report(.error, "\(Self.lossText(context)): what was written in the last moments is lost")
+        } else {
+            context.report(.info, "the larder's files are back: \(context.directory)")
+        }
+    }
+
+    private static func lossText(_ context: LarderContext) -> String {
+        "the larder's files in \(context.directory) were removed or replaced while they were open. Nothing is written until "
+            + "they are back; end the process, and start it again for a new larder"
+    }
+
+    /// The error for writes that would be lost, or for which there is no room; else nil. Two atomic loads usually.
+    func refusal(_ operation: String) -> LarderError? {
+        guard gone.load(ordering: .relaxed) else { return trigger.refusal(operation) }
+        return LarderError(.writesSuspended, Self.lossText(context), operation: operation)
+    }
+
+    /// - Throws: if what is appended would be lost.
+    func requireInPlace(_ operation: String) throws(LarderError) {
+        look()
+        if gone.load(ordering: .relaxed), let error = refusal(operation) { throw error }
     }
 
     // MARK: Writing

@@ -153,11 +153,11 @@ package final class CommitPipeline: @unchecked Sendable {
     /// Whether so much waits for a commit, or for LevelDB, that writers should wait too.
     package var isCongested: Bool {
         pendingBytes.load(ordering: .relaxed) > context.options.pendingBytesMax
-            || journal.trigger.isFull && journal.trigger.refusal("write") == nil
+            || journal.trigger.isFull && journal.refusal("write") == nil
     }
 
-    /// The error that refuses writes while checkpoints fail and the journal is full; nil otherwise.
-    func refusal(_ operation: String) -> LarderError? { journal.trigger.refusal(operation) }
+    /// The error that refuses writes while the journal's files are gone, or checkpoints fail and it is full; nil otherwise.
+    func refusal(_ operation: String) -> LarderError? { journal.refusal(operation) }
 
     /// Bytes that wait for a commit.
     package var pendingByteCount: Int { pendingBytes.load(ordering: .relaxed) }

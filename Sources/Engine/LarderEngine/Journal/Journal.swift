@@ -18,6 +18,8 @@ import LarderPlatform
 /// thread beside them. The proof for `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class Journal: @unchecked Sendable {
     let directory: String
+    /// What the directory's name meant when it was opened.
+    private let identity: FileSystem.FileIdentity?
     let segmentBytes: Int
     let files: JournalFiles
     /// Bytes of a segment to read at once.
@@ -66,6 +68,7 @@ final class Journal: @unchecked Sendable {
         self.readAheadBytes = readAheadBytes
         files = JournalFiles(faults: faults)
         try FileSystem.makeDirectory(directory)
+        identity = FileSystem.identity(directory)
         segments = []
         for name in try FileSystem.list(directory) {
             // Other names are not Larder's. An unfinished segment is overwritten.
@@ -80,6 +83,13 @@ final class Journal: @unchecked Sendable {
         // Sorting by name sorted the numbers too: all names have the same length.
         isRead = segments.isEmpty
         if let last = segments.last { nextNumber = last.number + 1 }
+    }
+
+    /// Whether the directory, or the file of the next frames, was removed, moved or replaced by others: no error says so,
+    /// and what is appended is lost. Costs a stat(2) and an fstat(2).
+    var isGone: Bool {
+        if FileSystem.identity(directory) != identity { return true }
+        return lock.withLock { active.map { FileSystem.isNameless(descriptor: $0.file) } ?? false }
     }
 
     // MARK: Counters

@@ -99,6 +99,7 @@ final class Maintenance: @unchecked Sendable {
         roundLock.withLock {
             handDamageOn()
             let databases = table.all
+            for database in databases { database.durableState.store?.suspendIfGone() }
             recover(databases)
             settle(databases)
             retryOpening(databases)
@@ -157,6 +158,7 @@ final class Maintenance: @unchecked Sendable {
     }
 
     private func syncIfDue() {
+        journal.look()
         journal.reserveSequencesIfNeeded()
         context.timeKeeper.note()
         let now = context.time.monotonic()

@@ -54,6 +54,8 @@ final class EpochStore: @unchecked Sendable {
     private let stateLock = Lock()
     private var children: [ObjectIdentifier: any StoreChild] = [:]
     private var failure: LarderError?
+    /// Whether that is the loss of the directory.
+    private var isGone = false
     private var damage: LarderError?
     /// The database's limit of the disk, as it was when somebody last looked; `.max` for none.
     private let databaseLimit = Atomic<Int>(.max)
@@ -367,7 +369,10 @@ final class EpochStore: @unchecked Sendable {
     /// The error for writes while the store is suspended; nil if it is not.
     func suspension(_ operation: String) -> LarderError? {
         guard isSuspended else { return nil }
-        let cause = stateLock.withLock { failure }
+        let (cause, isLost) = stateLock.withLock { (failure, isGone) }
+        if let cause, isLost {
+            return LarderError(.writesSuspended, cause.message, operation: operation, database: databaseName)
+        }
         return LarderError(
             .writesSuspended,
             "an earlier write failed (\(cause?.message ?? "unknown")); "
@@ -438,11 +443,32 @@ final class EpochStore: @unchecked Sendable {
         failed.store(true, ordering: .releasing)
     }
 
+    /// Suspends the store if its directory was removed, moved or replaced by others. LevelDB would go on with files that
+    /// have no names, and what it is given would be lost with them. Costs one stat(2).
+    func suspendIfGone() {
+        guard isMade, !isSuspended, !isFrozen, ending == .none,
+            gate.withReadLock({ handle.map { !$0.isInPlace } ?? false }), ending == .none
+        else { return }
+        let error = LarderError(
+            .io,
+            "its directory \(path) was removed or replaced while it was open: what is in memory is still read, and nothing "
+                + "is written until it is back", operation: "write", database: databaseName)
+        stateLock.withLock { isGone = true }
+        suspend(error)
+        context.report(.error, "database '\(databaseName)': \(error.message)")
+    }
+
     /// Closes and reopens the LevelDB after a failed write, so that reads give what is on the disk. Older snapshots and
     /// cursors answer with an error. Does nothing if no write failed.
     func recover() throws(LarderError) {
         guard isSuspended, !isFrozen, ending == .none else { return }
         guard isMade else { return resume() }
+        // Another directory in its place is not this database.
+        if stateLock.withLock({ isGone }), gate.withReadLock({ handle.map { !$0.isInPlace } ?? false }),
+            let error = suspension("reopen")
+        {
+            throw error
+        }
         do throws(FileError) {
             // While the disk takes no writes, reopening would fail too, and reads with it: reopening writes LevelDB's
             // log into a table, and a new manifest.
@@ -462,7 +488,7 @@ final class EpochStore: @unchecked Sendable {
     }
 
     private func resume() {
-        stateLock.withLock { failure = nil }
+        stateLock.withLock { (failure, isGone) = (nil, false) }
         failed.store(false, ordering: .releasing)
         context.statistics.reopens.add()
     }

@@ -52,6 +52,10 @@ package final class Database: @unchecked Sendable {
         gate.register(path)
     }
 
+    /// Whether the directory still has its name. If it was removed, moved or replaced by others, LevelDB goes on with files
+    /// that nobody will find, and reports no error.
+    package var isInPlace: Bool { claim.isInPlace }
+
     deinit {
         // Snapshots and cursors hold a reference to the database, so none is left.
         if let handle {

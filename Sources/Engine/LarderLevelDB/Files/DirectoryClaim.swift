@@ -14,21 +14,16 @@ import LarderPlatform
 /// Thread-safe. The proof for `@unchecked Sendable`: `isHeld` and `lockFile` change under the registry's lock, or while
 /// only their creator has the claim.
 final class DirectoryClaim: @unchecked Sendable {
-    private struct Identity: Hashable {
-        let device: UInt64
-        let inode: UInt64
-    }
-
     /// The claimed directories. The proof for `@unchecked Sendable`: used with `lock` held only.
     private final class Registry: @unchecked Sendable {
         let lock = Lock()
-        var claimed: Set<Identity> = []
+        var claimed: Set<FileSystem.FileIdentity> = []
     }
 
     private static let registry = Registry()
 
     private let path: String
-    private let identity: Identity
+    private let identity: FileSystem.FileIdentity
     private let directory: Int32
     private var lockFile: Int32 = -1
     private var isHeld = true
@@ -44,8 +39,7 @@ final class DirectoryClaim: @unchecked Sendable {
             close(directory)
             throw error
         }
-        let identity = Identity(
-            device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(truncatingIfNeeded: status.st_ino))
+        let identity = FileSystem.FileIdentity(status)
         let registry = Self.registry
         guard registry.lock.withLock({ registry.claimed.insert(identity).inserted }) else {
             close(directory)
@@ -59,6 +53,9 @@ final class DirectoryClaim: @unchecked Sendable {
     }
 
     deinit { release() }
+
+    /// Whether the directory still has its name. If not, it was removed, moved or replaced.
+    var isInPlace: Bool { FileSystem.identity(path) == identity }
 
     /// Releases the directory. Idempotent. LevelDB must have closed its files.
     func release() {

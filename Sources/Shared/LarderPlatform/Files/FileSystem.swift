@@ -290,9 +290,27 @@ package enum FileSystem {
         return space(path, &seen, leavingOut: prefix) { found($0.path, $0.bytes) }
     }
 
-    private struct FileIdentity: Hashable {
+    /// Tells files apart, whatever their names are.
+    package struct FileIdentity: Hashable, Sendable {
         let device: UInt64
         let number: UInt64
+
+        package init(_ status: stat) {
+            device = UInt64(truncatingIfNeeded: status.st_dev)
+            number = UInt64(truncatingIfNeeded: status.st_ino)
+        }
+    }
+
+    /// The file that has a name now, links followed; nil if there is none, or it cannot be looked at.
+    package static func identity(_ path: String) -> FileIdentity? {
+        var status = stat()
+        return stat(path, &status) == 0 ? FileIdentity(status) : nil
+    }
+
+    /// Whether an open file has lost its last name: it goes when it is closed.
+    package static func isNameless(descriptor: Int32) -> Bool {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 && status.st_nlink == 0
     }
 
     private static func space(
@@ -304,10 +322,7 @@ package enum FileSystem {
         let own = Int(status.st_blocks) * 512
         guard status.st_mode & S_IFMT == S_IFDIR else {
             if status.st_nlink > 1 {
-                let identity = FileIdentity(
-                    device: UInt64(truncatingIfNeeded: status.st_dev), number: UInt64(truncatingIfNeeded: status.st_ino)
-                )
-                guard seen.insert(identity).inserted else { return 0 }
+                guard seen.insert(FileIdentity(status)).inserted else { return 0 }
             }
             let bytes = max(own, Int(status.st_size))
             found((path, bytes))

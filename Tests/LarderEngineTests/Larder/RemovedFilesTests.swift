@@ -1,0 +1,85 @@
+import LarderPlatform
+import LarderTestSupport
+import Testing
+
+@testable import LarderEngine
+
+/// Files that others remove, move or replace while the larder is open.
+@Suite struct RemovedFilesTests {
+    private func refusal(_ body: () throws -> Void) -> LarderError? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return error as? LarderError
+        }
+    }
+
+    @Test(arguments: ["", "/JOURNAL"]) func writesAreRefusedWhenTheLarderIsRemoved(_ part: String) throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try database.put("k", "v")
+        try FileSystem.removeTree(larder.path + part)
+        try larder.maintain()
+        let error = try #require(refusal { try database.put("lost", "v") })
+        #expect(error.code == .writesSuspended && error.message.contains("removed or replaced"))
+        #expect(refusal { try larder.engine().database("other").put("lost", "v") } != nil)
+        #expect(refusal { try database.checkpointer.checkpoint() }?.code == .writesSuspended)
+        #expect(larder.events.contains("were removed or replaced while they were open"))
+        #expect(try database.value("k") == "v", "memory still has it")
+    }
+
+    @Test func aCheckpointNoticesThatTheLarderIsRemoved() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try database.put("k", "v")
+        try FileSystem.removeTree(larder.path)
+        #expect(refusal { try database.checkpointer.checkpoint() }?.code == .writesSuspended)
+        #expect(refusal { try database.put("lost", "v") }?.code == .writesSuspended)
+    }
+
+    @Test func aLarderThatIsReplacedTakesNoWrites() throws {
+        let larder = try TestLarder()
+        try larder.database().put("k", "v")
+        let away = larder.path + "-away"
+        try FileSystem.rename(larder.path, to: away)
+        try FileSystem.makeDirectory(larder.path)
+        try FileSystem.makeDirectory(larder.path + "/JOURNAL")
+        try larder.maintain()
+        #expect(refusal { try larder.database().put("lost", "v") }?.code == .writesSuspended)
+        try FileSystem.removeTree(larder.path)
+        // Back in its place it goes on, and nothing is missing.
+        try FileSystem.rename(away, to: larder.path)
+        try larder.maintain()
+        try larder.database().put("l", "w")
+        #expect(larder.events.contains("files are back"))
+        larder.close()
+        #expect(try larder.database().contents() == ["k": "v", "l": "w"])
+    }
+
+    @Test func aDatabaseWhoseDirectoryIsRemovedTakesNoWrites() throws {
+        let larder = try TestLarder()
+        let (database, other) = (try larder.database("a"), try larder.database("b"))
+        for one in [database, other] {
+            try one.put("k", "v")
+            _ = try one.flushedStore()
+        }
+        try database.put("later", "v")
+        let away = larder.path + "/../away"
+        try FileSystem.rename(larder.path + "/a", to: away)
+        try larder.maintain()
+        let error = try #require(refusal { try database.put("lost", "v") })
+        #expect(error.code == .writesSuspended && error.message.contains("its directory"))
+        #expect(larder.events.contains("was removed or replaced while it was open"))
+        #expect(try database.value("later") == "v")
+        try other.put("l", "v")
+        // The journal keeps what that LevelDB did not get.
+        try other.checkpointer.checkpoint()
+        try FileSystem.rename(away, to: larder.path + "/a")
+        try larder.maintain()
+        try database.put("last", "v")
+        larder.close()
+        #expect(try larder.database("a").contents() == ["k": "v", "later": "v", "last": "v"])
+        #expect(try larder.database("b").contents() == ["k": "v", "l": "v"])
+    }
+}
