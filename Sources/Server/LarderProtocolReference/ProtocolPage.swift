@@ -289,8 +289,7 @@ package enum ProtocolPage {
         run one after the other, and each waits until the journal has room for it: other commands do not wait. Values longer than a 32nd of `--memory` are not kept in the memory
         tier. Commands that change such a value in place (`APPEND`, `SETRANGE`) have the former one beside it, and LevelDB merges
         both: four times for building, and beside that four times for merging two tables, which LevelDB may begin by itself. A
-        value of 16 MiB and more is in a table, and merged with its former versions, before another is built. LevelDB's block cache keeps a block that is longer than itself, values as `GET` found them on
-        the disk, up to sixteen of them, until it needs their places.
+        value of 16 MiB and more is in a table, and merged with its former versions, before another is built.
 
         """
 

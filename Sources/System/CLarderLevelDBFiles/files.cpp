@@ -1,6 +1,7 @@
 #include "cleveldbfiles.h"
 
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include <leveldb/c.h>
+#include <leveldb/cache.h>
 #include <leveldb/env.h>
 #include <leveldb/filter_policy.h>
 #include <leveldb/slice.h>
@@ -211,6 +213,62 @@ leveldb_env_t *MakeEnvironment() {
   return environment;
 }
 
+/// LevelDB's own cache, but for blocks that are longer than one of its shards. That would keep such a block until it needs
+/// the place for another one, however long it is. Here it is freed when its reader releases it.
+class BoundedCache final : public leveldb::Cache {
+public:
+  explicit BoundedCache(size_t capacity) : cache_(leveldb::NewLRUCache(capacity)), longest_(capacity / shards_) {}
+  ~BoundedCache() override { delete cache_; }
+
+  Handle *Insert(const Slice &key, void *value, size_t charge, void (*deleter)(const Slice &, void *)) override {
+    if (charge <= longest_) return cache_->Insert(key, value, charge, deleter);
+    return Tagged(new Passing{key.ToString(), value, deleter});
+  }
+  Handle *Lookup(const Slice &key) override { return cache_->Lookup(key); }
+  void Release(Handle *handle) override {
+    Passing *const passing = Untagged(handle);
+    if (passing == nullptr) return cache_->Release(handle);
+    passing->deleter(passing->key, passing->value);
+    delete passing;
+  }
+  void *Value(Handle *handle) override {
+    Passing *const passing = Untagged(handle);
+    return passing == nullptr ? cache_->Value(handle) : passing->value;
+  }
+  void Erase(const Slice &key) override { cache_->Erase(key); }
+  uint64_t NewId() override { return cache_->NewId(); }
+  void Prune() override { cache_->Prune(); }
+  size_t TotalCharge() const override { return cache_->TotalCharge(); }
+
+private:
+  /// A block that is not kept.
+  struct Passing {
+    std::string key;
+    void *value;
+    void (*deleter)(const Slice &, void *);
+  };
+
+  /// How many shards LevelDB's cache has.
+  static constexpr size_t shards_ = 16;
+
+  /// Handles of LevelDB's cache are aligned pointers: the lowest bit tells them apart.
+  static Handle *Tagged(Passing *passing) { return reinterpret_cast<Handle *>(reinterpret_cast<uintptr_t>(passing) | 1); }
+  static Passing *Untagged(Handle *handle) {
+    const uintptr_t bits = reinterpret_cast<uintptr_t>(handle);
+    return (bits & 1) == 0 ? nullptr : reinterpret_cast<Passing *>(bits & ~static_cast<uintptr_t>(1));
+  }
+
+  leveldb::Cache *const cache_;
+  const size_t longest_;
+};
+
+/// The cache in a structure of the C interface, which begins with it as that of the environment does.
+leveldb::Cache *CacheIn(const leveldb_cache_t *structure) {
+  leveldb::Cache *cache;
+  std::memcpy(&cache, structure, sizeof cache);
+  return cache;
+}
+
 // LevelDB's own Bloom filter, but that it excludes every key from a probe, which then goes on to the next table. By the
 // functions of the C interface: the filter is `state`.
 
@@ -268,4 +326,18 @@ void larder_leveldb_on_merge(larder_leveldb_merge_hook hook) { merge_hook.store(
 leveldb_env_t *larder_leveldb_environment(void) {
   static leveldb_env_t *const environment = MakeEnvironment();
   return environment;
+}
+
+leveldb_cache_t *larder_leveldb_cache(size_t capacity) {
+  leveldb_cache_t *const structure = leveldb_cache_create_lru(capacity);
+  // Where its environment has another structure, so may have its cache.
+  if (larder_leveldb_environment() == nullptr) return structure;
+  delete CacheIn(structure);
+  leveldb::Cache *const bounded = new BoundedCache(capacity);
+  std::memcpy(static_cast<void *>(structure), &bounded, sizeof bounded);
+  return structure;
+}
+
+size_t larder_leveldb_cache_bytes(const leveldb_cache_t *cache) {
+  return larder_leveldb_environment() == nullptr ? 0 : CacheIn(cache)->TotalCharge();
 }

@@ -1,7 +1,9 @@
 import CLarderLevelDB
+import CLarderLevelDBFiles
 
-/// Memory for uncompressed table blocks; the least recently used leave first. Several databases may share one. It
-/// exists as long as the last of them.
+/// Memory for uncompressed table blocks; the least recently used leave first. A block that is longer than a sixteenth of
+/// it is not kept, because LevelDB would exceed the capacity for it. Several databases may share one. It exists as long as
+/// the last of them.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the pointer never changes, and LevelDB's cache has its own lock.
 package final class BlockCache: @unchecked Sendable {
@@ -13,8 +15,11 @@ package final class BlockCache: @unchecked Sendable {
     ///   error when a database is opened with this cache.
     package init(bytes: Int) {
         self.bytes = bytes
-        handle = leveldb_cache_create_lru(max(0, bytes))
+        handle = larder_leveldb_cache(max(0, bytes))
     }
+
+    /// The bytes of the blocks in it. For tests.
+    package var keptBytes: Int { larder_leveldb_cache_bytes(handle) }
 
     deinit { leveldb_cache_destroy(handle) }
 }

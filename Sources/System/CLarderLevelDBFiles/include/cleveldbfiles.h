@@ -7,6 +7,7 @@
 extern "C" {
 #endif
 
+struct leveldb_cache_t;
 struct leveldb_env_t;
 struct leveldb_t;
 struct leveldb_filterpolicy_t;
@@ -18,6 +19,13 @@ struct leveldb_readoptions_t;
 /// One for the whole process, never to be destroyed; null if this LevelDB's C environment is not the structure that is known
 /// here: then its own is to be used. Thread-safe.
 struct leveldb_env_t *larder_leveldb_environment(void);
+
+/// LevelDB's block cache, but that it keeps no block that is longer than a sixteenth of its capacity: LevelDB's own keeps
+/// sixteen of them, however long. To be destroyed with leveldb_cache_destroy(), after the databases.
+struct leveldb_cache_t *larder_leveldb_cache(size_t capacity);
+
+/// The bytes of the blocks that a cache from here keeps. Thread-safe.
+size_t larder_leveldb_cache_bytes(const struct leveldb_cache_t *cache);
 
 /// LevelDB's Bloom filter with so many bits for a key, as larder_leveldb_lacks() needs it. The files are those of LevelDB's
 /// own. To be destroyed with leveldb_filterpolicy_destroy().
