@@ -16,7 +16,8 @@ package struct DiskMarks: Hashable, Sendable {
     package let low: Int
     package let high: Int
     package let ceiling: Int
-    /// How much of the tables one step of the eviction handles: less makes merging tables costlier, more takes longer.
+    /// How much of the tables one step of the eviction handles: less makes merging tables costlier, more takes longer. An
+    /// eighth of the limit, of which a step removes half: where it was much more, most was read and merged in vain.
     package let rangeBytes: Int
     /// The most bytes of a merge. What LevelDB could merge beyond that is kept free below the limit.
     package let mergeBytes: Int
@@ -39,7 +40,7 @@ package struct DiskMarks: Hashable, Sendable {
         high = ceiling - checkpointBytes - limit / 32
         low = high - limit / 32
         mergeBytes = Self.mergeBytes(limit: limit)
-        rangeBytes = min(max(limit / 8, 8 << 20), 64 << 20)
+        rangeBytes = min(max(limit / 8, 2 << 20), 64 << 20)
     }
 
     /// The size of a table: LevelDB merges up to 25 of them, and more only if it has to.
