@@ -53,8 +53,19 @@ extension DatabaseInfo {
             intervalMilliseconds: try fields.milliseconds("interval"),
             graceMilliseconds: try fields.integerIfAny("grace") ?? 0,
             jitterPercent: Int(clamping: try fields.integerIfAny("jitter") ?? 0), entries: count < 0 ? nil : count,
-            staleEntries: stale.flatMap { $0 < 0 ? nil : $0 },
+            staleEntries: stale.flatMap { $0 < 0 ? nil : $0 }, ends: try Ends(fields),
             bytes: try fields.integer("bytes"), limit: try fields.limit("limit"), state: try fields.string("state"))
+    }
+}
+
+extension DatabaseInfo.Ends {
+    /// - Returns: nil if they were not counted, or the daemon is of an earlier version.
+    fileprivate init?(_ fields: ReplyFields) throws(LarderClientError) {
+        guard let minute = try fields.integerIfAny("ends-minute"), minute >= 0,
+            let hour = try fields.integerIfAny("ends-hour"), let day = try fields.integerIfAny("ends-day"),
+            let never = try fields.integerIfAny("ends-never")
+        else { return nil }
+        self.init(minute: minute, hour: hour, day: day, never: never)
     }
 }
 

@@ -16,12 +16,22 @@ public struct DatabaseInfo: Hashable, Sendable {
     public let entries: Int64?
     /// How many entries it keeps for their grace; nil when they cannot be counted.
     public let staleEntries: Int64?
+    /// How soon the fresh entries end; nil when they cannot be counted.
+    package let ends: Ends?
     /// Its size on disk, roughly.
     public let bytes: Int64
     /// The most bytes that it may take on the disk; nil if only the larder has a limit.
     public let limit: Int64?
     /// `open`, `closed`, `failed` or `damaged`.
     public let state: String
+
+    /// How many fresh entries end within a minute, an hour, a day, each including the one before; and how many never do.
+    package struct Ends: Hashable, Sendable {
+        package let minute: Int64
+        package let hour: Int64
+        package let day: Int64
+        package let never: Int64
+    }
 }
 
 /// A database's limit of the disk. The reply to `LIMIT`.

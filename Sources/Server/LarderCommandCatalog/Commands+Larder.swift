@@ -69,7 +69,7 @@ extension CommandMetadata {
         complexity: "O(N) with N the entries of all databases written since they were last counted",
         summary: "Lists the databases that have files.",
         reply:
-            "array of maps of name, policy, interval, grace, jitter, entries (fresh), stale, bytes, limit (0: none), state, damage"
+            "array of maps of name, policy, interval, grace, jitter, entries (fresh), stale, ends-minute, ends-hour, ends-day and ends-never (the fresh entries that end within that time), bytes, limit (0: none), state, damage"
     )
 
     package static let purge = CommandMetadata(

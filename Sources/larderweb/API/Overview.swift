@@ -92,22 +92,29 @@ struct Overview: Encodable {
     }
 }
 
-/// How soon entries of a database end: shares of those that were looked at. An element of `/api/freshness`.
+/// How soon the entries of a database end: shares of all fresh ones, as the daemon has counted them. An element of
+/// `/api/freshness`.
 struct FreshnessReport: Encodable {
     let database: String
-    let sampled: Int
+    let entries: Int64
     let minute: Double
     let hour: Double
     let day: Double
     let never: Double
 
-    init(_ sample: FreshnessSample) {
-        let count = Double(sample.count)
-        database = sample.database
-        sampled = sample.count
-        minute = Double(sample.minute) / count
-        hour = Double(sample.hour) / count
-        day = Double(sample.day) / count
-        never = Double(sample.never) / count
+    /// The largest databases only.
+    private static let databasesMax = 20
+
+    static func all(of databases: [DatabaseInfo]) -> [FreshnessReport] {
+        let reports = databases.compactMap { FreshnessReport($0) }.sorted { $0.entries > $1.entries }
+        return Array(reports.prefix(databasesMax))
+    }
+
+    /// - Returns: nil if the database has no entries, or they could not be counted.
+    private init?(_ info: DatabaseInfo) {
+        guard let entries = info.entries, entries > 0, let ends = info.ends else { return nil }
+        func share(_ count: Int64) -> Double { min(1, Double(count) / Double(entries)) }
+        (database, self.entries) = (info.name, entries)
+        (minute, hour, day, never) = (share(ends.minute), share(ends.hour), share(ends.day), share(ends.never))
     }
 }

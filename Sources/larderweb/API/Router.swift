@@ -51,7 +51,7 @@ struct Router: Sendable {
                 return .problem(400, "since is an instant in whole seconds since 1970")
             }
             return .json(history.points(range, since: since))
-        case "/api/freshness": return .json(try collector.freshness().map(FreshnessReport.init))
+        case "/api/freshness": return .json(FreshnessReport.all(of: try collector.databases()))
         case "/api/slow": return .json(try SlowReport.newest(collector.polling))
         case "/api/clients": return .json(try ClientReport.all(collector.polling))
         case "/api/keys": return try entries.keys(request.target)

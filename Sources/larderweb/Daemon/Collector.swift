@@ -11,7 +11,6 @@ final class Collector: Sendable {
     let polling: DaemonLink
     private let infos: Remembered<DaemonFigures>
     private let lists: Remembered<[DatabaseInfo]>
-    private let samples: Remembered<[FreshnessSample]>
 
     init(_ link: DaemonLink, polling: DaemonLink) {
         self.link = link
@@ -22,20 +21,14 @@ final class Collector: Sendable {
             return DaemonFigures(text)
         }
         // The daemon counts what was written since the last time.
-        let lists = Remembered(milliseconds: 2_000, costFactor: 50) { () throws(LarderClientError) in
+        lists = Remembered(milliseconds: 2_000, costFactor: 50) { () throws(LarderClientError) in
             try polling.withClient { client throws(LarderClientError) in try client.databases() }
-        }
-        self.lists = lists
-        samples = Remembered(milliseconds: 5_000, costFactor: 200) { () throws(LarderClientError) in
-            try FreshnessSample.all(of: try lists.value(), polling)
         }
     }
 
     func figures() throws(LarderClientError) -> DaemonFigures { try infos.value() }
 
     func databases() throws(LarderClientError) -> [DatabaseInfo] { try lists.value() }
-
-    func freshness() throws(LarderClientError) -> [FreshnessSample] { try samples.value() }
 
     /// After a change, so that who has made it sees it.
     func forget() {

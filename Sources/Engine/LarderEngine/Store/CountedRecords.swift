@@ -4,11 +4,45 @@ package struct EntryNumbers: Hashable, Sendable {
     package var stale = 0
     /// All that take room: with those that are gone and were not removed yet.
     package var stored = 0
+    /// How soon the fresh ones end.
+    package var ends = Ends()
 
-    mutating func add(_ state: Freshness, _ difference: Int) {
+    /// How many fresh entries end within a minute, an hour, a day, each including the one before; and how many never do.
+    package struct Ends: Hashable, Sendable {
+        package var minute = 0
+        package var hour = 0
+        package var day = 0
+        package var never = 0
+
+        mutating func add(_ deadline: Int64?, now: Int64, _ difference: Int) {
+            guard let deadline else {
+                never += difference
+                return
+            }
+            let left = deadline.subtractingClamped(now)
+            if left < Deadlines.minute { minute += difference }
+            if left < Deadlines.hour { hour += difference }
+            if left < Deadlines.day { day += difference }
+        }
+
+        /// Of an earlier count they are estimates: see ``Deadlines``.
+        mutating func limit(to fresh: Int) {
+            never = min(max(0, never), fresh)
+            day = min(max(0, day), fresh - never)
+            hour = min(max(0, hour), day)
+            minute = min(max(0, minute), hour)
+        }
+    }
+
+    /// Counts an entry with this header, or takes it out.
+    mutating func add(
+        _ header: Result<RecordHeader, RecordHeader.Defect>, _ rules: FreshnessRules, now: Int64, _ difference: Int
+    ) {
         stored += difference
-        switch state {
-        case .fresh: fresh += difference
+        switch rules.state(header, now: now) {
+        case .fresh:
+            fresh += difference
+            ends.add((try? header.get()).flatMap { rules.deadline($0) }, now: now, difference)
         case .stale: stale += difference
         case .gone: break
         }
@@ -24,6 +58,7 @@ struct CountedRecords {
     private var fresh = CountedEnds()
     /// Fresh or stale.
     private var kept = CountedEnds()
+    private var deadlines = Deadlines()
 
     init(_ rules: FreshnessRules, at generation: UInt64) {
         self.generation = generation
@@ -36,7 +71,9 @@ struct CountedRecords {
     mutating func add(_ record: UnsafeRawBufferPointer, now: Int64) {
         total += 1
         let header = try? RecordHeader.read(record, rules.purges).get()
-        fresh.add(header.flatMap { rules.deadline($0) }, now: now)
+        let deadline = header.flatMap { rules.deadline($0) }
+        fresh.add(deadline, now: now)
+        deadlines.add(deadline, now: now)
         kept.add(header.flatMap { rules.end($0) }, now: now)
     }
 
@@ -47,7 +84,66 @@ struct CountedRecords {
 
     func numbers(now: Int64) -> EntryNumbers {
         let fresh = fresh.count(now: now)
-        return EntryNumbers(fresh: fresh, stale: kept.count(now: now) - fresh, stored: total)
+        return EntryNumbers(
+            fresh: fresh, stale: kept.count(now: now) - fresh, stored: total, ends: deadlines.ends(now: now))
+    }
+}
+
+/// The deadlines of many entries, in bins that are wider the later they are: seconds for two minutes, minutes for two
+/// hours, quarters of an hour for two days.
+///
+/// Counts every entry once, where the numbers of entries are counted anyway. A sample would have to be uniform over memory
+/// and disk, and LevelDB can choose neither an entry nor a place among entries uniformly: what shares the beginning of its
+/// key with many others is rarely met. At the instant of the count the numbers are exact; later, while nothing is
+/// written, they are off by what one bin has at most. A value.
+struct Deadlines {
+    /// In milliseconds.
+    static let (minute, hour, day): (Int64, Int64, Int64) = (60_000, 3_600_000, 86_400_000)
+
+    /// Where bins of one width begin, from the first entry's count on, and how wide they are.
+    private static let widths: [(from: Int64, width: Int64, first: Int)] = [
+        (0, 1000, 0), (2 * minute, minute, 120), (2 * hour, hour / 4, 120 + 118),
+    ]
+    private static let binCount = 120 + 118 + 184
+
+    private var start: Int64?
+    private var bins = [Int](repeating: 0, count: binCount)
+    private var never = 0
+
+    /// - Parameter deadline: nil for never. One that has come is not counted.
+    mutating func add(_ deadline: Int64?, now: Int64) {
+        guard let deadline else {
+            never += 1
+            return
+        }
+        if start == nil { start = now }
+        let after = deadline.subtractingClamped(start ?? now)
+        guard after > 0, let index = Self.bin(after) else { return }
+        bins[index] += 1
+    }
+
+    /// - Returns: nil behind the last one.
+    private static func bin(_ after: Int64) -> Int? {
+        let group = widths.last { $0.from <= after } ?? widths[0]
+        let index = group.first + Int((after - group.from) / group.width)
+        return index < binCount ? index : nil
+    }
+
+    /// How many end before an instant; of the bin that it is in, the part before it.
+    private func count(before after: Int64) -> Double {
+        guard let last = Self.bin(max(0, after)) else { return Double(bins.reduce(0, +)) }
+        let group = Self.widths.last { $0.first <= last } ?? Self.widths[0]
+        let from = group.from + Int64(last - group.first) * group.width
+        let part = Double(max(0, after) - from) / Double(group.width)
+        return Double(bins[..<last].reduce(0, +)) + part * Double(bins[last])
+    }
+
+    func ends(now: Int64) -> EntryNumbers.Ends {
+        let passed = now - (start ?? now)
+        let gone = count(before: passed)
+        func within(_ milliseconds: Int64) -> Int { Int((count(before: passed + milliseconds) - gone).rounded()) }
+        return EntryNumbers.Ends(
+            minute: within(Self.minute), hour: within(Self.hour), day: within(Self.day), never: never)
     }
 }
 

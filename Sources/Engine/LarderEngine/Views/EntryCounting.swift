@@ -25,11 +25,12 @@ extension Database {
         var numbers = try view.store.countedRecords(rules, now: now, view.below, at: generation).numbers(now: now)
         for index in 0..<view.run.count {
             if let below = try snapshot.headerBelow(view.run.key(index), rules.purges) {
-                numbers.add(rules.state(below, now: now), -1)
+                numbers.add(below, rules, now: now, -1)
             }
             let above = view.run.withRecord(index) { $0.map { RecordHeader.read($0, rules.purges) } }
-            if let above { numbers.add(rules.state(above, now: now), 1) }
+            if let above { numbers.add(above, rules, now: now, 1) }
         }
+        numbers.ends.limit(to: numbers.fresh)
         return numbers
     }
 }

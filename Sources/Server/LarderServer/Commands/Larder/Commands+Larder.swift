@@ -173,7 +173,7 @@ enum LarderCommands {
             for database in databases {
                 // A database that cannot be opened is listed nevertheless.
                 let numbers = try? database.entryNumbers()
-                reply.map(count: 7 + policyPairs)
+                reply.map(count: 11 + policyPairs)
                 reply.bulk("name")
                 reply.bulk(database.name)
                 Self.reply(database.rules.settings, to: &reply)
@@ -181,6 +181,14 @@ enum LarderCommands {
                 reply.integer(numbers?.fresh ?? -1)
                 reply.bulk("stale")
                 reply.integer(numbers?.stale ?? -1)
+                let ends = numbers?.ends
+                for (name, number) in [
+                    ("ends-minute", ends?.minute), ("ends-hour", ends?.hour), ("ends-day", ends?.day),
+                    ("ends-never", ends?.never),
+                ] {
+                    reply.bulk(name)
+                    reply.integer(number ?? -1)
+                }
                 reply.bulk("bytes")
                 reply.integer(database.byteCountOnDisk())
                 reply.bulk("limit")
