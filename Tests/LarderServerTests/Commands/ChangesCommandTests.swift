@@ -44,6 +44,94 @@ import Testing
         #expect(call("CHANGES SINCE $").contains(Wire.bulk("current")))
     }
 
+    /// What is being fetched is of before the change, also where there was no entry; followed or not.
+    @Test(
+        arguments: ["UNPLACE k 5-7", "PURGE UPTO 5-7", "PURGE UPTO 5-7 PREFIX k", "PURGE UPTO 5-7 TAG t"],
+        [false, true])
+    func removalsOfOthersEndLeasesAndAbsences(_ line: String, isFollowed: Bool) throws {
+        let server = try SocketlessServer(policy: .never)
+        let (call, old) = (server.connect(), server.connect())
+        #expect(call("SET other v") == Wire.ok)
+        if isFollowed { _ = try position(call("CHANGES SINCE $")) }
+        let token = try #require(old.fetch("k")?.token)
+        #expect(!call(line).hasPrefix("-"))
+        #expect(old("SET k late TOKEN \(token) TAGS 1 t") == Wire.null)
+        #expect(call("GET other") == Wire.bulk("v"))
+        let again = try #require(old.fetch("k")?.token)
+        #expect(old("RELEASE k \(again) ABSENT 100000") == Wire.ok)
+        #expect(call.fetch("k")?.state == "absent")
+        #expect(!call(line).hasPrefix("-"))
+        #expect(call.fetch("k")?.state == "lead")
+    }
+
+    /// A purge is later than what it removes, and earlier than what was stored behind it: also if the clock says otherwise.
+    @Test(arguments: ["PURGE", "FLUSHDB", "FLUSHALL"])
+    func whatWasStoredBehindAPurgeHasALaterVersion(_ purge: String) throws {
+        let server = try SocketlessServer(policy: .never)
+        let call = server.connect()
+        #expect(call("SET a v") == Wire.ok)
+        var place = try position(call("CHANGES SINCE $"))
+        func versions() throws -> [ChangeVersion] {
+            let reply = call("CHANGES SINCE \(place)")
+            place = try position(reply)
+            return reply.split(separator: "\r\n").filter { $0.contains("-") && !$0.hasPrefix("$") }
+                .compactMap { ChangeVersion($0) }
+        }
+        // Another larder's clock is ahead by a second.
+        let ahead = server.engine.now() + 1000
+        #expect(call("PLACE b v STOREDAT 1 VERSION \(ahead)-900") == "+stored\r\n")
+        #expect(!call(purge).hasPrefix("-"))
+        #expect(call("SET c v") == Wire.ok)
+        let found = try versions()
+        #expect(found.count == 2)
+        #expect(found[0] > ChangeVersion(time: ahead, sequence: 900), "the purge has removed it")
+        #expect(found[1] > found[0])
+        // A purge that comes from there.
+        #expect(call("PURGE UPTO \(ahead + 5)-900") == Wire.int(1))
+        #expect(call("SET d v") == Wire.ok)
+        let later = try versions()
+        #expect(later.last.map { $0 > ChangeVersion(time: ahead + 5, sequence: 900) } == true)
+        #expect(call("PURGE UPTO \(ahead + 5)-900") == Wire.int(0), "it is told once more")
+        #expect(call("GET d") == Wire.bulk("v"))
+    }
+
+    /// Two larders that have made a change at the same place of the same millisecond choose the same one.
+    @Test func theSameVersionOnBothSidesIsDecidedAlike() throws {
+        let servers = [try SocketlessServer(policy: .never), try SocketlessServer(policy: .never)]
+        let calls = servers.map { $0.connect() }
+        for call in calls { _ = try position(call("CHANGES SINCE $")) }
+        let now = servers[0].engine.now()
+        let changes = [
+            "PLACE %k a STOREDAT \(now) VERSION \(now)-7", "PLACE %k b STOREDAT \(now) VERSION \(now)-7",
+            "PLACE %k b STOREDAT \(now) PXAT \(now + 9999) VERSION \(now)-7",
+            "PLACE %k b STOREDAT \(now) TAGS 1 t VERSION \(now)-7",
+            "PLACE %k b STOREDAT \(now) GRACE 5 VERSION \(now)-7",
+            "PLACE %k b STOREDAT \(now) CODEC json VERSION \(now)-7", "PLACE %k b STOREDAT \(now - 1) VERSION \(now)-7",
+            "UNPLACE %k \(now)-7",
+        ]
+        for (one, first) in changes.enumerated() {
+            for (two, second) in changes.enumerated() {
+                let key = "k\(one)-\(two)"
+                for (call, lines) in zip(calls, [[first, second], [second, first]]) {
+                    for line in lines { _ = call(line.replacing("%k", with: key)) }
+                }
+                let found = calls.map { $0("META \(key)") + $0("TAGS \(key)") + $0("GET \(key)") }
+                #expect(found[0] == found[1], "\(first) and \(second)")
+            }
+        }
+        // A purge of everything, and an entry.
+        for (call, lines) in zip(
+            calls,
+            [
+                ["PURGE UPTO \(now + 1)-7", "PLACE p v STOREDAT 1 VERSION \(now + 1)-7"],
+                ["PLACE p v STOREDAT 1 VERSION \(now + 1)-7", "PURGE UPTO \(now + 1)-7"],
+            ])
+        {
+            for line in lines { #expect(!call(line).hasPrefix("-")) }
+        }
+        for call in calls { #expect(call("EXISTS p") == Wire.int(0)) }
+    }
+
     /// What was evicted may still be with who follows. Nobody else sees a difference.
     @Test func theRemovalOfWhatIsNotHereIsTold() throws {
         let server = try SocketlessServer(policy: .never)

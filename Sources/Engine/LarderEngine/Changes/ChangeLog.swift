@@ -103,14 +103,28 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         lock.withLock { log(of: database)?.change(of: key) }
     }
 
-    /// The version of what was last done to a key, as far as it is remembered: a change of the key, or a purge of
-    /// everything. Nil if nothing is known.
-    func version(of key: [UInt8], in database: any DatabaseIdentity) -> ChangeVersion? {
+    /// How far the version of a change of another larder may lie ahead of the clock, in milliseconds, for later changes
+    /// here to be later than it: a day. A wrong clock, or a forged version, is not followed further.
+    private static let aheadMilliseconds: Int64 = 86_400_000
+
+    /// A change of another larder is about to be applied: what is committed here from now on is later than it.
+    func observe(_ version: ChangeVersion, in database: any DatabaseIdentity) {
+        let bound = now() + Self.aheadMilliseconds
+        lock.withLock { log(of: database)?.observe(min(version.time, bound)) }
+    }
+
+    /// What is remembered of a key.
+    func known(of key: [UInt8], in database: any DatabaseIdentity) -> KnownVersions {
         lock.withLock {
-            guard let log = log(of: database) else { return nil }
-            let own = log.change(of: key)?.version
-            return log.purgeVersion.map { max($0, own ?? $0) } ?? own
+            guard let log = log(of: database) else { return KnownVersions() }
+            return KnownVersions(
+                change: log.change(of: key)?.version, purge: log.purgeVersion, finishedPurge: log.finishedPurge)
         }
+    }
+
+    /// The last purge of everything that has removed all it had to; nil if none is known.
+    func finishedPurge(of database: any DatabaseIdentity) -> ChangeVersion? {
+        lock.withLock { log(of: database)?.finishedPurge }
     }
 
     /// Whether changes of a database are remembered, because somebody follows it.
@@ -198,7 +212,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
                 // The same entry expires with its followers.
                 case .swept, .evicted: continue
                 }
-                bytes += log.add(key: change.key, sequence: change.sequence, version(change))
+                bytes += log.add(key: change.key, sequence: change.sequence, version(change, log))
                 if waiters[id] != nil { concerned[id, default: []].append(change.key) }
             }
             forgetOldest()
@@ -209,13 +223,14 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         for waiter in woken { waiter.wake() }
     }
 
-    private func version(_ change: EntryChange) -> ChangeVersion {
-        var version = change.origin.version
-        if version.time == 0 {
-            if case .stored(let header) = change.kind { version.time = header.storedAt } else { version.time = now() }
-        }
-        if version.sequence == 0 { version.sequence = change.sequence }
-        return version
+    /// The version of a change: as it came with it, or else one that is later than those of all changes before. Called
+    /// in the order of the commits, with the lock held.
+    private func version(_ change: EntryChange, _ log: DatabaseChanges) -> ChangeVersion {
+        let version = change.origin.version
+        if change.origin.isForeign || version.sequence != 0 { return version }
+        var time = version.time
+        if time == 0 { if case .stored(let header) = change.kind { time = header.storedAt } else { time = now() } }
+        return log.stamp(time, sequence: change.sequence)
     }
 
     /// Called with the lock held.
@@ -228,7 +243,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     package func purged(_ database: any DatabaseIdentity) {
         let time = now()
         change(database) { log in
-            let version = ChangeVersion(time: time, sequence: log.last.sequence + 1)
+            let version = log.stamp(time, sequence: log.last.sequence + 1)
             log.purge(version)
             return .purge(log.number, version)
         }
@@ -256,7 +271,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     package func purged(tags: [[UInt8]], in database: any DatabaseIdentity) {
         let time = now()
         change(database) { log in
-            let version = ChangeVersion(time: time, sequence: log.last.sequence + 1)
+            let version = log.stamp(time, sequence: log.last.sequence + 1)
             log.purge(tags: tags, version)
             return .purgeTags(log.number, tags, version)
         }
@@ -266,13 +281,18 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     func purged(prefix: [UInt8], in database: any DatabaseIdentity) {
         let time = now()
         change(database, prefix: prefix) { log in
-            let version = ChangeVersion(time: time, sequence: log.last.sequence + 1)
+            let version = log.stamp(time, sequence: log.last.sequence + 1)
             log.purge(prefix: prefix, version)
             return .purgePrefix(log.number, prefix, version)
         }
     }
 
-    /// Everything of a database that was changed up to a version was purged in another larder, and here.
+    /// Everything of a database that was changed up to a version is gone here, as in another larder.
+    func finishForeignPurge(_ version: ChangeVersion, in database: any DatabaseIdentity) {
+        lock.withLock { log(of: database)?.finishPurge(version) }
+    }
+
+    /// Everything of a database that was changed up to a version was purged in another larder, and is about to go here.
     func noteForeignPurge(_ version: ChangeVersion, in database: any DatabaseIdentity) {
         var records = ChangeRecordWriter()
         lock.withLock {
@@ -354,7 +374,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
                 case .stored, .removed: break
                 case .swept, .evicted: continue
                 }
-                let version = version(changes[index])
+                let version = version(changes[index], log)
                 changes[index].origin.version = version
                 guard log.isWritten else { continue }
                 records.add(
@@ -469,6 +489,19 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         records.add(.closed)
         files.close(records.bytes)
     }
+}
+
+/// What is remembered of a key's changes.
+struct KnownVersions {
+    /// The last change of the key itself.
+    var change: ChangeVersion?
+    /// The last purge of everything.
+    var purge: ChangeVersion?
+    /// The last one that has removed all it had to.
+    var finishedPurge: ChangeVersion?
+
+    /// What was last done to the key; nil if nothing is known.
+    var last: ChangeVersion? { purge.map { max($0, change ?? $0) } ?? change }
 }
 
 /// Somebody who waits for changes of a database.

@@ -31,7 +31,11 @@ final class DatabaseChanges {
     /// The index of the item of each key.
     private var places: [[UInt8]: Int] = [:]
     private var purge: ChangeVersion?
+    /// The last purge of everything that has removed all it had to: every entry that is here is later.
+    private(set) var finishedPurge: ChangeVersion?
     private var isPurgeNew = false
+    /// The time of the latest change that is known. Changes that are made here get no earlier one.
+    private var latest: Int64 = 0
 
     init(_ database: any DatabaseIdentity, number: UInt32, at place: ChangePlace, now: Int64) {
         self.database = database
@@ -49,6 +53,7 @@ final class DatabaseChanges {
         name = database.name
         (readAt, feed, formers) = (state.readAt, state.feed, state.formers)
         (forgotten, last, purge) = (state.last, state.last, state.purge)
+        latest = state.purge?.time ?? 0
     }
 
     /// Without its changes.
@@ -96,8 +101,26 @@ final class DatabaseChanges {
     /// A purge that has removed the key, if nothing is known of it since.
     var purgeVersion: ChangeVersion? { purge }
 
-    /// What was changed up to a version is gone, in another larder and here.
-    func noteForeignPurge(_ version: ChangeVersion) { purge = max(purge ?? version, version) }
+    /// What was changed up to a version is gone in another larder, and here soon.
+    func noteForeignPurge(_ version: ChangeVersion) {
+        purge = max(purge ?? version, version)
+        latest = max(latest, version.time)
+    }
+
+    /// What was changed up to a version is gone here.
+    func finishPurge(_ version: ChangeVersion) { finishedPurge = max(finishedPurge ?? version, version) }
+
+    // MARK: Versions
+
+    /// The version of a change that is made here: later than all that were made here before, whatever the clock says.
+    func stamp(_ time: Int64, sequence: UInt64) -> ChangeVersion {
+        latest = max(latest, time)
+        return ChangeVersion(time: latest, sequence: sequence)
+    }
+
+    /// A change of another larder is known here: what is made here from now on is later. Sequences of two larders say
+    /// nothing about each other, so it gets a later time.
+    func observe(_ time: Int64) { latest = max(latest, time.addingClamped(1)) }
 
     // MARK: Adding
 
@@ -115,7 +138,8 @@ final class DatabaseChanges {
         advance(last.sequence)
         forgetKeys()
         append(.purge, version)
-        purge = version
+        purge = max(purge ?? version, version)
+        finishPurge(version)
         isPurgeNew = true
     }
 
@@ -142,7 +166,7 @@ final class DatabaseChanges {
         formers = []
         forgetKeys()
         (items, first, voidCount, bytes) = ([], 0, 0, 0)
-        purge = nil
+        (purge, finishedPurge) = (nil, nil)
         forgotten = last
     }
 
@@ -159,6 +183,7 @@ final class DatabaseChanges {
     }
 
     private func append(_ kind: LoggedChange.Kind, _ version: ChangeVersion) {
+        latest = max(latest, version.time)
         let item = LoggedChange(place: last, kind: kind, version: version)
         items.append(item)
         bytes += Self.cost(item)

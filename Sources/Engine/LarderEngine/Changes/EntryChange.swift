@@ -4,6 +4,8 @@ package struct WriteOrigin: Hashable, Sendable {
     package var tag: UInt16
     /// The client; 0 for none.
     package var client: Int64
+    /// Whether the change was made in another larder, so that its version is final.
+    package var isForeign = false
     /// When the change was made, and where it comes from another larder its sequence there; 0 if that is not known.
     package var version = ChangeVersion(time: 0)
 

@@ -34,6 +34,9 @@ package struct ChangeVersion: Hashable, Comparable, Sendable, CustomStringConver
 
     package var description: String { "\(time)-\(sequence)" }
 
+    /// The next version of the same time.
+    var next: ChangeVersion { ChangeVersion(time: time, sequence: sequence == .max ? .max : sequence + 1) }
+
     package static func < (left: ChangeVersion, right: ChangeVersion) -> Bool {
         (left.time, left.sequence) < (right.time, right.sequence)
     }

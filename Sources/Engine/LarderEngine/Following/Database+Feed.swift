@@ -125,7 +125,8 @@ extension Database {
             do throws(LarderError) {
                 // The entries are read behind it: what is known of a key up to here is no newer than its entry.
                 let known = context.changeLog.end(of: self)?.end ?? place
-                let through = try read(after: pass.after, known, place.sequence, &step, options)
+                let purge = context.changeLog.finishedPurge(of: self)
+                let through = try read(after: pass.after, known, purge, place.sequence, &step, options)
                 step.range = FeedStep.Range(after: pass.after, through: through)
                 step.position = FeedPosition(feed: feed, place, through.map { .through($0) })
                 return
@@ -139,7 +140,8 @@ extension Database {
 
     /// - Returns: the last key that was read; nil if there are no more.
     private func read(
-        after: [UInt8]?, _ known: ChangePlace, _ sequence: UInt64, _ step: inout FeedStep, _ options: FeedOptions
+        after: [UInt8]?, _ known: ChangePlace, _ purge: ChangeVersion?, _ sequence: UInt64, _ step: inout FeedStep,
+        _ options: FeedOptions
     ) throws(LarderError) -> [UInt8]? {
         var enumeration = EnumerationOptions(prefix: options.prefix, includeExpired: true)
         // The least key behind it in byte order; before the prefix's range there is nothing to find.
@@ -162,6 +164,9 @@ extension Database {
             var version = ChangeVersion(time: header.storedAt)
             if let change = context.changeLog.change(of: key, in: self), change.place <= known {
                 version = change.version
+            } else if let purge {
+                // It came behind the purge, whatever its time says.
+                version = max(version, purge.next)
             }
             step.changes.append(FeedChange(kind: stored(key, record), sequence: sequence, version: version))
             count += 1

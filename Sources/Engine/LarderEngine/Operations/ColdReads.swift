@@ -65,11 +65,13 @@ extension Database {
     /// Lets `body` see the entries of keys at one instant. It reads cold entries without a lock, takes the shard locks
     /// of the keys, and calls `body`; it repeats this while `body` finds too many of the entries out of date.
     /// Everything that needs entries of one database uses it.
-    /// - Parameter body: gets the entries read and the number of the attempt. Returns nil for another attempt.
+    /// - Parameters:
+    ///   - drains: whether another attempt waits until everything is committed that was applied before it.
+    ///   - body: gets the entries read and the number of the attempt. Returns nil for another attempt.
     /// - Returns: nil if the disk is needed and `access` forbids it.
     func withLoaded<Result>(
         _ keys: [Key], _ loading: Loading, _ access: Access, fillCache: Bool, bytesMax: Int = .max,
-        _ body: (inout ColdReads, Int) throws(LarderError) -> Result?
+        drains: Bool = false, _ body: (inout ColdReads, Int) throws(LarderError) -> Result?
     ) throws(LarderError) -> Result? {
         let locked = DatabaseShards.set(of: keys)
         var cold = ColdReads(count: loading == .none ? 0 : keys.count, fillCache: fillCache, bytesMax: bytesMax)
@@ -77,6 +79,7 @@ extension Database {
         var attempt = 0
         while true {
             attempt += 1
+            if drains, attempt > 1 { pipeline.drain() }
             if loading != .none, access == .mayBlock { try readCold(keys, loading, &cold, attempt: attempt) }
             shards.lock(locked)
             defer { shards.unlock(locked) }

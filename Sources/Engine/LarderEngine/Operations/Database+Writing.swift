@@ -33,13 +33,15 @@ extension Database {
     ///   - loading: what `body` reads. With headers, no payload stays in memory while the others are read, however many
     ///     and large the entries are.
     ///   - access: whether it may read the disk and open files.
+    ///   - version: of the change of another larder that `body` applies: see ``Request/observed``.
     /// - Returns: the ticket that the answer has to wait for; nil if the disk was needed and `access` forbids it. Then
     ///   nothing was done.
     package func perform(
         _ keys: [Key], _ loading: Loading, _ access: Access, now: Int64, fillCache: Bool = true,
-        _ body: (inout Update) throws(LarderError) -> Void
+        observing version: ChangeVersion? = nil, _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) -> CommitTicket? {
-        var request = Request(keys: keys, loading: loading, access: access, now: now, fillCache: fillCache)
+        var request = Request(
+            keys: keys, loading: loading, access: access, now: now, fillCache: fillCache, observed: version)
         guard loading == .headers else { return try run(request, body) }
         var isReadable = true
         let ticket = try run(request) { (update) throws(LarderError) in
@@ -62,7 +64,14 @@ extension Database {
         var fillCache = true
         /// Whether the body must not run unless the database's files are open.
         var needsFiles = false
+        /// The version of the change of another larder that the body applies, if it does. While somebody follows the
+        /// database, what has changed the keys here is committed first, so that its version is known; a few times, if
+        /// they change again and again. What is committed behind that is later than this version.
+        var observed: ChangeVersion?
     }
+
+    /// How often changes of keys are waited for. See ``Request/observed``.
+    private static let settlingAttempts = 4
 
     /// - Returns: nil when the request needs files that are not open, or a disk that it may not use. Then nothing was
     ///   done.
@@ -72,10 +81,15 @@ extension Database {
         try ForkGuard.check("update")
         let (keys, loading) = (request.keys, request.loading)
         let slots = loading == .none ? nil : Update.slotsOfRepeatedKeys(keys)
-        let ticket = try withLoaded(keys, loading, request.access, fillCache: request.fillCache) {
+        let settles = request.observed != nil && context.changes.isOn
+        if settles, let version = request.observed { context.changeLog.observe(version, in: self) }
+        let ticket = try withLoaded(
+            keys, loading, request.access, fillCache: request.fillCache, drains: settles
+        ) {
             (cold, attempt) throws(LarderError) -> CommitTicket?? in
             let state = applied
             if request.needsFiles, isWithoutFiles(state) { return .some(nil) }
+            if settles, attempt <= Self.settlingAttempts, keys.contains(where: isUndecided) { return nil }
             var ticket = state.sequence
             var loaded: [ColdReads.Value] = []
             if loading != .none {
@@ -84,6 +98,7 @@ extension Database {
                 loaded = found
             }
             var update = try Update(self, keys, slots: slots, request.now, loading, loaded)
+            update.observes = settles
             try body(&update)
             if !update.operations.isEmpty {
                 ticket = max(ticket, try apply(update.operations, state, request.durability))
@@ -92,6 +107,9 @@ extension Database {
         }
         return ticket ?? nil
     }
+
+    /// Whether a change of a key waits for its commit. Called with the lock of its shard held.
+    func isUndecided(_ key: Key) -> Bool { shards[key].find(key).map { undecided($0) > 0 } ?? false }
 
     private func isWithoutFiles(_ state: DatabaseState) -> Bool {
         switch state.presence {
@@ -192,7 +210,7 @@ extension Database {
     /// Like ``commit(_:loading:durability:_:)``, with a choice of what to load.
     func commit<Result>(
         _ keys: [Key], _ loading: Loading, _ durability: Durability? = nil,
-        _ body: (inout Update) throws(LarderError) -> Result
+        observing version: ChangeVersion? = nil, _ body: (inout Update) throws(LarderError) -> Result
     ) throws(LarderError) -> Result {
         while true {
             if !isReady(forWriting: true) { try prepare(forWriting: true) }
@@ -206,7 +224,8 @@ extension Database {
             }
             if !isReady(forWriting: true) { continue }
             let request = Request(
-                keys: keys, loading: loading, access: .mayBlock, now: now(), durability: durability, needsFiles: true)
+                keys: keys, loading: loading, access: .mayBlock, now: now(), durability: durability, needsFiles: true,
+                observed: version)
             // A set-aside may remove the files again; the next attempt waits for it.
             var result: Result?
             let ticket = try run(request) { (update) throws(LarderError) in result = try body(&update) }

@@ -11,7 +11,9 @@ package enum FollowedChange: String, Sendable {
 }
 
 /// Changes of other larders: the later one counts, by its ``ChangeVersion``. What is here has the version of its last
-/// change, as far as that is remembered, and else is as old as its entry.
+/// change, as far as that is remembered; else it is as old as its entry, and later than the last purge, which has left it.
+///
+/// Where two versions are the same, both larders choose alike: a removal before an entry, and the greater of two entries.
 extension Update {
     /// Stores an entry of another larder, unless what is here is later.
     /// - Parameters:
@@ -21,18 +23,19 @@ extension Update {
         _ index: Int, _ header: RecordHeader, payload: UnsafeRawBufferPointer, long: LargeValue?, tags: Tags?,
         _ version: ChangeVersion, over: Int64?
     ) -> FollowedChange {
-        let key = Array(keys[index].bytes)
-        let known = database.context.changeLog.version(of: key, in: database)
+        let known = known(index)
+        if isBeingChanged(index) { return .kept }
         let present = stored(index).flatMap { rules.freshness($0.header, now: now) == .gone ? nil : $0 }
         var taken = rules.taking(header)
         taken.generation = generation
         if let present, present.isSame(taken, payload, tags) { return .kept }
         let age = present.map { ChangeVersion(time: $0.header.storedAt) }
-        if let last = known.map({ max($0, age ?? $0) }) ?? age, version <= last {
+        let entry = age.map { max($0, known.change ?? $0) }
+        if let last = [entry, known.change, known.purge].compactMap(\.self).max(), version <= last {
             guard let present else { return .kept }
             let givesWay = over.map { last.time <= $0 } ?? false
-            let isTie = known == nil && version == last
-            guard givesWay || isTie && present.isLess(than: taken, payload) else { return .kept }
+            let isTie = version == entry && version != known.purge
+            guard givesWay || isTie && present.isLess(than: taken, payload, tags) else { return .kept }
         }
         return withVersion(version) { update in
             if update.place(index, header, payload: payload, long: long, tags: tags) { return .stored }
@@ -44,28 +47,35 @@ extension Update {
     /// Removes what another larder has removed, unless what is here is later.
     /// - Parameter tags: nil for any entry; else only one with some of these tags.
     package mutating func follow(removal version: ChangeVersion, _ index: Int, tags: Set<[UInt8]>?) -> FollowedChange {
+        let known = known(index)
+        if isBeingChanged(index) { return .kept }
         guard let present = stored(index) else {
-            if tags == nil, isFollowed { passOn(removal: version, index) }
+            // What is being fetched is of before the removal.
+            endLease(index)
+            if tags == nil, isFollowed { passOn(removal: version, index, known) }
             return .absent
         }
         if let tags, tags.isDisjoint(with: present.tags?.all ?? []) { return .absent }
         let age = ChangeVersion(time: present.header.storedAt)
-        // What a purge has left, or came behind it, is later than that.
-        if let known = database.context.changeLog.change(of: Array(keys[index].bytes), in: database)?.version {
-            guard version > max(known, age) else { return .kept }
-        } else {
-            guard version >= age else { return .kept }
-        }
+        let last = max(known.change ?? known.finishedPurge?.next ?? age, age)
+        guard version >= last else { return .kept }
         return withVersion(version) { update in
             update.remove(index)
             return .removed
         }
     }
 
+    private func known(_ index: Int) -> KnownVersions {
+        database.context.changeLog.known(of: Array(keys[index].bytes), in: database)
+    }
+
+    /// Whether the key at `index` changes so often that its last change is never decided. That change will be later than
+    /// the other larder's, which was observed before.
+    private func isBeingChanged(_ index: Int) -> Bool { observes && isFollowed && database.isUndecided(keys[index]) }
+
     /// Tells followers, who may have what was evicted here, unless they know. So a removal that comes back ends here.
-    private mutating func passOn(removal version: ChangeVersion, _ index: Int) {
-        let known = database.context.changeLog.version(of: Array(keys[index].bytes), in: database)
-        guard known.map({ version > $0 }) ?? true else { return }
+    private mutating func passOn(removal version: ChangeVersion, _ index: Int, _ known: KnownVersions) {
+        guard known.last.map({ version > $0 }) ?? true else { return }
         _ = withVersion(version) { update in
             update.removeAbsent(index)
             return .absent
@@ -75,9 +85,9 @@ extension Update {
     private mutating func withVersion(
         _ version: ChangeVersion, _ body: (inout Update) -> FollowedChange
     ) -> FollowedChange {
-        let former = origin.version
-        origin.version = version
-        defer { origin.version = former }
+        let former = origin
+        (origin.version, origin.isForeign) = (version, true)
+        defer { origin = former }
         return body(&self)
     }
 }
@@ -90,11 +100,17 @@ extension Record {
             && withPayload { $0.elementsEqual(payload) }
     }
 
-    /// An order of entries that were stored at the same time. It says nothing, but is the same everywhere.
-    fileprivate func isLess(than other: RecordHeader, _ payload: UnsafeRawBufferPointer) -> Bool {
+    /// An order of different entries that were stored at the same time. It says nothing, but is the same everywhere.
+    fileprivate func isLess(than other: RecordHeader, _ payload: UnsafeRawBufferPointer, _ tags: Tags?) -> Bool {
         withPayload { mine in
             if !mine.elementsEqual(payload) { return mine.lexicographicallyPrecedes(payload) }
-            return header.rule.rank < other.rule.rank
+            let (left, right) = (header, other)
+            if left.rule != right.rule { return left.rule.rank < right.rule.rank }
+            if left.storedAt != right.storedAt { return left.storedAt < right.storedAt }
+            if left.grace != right.grace { return left.grace ?? -1 < right.grace ?? -1 }
+            if left.codec != right.codec { return left.codec.rawValue < right.codec.rawValue }
+            let (own, others) = (self.tags?.all ?? [], tags?.all ?? [])
+            return own.lexicographicallyPrecedes(others) { $0.lexicographicallyPrecedes($1) }
         }
     }
 }
@@ -124,7 +140,10 @@ extension Database {
             try purge(tags: tags, soft: false)
             return 0
         }
-        if prefix.isEmpty, tags == nil { context.changeLog.noteForeignPurge(version, in: self) }
+        // Of keys without an entry too, and of those whose values might have had such a tag: nobody knows.
+        endLeases(prefix: prefix)
+        let isWhole = prefix.isEmpty && tags == nil
+        if isWhole { context.changeLog.noteForeignPurge(version, in: self) }
         let set = tags.map { Set($0) }
         var removed = 0
         var next: [UInt8]? = prefix
@@ -138,10 +157,11 @@ extension Database {
                 throw error
             }
             if keys.isEmpty { continue }
-            removed += try commit(keys, set == nil ? .headers : .records) { update in
+            removed += try commit(keys, set == nil ? .headers : .records, observing: version) { update in
                 keys.indices.count { update.follow(removal: version, $0, tags: set) == .removed }
             }
         }
+        if isWhole { context.changeLog.finishForeignPurge(version, in: self) }
         return removed
     }
 

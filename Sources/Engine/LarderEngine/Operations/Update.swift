@@ -24,6 +24,8 @@ package struct Update {
     var step = 0
     /// What the next operation on a key means for its lease, where it is something else than usual.
     private var leaseEffects: [Key: LeaseEffect] = [:]
+    /// Whether changes of its keys were waited for: see ``Database/Request/observed``.
+    var observes = false
     /// Whether no locks are held: what it does is only tried, and never applied.
     private let isSpeculative: Bool
     /// Whether it runs the commands of a transaction.
@@ -330,6 +332,11 @@ package struct Update {
         guard !isStored(index) else { return remove(index) }
         if isSpeculative { return }
         if isFollowed { return removeAbsent(index) }
+        endLease(index)
+    }
+
+    /// What is being fetched for the key at `index` is out of date.
+    func endLease(_ index: Int) {
         let key = keys[index]
         key.withBytes { database.shards[key].leases?.changed($0, .outdated, isRemoval: true) }
     }

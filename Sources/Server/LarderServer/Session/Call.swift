@@ -436,10 +436,12 @@ struct Call {
     private var mayUseMemoryOnly: Bool { !isInTransaction && !session.tracksReads && !server.notifier.needsFormer }
 
     /// Runs one change of entries; the reply waits until it is committed.
-    /// - Parameter headersOnly: whether the body needs no payload, so that none is loaded.
+    /// - Parameters:
+    ///   - headersOnly: whether the body needs no payload, so that none is loaded.
+    ///   - version: of the change of another larder that `body` applies.
     mutating func update<Result>(
         _ keys: [Key], loading: Bool, headersOnly: Bool = false, fillCache: Bool = true,
-        _ body: (inout Update) throws(LarderError) -> Result
+        observing version: ChangeVersion? = nil, _ body: (inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
         // Only a lookup tells whether the entry is new, and that decides its event.
         let loading = loading || server.notifier.needsFormer
@@ -457,7 +459,8 @@ struct Call {
         let ticket: CommitTicket?
         do throws(LarderError) {
             ticket = try database.perform(
-                keys, !loading ? .none : headersOnly ? .headers : .records, access, now: now, fillCache: fillCache
+                keys, !loading ? .none : headersOnly ? .headers : .records, access, now: now, fillCache: fillCache,
+                observing: version
             ) {
                 (update) throws(LarderError) in
                 prepare(&update, hasLoaded: loading)

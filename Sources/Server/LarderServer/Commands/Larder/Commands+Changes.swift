@@ -106,7 +106,7 @@ enum ChangesCommands {
             guard call.count > 4, call.isWord(3, "TAG") else { throw .syntax }
             tags = Set((4..<call.count).map { call.array($0) })
         }
-        let answer = try call.update([key], loading: true, headersOnly: tags == nil) {
+        let answer = try call.update([key], loading: true, headersOnly: tags == nil, observing: version) {
             $0.follow(removal: version, 0, tags: tags)
         }
         call.session.replies.simple(answer.rawValue)

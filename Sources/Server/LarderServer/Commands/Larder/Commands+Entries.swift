@@ -166,7 +166,7 @@ enum EntryCommands {
             storedAt: options.storedAt, rule: options.rule, codec: options.codec, grace: options.grace)
         let long = options.tags == nil ? try call.stage(value, key, rule: header.rule, grace: header.grace) : nil
         if let version = options.version {
-            let answer = try call.update([key], loading: true) {
+            let answer = try call.update([key], loading: true, observing: version) {
                 $0.follow(
                     0, header, payload: value, long: long, tags: options.tags, version, over: options.over)
             }
