@@ -47,6 +47,10 @@ struct FieldMetric: Sendable {
         counter("misses_expired", "keyspace_misses_expired", "Of the misses, those that met an expired entry."),
         counter(
             "misses_purged", "keyspace_misses_purged", "Of the misses, those that met an entry whose tag was purged."),
+        counter(
+            "misses_evicted", "keyspace_misses_evicted",
+            "Of the misses, those of keys whose entry was evicted for a limit of the disk and would be fresh: at least."
+        ),
         counter("expired_entries", "expired_keys", "Entries that were found expired."),
         counter("evicted_entries", "evicted_entries", "Entries that were removed to keep a limit of the disk."),
         bytes("evicted_bytes", "evicted_bytes", "Bytes of entries that were removed to keep a limit.", .counter),

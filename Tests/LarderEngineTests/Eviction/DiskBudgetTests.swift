@@ -82,6 +82,32 @@ import Testing
         #expect(found.count > kept.count / 2 && found.isSubset(of: kept))
     }
 
+    @Test func missesOfEvictedEntriesAreToldApart() throws {
+        let larder = try larder()
+        let database = try larder.database(policy: .never)
+        try fill(database, 0..<6_000)
+        let kept = try keys(database)
+        let gone = (0..<6_000).map { "key:\($0)" }.filter { !kept.contains($0) }
+        #expect(gone.count > 1_500)
+        for key in gone { #expect(try !has(database, key)) }
+        let counted = database.counts
+        #expect(counted.misses == gone.count)
+        // Of some keys it was forgotten, because others took their places.
+        #expect((gone.count / 10 * 9...gone.count).contains(counted.missesEvicted))
+        func misses(_ keys: [String]) throws -> Int {
+            let before = database.counts.missesEvicted
+            for key in keys { #expect(try !has(database, key)) }
+            return database.counts.missesEvicted - before
+        }
+        #expect(try misses(["never stored"]) == 0)
+        // What was removed since, or would have ended, is not missed because of the eviction.
+        for key in gone[..<100] { try database.remove(key) }
+        #expect(try misses(Array(gone[..<100])) == 0)
+        #expect(try misses(Array(gone[100..<200])) > 80)
+        _ = try database.purge(prefix: Array("key:".utf8))
+        #expect(try misses(Array(gone[100..<200])) == 0)
+    }
+
     /// The image of a backup or a check has the tables under other names, and keeps those that were merged since.
     @Test func anImageTakesNothingOfTheLimit() throws {
         let larder = try larder(limit: 64 << 20)

@@ -102,7 +102,9 @@ final class CheckpointPass: CheckpointWork {
     private func evict(_ entry: EntryPointer, _ header: RecordHeader) {
         let statistics = database.context.statistics
         statistics.evicted.add()
-        database.shards[Shard.index(entry.head.pointee.hash)].counters.evicted += 1
+        let (hash, shard) = (entry.head.pointee.hash, database.shards[Shard.index(entry.head.pointee.hash)])
+        shard.counters.evicted += 1
+        shard.evictedKeys.add(hash, deadline: database.applied.rules.deadline(header))
         statistics.evictedBytes.add(entry.key.count + Int(entry.head.pointee.recordCount))
         // At once: a later write of the key is told later.
         if database.context.changes.isOn {

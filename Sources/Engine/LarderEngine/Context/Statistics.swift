@@ -7,6 +7,8 @@ package final class Statistics: Sendable {
     /// Of these, how many met an entry that had expired, or whose tag was purged, and was not removed yet.
     package let missesExpired = Atomic<Int>(0)
     package let missesPurged = Atomic<Int>(0)
+    /// ... and how many would have found an entry that was evicted for a limit of the disk: at least.
+    package let missesEvicted = Atomic<Int>(0)
     package let writes = Atomic<Int>(0)
     package let removals = Atomic<Int>(0)
     package let commitGroups = Atomic<Int>(0)

@@ -63,8 +63,13 @@ extension Database {
             if !ExpiryIndex.indexes(state.rules.policy) { state.isUnindexed = true }
             state.rules = state.rules.changed(to: policy, now: now)
             state.policyChanges += 1
+        } applying: {
+            forgetEvicted()
         }
     }
+
+    /// Entries that were evicted might have ended since. Called with all shard locks held.
+    func forgetEvicted() { for shard in shards.all { shard.evictedKeys.removeAll() } }
 
     /// Notes that every governed entry of `store` has its key in the expiry index. Does nothing if the policy was
     /// changed after its `policyChanges`-th change. Waits until the note is on the disk.

@@ -60,6 +60,7 @@ extension Database {
                 let hashes = Set(tags)
                 for shard in shards.all {
                     shard.reads.changedAll()
+                    shard.evictedKeys.removeAll()
                     shard.leases?.changed(tags: hashes, sequence)
                 }
                 applied.rules.purges = purges

@@ -93,6 +93,7 @@ struct EvictionRange {
             } else {
                 outcome.evicted += 1
                 shard.counters.evicted += 1
+                if !isNewer { shard.evictedKeys.add(victim.hash, deadline: database.applied.rules.deadline(header)) }
                 outcome.evictedBytes += entry.byteCount
             }
             // Whoever has written it meanwhile tells that.

@@ -12,6 +12,7 @@ package final class Shard: @unchecked Sendable {
     /// The keys that were written since an enumeration of all keys asked for them; nil while none does.
     var notedKeys: Set<Key>?
     @exclusivity(unchecked) var reads = InFlightReads()
+    @exclusivity(unchecked) var evictedKeys = EvictedKeys()
     /// Nil until there was a lease.
     @exclusivity(unchecked) var leases: LeaseTable?
     /// The size of the table that the budget knows, see ``EntryTable/budgetedByteCount``.
@@ -31,6 +32,8 @@ package final class Shard: @unchecked Sendable {
         /// Of these, how many met an entry that is not fresh, because of its time or of a purge.
         package var missesExpired = 0
         package var missesPurged = 0
+        /// ... and how many would have found an entry that was evicted for a limit of the disk: at least.
+        package var missesEvicted = 0
         package var writes = 0
         package var removals = 0
         package var expired = 0
@@ -60,6 +63,7 @@ package final class Shard: @unchecked Sendable {
             misses += other.misses
             missesExpired += other.missesExpired
             missesPurged += other.missesPurged
+            missesEvicted += other.missesEvicted
 
             writes += other.writes
             removals += other.removals
@@ -83,6 +87,13 @@ package final class Shard: @unchecked Sendable {
 
     deinit {
         budget.changed(by: -publishedBytes, dirty: -publishedDirtyBytes, attached: -publishedAttachedBytes)
+    }
+
+    /// Counts a read without a fresh entry.
+    /// - Parameter header: of the entry that it met, which is not fresh.
+    func noteMiss(_ header: RecordHeader?, _ hash: Int, now: Int64) {
+        counters.noteMiss(header)
+        if header == nil, evictedKeys.has(hash, now: now) { counters.missesEvicted += 1 }
     }
 
     // MARK: Entries
@@ -158,6 +169,7 @@ package final class Shard: @unchecked Sendable {
         _ key: UnsafeRawBufferPointer, _ hash: Int, _ lease: LeaseEffect, isRemoval: Bool
     ) {
         reads.changed(key, hash)
+        evictedKeys.remove(hash)
         if leases != nil { leases?.changed(key, lease, isRemoval: isRemoval) }
         if notedKeys != nil { notedKeys?.insert(Key(key)) }
     }
@@ -166,6 +178,7 @@ package final class Shard: @unchecked Sendable {
     func clear() {
         table.removeAll()
         reads.changedAll()
+        evictedKeys.removeAll()
         leases?.changedAll()
         publish()
     }
@@ -289,6 +302,7 @@ extension Statistics {
         misses.add(counters.misses)
         missesExpired.add(counters.missesExpired)
         missesPurged.add(counters.missesPurged)
+        missesEvicted.add(counters.missesEvicted)
         writes.add(counters.writes)
         removals.add(counters.removals)
         expired.add(counters.expired)

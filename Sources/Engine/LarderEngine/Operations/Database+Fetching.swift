@@ -226,7 +226,7 @@ extension Database {
         if state == .fresh {
             shard.counters.hits += 1
         } else {
-            shard.counters.noteMiss(header)
+            shard.noteMiss(header, request.key.hash, now: now)
             if case .stale = state { context.leases.staleServed.add() }
         }
         if request.waiter != nil, !state.isQueued { shard.leases?.leaves(request, state) }

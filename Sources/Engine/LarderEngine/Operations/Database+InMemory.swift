@@ -81,7 +81,7 @@ extension Database {
         let sequence = max(undecided(entry), applied.sequence)
         guard let record = entry.record else {
             ticket = max(ticket, CommitTicket(sequence: sequence))
-            shard.counters.misses += 1
+            shard.noteMiss(nil, hash, now: now)
             return .absent
         }
         let header: RecordHeader
@@ -112,7 +112,7 @@ extension Database {
         let looked = look(shard, key, hash, now, &ticket)
         guard case .unknown = looked, isAbsentBelow(shard, key, hash) else { return looked }
         ticket = max(ticket, CommitTicket(sequence: applied.sequence))
-        shard.counters.misses += 1
+        shard.noteMiss(nil, hash, now: now)
         shard.keepAbsence(key, hash)
         shard.makeRoom()
         return .absent

@@ -161,7 +161,7 @@ extension Database {
                 shard.lock.lock()
                 defer { shard.lock.unlock() }
                 shard.endRead(place, key, hash, keeping: stored)
-                if isFresh { shard.counters.hits += 1 } else { shard.counters.noteMiss(header) }
+                if isFresh { shard.counters.hits += 1 } else { shard.noteMiss(header, hash, now: now) }
                 // An entry that is not kept cannot be marked: its removal counts it.
                 if freshness == .gone, let entry = shard.table.find(key, hash: hash), !entry.isDirty {
                     shard.foundExpired(entry)
@@ -171,7 +171,7 @@ extension Database {
             shards.with(hash) { shard in
                 shard.lock.withLock {
                     shard.counters.hits -= 1
-                    shard.counters.noteMiss(header)
+                    shard.noteMiss(header, hash, now: now)
                 }
             }
         }

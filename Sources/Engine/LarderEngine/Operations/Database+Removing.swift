@@ -13,6 +13,7 @@ extension Database {
     package func purge(prefix: [UInt8]) throws(LarderError) -> PurgeReport {
         // Of keys without an entry too. A lease that is given from now on is for what is newer than the call.
         endLeases(prefix: prefix)
+        shards.withAllLocked { forgetEvicted() }
         tellFollowers(purgeOf: prefix)
         return try removeMatching(prefix) { _, _, _ in
             true

@@ -103,7 +103,7 @@ package final class FewEntries: @unchecked Sendable {
         let slot = slots + index
         return slot.pointee.shard?._withUnsafeGuaranteedRef { shard in
             guard slot.pointee.header != nil else {
-                shard.counters.noteMiss(slot.pointee.former)
+                shard.noteMiss(slot.pointee.former, slot.pointee.hash, now: now)
                 return nil
             }
             shard.counters.hits += 1

@@ -236,6 +236,7 @@ struct ServerInfo {
             ("keyspace_hits", "\(statistics.hits.read())"), ("keyspace_misses", "\(statistics.misses.read())"),
             ("keyspace_misses_expired", "\(statistics.missesExpired.read())"),
             ("keyspace_misses_purged", "\(statistics.missesPurged.read())"),
+            ("keyspace_misses_evicted", "\(statistics.missesEvicted.read())"),
             ("pubsub_channels", "\(server.pubsub.names(.channel, matching: nil).count)"),
             ("pubsub_patterns", "\(server.pubsub.patternCount)"),
             ("pubsubshard_channels", "\(server.pubsub.names(.shardChannel, matching: nil).count)"),

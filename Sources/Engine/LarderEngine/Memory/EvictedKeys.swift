@@ -1,0 +1,43 @@
+/// Remembers for a while which keys were evicted for a limit of the disk, to tell how many misses that has caused: a part of
+/// the hash, and until when the entry would have been fresh.
+///
+/// It takes 8 bytes for each key, 32 KiB for a shard of which something was evicted. A key is forgotten when its slot is
+/// used for another one, when it is written or removed, and with every purge or change of the policy that may have ended
+/// its entry. So what is counted by it is the least that the eviction has caused; two keys are confused with a chance of one
+/// in some billions. A value; the shard's lock guards it.
+struct EvictedKeys {
+    private struct Mark {
+        /// 0: free.
+        var fingerprint: UInt32 = 0
+        /// In seconds since 1970, rounded down; the greatest number for never.
+        var until: UInt32 = 0
+    }
+
+    private static let slots = 4096
+
+    private var marks: ContiguousArray<Mark> = []
+
+    private static func slot(_ hash: Int) -> Int { hash >> 4 & (slots - 1) }
+    private static func fingerprint(_ hash: Int) -> UInt32 { UInt32(truncatingIfNeeded: hash >> 32) | 1 }
+
+    /// - Parameter deadline: of the entry; nil for never.
+    mutating func add(_ hash: Int, deadline: Int64?) {
+        if marks.isEmpty { marks = ContiguousArray(repeating: Mark(), count: Self.slots) }
+        marks[Self.slot(hash)] = Mark(
+            fingerprint: Self.fingerprint(hash), until: deadline.map { UInt32(clamping: $0 / 1000) } ?? .max)
+    }
+
+    /// Whether an entry of the key was evicted that would still be fresh.
+    func has(_ hash: Int, now: Int64) -> Bool {
+        guard !marks.isEmpty else { return false }
+        let mark = marks[Self.slot(hash)]
+        return mark.fingerprint == Self.fingerprint(hash) && (mark.until == .max || now < Int64(mark.until) * 1000)
+    }
+
+    mutating func remove(_ hash: Int) {
+        guard !marks.isEmpty, marks[Self.slot(hash)].fingerprint == Self.fingerprint(hash) else { return }
+        marks[Self.slot(hash)] = Mark()
+    }
+
+    mutating func removeAll() { marks = [] }
+}
