@@ -78,7 +78,7 @@ extension TestClient {
         #expect(call.fetch("both")?.state == "lead")
         #expect(old.fetch("both")?.value == "new")
         for (key, token) in [("stale", token), ("cold", cold)] {
-            #expect(old("RELEASE \(key) \(token) UNCHANGED") == Wire.int(0))
+            #expect(old("RELEASE \(key) \(token) UNCHANGED") == Wire.null)
             #expect(old("SET \(key) late TOKEN \(token)") == Wire.null)
             #expect(old("EXISTS \(key)") == Wire.int(0))
         }
