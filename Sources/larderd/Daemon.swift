@@ -11,6 +11,7 @@ enum Daemon {
         let socket = Result { () throws(PassedSocket.Failure) in try PassedSocket.take() }
         let service = ServiceManager.take()
         ProcessSettings.ignoreWriteSignals()
+        ProcessSettings.ignoreUserSignals()
         let options: DaemonCommandLine
         do throws(DaemonCommandLine.Failure) {
             options = try DaemonCommandLine(arguments)

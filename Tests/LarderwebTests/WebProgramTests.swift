@@ -171,6 +171,14 @@ import Testing
         #expect(try manager.told("STOPPING=1").contains("SIGTERM"))
     }
 
+    /// They used to kill it.
+    @Test(arguments: [SIGUSR1, SIGUSR2]) func aUserSignalDoesNotEndIt(_ signal: Int32) throws {
+        let web = try WebProcess("/nowhere/socket")
+        web.process.send(signal: signal)
+        for _ in 0..<3 { #expect(try web.get("/healthz").status != 0) }
+        #expect(try web.stop() == .exited(0))
+    }
+
     /// It ends although browsers keep their connections.
     @Test func itEndsWithConnectionsOpen() throws {
         let web = try WebProcess("/nowhere/socket")

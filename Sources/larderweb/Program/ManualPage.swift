@@ -41,7 +41,7 @@ enum ManualPage {
         is narrower. Other machines are served with a token only, without TLS: a proxy adds that. Requests for names that it does not know
         are refused, and what other sites' pages ask for.
         .SH SIGNALS
-        SIGTERM, SIGINT and SIGHUP end it.
+        SIGTERM, SIGINT and SIGHUP end it; SIGUSR1 and SIGUSR2 are ignored.
         .SH EXIT STATUS
 
         """

@@ -16,7 +16,7 @@ enum WebProgram {
         Whoever reaches the address sees all keys and values of the daemon. On 127.0.0.1 these are all users of this
         machine: use --token-file, or --listen unix:/path, where that is too much.
 
-        SIGTERM, SIGINT and SIGHUP end it.
+        SIGTERM, SIGINT and SIGHUP end it; SIGUSR1 and SIGUSR2 are ignored.
 
         exit codes:
         \(ExitCode.all.map { "  \($0.code)  \($0.meaning)" }.joined(separator: "\n"))
@@ -28,7 +28,7 @@ enum WebProgram {
     static func main(_ words: [String]) -> Int32 {
         guard StandardDescriptors.fill() else { return ExitCode.failed }
         let service = ServiceManager.take()
-        signal(SIGPIPE, SIG_IGN)
+        for number in [SIGPIPE, SIGUSR1, SIGUSR2] { signal(number, SIG_IGN) }
         let options: WebOptions
         do throws(UsageError) { options = try WebOptions(words) } catch {
             service?.fail(error.message)

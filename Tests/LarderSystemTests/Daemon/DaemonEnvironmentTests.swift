@@ -134,6 +134,15 @@ import Testing
         #expect(!child.errors.contains("SIGHUP"))
     }
 
+    /// They used to kill the daemon: tools send them to have a log reopened or a state printed.
+    @Test(arguments: [SIGUSR1, SIGUSR2]) func aUserSignalDoesNotEndTheDaemon(_ signal: Int32) throws {
+        let daemon = try DaemonProcess()
+        let client = try daemon.connect()
+        daemon.process.send(signal: signal)
+        for _ in 0..<3 { #expect(try client.call("PING") == "+PONG\r\n") }
+        #expect(try daemon.stop() == .exited(0))
+    }
+
     /// A supervisor may repeat SIGTERM while the last checkpoint is running.
     @Test(arguments: [SIGTERM, SIGHUP]) func aSecondSIGTERMLetsTheDaemonEndInOrder(_ signal: Int32) throws {
         let place = try TemporaryDirectory(inMemory: true)

@@ -9,6 +9,12 @@ package enum ProcessSettings {
         signal(SIGXFSZ, SIG_IGN)
     }
 
+    /// SIGUSR1 and SIGUSR2 mean nothing here. By default they would terminate the process, and with it what it serves.
+    package static func ignoreUserSignals() {
+        signal(SIGUSR1, SIG_IGN)
+        signal(SIGUSR2, SIG_IGN)
+    }
+
     /// Unblocks the signals that stop the daemon: its parent may have blocked them.
     static func unblockStopSignals() {
         var signals = sigset_t()

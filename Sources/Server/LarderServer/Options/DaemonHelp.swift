@@ -18,6 +18,7 @@ package enum DaemonHelp {
         "With --config, SIGHUP reads the file again instead; the log says what takes effect at the next start only.",
         "While the daemon ends, further SIGTERM and SIGHUP change nothing; a second SIGINT ends it at once, which costs no",
         "more than kill -9. Without --config, SIGHUP does nothing if it was ignored when the daemon was started, as by nohup.",
+        "SIGUSR1 and SIGUSR2 are ignored.",
     ]
 
     package static let exitCodes: [(code: Int, meaning: String)] = [
