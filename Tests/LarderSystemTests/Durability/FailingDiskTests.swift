@@ -60,6 +60,23 @@ import Testing
         #expect(try status() == "aof_last_write_status:ok")
     }
 
+    /// It used to try a thousand times, with every database locked, and then blame merges of tables.
+    @Test(.enabled(if: FaultLibrary.isAvailable)) func aBackupReportsAFailingStatAtOnce() throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let faults = try FaultControl(in: place)
+        let daemon = try DaemonProcess(in: place, faults: faults)
+        let client = try daemon.connect()
+        #expect(try client.call("SET k 1") == "+OK\r\n")
+        #expect(try client.call("SAVE") == "+OK\r\n")
+        faults.arm(.failing(.stat, EIO, path: "MANIFEST"))
+        let reply = try client.call("BACKUP \(place.path)/backup")
+        #expect(reply.contains("stat") && reply.contains("Input/output error"), "\(reply)")
+        // A few files are looked at, in one round.
+        #expect(faults.hits() < 10)
+        faults.disarm()
+        #expect(try !client.call("BACKUP \(place.path)/backup").hasPrefix("-"))
+    }
+
     @Test(arguments: ["os", "everysecond", "always"]) func aLimitThatComesAndGoes(_ durability: String) throws {
         var generator = SeededGenerator(seed: testSeed())
         let place = try TemporaryDirectory(inMemory: true)

@@ -9,8 +9,8 @@ struct EpochImage {
     let source: String
     let place: String
 
-    /// A LevelDB that gets no writes merges for seconds at most, and one round takes milliseconds.
-    private static let roundsMax = 1000
+    /// One round takes milliseconds, and a merge of tables longer: few rounds meet one. Others wait meanwhile.
+    private static let roundsMax = 50
 
     /// - Throws: when a file cannot be read or written, or when the files are damaged.
     func make() throws {
@@ -39,7 +39,8 @@ struct EpochImage {
         guard let scan = try ManifestScan.scan(directory: place), !scan.isStrange else {
             throw FilesDamage(message: "\(source)/\(manifest) is damaged")
         }
-        guard let added = try addFiles(scan), FileSystem.size(source + "/" + manifest) == edits.count,
+        guard let added = try addFiles(scan), let status = try FileSystem.linkStatus(source + "/" + manifest),
+            Int(status.st_size) == edits.count,
             try FileSystem.read(source + "/" + FileNames.current) == current
         else { return nil }
         return added.union([manifest])
