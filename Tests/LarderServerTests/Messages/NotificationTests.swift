@@ -161,6 +161,38 @@ import Testing
         #expect(heard(server, listener) == ["__keyevent@0__:expired disk"])
     }
 
+    /// As in Redis: what expires during the pause is not returned, and reported after it.
+    @Test func expiredEventsComeAfterClientPause() throws {
+        let (server, listener) = try Self.start("Ex", policy: .highest)
+        let (writer, reader) = (server.connect(), server.connect())
+        _ = writer("SET own v PX 100")
+        _ = writer("SET governed v")
+        #expect(writer("CLIENT PAUSE 100000 WRITE") == Wire.ok)
+        server.time.advance(milliseconds: 60_000)
+        server.state.notifier.expire()
+        while server.engine.maintain() {}
+        #expect(heard(server, listener) == [])
+        #expect(reader("EXISTS own governed") == ":0\r\n")
+        server.time.advance(milliseconds: 60_000)
+        while server.engine.maintain() {}
+        server.state.notifier.expire()
+        #expect(
+            heard(server, listener).sorted() == ["__keyevent@0__:expired governed", "__keyevent@0__:expired own"])
+    }
+
+    @Test func unpausingReportsWhatExpiredAtOnce() throws {
+        let (server, listener) = try Self.start("Ex")
+        let writer = server.connect()
+        _ = writer("SET own v PX 100")
+        #expect(writer("CLIENT PAUSE 100000 WRITE") == Wire.ok)
+        server.time.advance(milliseconds: 200)
+        server.state.notifier.expire()
+        #expect(heard(server, listener) == [])
+        #expect(writer("CLIENT UNPAUSE") == Wire.ok)
+        server.state.notifier.expire()
+        #expect(heard(server, listener) == ["__keyevent@0__:expired own"])
+    }
+
     /// What a purge takes is not told entry by entry, and does not expire later.
     @Test func whatWasPurgedDoesNotExpire() throws {
         let (server, listener) = try Self.start("EA")

@@ -316,6 +316,15 @@ package final class Engine: @unchecked Sendable {
     /// Starts a round of the background thread now.
     package func wakeMaintenance() { maintenance.wake() }
 
+    /// Until an instant of the monotonic clock, maintenance leaves expired entries alone, and no `expired` is reported.
+    /// Reads never return them all the same.
+    package func holdExpiry(until end: Int64) {
+        maintenance.expiryHeldUntil.store(end, ordering: .relaxed)
+        maintenance.wake()
+    }
+
+    package var isExpiryHeld: Bool { maintenance.isExpiryHeld }
+
     /// The holder of the larder in `directory` according to its LOCK, whether or not that process still lives.
     package static func holder(of directory: String) -> (pid: String, socket: String?)? {
         LarderLock.readHolder(directory: directory)

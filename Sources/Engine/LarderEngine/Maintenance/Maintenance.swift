@@ -1,4 +1,5 @@
 import LarderPlatform
+import Synchronization
 
 /// The background work of a larder, on threads of its own. One syncs, and must not wait for anything else: every-second
 /// durability is a promise. The second does what may take long: retries after failed writes, setting damage aside,
@@ -26,6 +27,8 @@ final class Maintenance: @unchecked Sendable {
     private var unopened = UnopenedDatabases()
     private let syncLock = Lock()
     private var lastSync: Int64?
+    /// Until this instant of the monotonic clock expired entries are neither removed nor reported.
+    let expiryHeldUntil = Atomic<Int64>(0)
 
     /// The pause between two rounds of sweeping, in milliseconds, for other work.
     private static let pauseWhileSweeping: Int64 = 5
@@ -95,6 +98,8 @@ final class Maintenance: @unchecked Sendable {
         return more
     }
 
+    var isExpiryHeld: Bool { context.time.monotonic() < expiryHeldUntil.load(ordering: .relaxed) }
+
     private func work() -> Bool {
         roundLock.withLock {
             handDamageOn()
@@ -103,10 +108,11 @@ final class Maintenance: @unchecked Sendable {
             recover(databases)
             settle(databases)
             retryOpening(databases)
-            let more = sweep(databases)
+            let isExpiryHeld = isExpiryHeld
+            let more = isExpiryHeld ? false : sweep(databases)
             unopened.look(databases, lastUnit: journal.lastAppended, isBusy: more, context)
             for database in databases { database.dropEndedLeases() }
-            observation.tellExpired()
+            if !isExpiryHeld { observation.tellExpired() }
             context.disposalQueue.clear(report: context.report)
             return more
         }

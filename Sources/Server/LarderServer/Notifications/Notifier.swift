@@ -191,8 +191,13 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         case .swept(let header, let deadline):
             // The expiry of an entry with a deadline of its own was reported when the deadline came, unless that was
             // just now.
-            let isNews = header.rule == .governed ? deadline > startedAt : old != nil
-            if isNews { publish(.expired, "expired", change) }
+            guard header.rule == .governed ? deadline > startedAt : old != nil else { return }
+            if engine.isExpiryHeld {
+                // A checkpoint does not wait for the end of CLIENT PAUSE; the event does.
+                deadlines.set(EntryName(database: change.database, key: change.key), deadline)
+            } else {
+                publish(.expired, "expired", change)
+            }
         }
     }
 
@@ -261,7 +266,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     /// Reports what has expired by now.
     func expire() {
         let now = engine.now()
-        var hasMore = true
+        // After CLIENT PAUSE.
+        var hasMore = !engine.isExpiryHeld
         while hasMore {
             // In slices, so that commits do not wait for long.
             let expired = lock.withLock { () -> [EntryName] in

@@ -9,11 +9,14 @@ final class ClientPause: Sendable {
     private let isForAll = Atomic<Bool>(false)
 
     /// A pause that is shorter or weaker than the current one does not shorten or weaken it, as in Redis.
-    func begin(until end: Int64, all: Bool, now: Int64) {
+    /// - Returns: the end of the pause.
+    func begin(until end: Int64, all: Bool, now: Int64) -> Int64 {
         let isUnderWay = isOn(now)
         let wasForAll = isForAll.load(ordering: .relaxed)
         isForAll.store(all || isUnderWay && wasForAll, ordering: .relaxed)
-        until.store(isUnderWay ? max(end, until.load(ordering: .relaxed)) : end, ordering: .relaxed)
+        let end = isUnderWay ? max(end, until.load(ordering: .relaxed)) : end
+        until.store(end, ordering: .relaxed)
+        return end
     }
 
     func end() { until.store(0, ordering: .relaxed) }

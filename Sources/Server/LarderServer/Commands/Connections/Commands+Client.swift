@@ -233,7 +233,8 @@ enum ClientCommands {
         let now = call.server.engine.monotonic()
         let (end, overflow) = now.addingReportingOverflow(milliseconds)
         if overflow { throw CommandError("ERR timeout is out of range") }
-        call.server.pause.begin(until: end, all: isForAll, now: now)
+        // As in Redis, nothing expires visibly meanwhile.
+        call.server.engine.holdExpiry(until: call.server.pause.begin(until: end, all: isForAll, now: now))
         call.server.noteAttention()
         call.session.replies.simple("OK")
         return .done
@@ -241,6 +242,7 @@ enum ClientCommands {
 
     @Sendable static func unpause(_ call: inout Call) throws(CommandError) -> Outcome {
         call.server.pause.end()
+        call.server.engine.holdExpiry(until: 0)
         call.server.noteAttention()
         call.session.replies.simple("OK")
         return .done
