@@ -62,7 +62,8 @@ final class SocketlessServer {
             onStopRequest: { stopReasons.add($0) })
         pushes = PushQueue(state.pubsub.pending)
         pushes.deliver = { [unowned self] delivery in
-            for client in clients where delivery.connections.contains(client.session.id) {
+            let connections = delivery.connections + (delivery.monitors?.members ?? [])
+            for client in clients where connections.contains(client.session.id) {
                 client.session.push(delivery.message)
             }
         }

@@ -100,6 +100,60 @@ import Testing
         }
     }
 
+    /// Their lines are kept once for all of them, and none is lost when they read at last. Each used to have a copy.
+    @Test(arguments: loops) func monitorsThatDoNotReadShareTheirLines(_ threads: Int) throws {
+        let daemon = try DaemonProcess(["--threads", "\(threads)"])
+        let probe = try ProbeClient(daemon)
+        let writer = try daemon.connect()
+        let value = String(repeating: "v", count: 10_000)
+        #expect(try writer.call("SET k \(value)") == "+OK\r\n")
+        try probe.waitForRounds(100)
+        try probe.stop("before the monitors, \(threads) loops")
+        let (monitors, lines) = (50, 600)
+        let before = daemon.residentBytes ?? 0
+        daemon.forgetPeak()
+        let clients = try (0..<monitors).map { _ in
+            let client = try daemon.connect()
+            #expect(try client.call("MONITOR") == "+OK\r\n")
+            return client
+        }
+        for index in 0..<lines { #expect(try writer.call("SET k:\(index) \(value)") == "+OK\r\n") }
+        // 6 MB of lines for each loop, and what was stored; of each monitor what is on its way. Copies would take 300 MB.
+        Hostility.expectPeak(
+            of: daemon, atMost: before + (1 + threads) * (20 << 20) + monitors * (1 << 20), "\(monitors) monitors")
+        for client in clients {
+            // The reply of a monitor's own command stands behind what was shown before it.
+            try client.send(["PING"])
+            for index in 0..<lines {
+                let line = String(decoding: try client.receive(), as: UTF8.self)
+                #expect(line.hasPrefix("+") && line.contains("] \"SET\" \"k:\(index)\" \"vvv"), "\(line.prefix(100))")
+            }
+            var reply = try client.receive()
+            while reply.count > 7 { reply = try client.receive() }
+            #expect(reply == Array("+PONG\r\n".utf8))
+        }
+    }
+
+    /// One that reads is shown everything, whoever else is disconnected.
+    @Test(arguments: loops) func monitorsBeyondTheLimitAreDisconnected(_ threads: Int) throws {
+        let daemon = try DaemonProcess(["--threads", "\(threads)", "--max-subscriber-output", "1m"])
+        let (writer, reader) = (try daemon.connect(), try daemon.connect())
+        let clients = try (0..<10).map { _ in
+            let client = try daemon.connect()
+            #expect(try client.call("MONITOR") == "+OK\r\n")
+            return client
+        }
+        #expect(try reader.call("MONITOR") == "+OK\r\n")
+        let value = String(repeating: "v", count: 50_000)
+        for index in 0..<100 {
+            #expect(try writer.call("SET k:\(index) \(value)") == "+OK\r\n")
+            let line = String(decoding: try reader.receive(), as: UTF8.self)
+            #expect(line.contains("] \"SET\" \"k:\(index)\""), "\(line.prefix(100))")
+        }
+        for _ in clients { _ = try daemon.process.waitForErrorLine(containing: "bytes of messages unread") }
+        #expect(try writer.call("PING") == "+PONG\r\n")
+    }
+
     /// Subscribers that go without a word leave nothing behind, and whoever publishes is not held up.
     @Test(arguments: loops) func subscribersThatVanish(_ threads: Int) throws {
         let daemon = try DaemonProcess(["--threads", "\(threads)"])

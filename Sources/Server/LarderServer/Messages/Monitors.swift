@@ -8,31 +8,46 @@ import Synchronization
 /// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held.
 final class Monitors: @unchecked Sendable {
     private let lock = Lock()
-    private var subscribers: [Int64: Subscriber] = [:]
+    /// Those of each event loop.
+    private var groups: [(queue: PushQueue, group: MonitorGroup)] = []
     private let count = Atomic<Int>(0)
 
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
     func add(_ subscriber: Subscriber) {
         lock.withLock {
-            subscribers[subscriber.id] = subscriber
-            count.store(subscribers.count, ordering: .relaxed)
+            let index = groups.firstIndex { $0.queue === subscriber.queue }
+            let members = (index.map { groups[$0].group.members } ?? []).filter { $0 != subscriber.id }
+            let group = MonitorGroup(members + [subscriber.id])
+            if let index { groups[index].group = group } else { groups.append((subscriber.queue, group)) }
+            noteCount()
         }
     }
 
     func remove(_ id: Int64) {
         lock.withLock {
-            subscribers[id] = nil
-            count.store(subscribers.count, ordering: .relaxed)
+            guard let index = groups.firstIndex(where: { $0.group.members.contains(id) }) else { return }
+            groups[index].group = MonitorGroup(groups[index].group.members.filter { $0 != id })
+            if groups[index].group.members.isEmpty { groups.remove(at: index) }
+            noteCount()
         }
     }
 
-    /// Shows a line to all.
+    private func noteCount() {
+        count.store(groups.reduce(0) { $0 + $1.group.members.count }, ordering: .relaxed)
+    }
+
+    /// Shows a line to all: each event loop gets it once.
     /// - Parameter excepted: a connection that wants no replies, and so no lines.
     func show(_ line: [UInt8], except excepted: Int64?) {
         let message = PushMessage.line(line)
-        for subscriber in lock.withLock({ Array(subscribers.values) }) where subscriber.id != excepted {
-            subscriber.queue.add(PushQueue.Delivery(message: message, connections: [subscriber.id]))
+        for (queue, group) in lock.withLock({ groups }) {
+            if let excepted, group.members.contains(excepted) {
+                queue.add(
+                    PushQueue.Delivery(message: message, connections: group.members.filter { $0 != excepted }))
+            } else {
+                queue.add(PushQueue.Delivery(message: message, monitors: group))
+            }
         }
     }
 
@@ -68,6 +83,14 @@ final class Monitors: @unchecked Sendable {
             line += [0x5C, 0x78, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
         }
     }
+}
+
+/// Connections of one event loop that monitor; made anew when one of them begins or ends.
+///
+/// Thread-safe: constant.
+final class MonitorGroup: Sendable {
+    let members: [Int64]
+    init(_ members: [Int64]) { self.members = members }
 }
 
 /// Commands per second, sampled some times a second, and the peak of memory, for INFO.

@@ -20,7 +20,8 @@ final class PushMessage: Sendable {
     /// About how many bytes one copy takes.
     let byteCount: Int
     /// Whether it is a line of MONITOR.
-    var isLine: Bool { if case .line = form { true } else { false } }
+    var isLine: Bool { line != nil }
+    var line: [UInt8]? { if case .line(let bytes) = form { bytes } else { nil } }
     /// Whether it says that everything may have changed.
     let isOfEverything: Bool
 

@@ -14,7 +14,9 @@ final class PushQueue: @unchecked Sendable {
     struct Delivery: Sendable {
         let message: PushMessage
         /// Numbers of connections of this loop; those that are gone are skipped.
-        let connections: [Int64]
+        var connections: [Int64] = []
+        /// The connections of a line of MONITOR, which all get it in the same way.
+        var monitors: MonitorGroup?
     }
 
     private let lock = Lock()

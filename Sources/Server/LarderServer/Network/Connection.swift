@@ -6,7 +6,7 @@ import LarderRESP
 /// The socket of one connection: reads into the session, writes what the session has to send.
 ///
 /// Confined to its event loop.
-final class Connection {
+final class Connection: MonitorReader {
     /// The state of the commands that were read.
     private enum Progress {
         /// All complete ones have run.
@@ -57,6 +57,8 @@ final class Connection {
     /// Messages that came while the session was on another thread.
     private var waitingPushes: [PushMessage] = []
     private var waitingPushBytes = 0
+    /// If it monitors, the position in the loop's feed up to which it has taken the lines.
+    var feedPosition: Int?
     /// Whether it must be closed because of messages that it did not read.
     private var isOverdue = false
     /// Since when it has more unread messages than the soft limit; nil if it has not.
@@ -217,6 +219,7 @@ final class Connection {
     /// - Parameter pause: why the session paused before it came back from another thread.
     private func advance(_ pause: Session.Pause?) {
         guard !isClosed, progress != .working, progress != .away else { return }
+        takeLines(upTo: eventLoop.server.limits.outputBytesPause)
         progress = .running
         let next = runCommands(pause)
         // The rest must not stay in the loop's buffer.
@@ -264,7 +267,7 @@ final class Connection {
             case .outputFull:
                 flush()
                 if isClosed { return .closing }
-                if session.pendingOutput > outputMax { return .full }
+                if session.pendingOutput > outputMax || isWriting && hasUntakenLines { return .full }
                 flushesLeft -= 1
                 if flushesLeft == 0 { return yield() }
                 limit = min(outputMax, session.pendingOutput + Self.flushBytes)
@@ -338,6 +341,7 @@ final class Connection {
     }
 
     func finish(_ result: Session.WorkResult) {
+        takeLines(upTo: eventLoop.server.limits.outputBytesPause)
         session.finish(result)
         progress = .running
         advance()
@@ -366,15 +370,46 @@ final class Connection {
             waitingPushes.append(message)
             waitingPushBytes += message.byteCount
         } else {
+            takeLines(upTo: .max)
             session.push(message)
             eventLoop.sendAtEndOfTurn(self)
         }
-        let unread = waitingPushBytes + (isAway ? 0 : session.pendingOutput)
+        checkUnread()
+    }
+
+    private func checkUnread() {
+        let lines = feedPosition.map { eventLoop.monitorFeed.end - $0 } ?? 0
+        let unread = lines + waitingPushBytes + (isAway ? 0 : session.pendingOutput)
         let most = eventLoop.server.settings.subscriberBytesMax.read()
         guard most > 0, unread > most else { return }
         isOverdue = true
         eventLoop.closeAtEndOfTurn(
             self, "it left \(unread) bytes of messages unread, the most is \(most) (--max-subscriber-output)")
+    }
+
+    /// Lines of MONITOR have come for the client.
+    func noteLines() {
+        guard !isClosed, !isOverdue else { return }
+        if !isWriting, !isAway { eventLoop.sendAtEndOfTurn(self) }
+        checkUnread()
+    }
+
+    private var hasUntakenLines: Bool { feedPosition.map { $0 < eventLoop.monitorFeed.end } ?? false }
+
+    /// Takes lines of MONITOR from the loop's feed, in front of what is replied next, until so many bytes wait to be sent.
+    private func takeLines(upTo bytesMax: Int) {
+        guard let position = feedPosition, !isAway, session.transactions.execution == nil else { return }
+        let feed = eventLoop.monitorFeed
+        // A client that wants no replies wants no lines.
+        guard session.modes.replyMode == .on else {
+            feedPosition = feed.end
+            return
+        }
+        var taken = position
+        while taken < feed.end, session.pendingOutput < bytesMax {
+            taken = feed.read(from: taken) { session.replyMemory.pointee.raw($0) }
+        }
+        feedPosition = taken
     }
 
     /// Whether a subscriber has exceeded the soft limit for too long.
@@ -395,7 +430,9 @@ final class Connection {
     /// Sends as much as the socket takes; the rest follows when it is writable.
     func flush() {
         guard !isClosed, !isWriting, !isAway else { return }
-        while session.replyQueue.sendableCount > 0 {
+        while true {
+            if session.pendingOutput == 0 { takeLines(upTo: 1) }
+            guard session.replyQueue.sendableCount > 0 else { break }
             let sent = trySend(session.replyQueue.sendableCount)
             if sent < 0 { return close(nil) }
             if sent == 0 { return sendLater() }

@@ -44,6 +44,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// Messages for the connections of this loop.
     let pushes: PushQueue
     let commandCounter: CommandCounter
+    let monitorFeed = MonitorFeed()
     private var connections: [Int64: Connection] = [:]
     /// Connections whose commands wait because too many writes wait to be committed.
     private var congested: [Connection] = []
@@ -98,6 +99,9 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     /// The queue is emptied at the end of a turn, and before commands run that came later than its messages.
     private func startPushes() {
         pushes.deliver = { [unowned self] delivery in
+            if let group = delivery.monitors, let line = delivery.message.line {
+                monitorFeed.append(line, group) { connections[$0] }
+            }
             for id in delivery.connections { connections[id]?.push(delivery.message) }
         }
         // Called with the queue's lock held, which `endIfIdle` takes before it closes the handle.
@@ -238,6 +242,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         turn &+= 1
         commitWrites()
         pushes.deliverAll()
+        feedMonitors()
         closeOverdue()
         if !unsent.isEmpty {
             swap(&unsent, &spareList)
@@ -250,6 +255,14 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         // Writes of commands that ran while replies were released, or that had waited for room, have a turn of their
         // own.
         if hasNewWrites || !yielded.isEmpty || !congested.isEmpty && !server.isCongested { send(.decided) }
+    }
+
+    /// Has monitoring connections take their lines, as far as their clients read.
+    private func feedMonitors() {
+        if monitorFeed.takeNews() {
+            for connection in monitorFeed.readers { connection.noteLines() }
+        }
+        monitorFeed.trim()
     }
 
     /// Closes connections with too many unread messages: here, because this is in the middle of nothing.
@@ -329,6 +342,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     func closed(_ connection: Connection) {
         let id = connection.session.id
         guard connections.removeValue(forKey: id) != nil else { return }
+        monitorFeed.remove(connection)
         if connection.isListedAsCongested { congested.removeAll { $0 === connection } }
         if connection.isListedAsPaused {
             paused.removeAll { $0 === connection }
