@@ -2,7 +2,7 @@
 extension CommandMetadata {
     package var flagNames: [String] {
         guard runsByItself else { return [] }
-        return flags.names + (flags.contains(.runsScript) ? ["movablekeys"] : [])
+        return flags.names + (keys.countAt > 0 ? ["movablekeys"] : [])
     }
 
     /// The positions that COMMAND shows: none for a command with subcommands.
@@ -20,8 +20,8 @@ extension CommandMetadata {
 
     /// In the order in which Redis lists them.
     package static let categoryOrder = [
-        "keyspace", "read", "write", "string", "bitmap", "pubsub", "admin", "fast", "slow", "dangerous", "connection",
-        "transaction", "scripting",
+        "keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap", "geo", "stream", "pubsub",
+        "admin", "fast", "slow", "dangerous", "connection", "transaction", "scripting",
     ]
 
     /// The access list categories of the command, such as `@read`.
@@ -55,7 +55,7 @@ extension CommandMetadata {
     }
 
     package var keySpecifications: [KeySpecification] {
-        if flags.contains(.runsScript) {
+        if keys.countAt > 0 {
             return [
                 KeySpecification(
                     notes: keyNotes, flags: access[0], index: keys.countAt, last: 0, step: keys.step, isCounted: true)

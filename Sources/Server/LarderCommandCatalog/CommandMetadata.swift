@@ -45,18 +45,21 @@ package final class CommandMetadata: Sendable {
     /// If the reply is text.
     package let textForm: TextForm
     package let effect: ConnectionEffect
+    /// The reply of a command for a type of value that Larder does not store; nil for all others.
+    package let absent: AbsentReply?
     /// Whether it is the row that answers `COMMAND HELP` from the rows beside it.
     package let isHelp: Bool
     /// The commands from which the second word of a call chooses.
     package let subcommands: [CommandMetadata]
-    /// The name that requests are compared with: for a subcommand the part behind the bar.
+    /// The name that requests are compared with: for a subcommand the part behind the bar. ``ShortWord/other`` for the
+    /// few names that are longer.
     package let word: ShortWord
     /// An index, different for each row, from 0 on.
     package let number: Int
 
     private static let nextNumber = Atomic<Int>(0)
     /// An upper bound of the number of rows, subcommands included.
-    package static let numberMax = 384
+    package static let numberMax = 512
 
     /// The command that replaces a deprecated one, and since which version of Redis.
     package struct Replacement: Sendable {
@@ -70,12 +73,11 @@ package final class CommandMetadata: Sendable {
         access: [String]? = nil, keyUse: KeyUse = .same, keyNotes: String? = nil, channels: KeyPositions? = nil,
         category: String? = nil, tips: [CommandTip] = [], replacement: Replacement? = nil, tag: WriteTag = .other,
         overwrites: Overwriting = .never, database: DatabaseArgument = .none, secrets: SecretWords = .none,
-        textForm: TextForm = .plain, effect: ConnectionEffect = .none, isHelp: Bool = false,
+        textForm: TextForm = .plain, effect: ConnectionEffect = .none, absent: AbsentReply? = nil, isHelp: Bool = false,
         subcommands: [CommandMetadata] = []
     ) {
         self.name = name
         word = ShortWord(String(name.split(separator: "|").last ?? ""))
-        precondition(word != .other, "a command's name is too long for the table")
         self.arity = arity
         self.flags = flags
         self.keys = keys
@@ -99,6 +101,7 @@ package final class CommandMetadata: Sendable {
         self.secrets = secrets
         self.textForm = textForm
         if case .selected = database { self.effect = .selectsDatabase } else { self.effect = effect }
+        self.absent = absent
         self.isHelp = isHelp
         self.subcommands = subcommands
         number = Self.nextNumber.wrappingAdd(1, ordering: .relaxed).oldValue
@@ -124,7 +127,8 @@ extension CommandMetadata: Hashable {
 extension CommandMetadata {
     /// All commands, in the order of help and documentation; subcommands are in the row of their command.
     package static let all: [CommandMetadata] =
-        strings + bits + comparison + keyspace + expiry + connections + scripting + server + larder
+        strings + bits + comparison + keyspace + expiry + connections + scripting + server + absentTypes
+        + larder
 
     /// With all subcommands, each behind its command.
     package static let withSubcommands: [CommandMetadata] = all.flatMap { [$0] + $0.subcommands }
@@ -136,11 +140,23 @@ extension CommandMetadata {
     package static func numbered(_ number: Int) -> CommandMetadata? { byNumber[number] }
 
     private static let byName: [ShortWord: CommandMetadata] = Dictionary(
-        uniqueKeysWithValues: all.map { ($0.word, $0) })
+        uniqueKeysWithValues: all.filter { $0.word != .other }.map { ($0.word, $0) })
+    private static let withLongNames: [CommandMetadata] = all.filter { $0.word == .other }
 
     /// The command with a name, in any case; nil if there is none.
-    package static func named(_ name: [UInt8]) -> CommandMetadata? { byName[ShortWord(name)] }
-    package static func named(_ name: String) -> CommandMetadata? { byName[ShortWord(name)] }
+    package static func named(_ name: String) -> CommandMetadata? { named(Array(name.utf8)) }
+    package static func named(_ name: [UInt8]) -> CommandMetadata? {
+        let word = ShortWord(name)
+        return word == .other ? name.withUnsafeBytes { named(long: $0) } : byName[word]
+    }
+
+    /// The command with a name that is longer than a ``ShortWord``, in any case.
+    package static func named(long name: UnsafeRawBufferPointer) -> CommandMetadata? {
+        withLongNames.first { row in
+            row.name.utf8.count == name.count
+                && zip(row.name.utf8, name).allSatisfy { $0 == ($1 >= 0x41 && $1 <= 0x5A ? $1 | 0x20 : $1) }
+        }
+    }
 
     /// The row of a call: that of the subcommand in its second word, else of the command; nil if there is none.
     package static func row(of call: [[UInt8]]) -> CommandMetadata? {

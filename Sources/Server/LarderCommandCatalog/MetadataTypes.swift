@@ -3,6 +3,8 @@
 /// The subject of a command.
 package enum CommandGroup: String, Sendable {
     case string, bitmap, generic, transactions, scripting, pubsub, connection, server, larder
+    case hash, set, list, stream, geo
+    case sortedSet = "sorted-set"
 
     /// Redis' access list category for such commands.
     package var category: String? {
@@ -13,9 +15,65 @@ package enum CommandGroup: String, Sendable {
         case .connection: "connection"
         case .transactions: "transaction"
         case .scripting: "scripting"
+        case .sortedSet: "sortedset"
+        case .hash, .set, .list, .stream, .geo: rawValue
         case .pubsub, .server, .larder: nil
         }
     }
+}
+
+extension CommandGroup {
+    /// The values that its commands work on.
+    var valueName: String {
+        switch self {
+        case .sortedSet: "sorted set"
+        case .geo: "set of places"
+        default: rawValue
+        }
+    }
+}
+
+/// The reply of a command for a type of value that Larder does not store: Redis' for a key without a value.
+package struct AbsentReply: Sendable {
+    package indirect enum Form: Sendable {
+        case zero, null, nullArray, emptyArray, emptySet, emptyMap, emptyScan, ok
+        /// An array with this reply for each word of the call from one on.
+        case each(Form, from: Int)
+        /// The first; the second if a count follows the key.
+        case counted(Form, Form)
+        /// The first; the second if the option COUNT is given.
+        case withCOUNT(Form, Form)
+
+        var text: String {
+            switch self {
+            case .zero: "0"
+            case .null, .nullArray: "null"
+            case .emptyArray: "empty array"
+            case .emptySet: "empty set"
+            case .emptyMap: "empty map"
+            case .emptyScan: "cursor 0 and an empty array"
+            case .ok: "OK"
+            case .each(let form, _): "array with \(form.text) for each"
+            case .counted(let form, let other): "\(form.text); with a count \(other.text)"
+            case .withCOUNT(let form, let other): "\(form.text); with COUNT \(other.text)"
+            }
+        }
+    }
+
+    /// Which words Redis checks before it looks for the key.
+    package enum Check: Sendable {
+        case nothing
+        case integers(ClosedRange<Int>)
+        /// The word behind the key, a cursor.
+        case cursor
+        /// The word behind the key, if there is one: an integer.
+        case count
+        /// The same, not negative.
+        case positiveCount
+    }
+
+    package let form: Form
+    package let check: Check
 }
 
 /// Which arguments are keys. Positions count from the name, which is 0; `last` may count from the end, with -1 for the
@@ -41,6 +99,8 @@ package struct KeyPositions: Sendable {
     package static let pairs = KeyPositions(first: 1, last: -1, step: 2)
     /// A number, then as many keys, each with something behind it.
     package static let countedPairs = KeyPositions(first: 2, last: 0, step: 2, countAt: 1)
+    /// A number, then as many keys.
+    package static let countedFirst = KeyPositions(first: 2, last: 0, step: 1, countAt: 1)
     /// Behind a script: a number, then as many keys.
     package static let counted = KeyPositions(first: 3, last: 0, step: 1, countAt: 2)
 }

@@ -73,7 +73,7 @@ package let deliberateDifferences: [DeliberateDifference] = [
         "What Redis can hold beyond depends on its processor, and who reads the value as a double, as clients and JSON "
             + "do, cannot read it."),
     DeliberateDifference(
-        "commands of other types are unknown", "LPUSH k v", redis: ":1", larder: "-ERR unknown command 'LPUSH'",
+        "commands that store other types are unknown", "LPUSH k v", redis: ":1", larder: "-ERR unknown command 'LPUSH'",
         "Only strings exist."),
     DeliberateDifference(
         "there are no modules and other nodes", "MODULE LIST", redis: "*0",

@@ -1,8 +1,30 @@
 /// The examples of docs/Protocol.md: a line that begins with `> ` is sent as it is; the lines after it are the RESP2
 /// reply. The tests send them all, each group to a server of its own with `--policy never`.
 package enum ProtocolExamples {
+    /// The group of the commands for values that are not strings.
+    package static let otherTypes = "other types"
+
     /// By group of commands.
     package static let groups: [String: String] = [
+        otherTypes: #"""
+        > HGET user:1 name
+        $-1
+        > HGETALL user:1
+        *0
+        > SSCAN members 0
+        *2
+        $1
+        0
+        *0
+        > LPOP queue
+        $-1
+        > SET fruit apple
+        +OK
+        > ZSCORE fruit apple
+        -WRONGTYPE Operation against a key holding the wrong kind of value
+        > SADD members bob
+        -ERR unknown command 'SADD', with args beginning with: 'members' 'bob' (there are no sets: Larder stores strings only)
+        """#,
         "string": #"""
         > SET fruit apple
         +OK

@@ -11,7 +11,7 @@ package enum ProtocolPage {
             transactionsSection,
             changesSection,
         ]
-        return (prose + groups.map(section) + [differencesSection])
+        return (prose + groups.map(section) + [absentTypesSection, differencesSection])
             .joined(separator: "\n")
     }
 
@@ -368,7 +368,7 @@ package enum ProtocolPage {
 
     private static var groups: [CommandGroup] {
         var seen: [CommandGroup] = []
-        for row in CommandMetadata.all where !seen.contains(row.group) { seen.append(row.group) }
+        for row in CommandMetadata.all where row.absent == nil && !seen.contains(row.group) { seen.append(row.group) }
         return seen
     }
 
@@ -380,15 +380,41 @@ package enum ProtocolPage {
             (row.runsByItself ? [row] : []) + row.subcommands
         }
         let rows = specs.map { spec in
-            let name = spec.name.uppercased().replacing("|", with: " ")
-            let usage = ([name] + (spec.syntax.isEmpty ? [] : [spec.syntax])).joined(separator: " ")
-            return "| `\(escaped(usage))` | \(escaped(spec.summary)) | \(escaped(spec.reply)) | \(spec.complexity) |\n"
+            "| `\(escaped(usage(of: spec)))` | \(escaped(spec.summary)) | \(escaped(spec.reply)) | \(spec.complexity) |\n"
         }
-        let examples = ProtocolExamples.groups[name].map {
-            "\nTyped by hand, under `--policy never`:\n\n```\n\($0)\n```\n"
-        }
+        let examples = examples(of: name)
         return "## Commands: \(title)\n\n| command | does | reply | cost |\n|---|---|---|---|\n" + rows.joined()
-            + (examples ?? "")
+            + examples
+    }
+
+    private static func usage(of row: CommandMetadata) -> String {
+        let name = row.name.uppercased().replacing("|", with: " ")
+        return ([name] + (row.syntax.isEmpty ? [] : [row.syntax])).joined(separator: " ")
+    }
+
+    private static func examples(of group: String) -> String {
+        ProtocolExamples.groups[group].map {
+            "\nTyped by hand, under `--policy never`:\n\n```\n\($0)\n```\n"
+        } ?? ""
+    }
+
+    /// The commands for types of values that Larder does not store.
+    private static var absentTypesSection: String {
+        let rows = CommandMetadata.all.compactMap { row in
+            row.absent.map { _ in "| `\(escaped(usage(of: row)))` | \(escaped(row.reply)) |\n" }
+        }
+        return """
+            ## Commands: hashes, sets, sorted sets, lists, streams, places
+
+            Larder stores strings only. A key either has a string or does not exist, so commands that read or remove parts of other
+            values have one reply: the reply of Redis for a key that does not exist, or `WRONGTYPE` for a string. Commands that store such values
+            are unknown, and so are those that wait for one (`BLPOP`). Of the arguments behind the keys only integers, cursors and counts are
+            checked. In a database with an origin, the origin answers all of them.
+
+            | command | reply |
+            |---|---|
+
+            """ + rows.joined() + examples(of: ProtocolExamples.otherTypes)
     }
 
     private static func escaped(_ text: String) -> String { text.replacing("|", with: "\\|") }
@@ -512,6 +538,10 @@ package enum ProtocolPage {
         (
             "`CLIENT PAUSE` ends up to 0.1 s late.",
             "Event loops check ten times a second."
+        ),
+        (
+            "During `CLIENT PAUSE`, as in Redis, entries that expire are not removed, and their `expired` events come after it. `DBSIZE` leaves them out and a read of one counts in `expired_keys`; Redis does neither. Clients that track what they read are notified at the deadline.",
+            "An expired entry is never served, whatever is paused."
         ),
     ]
 

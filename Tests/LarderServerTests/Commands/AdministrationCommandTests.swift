@@ -225,6 +225,7 @@ import Testing
             #expect(call("\(name) k v").contains("Larder stores strings only"), "\(name)")
             #expect(CommandTable.find(name) == nil)
         }
+        #expect(call("ZREVRANGEBYSCORE k 1 0") == "*0\r\n")
         #expect(!call("NOSUCH").contains("strings only"))
     }
 

@@ -73,6 +73,7 @@ enum ConformanceScript {
         keys,
         moving,
         dumps,
+        absentTypes,
         transactions,
         scripting,
         functions,

@@ -1,4 +1,5 @@
 import Foundation
+import LarderCommandCatalog
 import LarderProtocolReference
 import LarderServer
 import LarderTestSupport
@@ -19,6 +20,15 @@ import Testing
             #expect(replies.redis.prefix(40) == replies.larder.prefix(40))
         }
         for step in ConformanceScript.steps { pair.expectSame(try pair.call(step), step) }
+    }
+
+    /// Of each command for values that are not strings, ``ConformanceScript/absentTypes`` has a call.
+    @Test func everyReadOfATypeThatIsNotStoredIsCompared() {
+        let compared = Set(
+            ConformanceScript.steps.compactMap { $0.words.first.map { String(decoding: $0, as: UTF8.self) } })
+        let names = CommandMetadata.all.filter { $0.absent != nil }.map { $0.name.uppercased() }
+        #expect(names.count > 60)
+        #expect(Set(names).subtracting(compared).isEmpty)
     }
 
     /// All in one packet: the same replies in the same order.

@@ -15,14 +15,14 @@ package enum CommandTable {
         transactionCommands, scriptingCommands, pubsubCommands, connectionCommands, clientCommands, commandCommands,
         serverCommands,
         administrationCommands, accessCommands, configCommands, larderCommands, entryCommands, changesCommands,
-        fetchingCommands,
+        fetchingCommands, absentTypeCommands,
     ].reduce(into: [:]) { $0.merge($1) { _, _ in preconditionFailure("a command has two handlers") } }
 
     /// With all subcommands, each behind its command.
     package static let withSubcommands: [CommandSpec] = all.flatMap { [$0] + $0.subcommands }
 
     private static let byName: [ShortWord: CommandSpec] = Dictionary(
-        uniqueKeysWithValues: all.map { ($0.word, $0) })
+        uniqueKeysWithValues: all.filter { $0.word != .other }.map { ($0.word, $0) })
 
     /// Indexed by the numbers of their rows.
     private static let byNumber: [CommandSpec?] = {
@@ -38,9 +38,12 @@ package enum CommandTable {
     }
 
     /// Finds a command by its name in any case of ASCII letters.
-    package static func find(_ name: UnsafeRawBufferPointer) -> CommandSpec? { find(ShortWord(name)) }
+    package static func find(_ name: UnsafeRawBufferPointer) -> CommandSpec? { find(ShortWord(name), name) }
 
-    static func find(_ word: ShortWord) -> CommandSpec? { byName[word] }
+    /// - Parameter word: the name as a number.
+    static func find(_ word: ShortWord, _ name: UnsafeRawBufferPointer) -> CommandSpec? {
+        word == .other ? CommandMetadata.named(long: name).map { spec($0) } : byName[word]
+    }
 
     package static func find(_ name: String) -> CommandSpec? {
         var name = name

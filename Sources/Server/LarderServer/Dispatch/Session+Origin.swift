@@ -21,7 +21,8 @@ extension Session {
         guard !keys.isEmpty || isScript, !spec.flags.contains(.admin), spec != .watch else {
             return try command.run(&call)
         }
-        let isSent = spec.flags.contains(.write) || isScript
+        // The origin may have values of every type.
+        let isSent = spec.flags.contains(.write) || isScript || spec.absent != nil
         // What was sent is answered, even if the origin was taken away meanwhile.
         if isSent || origin.isForwarded, origin.call != nil {
             let outcome = try replyWithOrigins()

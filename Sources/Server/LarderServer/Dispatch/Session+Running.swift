@@ -219,7 +219,7 @@ extension Session {
         if let lastRow, lastWord == word, word != .other {
             spec = CommandTable.spec(lastRow)
         } else {
-            guard let found = CommandTable.find(word) else { throw unknownCommand() }
+            guard let found = CommandTable.find(word, parser.argument(0)) else { throw unknownCommand() }
             spec = found
             (lastRow, lastWord) = (found.metadata, word)
         }

@@ -56,6 +56,20 @@ expect($redis->get('restored'), '1');
 expect($redis->del('z', 'b', 'nothing'), 2);
 expect($redis->unlink('restored'), 1);
 
+// Scans and reads of what is no string: an error would leave the connection a reply behind (php-redis 5.3), and the next
+// GET would return another key's value.
+expect($redis->mSet(['alice' => 'secret of alice', 'bob' => 'secret of bob']), true);
+foreach (['hScan', 'sScan', 'zScan'] as $scan) {
+    $cursor = null;
+    expect((bool) $redis->$scan('members', $cursor), false);
+    expect([$redis->get('alice'), $redis->get('bob')], ['secret of alice', 'secret of bob']);
+}
+expect([$redis->hGetAll('members'), $redis->sMembers('members'), $redis->zRange('members', 0, -1)], [[], [], []]);
+expect([$redis->lRange('members', 0, -1), $redis->lPop('members'), $redis->hGet('members', 'f')], [[], false, false]);
+expect([$redis->sRem('members', 'm'), $redis->zScore('members', 'm'), $redis->sPop('members')], [0, false, false]);
+expect($redis->get('bob'), 'secret of bob');
+expect($redis->del('alice', 'bob'), 2);
+
 // Models, as PHP keeps them.
 $redis->setOption(Redis::OPT_SERIALIZER, (string) Redis::SERIALIZER_PHP);
 $redis->setOption(Redis::OPT_PREFIX, 'app:');

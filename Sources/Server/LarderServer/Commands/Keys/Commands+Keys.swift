@@ -74,7 +74,7 @@ enum KeyCommands {
     // MARK: SCAN
 
     @Sendable static func scan(_ call: inout Call) throws(CommandError) -> Outcome {
-        guard let cursor = parseCursor(call.bytes(1)) else { throw CommandError("ERR invalid cursor") }
+        guard let cursor = parseCursor(call.bytes(1)) else { throw invalidCursor }
         let options = try ScanOptions(call)
         let view = try View(call)
         let cursors = call.server.scanCursors
@@ -101,7 +101,9 @@ enum KeyCommands {
         }
     }
 
-    private static func parseCursor(_ bytes: UnsafeRawBufferPointer) -> UInt64? {
+    static let invalidCursor = CommandError("ERR invalid cursor")
+
+    static func parseCursor(_ bytes: UnsafeRawBufferPointer) -> UInt64? {
         guard bytes.count > 0, bytes.count <= 20, bytes.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
         return UInt64(String(decoding: bytes, as: UTF8.self))
     }
