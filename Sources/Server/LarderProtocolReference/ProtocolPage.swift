@@ -400,9 +400,16 @@ package enum ProtocolPage {
 
     /// The commands for types of values that Larder does not store.
     private static var absentTypesSection: String {
-        let rows = CommandMetadata.all.compactMap { row in
-            row.absent.map { _ in "| `\(escaped(usage(of: row)))` | \(escaped(row.reply)) |\n" }
+        var replies: [(text: String, names: [String])] = []
+        for row in CommandMetadata.all where row.absent != nil {
+            let name = "`\(row.name.uppercased())`"
+            if let index = replies.firstIndex(where: { $0.text == row.reply }) {
+                replies[index].names.append(name)
+            } else {
+                replies.append((row.reply, [name]))
+            }
         }
+        let rows = replies.map { "| \(escaped($0.text)) | \($0.names.joined(separator: " ")) |\n" }
         return """
             ## Commands: hashes, sets, sorted sets, lists, streams, places
 
@@ -411,7 +418,7 @@ package enum ProtocolPage {
             are unknown, and so are those that wait for one (`BLPOP`). Of the arguments behind the keys only integers, cursors and counts are
             checked. In a database with an origin, the origin answers all of them.
 
-            | command | reply |
+            | reply | commands |
             |---|---|
 
             """ + rows.joined() + examples(of: ProtocolExamples.otherTypes)
