@@ -12,8 +12,9 @@
 #define LF_VARIABLE "LARDER_FAULTS"
 #define LF_MAGIC 0x4C41524446415531ULL
 #define LF_RULES 8
-// The signal that ends a process that is recorded as SIGKILL does, and between two records: SIGUSR2.
-#define LF_DEATH 12
+// The signal that ends a process that is recorded as SIGKILL does, and between two records: SIGPWR, for which no program
+// has a use of its own.
+#define LF_DEATH 30
 #define LF_PATH_BYTES 512
 
 // What is called. The number is the bit in a rule's mask.

@@ -11,7 +11,7 @@ import Testing
         let products = DocsTests.products
         // The C modules that SwiftPM hands to whoever depends on the package: those it compiles, and those of the system.
         let all = try FileManager.default.contentsOfDirectory(atPath: "\(PackageRoot.path)/Sources")
-        let sources = all.filter { $0.hasPrefix("C") }.map { "-I \(PackageRoot.path)/Sources/\($0)" }
+        let sources = all.filter { $0.hasPrefix("C") }.map { "-I \(PackageRoot.path)/Sources/System/\($0)" }
         let maps = all.map { "\(products)/\($0).build/module.modulemap" }
             .filter(FileManager.default.fileExists(atPath:)).map { "-Xcc -fmodule-map-file=\($0)" }
         return try await ExampleProcess.run(

@@ -85,14 +85,6 @@ final class Monitors: @unchecked Sendable {
     }
 }
 
-/// Connections of one event loop that monitor; made anew when one of them begins or ends.
-///
-/// Thread-safe: constant.
-final class MonitorGroup: Sendable {
-    let members: [Int64]
-    init(_ members: [Int64]) { self.members = members }
-}
-
 /// Commands per second, sampled some times a second, and the peak of memory, for INFO.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the samples are read and written with the lock held.

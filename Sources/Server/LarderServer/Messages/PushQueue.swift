@@ -69,3 +69,11 @@ final class PushQueue: @unchecked Sendable {
 final class PendingBytes: Sendable {
     let bytes = Atomic<Int>(0)
 }
+
+/// Connections of one event loop that monitor; made anew when one of them begins or ends.
+///
+/// Thread-safe: constant.
+final class MonitorGroup: Sendable {
+    let members: [Int64]
+    init(_ members: [Int64]) { self.members = members }
+}
