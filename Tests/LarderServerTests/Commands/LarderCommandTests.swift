@@ -123,11 +123,13 @@ import Testing
         let texts = lines.joined(separator: " ")
         #expect(
             texts.contains(
-                "$4 name $1 0 $6 policy $6 lowest $8 interval :604800000 $5 grace :0 $6 jitter :0 $7 entries :2 $5 stale :0 $5 bytes :"
+                "$4 name $1 0 $6 policy $6 lowest $8 interval :604800000 $5 grace :0 $6 jitter :0 $7 entries :2 $5 stale :0 $11 ends-minute :0 "
+                    + "$9 ends-hour :0 $8 ends-day :0 $10 ends-never :0 $5 bytes :"
             ))
         #expect(
             texts.contains(
-                "$4 name $5 books $6 policy $5 never $8 interval :-1 $5 grace :0 $6 jitter :0 $7 entries :1 $5 stale :0 $5 bytes :"
+                "$4 name $5 books $6 policy $5 never $8 interval :-1 $5 grace :0 $6 jitter :0 $7 entries :1 $5 stale :0 $11 ends-minute :0 "
+                    + "$9 ends-hour :0 $8 ends-day :0 $10 ends-never :1 $5 bytes :"
             )
         )
         #expect(texts.contains("$5 state $4 open"))

@@ -10,7 +10,7 @@ import Testing
         try source.write(toFile: directory.path + "/main.swift", atomically: true, encoding: .utf8)
         let products = DocsTests.products
         // The C modules that SwiftPM hands to whoever depends on the package: those it compiles, and those of the system.
-        let all = try FileManager.default.contentsOfDirectory(atPath: "\(PackageRoot.path)/Sources")
+        let all = try FileManager.default.contentsOfDirectory(atPath: "\(PackageRoot.path)/Sources/System")
         let sources = all.filter { $0.hasPrefix("C") }.map { "-I \(PackageRoot.path)/Sources/System/\($0)" }
         let maps = all.map { "\(products)/\($0).build/module.modulemap" }
             .filter(FileManager.default.fileExists(atPath:)).map { "-Xcc -fmodule-map-file=\($0)" }

@@ -49,7 +49,8 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
         self.damage = damage
         files = DatabaseFiles(name: name, context: context, damage: damage)
         shards = DatabaseShards(budget: context.memory, disk: context.larder.disk)
-        context.memory.register(shards.all)
+        // The ledger has few entries, and no share of the memory of others.
+        if !isLedger { context.memory.register(shards.all) }
         let rules = FreshnessRules(policy: context.options.defaultPolicy)
         applied = DatabaseState(presence: exists ? .closed : .absent, rules: rules)
         durable = applied

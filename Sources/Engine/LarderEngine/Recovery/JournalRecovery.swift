@@ -70,8 +70,9 @@ final class JournalRecovery: CommitOwner {
         if report.segments > 0 || report.damage != nil {
             context.larder.journalEnd.store(report.lastSequence, ordering: .relaxed)
             if report.damage != nil || report.cut != nil {
-                // Their purges of tags must be known before databases are opened.
-                try table.ledger?.load(table.all, afterLoss: report.damage != nil)
+                // Their purges of tags must be known before databases are opened. Facts are synced before they are acknowledged:
+                // what a power failure has cost of the rest had none.
+                try table.ledger?.load(table.all, afterLoss: report.damage?.concernsSynced ?? false)
                 try findWhoNeedsMore(report)
             }
         }
