@@ -12,7 +12,7 @@ import Testing
         let package = try String(contentsOfFile: PackageRoot.path + "/Package.swift", encoding: .utf8)
         let target = #/\.(?:executableTarget|target|systemLibrary)\(\s*name: "(\w+)"(?<rest>[^\n]*(?:\n {12}[^\n]*)*)/#
         var uses: [String: Set<String>] = [:]
-        for match in package.matches(of: target) where !match.rest.contains("path: \"Tests") {
+        for match in package.matches(of: target) where !match.rest.contains(/path: "(Tests|Examples)/) {
             let list = match.rest.firstMatch(of: #/(?s)dependencies: (.*?)(?:\w+Settings:|exclude:|$)/#)?.1 ?? ""
             uses[String(match.1)] = Set(list.matches(of: #/"(\w+)"/#).map { String($0.1) })
         }
