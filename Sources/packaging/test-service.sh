@@ -9,7 +9,7 @@ set -Eeuo pipefail
 here=$(dirname "$(readlink -f "$0")")
 package=$(readlink -f "$1"/larder_*.deb)
 budget=64
-# What files may take: the budget, one checkpoint and one merge of tables (docs/internals/Disk.md).
+# What files may take: the budget, one checkpoint and one merge of tables (docs/Architecture.md).
 most=$((budget + 96))
 
 if [ -d /run/systemd/system ]; then
