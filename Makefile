@@ -12,7 +12,7 @@
 #   make service-test a day in its life under systemd, in a new system; the application writes for FILL_SECONDS
 #   make format       format the sources and check their style
 #   make docs         write the generated documentation anew
-#   make html         the documentation of Larder and LarderClient as HTML, below .build/html
+#   make html         the docs as a site, and the API reference of Larder and LarderClient, below .build/html
 #   make check        lint, the tests, and both sanitizers: about an hour
 #   make tsan asan    the tests under the thread and the address sanitizer
 #   make fuzz         the protocol codec, the reader of damaged databases and the bridge to Lua under libFuzzer
@@ -40,7 +40,7 @@ export LARDER_STRICT = 1
 BUILD_PACKAGES = g++ libleveldb-dev libsnappy-dev libuv1-dev libxxhash-dev libjemalloc-dev \
   liblua5.1-0-dev lua-cjson-dev lua-bitop-dev libmd-dev libssl-dev libedit-dev libmicrohttpd-dev
 TOUR_PACKAGES = netcat-openbsd redis-server redis-tools python3 gcc libc6-dev
-TEST_PACKAGES = $(TOUR_PACKAGES) openssl iproute2 graphviz groff-base bash zsh fish systemd redis-server python3-venv prometheus chromium $(CLIENT_PACKAGES)
+TEST_PACKAGES = $(TOUR_PACKAGES) python3-markdown openssl iproute2 graphviz groff-base bash zsh fish systemd redis-server python3-venv prometheus chromium $(CLIENT_PACKAGES)
 # Clients in other languages, each with what runs it.
 CLIENT_PACKAGES = libhiredis-dev nodejs node-redis php-cli php-redis ruby ruby-redis perl libredis-perl \
   php-illuminate-cache php-illuminate-redis php-predis php-symfony-cache php-symfony-lock php-symfony-rate-limiter \
@@ -220,10 +220,13 @@ docs: test-deps
 
 .PHONY: html
 html: deps
+	@$(INSTALL) python3-markdown
+	/usr/bin/python3 docs/site.py .build/html
 	$(SWIFT) build --product larderctl
 	$(SWIFT) build --target Larder
 	docs/html.sh .build/debug .build/html
-	@echo "to read it: python3 -m http.server -d .build/html, then http://localhost:8000/Larder/documentation/larder/"
+	@echo "to read it: .build/html/index.html; the API: python3 -m http.server -d .build/html,"
+	@echo "then http://localhost:8000/Larder/documentation/larder/"
 
 # Threads that live as long as the process are not joined, and no leak.
 tsan: test-deps
