@@ -12,7 +12,7 @@
 #   make fuzz         the parsers and the bridge to Lua under libFuzzer: Tests/Fuzz/fuzz.mk
 #   make format       format the sources and check their style
 #   make docs         write the generated documentation anew
-#   make html         the documentation of Larder and LarderClient as HTML, below .build/html
+#   make html         the docs as a site, and the API reference of Larder and LarderClient, below .build/html
 #   make check        lint, tests, proofs, and both sanitizers: over an hour
 
 SHELL = /bin/bash
@@ -26,7 +26,7 @@ export SWIFT
 BUILD_PACKAGES = g++ libleveldb-dev libsnappy-dev libuv1-dev libxxhash-dev libjemalloc-dev \
   liblua5.1-0-dev lua-cjson-dev lua-bitop-dev libmd-dev libssl-dev libedit-dev libmicrohttpd-dev
 TOUR_PACKAGES = netcat-openbsd redis-server redis-tools python3 gcc libc6-dev
-TEST_PACKAGES = redis-server redis-tools python3 openssl iproute2 graphviz groff-base bash zsh fish systemd
+TEST_PACKAGES = redis-server redis-tools python3 python3-markdown openssl iproute2 graphviz groff-base bash zsh fish systemd
 PROOF_PACKAGES = $(TOUR_PACKAGES) python3-venv prometheus chromium $(CLIENT_PACKAGES)
 # Clients in other languages, each with what runs it.
 CLIENT_PACKAGES = libhiredis-dev nodejs node-redis php-cli php-redis ruby ruby-redis perl libredis-perl \
@@ -132,10 +132,13 @@ docs: test-packages test-build
 	LARDER_UPDATE_DOCS=1 $(SWIFT) test --skip-build --disable-xctest --filter "DocsTests|ArchitectureTests"
 
 html: deps
+	@$(INSTALL) python3-markdown
+	/usr/bin/python3 docs/site.py .build/html
 	$(SWIFT) build --product larderctl
 	$(SWIFT) build --target Larder
 	docs/html.sh .build/debug .build/html
-	@echo "to read it: python3 -m http.server -d .build/html, then http://localhost:8000/Larder/documentation/larder/"
+	@echo "to read it: .build/html/index.html; the API: python3 -m http.server -d .build/html,"
+	@echo "then http://localhost:8000/Larder/documentation/larder/"
 
 clean:
 	rm -rf .build

@@ -115,7 +115,7 @@ package final class CommandMetadata: Sendable {
     {
         CommandMetadata(
             "\(command)|help", arity: 2, [.loading, .stale], group: group, since: since,
-            summary: "Tells about the subcommands.", reply: "array of lines", category: category,
+            summary: "Describes the subcommands.", reply: "array of lines", category: category,
             isHelp: true)
     }
 }

@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("docs/Protocol.md", ProtocolPage.text), ("docs/Configuration.md", ConfigurationPage.text),
+        ("docs/Protocol.md", ProtocolPage.text),
         ("Sources/packaging/larderd.conf", ConfigurationPage.sampleFile),
         ("Sources/packaging/man/larderd.8", ManualPage.text),
         ("Sources/packaging/man/larder-protocol.7", ProtocolManual.text),
@@ -32,6 +32,17 @@ import Testing
         ("Sources/packaging/completions/larderd.fish", DaemonCompletions.shells.fish),
     ])
     func pagesAreMadeFromTheTables(_ path: String, _ text: String) throws {
+        if TestSetting.updateDocs.isSet {
+            try text.write(to: URL(filePath: PackageRoot.path + "/" + path), atomically: true, encoding: .utf8)
+        }
+        #expect(try Self.read(path) == text, "run: make docs")
+    }
+
+    @Test func theTableOfOptionsIsMadeFromTheOptions() throws {
+        let path = "docs/Operating.md"
+        let parts = try Self.read(path).split(separator: /<!-- \/?options -->\n/, omittingEmptySubsequences: false)
+        try #require(parts.count == 3)
+        let text = parts[0] + "<!-- options -->\n" + ConfigurationPage.table + "<!-- /options -->\n" + parts[2]
         if TestSetting.updateDocs.isSet {
             try text.write(to: URL(filePath: PackageRoot.path + "/" + path), atomically: true, encoding: .utf8)
         }
