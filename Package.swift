@@ -39,6 +39,19 @@ let allocatorTargets: [Target] =
             linkerSettings: [.linkedLibrary("jemalloc")])
     ] : []
 
+// The tour's program as a part of this package: one build makes all that `make run` shows, and compiles the engine once.
+// Otherwise Examples/PackageCatalog is a package of its own, which cannot depend on one with targets of the same names.
+let tourTargets: [Target] =
+    Context.environment["LARDER_TOUR"] == nil
+    ? []
+    : [
+        .target(name: "PackageRecords", path: "Examples/PackageCatalog/Sources/PackageRecords"),
+        .executableTarget(
+            name: "package-catalog",
+            dependencies: ["PackageRecords", "Larder", "LarderClient", "larderd", "larderctl"],
+            path: "Examples/PackageCatalog/Sources/package-catalog"),
+    ]
+
 let package = Package(
     name: "Larder",
     platforms: [.macOS(.v15)],
@@ -50,7 +63,7 @@ let package = Package(
         .executable(name: "larderctl", targets: ["larderctl"]),
         .executable(name: "larderweb", targets: ["larderweb"]),
     ],
-    targets: allocatorTargets + [
+    targets: allocatorTargets + tourTargets + [
         .systemLibrary(
             name: "CLarderLevelDB", path: "Sources/System/CLarderLevelDB",
             providers: [.apt(["libleveldb-dev", "libsnappy-dev"]), .brew(["leveldb", "snappy"])]),

@@ -8,13 +8,11 @@ build_everything() {
         programs=$root/.build/tour/bin
         mkdir -p "$programs" || fail "cannot make $programs"
         cd "$root" || fail "cannot enter $root"
-        build "swift build -c $configuration --product larderd"
-        build "swift build -c $configuration --product larderctl"
-        build "swift build -c $configuration --package-path Examples/PackageCatalog --scratch-path .build/examples/PackageCatalog \
---product package-catalog"
+        # One build for all three programs: this one depends on the others.
+        build "LARDER_TOUR=1 swift build -c $configuration --product package-catalog"
         build "cc -std=c11 -O2 -Wall -Wextra -o .build/tour/bin/larder-c Examples/clients/c/larder.c"
         ln -sf "$root/.build/$configuration/larderd" "$root/.build/$configuration/larderctl" \
-            "$root/.build/examples/PackageCatalog/$configuration/package-catalog" "$programs/"
+            "$root/.build/$configuration/package-catalog" "$programs/"
     fi
     local program
     for program in larderd larderctl package-catalog larder-c; do
@@ -36,15 +34,10 @@ build_everything() {
     claim "built $(larderd --version); what follows happens in $work"
 }
 
+# Shows the compiler's progress: on one line in a terminal, otherwise in a line for each step.
 build() {
     printf '   $ %s\n' "$1"
-    output=$(eval "$1" 2>&1)
-    code=$?
-    if [ "$code" != 0 ]; then
-        printf '%s\n' "$output" | tail -n 30
-        fail "it does not build"
-    fi
-    [ -z "$output" ] || printf '%s\n' "$output" | tail -n 1 | sed 's/^/     /'
+    if [ -t 1 ]; then eval "$1"; else eval "$1" 2>&1 | sed -u 's/^/     /'; fi || fail "it does not build"
 }
 
 take_stock() {

@@ -8,8 +8,10 @@ set -Eeuo pipefail
 
 here=$(dirname "$(readlink -f "$0")")
 package=$(readlink -f "$1"/larder_*.deb)
+# The new system has no such directory.
+unset TMPDIR
 budget=64
-# What files may take: the budget, one checkpoint and one merge of tables (docs/internals/Disk.md).
+# What files may take: the budget, one checkpoint and one merge of tables (docs/Architecture.md).
 most=$((budget + 96))
 
 if [ -d /run/systemd/system ]; then

@@ -73,7 +73,7 @@ import Testing
             #expect(late.exitCode == 6 && late.text.isEmpty)
             #expect(
                 late.errors
-                    == "larderctl: l: somebody else held the lock for as long as the call may wait, or something else is stored under "
+                    == "larderctl: l: another holder kept the lock for as long as the call may wait, or something else is stored under "
                     + "its name\n")
         }
         let next = try start("--", "echo", "next")
@@ -128,7 +128,7 @@ import Testing
         #expect(try larderctl("del", "l").exitCode == 0)
         #expect(try holder.waitForExit() == .exited(7))
         #expect(
-            holder.errors.hasSuffix("larderctl: l: the lock was lost: its entry was removed, or is somebody else's\n"))
+            holder.errors.hasSuffix("larderctl: l: the lock was lost: its entry was removed, or has another holder\n"))
     }
 
     @Test func aLongCommandKeepsTheLock() throws {

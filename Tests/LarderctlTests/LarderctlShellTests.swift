@@ -231,7 +231,7 @@ import Testing
             let home = try TemporaryDirectory()
             let shell = try session(larderctl, home: home.path)
             try shell.wait(for: "larder:0> ")
-            try shell.type("SUBSCRIBE news\r", "(goes on until Ctrl-C)\r\n", "3) (integer) 1\r\n")
+            try shell.type("SUBSCRIBE news\r", "(runs until Ctrl-C)\r\n", "3) (integer) 1\r\n")
             // The terminal shows it, and has it.
             try shell.type("set typed 1\r", "set typed 1\r\n")
             #expect(try larderctl("CLIENT", "KILL", "TYPE", "pubsub").text == "1\n")

@@ -13,12 +13,12 @@ import Testing
         (["-s", "/s"], "there is no option -s, as redis-cli has it: --socket PATH\n(see: larderctl help)"),
         (
             ["limit", "64M"],
-            "64M is a limit, and the database's name stands before it: larderctl limit NAME 64M (a database of that name: "
+            "64M is a limit; put the database's name before it: larderctl limit NAME 64M (a database of that name: "
                 + "--database)\n(see: larderctl help limit)"
         ),
         (
             ["limit", "none"],
-            "none is a limit, and the database's name stands before it: larderctl limit NAME none (a database of that "
+            "none is a limit; put the database's name before it: larderctl limit NAME none (a database of that "
                 + "name: --database)\n(see: larderctl help limit)"
         ),
         (

@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderTestSupport
 import Testing
 
-/// The browser of entries as programs see it: docs/Web.md.
+/// The browser of entries as programs see it: docs/Operating.md.
 @Suite struct WebEntriesTests {
     private struct Key: Decodable {
         struct Bytes: Decodable {

@@ -87,7 +87,7 @@ import Testing
 
     @Test func promtoolFindsNothingWrong() throws {
         let promtool = try #require(
-            WebTools.path("promtool"), "promtool is missing: `make test-deps` installs prometheus")
+            WebTools.path("promtool"), "promtool is missing: `make proofs` installs prometheus")
         let daemon = try daemon()
         let web = try WebProcess(daemon.socketPath)
         let reply = try web.get("/metrics", [Self.plain])
@@ -102,7 +102,7 @@ import Testing
 
     @Test func prometheusScrapesIt() throws {
         let prometheus = try #require(
-            WebTools.path("prometheus"), "prometheus is missing: `make test-deps` installs it")
+            WebTools.path("prometheus"), "prometheus is missing: `make proofs` installs it")
         let daemon = try daemon()
         let place = try TemporaryDirectory(inMemory: true)
         let token = place.path + "/token"

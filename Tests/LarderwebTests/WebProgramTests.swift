@@ -17,9 +17,9 @@ import Testing
             #expect(completion.end == .exited(0) && completion.output.contains("allow-changes"))
         }
         #expect(output.split(separator: "\n").allSatisfy { $0.count <= 125 })
-        let page = String(decoding: try Files.read(PackageRoot.path + "/docs/Web.md"), as: UTF8.self)
+        let page = String(decoding: try Files.read(PackageRoot.path + "/docs/Operating.md"), as: UTF8.self)
         for match in output.matches(of: /\n  (--[a-z-]+)/) {
-            #expect(page.contains("`\(match.output.1)"), "docs/Web.md does not have \(match.output.1)")
+            #expect(page.contains("`\(match.output.1)"), "docs/Operating.md does not have \(match.output.1)")
         }
         #expect(try WebProcess.run(["-V"]).output.hasPrefix("larderweb "))
     }

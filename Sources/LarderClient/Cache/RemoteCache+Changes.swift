@@ -72,7 +72,7 @@ extension RemoteCache {
             // Also selects the database, and so finds out whether there can be one with the name.
             guard try await store.server().isLarder else {
                 throw LarderClientError(
-                    .invalidArgument, "changes are told by larderd only", operation: "changes",
+                    .invalidArgument, "only larderd reports changes", operation: "changes",
                     socketPath: core.socketPath)
             }
             let listener = ChangeListener(keys, of: store, max: bufferMax, socketPath: core.socketPath)

@@ -68,7 +68,7 @@ final class ChangeListener: TopicListener, @unchecked Sendable {
         buffer.lose(
             LarderClientError(
                 .closed,
-                "the connection was lost; the sequence goes on with fellBehind when there is one again",
+                "the connection was lost; after the reconnection the sequence continues with fellBehind",
                 operation: "changes", socketPath: socketPath))
     }
 

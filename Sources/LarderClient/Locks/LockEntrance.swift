@@ -39,7 +39,7 @@ struct LockEntrance: Sendable {
     private var tooLate: LarderClientError {
         name.error(
             .locked,
-            "somebody else held the lock for as long as the call may wait, or something else is stored under its name")
+            "another holder kept the lock for as long as the call may wait, or something else is stored under its name")
     }
 
     // MARK: The queue

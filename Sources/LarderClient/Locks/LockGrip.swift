@@ -71,7 +71,7 @@ final class LockGrip: @unchecked Sendable {
     func error(_ loss: Loss, _ underlying: (any Error)? = nil) -> LarderClientError {
         switch loss {
         case .taken:
-            name.error(.lockLost, "the lock was lost: its entry was removed, or is somebody else's", underlying)
+            name.error(.lockLost, "the lock was lost: its entry was removed, or has another holder", underlying)
         case .unreachable:
             name.error(
                 .lockLost, "the lock was lost: it could not be renewed within its \(milliseconds) ms", underlying)

@@ -67,7 +67,8 @@ package final class CommandMetadata: Sendable {
         package let text: String
     }
 
-    init(
+    // Not inlined: some 250 copies of it took most of the time to compile this module.
+    @inline(never) init(
         _ name: String, arity: Int, _ flags: CommandFlags, keys: KeyPositions = .none, group: CommandGroup,
         since: String, complexity: String = "O(1)", syntax: String = "", summary: String, reply: String,
         access: [String]? = nil, keyUse: KeyUse = .same, keyNotes: String? = nil, channels: KeyPositions? = nil,
@@ -114,7 +115,7 @@ package final class CommandMetadata: Sendable {
     {
         CommandMetadata(
             "\(command)|help", arity: 2, [.loading, .stale], group: group, since: since,
-            summary: "Tells about the subcommands.", reply: "array of lines", category: category,
+            summary: "Describes the subcommands.", reply: "array of lines", category: category,
             isHelp: true)
     }
 }

@@ -251,8 +251,8 @@ extension CommandMetadata {
         complexity: "O(1), or O(N) with N the connections",
         syntax: "ON|OFF [REDIRECT id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP] [DATABASE]",
         summary:
-            "Turns on or off that the connection is told when a key that it has read changes. With BCAST it is told of all "
-            + "keys with one of the prefixes, and with DATABASE only of those in the database that is selected now.",
+            "Turns notifications about changes of keys that the connection has read on or off. With BCAST it is notified of all "
+            + "keys with one of the prefixes, with DATABASE only of those in the selected database.",
         reply: "OK",
         effect: .changesState)
 

@@ -26,19 +26,17 @@ package struct DeliberateDifference: Sendable, CustomStringConvertible {
 package let deliberateDifferences: [DeliberateDifference] = [
     DeliberateDifference(
         "SELECT takes names", "SELECT books", redis: "-ERR value is not an integer or out of range", larder: "+OK",
-        "Databases have names; 0 to 15 are names like others. What is neither a number nor a name gets an error that "
-            + "tells the rule."),
+        "Databases have names; 0 to 15 are names like others."),
     DeliberateDifference(
         "COPY and MOVE take names", before: ["SET k v"], "MOVE k books",
         redis: "-ERR value is not an integer or out of range", larder: ":1", "As SELECT does."),
     DeliberateDifference(
         "SWAPDB takes names, of small databases", "SWAPDB books 0", redis: "-ERR invalid first DB index", larder: "+OK",
-        "It writes all entries of both as one commit unit; more than 100,000, or 64 MiB of values, are an error. The "
-            + "databases keep their policies."),
+        "It writes all entries of both as one commit unit."),
     DeliberateDifference(
         "OBJECT ENCODING goes by the bytes", before: ["SET k abc", "APPEND k def"], "OBJECT ENCODING k",
         redis: "$3\r\nraw", larder: "$6\r\nembstr",
-        "Bytes have no encoding here: what is told is how Redis keeps a value that was stored by SET."),
+        "It reports how Redis keeps a value that was stored by SET."),
     DeliberateDifference(
         "MEMORY USAGE tells Larder's memory", before: ["SET k v"], "MEMORY USAGE k", redis: ":", larder: ":144",
         "What the entry takes while it is in memory: its record, its key and 112 bytes."),
@@ -51,45 +49,43 @@ package let deliberateDifferences: [DeliberateDifference] = [
         redis: "+OK", larder: "-ERR Bad data format", "Only strings exist. The payload is that of a list."),
     DeliberateDifference(
         "SCAN refuses a cursor that it did not give", "SCAN 12345", redis: "*2", larder: "-ERR unknown cursor 12345",
-        "Cursors stand for the last key seen, in a bounded table. To go on from nowhere would leave out keys silently."),
+        "An unknown cursor would leave out keys silently."),
     DeliberateDifference(
         "patterns of several stars match the empty key", before: ["SET \"\" v"], "KEYS **", redis: "*0",
-        larder: "*1\r\n$0", "`*` stands for any bytes, none included, as it does in Redis for every other key."),
+        larder: "*1\r\n$0", "As in Redis for every other key."),
     DeliberateDifference(
         "CLIENT SETINFO", "CLIENT SETINFO LIB-NAME x", redis: "-ERR unknown subcommand 'SETINFO'. Try CLIENT HELP.",
         larder: "+OK", "Client libraries send it to every server of version 7.2 or later and some to all."),
     DeliberateDifference(
         "keys have a longest length", "GET <65537 bytes>", redis: "$-1", larder: "-ERR key is 65537 bytes long",
-        "65,536 bytes. LevelDB compares keys at every step of every read."),
+        "LevelDB compares keys at every step of a read."),
     DeliberateDifference(
         "SET has POLICY and CODEC", "SET k v POLICY high", redis: "-ERR syntax error", larder: "+OK",
         "Entries may have a policy of their own, and say how their bytes are encoded."),
     DeliberateDifference(
         "SET has IFEQ, IFNE, IFDEQ and IFDNE", "SET k v IFEQ v", redis: "-ERR syntax error", larder: "$-1",
-        "From Redis 8.4, with DELEX, DIGEST and MSETEX: a cache can replace a value if it is still the one it read."),
+        "From Redis 8.4, with DELEX, DIGEST and MSETEX."),
     DeliberateDifference(
         "INCRBYFLOAT keeps to the range of a double", before: ["SET k 1.7e308"], "INCRBYFLOAT k 1.7e308",
         redis: "$309\r\n", larder: "-ERR increment would produce NaN or Infinity",
-        "What Redis can hold beyond depends on its processor, and who reads the value as a double, as clients and JSON "
-            + "do, cannot read it."),
+        "Clients and JSON read numbers as doubles."),
     DeliberateDifference(
         "commands that store other types are unknown", "LPUSH k v", redis: ":1", larder: "-ERR unknown command 'LPUSH'",
         "Only strings exist."),
     DeliberateDifference(
         "there are no modules and other nodes", "MODULE LIST", redis: "*0",
         larder: "-ERR unknown command 'MODULE'",
-        "CLUSTER, LOLWUT, MODULE, REPLICAOF and what belongs to them are unknown: a cache for the processes of one machine."
+        "CLUSTER, LOLWUT, MODULE and REPLICAOF are unknown: a cache for one machine."
     ),
     DeliberateDifference(
         "users are those of the system", "ACL SETUSER bob on", redis: "+OK",
         larder: "-ERR users are those of the system, and no command changes their rights",
-        "The system says who is at the other end of a Unix socket; options give users and groups rights, per database. A "
-            + "refusal names the user, as in Redis from 7.2 on, and the database where it is one."),
+        "Options give rights to users and groups of the system. A refusal names the user and the database."),
     DeliberateDifference(
         "scripts work on single keys", "EVAL \"return redis.call('flushall')\" 0", redis: "+OK",
         larder: "-ERR This Redis command is not allowed from script (it works on more than single keys)",
-        "Nor may they PURGE, FETCH and RELEASE. KEYS, SCAN, DBSIZE and RANDOMKEY they may, not in a transaction: what these "
-            + "answer is as it was while the script ran, without its own changes."),
+        "Nor PURGE, FETCH, RELEASE. KEYS, SCAN, DBSIZE and RANDOMKEY work outside transactions, without its own "
+            + "changes."),
     DeliberateDifference(
         "scripts have neither struct nor cmsgpack", "EVAL \"return struct.pack('b',65)\" 0", redis: "$1",
         larder: "-ERR user_script:1: Script attempted to access nonexistent global variable 'struct'",
@@ -99,38 +95,36 @@ package let deliberateDifferences: [DeliberateDifference] = [
         larder: "-ERR there is no debugger for scripts in Larder", "SCRIPT DEBUG NO is accepted."),
     DeliberateDifference(
         "CLIENT NO-TOUCH", "CLIENT NO-TOUCH ON", redis: "-ERR unknown subcommand 'NO-TOUCH'. Try CLIENT HELP.",
-        larder: "+OK", "From newer Redis, accepted: reads count for what stays in memory all the same."),
+        larder: "+OK", "Accepted, without effect."),
     DeliberateDifference(
         "HELP of commands with subcommands", "CONFIG HELP", redis: "*11", larder: "*11\r\n+CONFIG <subcommand>",
         "Made from the command table, in our words."),
     DeliberateDifference(
         "DEBUG", "DEBUG SLEEP 0", redis: "-ERR DEBUG command not allowed. If the enable-debug-command",
         larder: "-ERR DEBUG command not allowed: larderd has to be started with --enable-debug",
-        "Refused by both; the way to allow it differs. DEBUG SLEEP then has only its own connection wait."),
+        "If allowed, DEBUG SLEEP blocks only its own connection."),
     DeliberateDifference(
         "LATENCY DOCTOR", "LATENCY DOCTOR", redis: "$288", larder: "$92", "In our words."),
     DeliberateDifference(
         "settings that larderd is started with", "CONFIG SET appendfsync always", redis: "+OK",
         larder: "-ERR CONFIG SET failed (possibly related to argument 'appendfsync') - can't set immutable config",
-        "Durability, directory, socket and what else is given to larderd when it starts stays; the error is Redis' for "
-            + "settings of that kind. What is set to what it is already is no error where clients do so."),
+        "Durability, directory, socket and the like are set at startup. Setting the present value is no error."),
     DeliberateDifference(
         "notes in key specifications", "COMMAND INFO set", redis: "*1\r\n*10\r\n$3\r\nset\r\n:-3",
         larder: "*1\r\n*10\r\n$3\r\nset\r\n:-3", "The notes of SET, GETEX and BITFIELD are in our words."),
     DeliberateDifference(
         "SHUTDOWN has no ABORT", "SHUTDOWN ABORT", redis: "-ERR No shutdown in progress.", larder: "-ERR syntax error",
-        "A stop takes at most a few seconds and is not taken back."),
+        "A stop takes at most a few seconds."),
     DeliberateDifference(
         "COMMAND DOCS has other fields", "COMMAND DOCS ping", redis: "*2\r\n$4\r\nping\r\n*",
         larder: "*2\r\n$4\r\nping\r\n*14",
-        "`syntax` and `reply` tell as text what Redis tells in a structure; `arguments` has the syntax once more, for "
-            + "the help of redis-cli."),
+        "`syntax` and `reply` are text; `arguments` has the syntax again, for the help of redis-cli."),
     DeliberateDifference(
         "what EXEC publishes to its own connection stands behind the reply",
         before: ["HELLO 3", "SUBSCRIBE x", "MULTI", "PUBLISH x y"], "EXEC", redis: "*1\r\n>3", larder: "*1\r\n:1",
-        "A push within the reply breaks clients. Messages go out once the transaction is applied."),
+        "A push within the reply breaks clients."),
     DeliberateDifference(
         "what a connection hears of its own writes stands behind their replies",
         before: ["HELLO 3", "CONFIG SET notify-keyspace-events KEA", "PSUBSCRIBE __key*"], "SET k v", redis: ">4",
-        larder: "+OK", "Notifications tell of what is committed, and so follow the commit."),
+        larder: "+OK", "Notifications follow the commit."),
 ]

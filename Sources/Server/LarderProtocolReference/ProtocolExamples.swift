@@ -1,4 +1,4 @@
-/// The examples of docs/Protocol.md: a line that begins with `> ` is sent as it is; the lines after it are the RESP2
+/// Requests and replies of every command; docs/Protocol.md shows those of Larder's own. A line that begins with `> ` is sent as it is; the lines after it are the RESP2
 /// reply. The tests send them all, each group to a server of its own with `--policy never`.
 package enum ProtocolExamples {
     /// The group of the commands for values that are not strings.

@@ -71,7 +71,7 @@ struct FleetOption: Sendable {
     static let help: String =
         """
         Usage: larderbench fleet [OPTIONS]
-        What larders of a fleet before one origin give and cost, by the model of docs/Fleet.md, as tables in Markdown.
+        What larders of a fleet before one origin give and cost, by the model of docs/Origins.md, as tables in Markdown.
 
         \(all.map { OptionHelp.line("\($0.name) \($0.value)", $0.summary) }.joined(separator: "\n"))
         \(OptionHelp.line("--help", "print this help"))

@@ -1,4 +1,4 @@
-/// The tables of docs/Fleet.md.
+/// The tables of docs/Origins.md.
 struct FleetReport {
     let inputs: FleetInputs
 

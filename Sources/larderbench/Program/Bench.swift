@@ -53,7 +53,7 @@ enum Bench {
                 throw BenchError("\(error)")
             }
         }
-        if let path = options.pagePath { try ReportPage.write(report.text, into: path) }
+        if let path = options.pagePath { try ReportPage.write(report.summary, into: path) }
         return isWhole && results.failures.isEmpty ? ExitCode.done : ExitCode.incomplete
     }
 

@@ -4,37 +4,41 @@ struct Report {
     let results: Results
     let targets: [Target]
 
-    var text: String {
+    /// With minimum and maximum of each figure, and the project's targets.
+    var text: String { text(showsSpread: true) + renderTargets() + failures }
+
+    /// For the page of the documentation: medians only.
+    var summary: String { text(showsSpread: false) + failures }
+
+    private func text(showsSpread: Bool) -> String {
         var text = "Larder benchmark\n\n"
         let width = facts.map { $0.0.count }.max() ?? 0
         for (name, value) in facts { text += "  " + name.padded(to: width) + "  " + value + "\n" }
         text +=
-            "\nMedians (minimum to maximum) over the rounds. CPU is the processor time of all threads of the server,\n"
+            "\nMedians\(showsSpread ? " (minimum to maximum)" : "") over the rounds. CPU is the CPU time of all threads of the\n"
         text +=
-            "or of this process, user and system, with the work that the operations left behind and that they put off;\n"
-        text += "\"at rest\" is the same until the server came to rest, without what it had put off.\n"
-        for table in results.tables { text += "\n" + render(table) }
-        text += renderTargets()
-        if !results.failures.isEmpty {
-            text += "\nNOT MEASURED\n"
-            for failure in results.failures { text += "  \(failure)\n" }
-        }
+            "server, or of this process, user and system, including deferred work; \"at rest\" is the same without it.\n"
+        for table in results.tables { text += "\n" + render(table, showsSpread) }
         return text
     }
 
-    private func render(_ table: Results.Table) -> String {
+    private var failures: String {
+        results.failures.isEmpty ? "" : "\nNOT MEASURED\n" + results.failures.map { "  \($0)\n" }.joined()
+    }
+
+    private func render(_ table: Results.Table, _ showsSpread: Bool) -> String {
         var lines = [[""] + table.metrics.map(\.title)]
         for row in table.rows {
-            lines.append([row.subject] + table.metrics.map { cell(row.samples[$0], $0) })
+            lines.append([row.subject] + table.metrics.map { cell(row.samples[$0], $0, showsSpread) })
         }
         return table.title + "\n" + Self.columns(lines)
     }
 
-    private func cell(_ samples: Samples?, _ metric: Metric) -> String {
+    private func cell(_ samples: Samples?, _ metric: Metric, _ showsSpread: Bool) -> String {
         guard let samples, let median = samples.median, let least = samples.minimum, let most = samples.maximum else {
             return "-"
         }
-        guard samples.values.count > 1 else { return metric.text(median) }
+        guard showsSpread, samples.values.count > 1 else { return metric.text(median) }
         return "\(metric.text(median)) (\(metric.text(least)) to \(metric.text(most)))"
     }
 

@@ -40,7 +40,7 @@ final class BatchShell {
     private func take(_ line: [UInt8]) throws -> Bool {
         guard let words = InlineWords.words(of: line) else {
             try send()
-            try fail(reader.number, "usage", "quotes do not match, or a blank is missing behind one")
+            try fail(reader.number, "usage", "quotes do not match, or a space is missing after one")
             return true
         }
         guard let first = words.first, first.first != UInt8(ascii: "#") else { return true }
@@ -61,7 +61,7 @@ final class BatchShell {
 
     private static func refusal(_ words: [[UInt8]]) -> String? {
         guard !ShellSession.streams(words) else {
-            return "this goes on without end: see larderctl subscribe, watch and monitor"
+            return "this never ends: see larderctl subscribe, watch and monitor"
         }
         return ShellSession.refusal(words)
     }

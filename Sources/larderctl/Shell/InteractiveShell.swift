@@ -98,7 +98,7 @@ final class InteractiveShell {
     /// - Returns: false for the last one.
     private func take(_ words: [[UInt8]]?) throws -> Bool {
         guard let words, let first = words.first else {
-            complain("usage", "quotes do not match, or a blank is missing behind one")
+            complain("usage", "quotes do not match, or a space is missing after one")
             return true
         }
         switch String(decoding: first, as: UTF8.self).lowercased() {
@@ -176,7 +176,7 @@ final class InteractiveShell {
 
     private func stream(_ words: [[UInt8]], _ session: ShellSession) throws {
         let output = context.output
-        if !context.options.json { output.line("(goes on until Ctrl-C)") }
+        if !context.options.json { output.line("(runs until Ctrl-C)") }
         try output.flush()
         try session.stream(words) { reply in
             try show(reply, words)
@@ -232,7 +232,7 @@ final class InteractiveShell {
         guard let first = words.first else {
             output.line(
                 """
-                A line is a command of the daemon. Words with blanks stand in quotes: "…" knows \\n, \\t, \\xHH, \\\\ and \\".
+                A line is a command of the daemon. Quote arguments with spaces: "…" knows \\n, \\t, \\xHH, \\\\ and \\".
                   help COMMAND [SUBCOMMAND]  explains a command
                   exit, quit, Ctrl-D         end
                   Tab                        completes commands, databases, keys and options, or shows the syntax

@@ -16,7 +16,7 @@ final class ShellSession {
     /// Why a command makes no sense here; nil if it may be run.
     static func refusal(_ words: [[UInt8]]) -> String? {
         guard case .silences = CommandMetadata.row(of: words)?.effect else { return nil }
-        return "without replies nobody would know what the commands do"
+        return "without replies the results of commands would be unknown"
     }
 
     /// Whether more comes behind the reply of a command, on a connection of its own: see ``stream(_:_:)``.

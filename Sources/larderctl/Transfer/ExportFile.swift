@@ -101,6 +101,7 @@ final class ExportFile {
     private func unwritten(_ error: FileError) -> InputOutputError {
         InputOutputError(
             message:
-                "\(path) is not complete: \(error). The same call goes on behind the last whole line of \(partPath)")
+                "\(path) is not complete: \(error). The same call continues after the last complete line of \(partPath)"
+        )
     }
 }

@@ -1,4 +1,4 @@
-// The lines of an export, as they are written. docs/ExportImport.md describes them.
+// The lines of an export, as they are written. docs/Operating.md describes them.
 
 import LarderClient
 import LarderJSONCoding

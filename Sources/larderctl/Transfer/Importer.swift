@@ -161,7 +161,7 @@ struct Importer {
             case nil: return
             case .success(let line):
                 do throws(LineDefect) {
-                    if isComplete { throw LineDefect("it stands behind the last line of an export") }
+                    if isComplete { throw LineDefect("it follows the last line of an export") }
                     if case .header = line { throw LineDefect("it is the first line of another export") }
                 } catch {
                     try pass(error, reader)

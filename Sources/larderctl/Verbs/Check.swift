@@ -4,19 +4,20 @@ import LarderPlatform
 extension Verb {
     static let check = Verb(
         name: "check", synopsis: "[DIRECTORY]",
-        summary: "read all files of a larder, and tell what is wrong with them",
+        summary: "check all files of a larder and report problems",
         details: """
-            Without DIRECTORY it asks the daemon at the socket, and if none is there, looks at the default directory. With it, it
-            asks the daemon that has that larder, or looks at the files itself if nobody has it; for that the program larderd must
-            be beside larderctl or in PATH (larderd --check). Prints one line for each problem: where, what, and what to do. Changes
-            nothing, unless --repair is given: then damaged databases and the journal are salvaged as at a start, indexes are
-            completed, and everything is read again; damaged files stay below DAMAGED. --database NAME looks at one database and
-            what belongs to all. Exits with 0 if nothing is wrong, 8 if something is, 9 if it was and is repaired, 10 if not
-            everything could be looked at, 2 for a directory that is no larder, such as one above it. With --json: {"problems":[{"kind","place","what","remedy"}],"left":[…],"notes":[…],
-            "failures":[…],"databases":…,"entries":…,"operations":…}; "left" is what is wrong after --repair.
+            Without DIRECTORY it asks the daemon at the socket, or, if there is none, reads the default directory. With it, it
+            asks the daemon that has that larder open, or reads the files itself if no daemon has; for that the program larderd must
+            be next to larderctl or in PATH (larderd --check). Prints one line per problem: where, what, and what to do. Changes
+            nothing, unless --repair is given: then damaged databases and the journal are salvaged as at startup, indexes are
+            completed, and everything is read again; damaged files are kept in DAMAGED. --database NAME checks one database and
+            what all databases share. Exits with 0 if there is no problem, 8 if there is one, 9 if it was repaired, 10 if not
+            everything could be checked, 2 if the directory is not a larder. With --json:
+            {"problems":[{"kind","place","what","remedy"}],"left":[…],"notes":[…],"failures":[…],"databases":…,"entries":…,
+            "operations":…}; "left" has the problems that remain after --repair.
             """,
         options: [
-            OptionSpec(name: "--repair", value: nil, summary: "then put right what can be, and look again")
+            OptionSpec(name: "--repair", value: nil, summary: "repair what can be repaired, and check again")
         ],
         argumentCount: 0...1
     ) { arguments, context in
@@ -60,7 +61,7 @@ extension Verb {
         guard let program = DaemonProgram.find() else {
             throw CannotLook(
                 message:
-                    "larderd is neither beside larderctl nor in PATH, and only it reads the files of a larder that no "
+                    "larderd is neither next to larderctl nor in PATH, and only it reads the files of a larder that no "
                     + "daemon has")
         }
         var words = [context.options.database.map { "--check=\($0)" } ?? "--check"]

@@ -4,12 +4,13 @@ import LarderPlatform
 extension Verb {
     static let doctor = Verb(
         name: "doctor", synopsis: "",
-        summary: "tell what is unusual about a running daemon, and what to do about it",
+        summary: "report what is unusual about a running daemon, and what to do about it",
         details: """
-            One line for each finding: its name, the figures, and what to do. docs/Operating.md lists all rules with their
-            thresholds. Behind them a line for each rule that could not look, because this user may not. Exits with 8 if there is a
-            finding, else with 10 if a rule could not look, else with 0. It does not read the files: larderctl check does. With
-            --json: {"findings":[{"rule":…,"weight":"problem" or "advice","figures":…,"remedy":…}],"unseen":[{"rule":…,"reason":…}]}.
+            Prints one line per finding: its name, the figures, and what to do. docs/Operating.md lists all rules with their
+            thresholds. Then a line for each rule that could not be checked, because this user lacks a right. Exits with 8 if there is a
+            finding, otherwise with 10 if a rule could not be checked, otherwise with 0. It does not read the files: larderctl check
+            does. With --json: {"findings":[{"rule":…,"weight":"problem" or "advice","figures":…,"remedy":…}],
+            "unseen":[{"rule":…,"reason":…}]}.
             """,
         argumentCount: 0...0
     ) { _, context in

@@ -3,11 +3,11 @@ import LarderClient
 extension Verb {
     static let limit = Verb(
         name: "limit", synopsis: "[NAME [BYTES]]",
-        summary: "show or change how many bytes a database may take on the disk",
+        summary: "show or change the disk budget of a database",
         details: """
-            BYTES is a number of bytes, such as 64M or 2GiB, at least 4M; or none: only the larder has a limit then
+            BYTES is a number of bytes, such as 64M or 2GiB, at least 4M; or none: then only the limit of the larder applies
             (larderd --max-disk). NAME is the database; without it the one of --database.
-            What is worth the least is evicted: entries that were seldom read lately, in relation to their size.
+            A full budget evicts the least valuable entries: those that are rarely read, in relation to their size.
             Prints the limit, the bytes that the database takes, and how many entries were evicted since the daemon was
             started; or OK after a change. With --json: {"limit":…,"bytes":…,"evicted":…}, the limit null for none; after
             a change {"limit":…} as it was given.
@@ -17,7 +17,7 @@ extension Verb {
         if arguments.words.count == 1, let word = arguments.words.first, isLimit(String(decoding: word, as: UTF8.self))
         {
             throw UsageError(
-                "\(printableKey(word)) is a limit, and the database's name stands before it: larderctl limit NAME "
+                "\(printableKey(word)) is a limit; put the database's name before it: larderctl limit NAME "
                     + "\(printableKey(word)) (a database of that name: --database)", verb: "limit")
         }
         let client = try context.connect()

@@ -4,22 +4,22 @@ import LarderPlatform
 extension Verb {
     static let lock = Verb(
         name: "lock", synopsis: "NAME [OPTION…] -- COMMAND [ARGUMENT…]",
-        summary: "run COMMAND while nobody else on the machine holds the lock NAME",
+        summary: "run COMMAND while holding the lock NAME, one process at a time",
         details: """
-            Waits until it has the lock, in the order of arrival, runs COMMAND, and releases the lock. The lock is renewed
-            while COMMAND runs. If this program is killed, the lock ends after --for, and who waits longest gets it.
+            Waits for the lock, in the order of arrival, runs COMMAND, and releases the lock. The lock is renewed while COMMAND
+            runs. If this program is killed, the lock expires after --for, and the process that has waited longest gets it.
             COMMAND has this standard input, output and error, and in its environment:
-              LARDER_LOCK_TOKEN   the fencing token: greater than that of all who have held the lock before
-            SIGINT, SIGTERM and SIGHUP go to COMMAND; while this program waits for the lock, they end it.
-            If the lock is lost (its entry was removed, or the daemon was gone for longer than --for), COMMAND gets SIGTERM.
-            A larderctl that is killed with SIGKILL leaves COMMAND running, without the lock.
+              LARDER_LOCK_TOKEN   the fencing token: greater than the tokens of all previous holders
+            SIGINT, SIGTERM and SIGHUP are sent to COMMAND; while this program waits for the lock, they terminate it.
+            If the lock is lost (its entry was removed, or the daemon was away for longer than --for), COMMAND gets SIGTERM.
+            If larderctl is killed with SIGKILL, COMMAND continues without the lock.
             The same lock in Swift: client.lock("NAME", for: .seconds(30)) { … }. A COMMAND that runs larderctl lock NAME
             again gets an error (2).
-            NAME is a key of the database: choose one that nothing else stores, such as lock:reports. Whatever is stored
-            there keeps everybody from the lock until it expires.
-            Exits as COMMAND does: with its exit code, or 128 and the number of the signal that ended it. Own exit codes
-            are 6 if somebody else held the lock for all of --wait, 7 if the lock was lost, 5 if COMMAND cannot be started,
-            and those of all verbs.
+            NAME is a key of the database: choose one that nothing else stores, such as lock:reports. Any value stored there
+            blocks the lock until it expires.
+            Exits as COMMAND does: with its exit code, or 128 plus the number of the signal that terminated it. Its own exit codes
+            are 6 if the lock was not free within --wait, 7 if the lock was lost, 5 if COMMAND cannot be started, and those of all
+            verbs.
             """,
         options: [
             OptionSpec(

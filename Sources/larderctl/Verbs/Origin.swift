@@ -5,23 +5,23 @@ extension Verb {
     static let origin = Verb(
         name: "origin",
         synopsis: "[NAME [URL [WORD…] | none [DISCARD] | path]]",
-        summary: "show or change the server behind a database",
+        summary: "show or change the origin of a database",
         details: """
             NAME is the database; without it the one of --database. URL is redis://host:port[/db],
             redis+cluster://host:port,host:port or unix:///path[?db=n], rediss:// and rediss+cluster:// with TLS.
-            From then on what is not known here is asked there, once for all clients, and kept for as long as it says that
-            nothing has changed; what is written goes there. The words behind the URL:
-            THROUGH (the default) keeps what was written, AROUND forgets it, BEHIND acknowledges it here and brings it there
-            later: outbox is how many keys wait. While some do, another origin or none is refused unless DISCARD forgets what
-            waits. With STALE, GET and the like are answered within an entry's grace while the origin cannot be asked.
-            BCAST [PREFIX P]… has the origin say every change of keys with these prefixes, or of all, instead of noting what was
-            read here; LIFETIMES has it say nothing: what was read is believed for as long as the policy says. REPLICAS MS asks
-            a replica of a cluster too when there is no answer for so long; what it says is stale. docs/Fleet.md says when which.
-            The password stands in a file, which the daemon reads. Of a daemon with a password of its own, that one's file
-            stands before the verb: larderctl --password-file PATH origin …. none takes the origin away; what is here stays.
-            path prints the larders that a question goes through, from this one on, each as its name and the database.
-            Prints what ORIGIN replies, or OK after a change, and if the origin does not answer within a second, why. With --json
-            an object.
+            The daemon then asks the origin for what is missing here, once for all clients, and keeps it until the origin reports a
+            change; writes go to the origin. WORDs after the URL:
+            THROUGH (the default) stores what was written here too, AROUND removes it here, BEHIND stores it here and delivers it
+            later: outbox is the number of waiting keys. While keys wait, changing the origin is refused unless DISCARD forgets
+            them. With STALE, reads return stale entries within their grace while the origin is down.
+            BCAST [PREFIX P]… makes the origin broadcast changes of keys with these prefixes, or of all, instead of tracking what was
+            read; with LIFETIMES it reports nothing, and entries are fresh until they expire. REPLICAS MS asks a replica of a cluster
+            after that time; its answers are stale. docs/Origins.md compares the modes.
+            The origin's password is in a file that the daemon reads. The file with the daemon's own password is named before
+            the verb: larderctl --password-file PATH origin …. none removes the origin; stored entries stay.
+            path prints the upstream chain, beginning with this larder, each as its name and the database.
+            Prints the reply of ORIGIN, or OK after a change, and a warning if the origin does not answer within a second. With --json
+            it prints an object.
             """,
         options: [
             OptionSpec(name: "--user", value: "NAME", summary: "with a URL: the user at the origin"),
@@ -38,7 +38,7 @@ extension Verb {
         let words = Array(arguments.words.dropFirst())
         if let name = arguments.words.first, String(decoding: name, as: UTF8.self).contains("://") {
             throw UsageError(
-                "the name of the database stands before the URL: larderctl origin NAME \(printableKey(name))",
+                "put the name of the database before the URL: larderctl origin NAME \(printableKey(name))",
                 verb: "origin")
         }
         if words.first?.lowercasedText == "path" { return try showPath(arguments, words, context) }
@@ -81,7 +81,7 @@ extension Verb {
     ) throws -> ExitCode {
         guard words.count == 1 else {
             throw UsageError(
-                "nothing stands behind path: larderctl origin \(printableKey(arguments.words[0])) path", verb: "origin")
+                "path takes no arguments: larderctl origin \(printableKey(arguments.words[0])) path", verb: "origin")
         }
         let client = try connect(arguments, context)
         try client.select(String(decoding: arguments.words[0], as: UTF8.self))

@@ -22,15 +22,15 @@ enum RedisVerb {
     static let importDetails = """
         --from-redis: all databases of the Redis, or that of the URL; its password is in the variable REDISCLI_AUTH, or in the
         URL, where others on the machine may see it. Entries replace what is here, unless --keep-existing; those without a time
-        to live follow the database's policy. Keys of other types than strings are counted and named. Called again after an
-        interruption it begins anew, with the same result. With --json:
+        to live follow the database's policy. Keys of other types than strings are counted and named. After an interruption
+        it begins again, with the same result. With --json:
         {"imported":…,"gone":…,"kept":…,"otherTypes":{…},"tooLong":…,"examples":[…]}.
         """
 
     static let exportDetails = """
         --to-redis: fresh entries with the time that they have left; its password is in the variable REDISCLI_AUTH, or in the
-        URL, where others on the machine may see it. Entries replace what is there; tags, graces and codecs stay behind. Called
-        again after an interruption it begins anew, with the same result. With --json:
+        URL, where others on the machine may see it. Entries replace what is there, without tags, graces and codecs. After an
+        interruption it begins again, with the same result. With --json:
         {"exported":…,"stale":…,"databases":…}.
         """
 

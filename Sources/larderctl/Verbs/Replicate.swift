@@ -4,29 +4,27 @@ extension Verb {
     static let replicate = Verb(
         name: "replicate",
         synopsis: "FROM TO [--continuous] [--join] [--prefix PREFIX] [--tag TAG]… [--name NAME]",
-        summary: "bring what changes in one larder into another one, once or for as long as it runs",
+        summary: "replicate the changes of one larder to another one, once or continuously",
         details: """
-            FROM and TO are the sockets of two daemons: paths, or unix:PATH. All databases of FROM, or those that --database
-            names, which may be given several times. One way: to bring two larders to the same entries, call it both ways. The
-            first call, and one after a long time, begins with all entries; every other one goes on where the last one was,
-            however that ended: how far it has come stands in TO, in the database _replication. Where both have changed an entry,
-            the later change stays. TO becomes a copy, and loses what FROM has lost; so a database of TO that has entries before the
-            first call is refused, unless --join brings both together.
-            What waits for an origin (NAME.outbox) stays where it is, and a database of TO with an origin follows nobody.
-            Without --continuous it ends when TO has everything, and prints what it did; where a database is refused or fails,
-            the others come over, and the exit code is that of the first failure. With --continuous it goes on until
-            Ctrl-C or SIGTERM, and tries again when a daemon is away. With --json, for each database at the end, and with
-            --continuous as often as something changes:
+            FROM and TO are the sockets of two daemons: paths, or unix:PATH. Replicates all databases of FROM, or those that
+            --database names, which may be repeated. One way: to make two larders the same, call it in both directions. The first call,
+            and one after a long time, reads all entries; every other one continues where the last one stopped: the progress is stored in
+            TO, in the database _replication. If both have changed an entry, the later change wins. TO becomes a copy and loses
+            what FROM has removed; so a database of TO that has entries before the first call is refused, unless --join merges both.
+            Outboxes (NAME.outbox) are not replicated, and a database of TO that has an origin is refused.
+            Without --continuous it exits when TO has everything, and prints what it did; if a database fails, the others are still
+            replicated, and the exit code is that of the first failure. With --continuous it runs until Ctrl-C or SIGTERM, and
+            retries while a daemon is away. With --json it prints for each database, and with --continuous after each change:
             {"time":…,"database":…,"state":…,"total":…,"done":…,"stored":…,"removed":…,"kept":…,"passes":…,"ever":…}; state is
             initial (a full pass), running, idle, stopped or error, with "error". The password of --password-file is that of FROM,
-            and of TO unless --to-password-file is given. See docs/Replication.md.
+            and of TO unless --to-password-file is given. See docs/Origins.md.
             """,
         options: [
             OptionSpec(
-                name: "--continuous", value: nil, summary: "go on with what changes, until Ctrl-C or SIGTERM"),
+                name: "--continuous", value: nil, summary: "continue with new changes, until Ctrl-C or SIGTERM"),
             OptionSpec(
                 name: "--join", value: nil,
-                summary: "at the first call: TO keeps what it has of its own, and the later entry stays"),
+                summary: "at the first call: TO keeps its own entries, and the later entry wins"),
             OptionSpec(name: "--prefix", value: "PREFIX", summary: "only entries whose keys begin with PREFIX"),
             OptionSpec(
                 name: "--tag", value: "TAG", summary: "only entries with this tag; may be given several times"),

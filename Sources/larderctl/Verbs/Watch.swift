@@ -5,11 +5,11 @@ extension Verb {
         name: "watch", synopsis: "[KEY] [--prefix PREFIX]",
         summary: "show changes of the database's entries as they happen",
         details: """
-            One line for each: when this program was told, what happened, and the key. stored: it was stored, or got another
-            lifetime; removed; expired; evicted, for the disk's limit; purged: the whole database, or all entries with a tag;
-            fellbehind: everything may have changed, and nobody knows what has. Without KEY and --prefix: of all entries. Ends
-            with Ctrl-C, or when the daemon ends (exit code 3); it does not connect again, because it would not know what has
-            changed meanwhile. With --json: objects of time (milliseconds since 1970), database, change, and key or tag.
+            One line per change: the time, what happened, and the key. stored: it was stored, or its lifetime was changed; removed;
+            expired; evicted, because of a disk budget; purged: the whole database, or all entries with a tag; fellbehind: everything may
+            have changed. Without KEY and --prefix it shows all entries. Ends with Ctrl-C, or when the daemon stops (exit code 3); it
+            does not reconnect, because changes would be missing. With --json: objects of time (milliseconds since 1970),
+            database, change, and key or tag.
             """,
         options: [OptionSpec(name: "--prefix", value: "PREFIX", summary: "only entries whose keys begin with PREFIX")],
         argumentCount: 0...1, isUnlikeCommand: true

@@ -14,7 +14,7 @@ extension DoctorRule {
             name: "database-unusable", weight: .problem,
             condition: "a database is damaged, or cannot be opened although the file system is not full",
             remedy:
-                "larderctl check tells what is wrong with it, and larderctl check --repair goes on with what can be read",
+                "larderctl check reports what is wrong with it, and larderctl check --repair salvages what can be read",
             needs: .databases
         ) { facts in
             // Without room a database takes no writes, and nothing is wrong with it.
@@ -36,7 +36,7 @@ extension DoctorRule {
             name: "origin-away", weight: .problem, condition: "a database's origin, or a server of it, cannot be asked",
             remedy:
                 "see whether it runs and takes this machine's connections; larderctl origin NAME says how it was set; run by "
-                + "systemd, larderd reaches servers over TCP only with larderd.service.d/origins.conf (docs/Service.md)"
+                + "systemd, larderd reaches servers over TCP only with larderd.service.d/origins.conf (docs/Operating.md)"
         ) { facts in
             let away = facts.info.origins.compactMap { origin -> String? in
                 guard let state = origin.fields["state"], state != "up" else { return nil }
@@ -131,7 +131,7 @@ extension DoctorRule {
         DoctorRule(
             name: "expiry-late", weight: .advice,
             condition: "of at least 1000 expired entries one in a hundred was removed more than 10 minutes late",
-            remedy: "nobody reads them, but they take room: the disk may be too slow for its writes (iostat -x)"
+            remedy: "they are not served, but take space: the disk may be too slow for its writes (iostat -x)"
         ) { facts in
             let late = facts.info.number("expiry_lag_p99_ms")
             guard late > 600_000, facts.info.number("expiry_lag_entries") >= 1000 else { return nil }
@@ -238,7 +238,7 @@ extension DoctorRule {
             return "\(connections) connections for \(commands) commands"
         },
         DoctorRule(
-            name: "monitor-on", weight: .advice, condition: "somebody runs MONITOR",
+            name: "monitor-on", weight: .advice, condition: "a client runs MONITOR",
             remedy: "end it when it is not needed: every command is written out for it, with its values",
             needs: .clients
         ) { facts in

@@ -1,6 +1,16 @@
 import LarderClient
 
-/// Finds the answer to a request.
+/// Routes a request to its answer.
+///
+/// The API is for larderweb's own pages. Answers are JSON; an error is `{"error": "…"}` with a status of 400 or more. Keys in
+/// paths are percent-encoded bytes, in bodies hexadecimal digits. Times are in milliseconds unless they say seconds.
+///
+/// - `GET /api/overview`: settings, numbers and texts of INFO, commands, databases.
+/// - `GET /api/history?range=recent|day&since=`: points after an instant in seconds.
+/// - `GET /api/freshness`: per database the shares of sampled entries that expire within a minute, an hour, a day, and never.
+/// - `GET /api/slow`, `GET /api/clients`: the newest 32 slow commands, the 200 connections that were busy last.
+/// - `GET /api/keys?database=&prefix=&count=&cursor=`, `GET /api/entry?database=&key=`: keys page by page, one entry.
+/// - `POST /api/delete`, `/api/policy`, `/api/purge`: with `--allow-changes`; `confirm` of a purge is the database's name.
 struct Router: Sendable {
     private let collector: Collector
     private let access: AccessRules

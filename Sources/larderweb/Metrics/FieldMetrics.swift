@@ -34,8 +34,9 @@ struct FieldMetric: Sendable {
         counter("connections_rejected", "rejected_connections", "Connections that were refused, above the limit."),
         gauge("connected_clients", "connected_clients", "Connections now."),
         gauge("clients_limit", "maxclients", "The most connections at a time."),
-        gauge("blocked_clients", "blocked_clients", "Connections that wait for somebody else."),
-        gauge("tracking_clients", "tracking_clients", "Connections that are told of changes for their near caches."),
+        gauge("blocked_clients", "blocked_clients", "Connections that wait for another client."),
+        gauge(
+            "tracking_clients", "tracking_clients", "Connections that are notified of changes for their near caches."),
         bytes("net_input_bytes", "total_net_input_bytes", "Bytes received from clients.", .counter),
         bytes("net_output_bytes", "total_net_output_bytes", "Bytes sent to clients.", .counter),
         counter("dropped_commands", "dropped_commands", "Commands of clients that left before the reply."),
@@ -66,8 +67,8 @@ struct FieldMetric: Sendable {
     ]
 
     private static let fetching = [
-        gauge("leases", "leases", "Keys that somebody refreshes now."),
-        gauge("lease_waiters", "lease_waiters", "Calls that wait for somebody else's refresh."),
+        gauge("leases", "leases", "Keys that a client is refreshing."),
+        gauge("lease_waiters", "lease_waiters", "Calls that wait for another client's refresh."),
         counter("leases_granted", "leases_granted", "Refreshes that were begun."),
         counter("stale_served", "stale_served", "Fetches that were answered with a stale value."),
         counter("leases_lost", "leases_lost", "Refreshes that ended without a value in time."),
@@ -92,7 +93,7 @@ struct FieldMetric: Sendable {
         bytes("change_log_bytes", "change_log_bytes", "Memory of these changes."),
         bytes("change_log_disk_bytes", "change_log_disk_bytes", "What they take on the disk."),
         counter("journal_damages", "journal_damages", "Journals that were found damaged."),
-        counter("salvages", "salvages", "Damaged databases whose readable entries were brought into new files."),
+        counter("salvages", "salvages", "Damaged databases whose readable entries were copied to new files."),
         counter("databases_set_aside", "databases_set_aside", "Databases that were set aside as damaged."),
     ]
 

@@ -10,7 +10,7 @@ enum OriginMetrics {
         .seconds("down_seconds", "down-milliseconds", "For how long one of them has been down.", scale: 0.001),
         .gauge("known_entries", "known", "Entries that are known to be what it has."),
         .counter("asked", "asked", "Keys that it was asked for."),
-        .counter("joined", "joined", "Reads that waited for somebody else's question."),
+        .counter("joined", "joined", "Reads that waited for another read's request."),
         .counter("failures", "failed", "Questions that failed."),
         .counter("timeouts", "timeouts", "Questions without an answer in time."),
         .counter("redirections", "redirections", "Redirections by servers of a cluster."),
@@ -25,10 +25,10 @@ enum OriginMetrics {
         .seconds(
             "outbox_oldest_seconds", "outbox-oldest-milliseconds",
             "For how long the oldest of these writes has waited.", scale: 0.001),
-        .counter("delivered", "delivered", "Writes that were brought to it."),
+        .counter("delivered", "delivered", "Writes that were delivered to it."),
         .counter("retried", "retried", "Attempts to bring a write that failed."),
         .counter("refused", "refused", "Writes that it has refused."),
-        .counter("superseded", "superseded", "Writes that were not brought, because the origin had something newer."),
+        .counter("superseded", "superseded", "Writes that were not delivered, because the origin had something newer."),
     ]
 
     /// - Parameter databasesMax: databases that have series, by the order of INFO.

@@ -19,7 +19,7 @@ enum SecretFile {
         }
         guard line.count >= tokenBytesMin, line.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             throw UsageError(
-                "\(option) \(path): its first line is the token, \(tokenBytesMin) or more printable characters without blanks"
+                "\(option) \(path): its first line is the token, \(tokenBytesMin) or more printable characters without spaces"
             )
         }
         return line

@@ -2,7 +2,7 @@ import Testing
 
 @testable import larderbench
 
-/// The formulae of docs/Fleet.md: their limits, and that a fleet that is simulated machine by machine does as they say.
+/// The formulae of docs/Origins.md: their limits, and that a fleet that is simulated machine by machine does as they say.
 @Suite struct FleetModelTests {
     private static func isNear(_ value: Double, _ expected: Double, _ share: Double = 1e-6) -> Bool {
         abs(value - expected) <= share * abs(expected) + 1e-12

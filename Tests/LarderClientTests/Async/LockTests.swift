@@ -343,7 +343,7 @@ import Testing
         } catch {
             let error = try #require(error as? LarderClientError)
             #expect(error.code == .lockLost && error.key == "l" && error.underlying is CancellationError)
-            #expect(error.message == "the lock was lost: its entry was removed, or is somebody else's")
+            #expect(error.message == "the lock was lost: its entry was removed, or has another holder")
         }
         #expect(origin.cancellations == 1)
         #expect(held.value?.isHeld == false)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LarderEngine
 
-/// What the larder's time does when somebody sets the clock: the table in docs/internals/Time.md, cell by cell.
+/// What the larder's time does when somebody sets the clock: the table in docs/Architecture.md, cell by cell.
 @Suite struct TimeTests {
     /// When the clock is set.
     enum Moment: CaseIterable { case running, cleanRestart, kill, powerLoss }

@@ -66,7 +66,7 @@ import Testing
         ("dir = \"/x", "f:1: the closing quote is missing"),
         ("dir = \"/x\" y", "f:1: there is something behind the closing quote"),
         ("dir = /x\u{0}", "f:1: there is a NUL in the line"),
-        ("threads = 1\nthreads = 2", "f:2: threads stands in line 1 already"),
+        ("threads = 1\nthreads = 2", "f:2: threads is already set in line 1"),
         ("password-file = /no/such", "f:1: password-file /no/such: there is no such file"),
     ])
     func whatIsWrongIsSaidWithItsLine(_ text: String, _ problem: String) {

@@ -31,18 +31,18 @@ import Testing
           --durability LEVEL what an acknowledged write survives: os (the death of the daemon), everysecond
                              (also an fsync at least once a second), always (an fsync first)
                              (default: everysecond)
-          --memory BYTES     memory for hot entries, such as 256M; 0 for none
+          --memory BYTES     memory for hot entries, such as 256M; 0 for none,
                              not counting entries that are not in LevelDB yet: up to half of this, or 32M
                              (default: a 16th of the machine's, at least 16M, at most 512M)
-          --max-disk BYTES   what all files of the larder may take on the disk, at least 16M, or what the file
-                             system has, but for a reserve; what is worth the least is evicted. For moments files
-                             take one checkpoint and one merge more: a 32nd of it and some 26 to 52 MiB
-                             (docs/internals/Disk.md);
+          --max-disk BYTES   limit for all files of the larder, at least 16M; a full budget, or a full file system,
+                             evicts the least valuable entries. For moments, files may take one checkpoint and one
+                             compaction more: a 32nd of the limit, and 26 to 52 MiB
+                             (docs/Limits.md);
                              0 or none for no limit
                              (default: a tenth of the file system, at most 8G)
           --max-change-log BYTES
-                             memory for the latest changes of databases that others follow (CHANGES); who was away for
-                             longer begins with all entries; at least 4K (default: 32M)
+                             memory for the latest changes of databases with followers (CHANGES); a follower that was away
+                             for longer reads all entries; at least 4K (default: 32M)
           --checkpoint BYTES size of the journal that starts a checkpoint, which writes entries to the databases;
                              a smaller one takes less disk and memory but more time; at least 1K (default: 64M)
           --threads N        event loops, 1 to 64 (default: 1)
@@ -64,7 +64,7 @@ import Testing
           --max-transaction BYTES
                              the commands between MULTI and EXEC, for each connection (default: 64M)
           --script-time-limit TIME
-                             how long a script may run before it is ended and nothing of it applied: milliseconds, or
+                             how long a script may run before it is terminated without effect: milliseconds, or
                              5s (default: 5000)
           --max-script-memory BYTES
                              the memory of one script's interpreter (default: 64M)
@@ -81,7 +81,7 @@ import Testing
           --password-file PATH
                              the first line of the file is the password for AUTH (default: none)
           --disable-commands NAMES
-                             commands that nobody may run, with commas between them, such as FLUSHALL,CONFIG|SET;
+                             commands that are disabled for all users, separated by commas: FLUSHALL,CONFIG|SET;
                              they answer NOPERM, in scripts too (default: none)
           --enable-debug     allow the command DEBUG
           --origin-limit TIME
@@ -102,7 +102,7 @@ import Testing
                              others are asked for again (default: 1000000)
           --allow-uid USER=LEVEL[@DATABASE]
                              what a user may do, by name or number: LEVEL is read, write (and read) or administer (all),
-                             in one database or in all; several with commas or blanks between them, or repeated.
+                             in one database or in all; separate several by commas or spaces, or repeat it.
                              With any such rule, others may do nothing; root and the daemon's own user everything
                              (default: no rules: everybody who can open the socket may do everything)
           --allow-gid GROUP=LEVEL[@DATABASE]
@@ -129,7 +129,7 @@ import Testing
                              A purge goes through the socket of the daemon that holds the larder, else straight to
                              the files. It prints what it removed.
 
-          --check            look at all files of a larder that no daemon has, tell what is wrong in one line each, and
+          --check            check all files of a larder that no daemon has open, print one line per problem, and
                              exit; changes nothing. With --log-format json: one JSON object. For a running daemon:
                              larderctl check
           --check=NAME       the same for one database and what belongs to all

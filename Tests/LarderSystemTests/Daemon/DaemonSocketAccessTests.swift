@@ -146,7 +146,7 @@ import Testing
         for removal in [[socket], [socket, socket + ".lock"], [place.path + "/run"]] {
             let before = try status(socket)
             for path in removal { try Files.remove(path) }
-            _ = try child.waitForErrorLine(containing: "somebody had removed the socket \(socket): it is there again")
+            _ = try child.waitForErrorLine(containing: "the socket \(socket) was removed; it was created again")
             #expect(try status(socket).st_ino != before.st_ino || removal.count == 1)
             #expect(try mode(socket) == "660")
             #expect(try SocketClient(socket).call("PING") == "+PONG\r\n")
@@ -165,18 +165,18 @@ import Testing
         let child = try start(socket)
         try Files.remove(socket)
         try Files.write(socket, Array("mine".utf8))
-        _ = try child.waitForErrorLine(containing: "something else stands in the place of the socket \(socket)")
+        _ = try child.waitForErrorLine(containing: "another file has replaced the socket \(socket)")
         try Files.remove(socket)
-        _ = try child.waitForErrorLine(containing: "it is there again")
+        _ = try child.waitForErrorLine(containing: "it was created again")
         // Where it cannot be made, that is said once, and tried until it can.
         try Files.remove(place.path + "/run")
         try Files.write(place.path + "/run", Array("mine".utf8))
         _ = try child.waitForErrorLine(
-            containing: "somebody has removed the socket \(socket), and it cannot be made again:")
+            containing: "the socket \(socket) was removed and cannot be created again:")
         try Files.remove(place.path + "/run")
-        _ = try child.waitForErrorLine(containing: "it is there again")
+        _ = try child.waitForErrorLine(containing: "it was created again")
         #expect(try SocketClient(socket).call("PING") == "+PONG\r\n")
-        #expect(child.errors.split(separator: "\n").count { $0.contains("cannot be made again") } == 1)
+        #expect(child.errors.split(separator: "\n").count { $0.contains("cannot be created again") } == 1)
         for path in [socket, socket + ".lock"] {
             try Files.remove(path)
             try Files.write(path, Array("mine".utf8))
@@ -191,7 +191,7 @@ import Testing
         let daemon = try manager.start()
         try Files.remove(manager.socketPath)
         _ = try daemon.process.waitForErrorLine(
-            containing: "somebody has removed the socket \(manager.socketPath) of the service")
+            containing: "the socket \(manager.socketPath) of the service")
         #expect(try daemon.stop() == .exited(0))
         #expect(!FileSystem.exists(manager.socketPath))
     }

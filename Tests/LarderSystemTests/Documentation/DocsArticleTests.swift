@@ -32,6 +32,19 @@ import Testing
         for page in pages { try DocsReadmeTests.expectSwift(of: page, in: sources) }
     }
 
+    /// As `make html` does. The script fails if a page is missing in the sidebar or a link leads nowhere.
+    @Test func theSiteHasAllPagesAndWorkingLinks() throws {
+        let output = try TemporaryDirectory()
+        let (end, text, errors) = try ChildProcess.run(
+            "/usr/bin/python3", [PackageRoot.path + "/docs/site.py", output.path])
+        #expect(end == .exited(0) && errors.isEmpty && text.contains(" pages in "), "\(text)\(errors)")
+        let index = try String(contentsOfFile: output.path + "/index.html", encoding: .utf8)
+        for page in ["Operating", "Protocol", "Architecture", "Larder-GettingStarted", "LarderClient-Connecting"] {
+            #expect(index.contains("<a href=\"\(page).html\">"), "the sidebar lacks \(page)")
+            #expect(FileManager.default.fileExists(atPath: "\(output.path)/\(page).html"))
+        }
+    }
+
     /// As `make html` does. A warning is an error.
     @Test(.timeLimit(.minutes(10))) func theCatalogueIsWhole() async throws {
         let output = try TemporaryDirectory()

@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("docs/Protocol.md", ProtocolPage.text), ("docs/Configuration.md", ConfigurationPage.text),
+        ("docs/Protocol.md", ProtocolPage.text),
         ("Sources/packaging/larderd.conf", ConfigurationPage.sampleFile),
         ("Sources/packaging/man/larderd.8", ManualPage.text),
         ("Sources/packaging/man/larder-protocol.7", ProtocolManual.text),
@@ -32,6 +32,17 @@ import Testing
         ("Sources/packaging/completions/larderd.fish", DaemonCompletions.shells.fish),
     ])
     func pagesAreMadeFromTheTables(_ path: String, _ text: String) throws {
+        if TestSetting.updateDocs.isSet {
+            try text.write(to: URL(filePath: PackageRoot.path + "/" + path), atomically: true, encoding: .utf8)
+        }
+        #expect(try Self.read(path) == text, "run: make docs")
+    }
+
+    @Test func theTableOfOptionsIsMadeFromTheOptions() throws {
+        let path = "docs/Operating.md"
+        let parts = try Self.read(path).split(separator: /<!-- \/?options -->\n/, omittingEmptySubsequences: false)
+        try #require(parts.count == 3)
+        let text = parts[0] + "<!-- options -->\n" + ConfigurationPage.table + "<!-- /options -->\n" + parts[2]
         if TestSetting.updateDocs.isSet {
             try text.write(to: URL(filePath: PackageRoot.path + "/" + path), atomically: true, encoding: .utf8)
         }
@@ -66,13 +77,30 @@ import Testing
         let package = try Self.read("Package.swift").matches(of: /environment\["(LARDER_\w+)"\]/)
         let known = Set(TestSetting.allCases.map(\.rawValue)).union(package.map { String($0.output.1) })
         #expect(documented == known, "\(documented.symmetricDifference(known).sorted())")
-        for match in try Self.read("Makefile").matches(of: /\b(LARDER_\w+)=/) {
-            #expect(known.contains(String(match.output.1)), "the Makefile sets \(match.output.1), which nothing reads")
+        for path in ["Makefile", "Tests/proofs.mk"] {
+            for match in try Self.read(path).matches(of: /\b(LARDER_\w+)=/) {
+                #expect(known.contains(String(match.output.1)), "\(path) sets \(match.output.1), which nothing reads")
+            }
         }
         for path in SourceModule.paths(below: "Tests") where !path.hasSuffix("/TestSetting.swift") {
             let read = try Self.read(path).firstMatch(of: /getenv\("LARDER_|environment\["LARDER_\w+"\](?! = )/)
             #expect(read == nil, "\(path) reads the environment past TestSetting")
         }
+    }
+
+    /// A name that no test has would leave the proof out: of `make test`, and of `make proofs` too.
+    @Test func everyProofThatMakeRunsExists() throws {
+        let tests = try SourceModule.paths(below: "Tests").map(Self.read).joined()
+        var count = 0
+        for line in try Self.read("Tests/proofs.mk").matches(of: /(?m)^PROOF_[a-z]+ = (.+)$/) {
+            for name in line.output.1.split(separator: " ") {
+                let parts = name.split(separator: "/")
+                #expect(tests.contains("struct \(parts[0]) {"), "there is no suite \(parts[0])")
+                if parts.count == 2 { #expect(tests.contains("func \(parts[1])("), "there is no test \(parts[1])") }
+                count += 1
+            }
+        }
+        #expect(count > 15)
     }
 
     @Test func everyCommandHasAllItsTexts() {

@@ -1,8 +1,8 @@
 import Testing
 
-/// The three doors to a database have one vocabulary: docs/Vocabulary.md. Reads their declarations in the sources.
+/// The three doors to a database have one vocabulary: the article "Library and client" of LarderClient. Reads their declarations in the sources.
 @Suite struct VocabularyTests {
-    /// What a door lacks or has alone, by the name of the call. Each stands in docs/Vocabulary.md with its reason.
+    /// What a door lacks or has alone, by the name of the call. Each stands in the article "Library and client" of LarderClient with its reason.
     static let exceptions: Set<String> = [
         // Enumeration: bounds here, patterns there.
         "keys", "entries", "dictionary", "allKeys", "forEachKey",

@@ -10,8 +10,9 @@ import Testing
 @Suite(.enabled(if: FaultLibrary.isAvailable)) struct ControlFaultTests {
     enum Operation: String, CaseIterable, Sendable {
         case purge, policy, create, createWithPolicy, swap, save
-        /// The first one makes a file.
+        /// The first one makes the ledger.
         case purgeTag, purgeAnotherTag
+        case flushFunctions
 
         var words: String {
             switch self {
@@ -21,6 +22,7 @@ import Testing
             case .swap: "SWAPDB books other"
             case .save: "SAVE"
             case .purgeTag, .purgeAnotherTag: "PURGE TAG t"
+            case .flushFunctions: "FUNCTION FLUSH"
             }
         }
 
@@ -62,6 +64,9 @@ import Testing
                 "SELECT other", "SET kept x", "SELECT books", "SET gone y", "SAVE", "FLUSHDB",
                 "SET a 1 TAGS 1 t", "SAVE", "SET b 2 TAGS 2 u t",
             ] + operation.preparation { try expectOK(line) }
+            guard operation == .flushFunctions else { return }
+            let library = "#!lua name=l\nredis.register_function('f', function() return 1 end)"
+            _ = try client.call(["FUNCTION", "LOAD", library])
         }
 
         private func expectOK(_ line: String) throws {
@@ -86,7 +91,7 @@ import Testing
                     state.append(try client.call(line))
                 }
             }
-            return state
+            return state + [try client.call("FUNCTION LIST")]
         }
 
         /// Writes are taken again, in every database, though it may take the background a moment to find that out.

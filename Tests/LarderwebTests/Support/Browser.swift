@@ -43,7 +43,7 @@ enum Browser {
     static func run(_ steps: [Step]) throws -> Seen {
         let program = try #require(
             WebTools.path("chromium") ?? WebTools.path("chromium-browser"),
-            "chromium is missing: `make test-deps` installs Debian's package")
+            "chromium is missing: `make proofs` installs Debian's package")
         let place = try TemporaryDirectory()
         let (end, output, errors) = try ChildProcess.run(
             "python3", [WebTools.programs + "/browse.py", program, place.path + "/profile"],

@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// Changes of a whole database, in the order of all other commits. docs/internals/Databases.md has the table of states,
+/// Changes of a whole database, in the order of all other commits. docs/Architecture.md has the table of states,
 /// and the effect of a failure or crash at each step.
 ///
 /// Steps that may fail for lack of disk space or descriptors come first, before anything is applied: the new POINTER is

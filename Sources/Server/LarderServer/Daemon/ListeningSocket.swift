@@ -44,23 +44,24 @@ final class ListeningSocket {
             return note(
                 isThere
                     ? nil
-                    : "somebody has removed the socket \(path) of the service manager, which has to make it again", log)
+                    : "the socket \(path) of the service manager was removed; the service manager must create it again",
+                log)
         }
         switch file.presence {
         case .ours: note(nil, log)
         case .somethingElse:
-            note("something else stands in the place of the socket \(path): new clients do not reach this daemon", log)
+            note("another file has replaced the socket \(path): new clients cannot reach this daemon", log)
         case .missing:
             do throws(SocketFile.Failure) {
                 let old = try file.bindAgain()
                 descriptor = file.descriptor
                 replace(descriptor)
                 close(old)
-                log.warning("somebody had removed the socket \(path): it is there again")
+                log.warning("the socket \(path) was removed; it was created again")
                 if let note { log.info(note) }
                 trouble = nil
             } catch {
-                note("somebody has removed the socket \(path), and it cannot be made again: \(error.description)", log)
+                note("the socket \(path) was removed and cannot be created again: \(error.description)", log)
             }
         }
     }

@@ -42,7 +42,7 @@ extension DaemonCommandLine {
                 continue
             }
             if !option.isRepeatable, let earlier = first.updateValue(entry.number, forKey: entry.name) {
-                file.note(entry.number, "\(entry.name) stands in line \(earlier) already")
+                file.note(entry.number, "\(entry.name) is already set in line \(earlier)")
                 continue
             }
             do throws(Failure) {

@@ -7,7 +7,7 @@ extension DaemonOption {
             "--allow-uid", "USER=LEVEL[@DATABASE]",
             [
                 "what a user may do, by name or number: LEVEL is read, write (and read) or administer (all),",
-                "in one database or in all; several with commas or blanks between them, or repeated.",
+                "in one database or in all; separate several by commas or spaces, or repeat it.",
                 "With any such rule, others may do nothing; root and the daemon's own user everything",
                 "(default: no rules: everybody who can open the socket may do everything)",
             ],

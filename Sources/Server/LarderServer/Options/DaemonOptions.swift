@@ -1,8 +1,8 @@
 import LarderEngine
 import Synchronization
 
-/// larderd's options. To add one, add a row: the command line, the configuration file, `--help`, CONFIG, the manual page,
-/// docs/Configuration.md and docs/Protocol.md are made from it.
+/// larderd's options. To add one, add a row: the command line, the configuration file, `--help`, CONFIG, the manual page
+/// and the table in docs/Operating.md are generated from it.
 extension DaemonOption {
     package static let all = configuring + serving + purging + checking + telling
 
@@ -80,7 +80,7 @@ extension DaemonOption {
         DaemonOption(
             "--memory", "BYTES",
             [
-                "memory for hot entries, such as 256M; 0 for none",
+                "memory for hot entries, such as 256M; 0 for none,",
                 "not counting entries that are not in LevelDB yet: up to half of this, or 32M",
                 "(default: a 16th of the machine's, at least 16M, at most 512M)",
             ],
@@ -99,10 +99,10 @@ extension DaemonOption {
         DaemonOption(
             "--max-disk", "BYTES",
             [
-                "what all files of the larder may take on the disk, at least 16M, or what the file",
-                "system has, but for a reserve; what is worth the least is evicted. For moments files",
-                "take one checkpoint and one merge more: a 32nd of it and some 26 to 52 MiB",
-                "(docs/internals/Disk.md);",
+                "limit for all files of the larder, at least 16M; a full budget, or a full file system,",
+                "evicts the least valuable entries. For moments, files may take one checkpoint and one",
+                "compaction more: a 32nd of the limit, and 26 to 52 MiB",
+                "(docs/Limits.md);",
                 "0 or none for no limit",
                 "(default: a tenth of the file system, at most 8G)",
             ],
@@ -112,8 +112,8 @@ extension DaemonOption {
         DaemonOption(
             "--max-change-log", "BYTES",
             [
-                "memory for the latest changes of databases that others follow (CHANGES); who was away for",
-                "longer begins with all entries; at least 4K (default: 32M)",
+                "memory for the latest changes of databases with followers (CHANGES); a follower that was away",
+                "for longer reads all entries; at least 4K (default: 32M)",
             ],
             settings: [.own { String($0.engine.options.changeLogBytes) }]
         ) { $0.configuration.engine.changeLogBytes = try $1.byteCount(least: 4096) },
@@ -224,7 +224,7 @@ extension DaemonOption {
         DaemonOption(
             "--script-time-limit", "TIME",
             [
-                "how long a script may run before it is ended and nothing of it applied: milliseconds, or",
+                "how long a script may run before it is terminated without effect: milliseconds, or",
                 "5s (default: 5000)",
             ],
             settings: [
@@ -295,7 +295,7 @@ extension DaemonOption {
         DaemonOption(
             "--disable-commands", "NAMES",
             [
-                "commands that nobody may run, with commas between them, such as FLUSHALL,CONFIG|SET;",
+                "commands that are disabled for all users, separated by commas: FLUSHALL,CONFIG|SET;",
                 "they answer NOPERM, in scripts too (default: none)",
             ],
             settings: [.own { $0.disabledCommands.names.joined(separator: ",") }]
@@ -337,7 +337,7 @@ extension DaemonOption {
         DaemonOption(
             flag: "--check",
             [
-                "look at all files of a larder that no daemon has, tell what is wrong in one line each, and",
+                "check all files of a larder that no daemon has open, print one line per problem, and",
                 "exit; changes nothing. With --log-format json: one JSON object. For a running daemon:",
                 "larderctl check",
             ]

@@ -99,7 +99,7 @@ struct OriginSettings: Hashable, Sendable {
     /// - Parameter words: of a client or of the file; the first is the URL.
     init(words: [String]) throws(CommandError) {
         guard let url = words.first, !words.contains(where: { $0.contains { $0.isWhitespace } || $0.isEmpty }) else {
-            throw CommandError("ERR the words of an origin have no blanks: \(Self.syntax)")
+            throw CommandError("ERR the words of an origin have no spaces: \(Self.syntax)")
         }
         var source = OriginSource(url: url)
         var writing: Writing?

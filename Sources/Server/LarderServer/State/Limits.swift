@@ -109,7 +109,7 @@ package struct Limits: Sendable {
     static let loopReadsMax = 4
     /// How many words a command on an event loop may have. With more it runs on a thread that may block.
     static let loopArgumentsMax = 4096
-    /// The memory of an entry beyond its key and record, in bytes: see docs/internals/Memory.md.
+    /// The memory of an entry beyond its key and record, in bytes: see docs/Architecture.md.
     static let entryOverheadBytes = 112
     /// The longest name of a connection, library or version, in bytes.
     static let clientNameBytesMax = 256

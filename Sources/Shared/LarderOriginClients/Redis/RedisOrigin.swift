@@ -3,7 +3,7 @@ import LarderRESP
 
 /// A Redis or Valkey server, or a cluster of them, behind a cache.
 ///
-/// Thread-safe. A thread of its own has the connections; see docs/internals/Origins.md.
+/// Thread-safe. A thread of its own has the connections; see docs/Origins.md.
 public final class RedisOrigin: Origin {
     /// How changes are heard of.
     public enum Tracking: Hashable, Sendable {

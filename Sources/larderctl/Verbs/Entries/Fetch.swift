@@ -4,24 +4,24 @@ import LarderPlatform
 extension Verb {
     static let fetch = Verb(
         name: "fetch", synopsis: "KEY [OPTION…] -- COMMAND [ARGUMENT…]",
-        summary: "print an entry's value, made by COMMAND if need be",
+        summary: "print an entry's value, and run COMMAND if there is none",
         details: """
-            Prints the fresh value. If there is none, one of all who ask for it, with whatever client, is chosen: it
-            runs COMMAND, stores its standard output unchanged, and prints it. Meanwhile the others get the stale value
-            (--grace), or wait for the new one. Shortly before the value's end one is chosen early.
+            Prints the fresh value. If there is none, one of all clients that ask for it is chosen: it runs COMMAND, stores
+            its standard output unchanged, and prints it. Meanwhile the others get the stale value (--grace), or wait for the new one.
+            Shortly before the value expires, one client is chosen early.
             COMMAND has this standard input and standard error. By its exit code:
               0          its output is stored
-              --absent   there is no value: this is remembered, and what was stored is removed
-              --same     the stored value is still right, and gets a new life
-              others     it failed: nobody runs it until --back-off is over, and a stale value is served meanwhile
-            If COMMAND cannot be started, or a signal ends it or this program, somebody else is chosen at once; so if
-            this program is killed. Without --lease the choice ends after 30 seconds: a longer COMMAND needs --lease, and
-            then a kill of this program leaves the others waiting until that time is over.
-            What COMMAND made is printed but not stored if the entry was written or removed while it ran.
+              --absent   there is no value: this is remembered, and the stored value is removed
+              --same     the stored value is still valid, and gets a new lifetime
+              others     it failed: no client runs it until --back-off is over, and a stale value is served meanwhile
+            If COMMAND cannot be started, or a signal terminates it or this program, another client is chosen at once. Without
+            --lease the choice ends after 30 seconds: a longer COMMAND needs --lease, and if this program is then killed,
+            the others wait until that time is over.
+            The output of COMMAND is printed but not stored if the entry was written or removed while it ran.
             A COMMAND that fetches its own KEY again gets an error.
             With --json: {"key":…,"state":…,"value":…,"age":…,"ttl":…,"stored":…}; the state is fresh, stale, lead (COMMAND
             was run here), absent, failed or wait; times are in milliseconds, or null.
-            Exits with 1 if the origin has no value, and with 6 if there is none to be had now.
+            Exits with 1 if the origin has no value, and with 6 if none is available now.
             """,
         options: OptionSpec.lifetime + [
             OptionSpec.tag,
@@ -129,7 +129,7 @@ private struct FetchCall {
             complain("the origin failed a short time ago; it is asked again in \(answer.ttl) ms", .noValue)
             return show(answer, .noValue)
         default:
-            complain("somebody else fetches it, and has not ended within \(wait) ms", .noValue)
+            complain("another client fetches it, and has not finished within \(wait) ms", .noValue)
             return show(answer, .noValue)
         }
     }

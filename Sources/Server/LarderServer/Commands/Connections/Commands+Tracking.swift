@@ -97,7 +97,7 @@ enum TrackingCommands {
         }
         if !options.isBroadcast, options.isOfDatabase {
             throw CommandError(
-                "ERR DATABASE option requires BCAST mode to be enabled: who tracks what it reads hears of no other database"
+                "ERR DATABASE option requires BCAST mode to be enabled: without it, clients are notified only of databases that they have selected"
             )
         }
         if options.isBroadcast, options.isOptIn || options.isOptOut {

@@ -1,0 +1,65 @@
+# What makes a service of the programs. Included by the Makefile.
+#
+#   make install      install larderd, larderctl and larderweb below PREFIX (/usr/local), with manual pages, completion for shells, the
+#                     units of systemd and SYSCONFDIR/larder/larderd.conf (/etc), unless it is there; make install-files without programs
+#   make deb          a Debian package, below .build/deb; make deb-test installs, uses, upgrades and removes it in a new system
+#   make service-test a day in its life under systemd, in a new system; the application writes for FILL_SECONDS
+PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
+
+.PHONY: install install-files
+install: deps
+	$(SWIFT) build -c release --static-swift-stdlib --scratch-path .build/install --product larderd
+	$(SWIFT) build -c release --static-swift-stdlib --scratch-path .build/install --product larderctl
+	$(SWIFT) build -c release --static-swift-stdlib --scratch-path .build/install --product larderweb
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(addprefix .build/install/release/,larderd larderctl larderweb) $(DESTDIR)$(PREFIX)/bin
+	@$(MAKE) --no-print-directory install-files
+	@[ -n "$(DESTDIR)" ] || ! [ -d /run/systemd/system ] || \
+	  echo "to run it as a service: systemd-sysusers && systemctl daemon-reload && systemctl enable --now larderd.socket"
+
+# The service's files, with the place of the programs in them.
+install_with_paths = sed 's|/usr/bin/larder|$(PREFIX)/bin/larder|; s|=-/etc/larder|=-$(SYSCONFDIR)/larder|' $(1) >$(2)/$(notdir $(1)) \
+  && chmod 644 $(2)/$(notdir $(1))
+SYSTEM_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
+USER_UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/user
+SHARE = $(DESTDIR)$(PREFIX)/share
+install-files:
+	install -d $(SYSTEM_UNITS) $(USER_UNITS) $(DESTDIR)$(PREFIX)/lib/sysusers.d $(foreach n,1 7 8,$(SHARE)/man/man$n) \
+	  $(SHARE)/bash-completion/completions $(SHARE)/zsh/vendor-completions $(SHARE)/fish/vendor_completions.d \
+	  $(DESTDIR)$(PREFIX)/share/doc/larder $(DESTDIR)$(SYSCONFDIR)/larder
+	install -m 644 Sources/packaging/systemd/larderd.socket $(SYSTEM_UNITS)
+	install -m 644 Sources/packaging/systemd/user/larderd.socket $(USER_UNITS)
+	$(call install_with_paths,Sources/packaging/systemd/larderd.service,$(SYSTEM_UNITS))
+	$(call install_with_paths,Sources/packaging/systemd/user/larderd.service,$(USER_UNITS))
+	$(call install_with_paths,Sources/packaging/systemd/larderweb.service,$(SYSTEM_UNITS))
+	$(call install_with_paths,Sources/packaging/systemd/user/larderweb.service,$(USER_UNITS))
+	install -m 644 Sources/System/CLarderWebPages/Pages/chart/LICENSE.md $(DESTDIR)$(PREFIX)/share/doc/larder/chart.js.LICENSE.md
+	$(call install_with_paths,Sources/packaging/launchd/larder.larderd.plist,$(DESTDIR)$(PREFIX)/share/doc/larder)
+	install -d $(SHARE)/doc/larder/larderd.service.d
+	install -m 644 Sources/packaging/systemd/larderd.service.d/origins.conf $(SHARE)/doc/larder/larderd.service.d
+	install -m 644 Sources/packaging/sysusers.d/larder.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d
+	$(foreach n,1 7 8,install -m 644 Sources/packaging/man/*.$n $(SHARE)/man/man$n;)
+	$(foreach n,larderd larderctl larderweb,install -m 644 Sources/packaging/completions/$n.bash $(SHARE)/bash-completion/completions/$n;)
+	install -m 644 Sources/packaging/completions/_larder* $(SHARE)/zsh/vendor-completions
+	install -m 644 Sources/packaging/completions/*.fish $(SHARE)/fish/vendor_completions.d
+	[ -e $(DESTDIR)$(SYSCONFDIR)/larder/larderd.conf ] || \
+	  install -m 644 Sources/packaging/larderd.conf $(DESTDIR)$(SYSCONFDIR)/larder
+
+# In a directory of its own, because dpkg wants `debian` at the root and writes there.
+DEB = .build/deb/larder
+.PHONY: deb deb-test service-test
+deb: deps
+	@$(INSTALL) debhelper dpkg-dev lintian
+	rm -rf .build/deb && mkdir -p $(DEB) && cp -r Sources/packaging/debian $(DEB)
+	cd $(DEB) && LARDER=$(CURDIR) dpkg-buildpackage --build=binary --unsigned-changes
+	lintian --fail-on error,warning .build/deb/*.changes
+	@ls .build/deb/*.deb
+
+deb-test: deb
+	@$(INSTALL) mmdebstrap python3
+	Sources/packaging/test-package.sh .build/deb
+
+service-test: deb
+	@$(INSTALL) mmdebstrap python3 prometheus chromium redis-server redis-tools
+	Sources/packaging/test-service.sh .build/deb

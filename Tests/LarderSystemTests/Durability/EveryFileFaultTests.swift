@@ -1,0 +1,150 @@
+import LarderPlatform
+import LarderTestSupport
+import Testing
+
+/// Each kind of system call fails on each kind of file of a larder, once, twice in a row, or from there on, while clients write,
+/// purge tags, load functions and make checkpoints. After SIGKILL and a start without faults, every acknowledged operation
+/// counts, and nothing else is missing.
+///
+/// `LARDER_CONTROL_POINTS=all` tries every combination; a number, so many, chosen by `LARDER_SEED`.
+@Suite(.enabled(if: FaultLibrary.isAvailable)) struct EveryFileFaultTests {
+    private static let calls: [(name: String, calls: FileCalls)] = [
+        ("open", .open), ("create", .create), ("read", .read), ("write", .write), ("fsync", .sync),
+        ("fsync of a directory", .syncDirectory), ("ftruncate", .truncate), ("fallocate", .allocate),
+        ("rename", .rename), ("link", .link), ("unlink", .unlink), ("opendir", .list), ("stat", .stat),
+        ("access", .access), ("close", .close), ("mmap", .map),
+    ]
+    private static let files = ["LEDGER", "JOURNAL", "SYNCED", "SEQUENCES", "TIME", "POINTER", "books/"]
+
+    enum Extent: CaseIterable {
+        case once, twice, permanently
+
+        var count: UInt64 {
+            switch self {
+            case .once: 1
+            case .twice: 2
+            case .permanently: .max
+            }
+        }
+    }
+
+    private struct Combination: CustomStringConvertible {
+        let call: (name: String, calls: FileCalls)
+        let file: String
+        let extent: Extent
+        let first: UInt64
+
+        var description: String { "\(call.name) on \(file) fails \(extent), from call \(first) on" }
+    }
+
+    private static func combinations() -> [Combination] {
+        var random = SeededGenerator(seed: testSeed())
+        var all: [Combination] = []
+        for call in calls {
+            for file in files {
+                for extent in Extent.allCases {
+                    let first = UInt64.random(in: 1...6, using: &random)
+                    all.append(Combination(call: call, file: file, extent: extent, first: first))
+                }
+            }
+        }
+        let wish = TestSetting.controlPoints.text
+        if wish == "all" { return all }
+        return Array(all.shuffled(using: &random).prefix(wish.flatMap(Int.init) ?? 24))
+    }
+
+    @Test func everyAcknowledgedOperationCountsAfterAKill() throws {
+        for combination in Self.combinations() {
+            let place = try TemporaryDirectory(inMemory: true)
+            let faults = try FaultControl(in: place)
+            var daemon = try DaemonProcess(in: place, faults: faults)
+            var model = Model()
+            let client = try daemon.connect()
+            #expect(try client.call("SELECT books") == "+OK\r\n")
+            model.run(0..<12, client)
+            #expect(model.doubtful.isEmpty, "nothing fails yet")
+            faults.arm(
+                .failing(
+                    combination.call.calls, combination.extent == .permanently ? EIO : ENOSPC, path: combination.file,
+                    from: combination.first, count: combination.extent.count))
+            model.run(12..<60, client)
+            let hit = faults.lastHit
+            client.close()
+            daemon.kill()
+            faults.disarm()
+            daemon = try DaemonProcess(in: place, faults: faults)
+            let again = try daemon.connect()
+            #expect(try again.call("SELECT books") == "+OK\r\n")
+            let wrong = try model.differences(again)
+            #expect(wrong.isEmpty, "\(combination): \(hit): \(wrong)")
+            again.close()
+            daemon.kill()
+        }
+    }
+}
+
+/// What acknowledged operations have left, and what nobody can know after errors.
+private struct Model {
+    private var values: [String: String] = [:]
+    private var tags: [String: String] = [:]
+    /// By key: what may be there as well.
+    private(set) var doubtful: [String: Set<String?>] = [:]
+    /// The versions of the library of functions that may be there.
+    private var versions: Set<Int> = []
+
+    private static func library(_ version: Int) -> String {
+        "#!lua name=lib\nredis.register_function{function_name='f', callback=function() return \(version) end, "
+            + "flags={'no-writes'}}"
+    }
+
+    mutating func run(_ steps: Range<Int>, _ client: SocketClient) {
+        for step in steps {
+            switch step % 12 {
+            case 5, 11: purge("t\(step % 3)", client)
+            case 8: _ = try? client.call("SAVE")
+            case 9: load(step, client)
+            default: set("k\(step % 10)", "v\(step)", "t\(step % 3)", client)
+            }
+        }
+    }
+
+    private mutating func set(_ key: String, _ value: String, _ tag: String, _ client: SocketClient) {
+        if (try? client.call("SET \(key) \(value) TAGS 1 \(tag)")) == "+OK\r\n" {
+            (values[key], tags[key]) = (value, tag)
+            doubtful[key] = nil
+        } else {
+            doubtful[key, default: []].formUnion([value, values[key]])
+        }
+    }
+
+    private mutating func purge(_ tag: String, _ client: SocketClient) {
+        let concerned = tags.filter { $0.value == tag }.map(\.key)
+        if (try? client.call("PURGE TAG \(tag)")) == "+OK\r\n" {
+            for key in concerned { values[key] = nil }
+            // What failed may have stored a key with the tag all the same.
+            for key in doubtful.keys { doubtful[key]?.insert(nil) }
+        } else {
+            for key in concerned { doubtful[key, default: []].formUnion([nil, values[key]]) }
+        }
+    }
+
+    private mutating func load(_ version: Int, _ client: SocketClient) {
+        let reply = try? client.call(["FUNCTION", "LOAD", "REPLACE", Self.library(version)])
+        if reply == Array("$3\r\nlib\r\n".utf8) { versions = [version] } else { versions.insert(version) }
+    }
+
+    func differences(_ client: SocketClient) throws -> [String] {
+        var wrong: [String] = []
+        for number in 0..<10 {
+            let key = "k\(number)"
+            let reply = try client.call("GET \(key)")
+            let expected = values[key].map { "$\($0.utf8.count)\r\n\($0)\r\n" } ?? "$-1\r\n"
+            if reply == expected { continue }
+            let others = (doubtful[key] ?? []).map { $0.map { "$\($0.utf8.count)\r\n\($0)\r\n" } ?? "$-1\r\n" }
+            if !others.contains(reply) { wrong.append("\(key): \(reply), not \(expected) \(others)") }
+        }
+        let called = try client.call("FCALL f 0")
+        if !versions.contains(where: { ":\($0)\r\n" == called }) { wrong.append("f: \(called), not \(versions)") }
+        return wrong
+    }
+}

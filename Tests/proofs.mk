@@ -1,0 +1,97 @@
+# Tests that take long, or need many programs: `make test` leaves them out, `make proofs` runs them, and `make proof-power` one group
+# alone. A test named here is a suite, or suite/function. Included by the Makefile.
+#
+#   make proofs       all groups once
+#   make tsan asan    the tests under the thread and the address sanitizer
+#   make kill         hundreds of rounds of kill -9 under load (ROUNDS), the model test over many seeds (ROUNDS)
+#   make crash power  accidents of recorded daemons: SIGKILL and failing calls, power cuts; ROUNDS points of each
+#   make disk         a long random history under a limit of the disk, and kill -9 while it evicts (ROUNDS)
+#   make fleet        two larders in front of a Redis Cluster, whose nodes and links break: ROUNDS of each kind
+#   make valkey       the tests of origins with a valkey-server (Debian's, of its backports) in place of redis-server, and as
+#                     make fleet before a cluster of it
+#   make hostile      hostile clients at full size: ten thousand connections, values of 512 MiB, a million words
+#   make planted      the strength of the tests: defects in a copy of the package, one after the other, and which of them the
+#                     tests find (PLANTED: the numbers of some)
+#   make steady       the tests of make test STEADY times on an idle machine and STEADY times on a busy one
+
+PROOF_GROUPS = power kill fleet disk histories clients browsers prometheus examples
+PROOF_power = AccidentTests
+PROOF_kill = KillTests ReplicateKillTests OutboxDaemonTests OutboxClusterTests
+PROOF_fleet = FleetTests CacheFleetTests NetworkLinkTests
+PROOF_disk = DiskHistoryTests DaemonDiskBudgetTests
+PROOF_histories = ModelTests SalvageDamageTests ChangeRaceTests
+PROOF_clients = FrameworkTests OtherClientTests RedisPyTests FetchStormTests LockContentionTests
+PROOF_browsers = WebBrowserTests
+PROOF_prometheus = WebMetricsTests/promtoolFindsNothingWrong WebMetricsTests/prometheusScrapesIt
+PROOF_examples = ExampleTests DocsArticleTests
+
+# A regular expression for the tests of some groups.
+space := $(subst ,, )
+proofs_of = [.]($(subst $(space),|,$(strip $(foreach group,$(1),$(PROOF_$(group))))))\b
+PROOFS = $(call proofs_of,$(PROOF_GROUPS))
+
+.PHONY: proof-packages proof-python proofs $(PROOF_GROUPS:%=proof-%) tsan asan kill crash power disk fleet valkey hostile steady planted
+proof-packages:
+	@$(INSTALL) $(BUILD_PACKAGES) $(TEST_PACKAGES) $(PROOF_PACKAGES)
+
+proof-python: proof-packages
+	@$(MAKE) --no-print-directory $(VENV)/bin/python
+	@$(VENV)/bin/python -c 'import sys; from importlib.util import find_spec; sys.exit(not all(map(find_spec, sys.argv[1:])))' \
+	  $(PYTHON_MODULES) 2>/dev/null || \
+	  $(VENV)/bin/python -m pip install -q --disable-pip-version-check $(PYTHON_PACKAGES)
+
+# Python's packages come over the network while the compiler works.
+proofs $(PROOF_GROUPS:%=proof-%): proof-packages
+	@$(MAKE) --no-print-directory -j2 proof-python test-build
+	@Tests/run-tests.sh $@ --filter '$(call proofs_of,$(if $(filter proofs,$@),$(PROOF_GROUPS),$(@:proof-%=%)))'
+
+STEADY ?= 3
+steady: test-packages test-build
+	@Tests/steady.sh $(STEADY) --skip '$(PROOFS)'
+
+VENV = .build/venv
+$(VENV)/bin/python:
+	python3 -m venv $(VENV)
+
+# Clients and frameworks in Python that the tests use.
+PYTHON_PACKAGES = redis django flask-caching dogpile.cache celery django-redis aiocache pottery limits flask-limiter slowapi \
+  cashews litestar fastapi fastapi-cache2 httpx
+PYTHON_MODULES = redis django flask_caching dogpile.cache celery django_redis aiocache pottery limits flask_limiter slowapi \
+  cashews litestar fastapi fastapi_cache httpx
+
+# Threads that live as long as the process are not joined, and no leak.
+tsan: test-deps
+	LARDER_SYSTEM_MALLOC=1 LARDER_SANITIZED=1 TSAN_OPTIONS="report_thread_leaks=0 suppressions=$(CURDIR)/Tests/tsan.suppressions" $(SWIFT) test --no-parallel --disable-xctest --sanitize=thread --scratch-path .build/tsan
+
+# One test after the other: slowed down and all at once, they would exceed their time limits.
+# Without a search for leaks: what lives as long as the process, such as threads that are not joined, counts as one.
+asan: test-deps
+	LARDER_SYSTEM_MALLOC=1 LARDER_SANITIZED=1 ASAN_OPTIONS=detect_leaks=0 $(SWIFT) test --no-parallel --disable-xctest --sanitize=address --scratch-path .build/asan
+
+kill: test-deps test-build
+	LARDER_KILL_ROUNDS=$(ROUNDS) LARDER_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build --disable-xctest --filter 'Kill|Model'
+
+# A seed that found something is told with how to repeat it: LARDER_SEED=… LARDER_POINT=… make crash.
+crash power: deps
+	@$(INSTALL) gcc libc6-dev
+	$(SWIFT) build -c release --product larderaccidents
+	.build/release/larderaccidents $@ $(ROUNDS)
+
+disk: test-deps test-build
+	LARDER_DISK_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build --disable-xctest \
+	  --filter 'DiskHistoryTests|DaemonDiskBudgetTests'
+
+fleet: test-deps test-build
+	LARDER_FLEET_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build --disable-xctest --filter 'FleetTests|NetworkLinkTests'
+
+valkey: test-deps test-build
+	@$(INSTALL) libatomic1 libjemalloc2 liblzf1 libssl3
+	program="$$(Tests/valkey.sh .build/valkey)" && LARDER_ORIGIN_SERVER="$$program" LARDER_FLEET_ROUNDS=$(ROUNDS) \
+	  $(SWIFT) test --skip-build --disable-xctest --filter 'Origins|Origin|Outbox|RedisCluster|LarderctlRedis|FleetTests|NetworkLink'
+
+hostile: test-deps test-build
+	ulimit -n "$$(ulimit -Hn)"; LARDER_HOSTILE=1 $(SWIFT) test --skip-build --disable-xctest --filter Hostile
+
+# In a copy, so that no defect ever stands in Sources.
+planted: test-packages
+	python3 Tests/Planted/planted.py $(PLANTED)
