@@ -81,6 +81,34 @@ import Testing
             daemon.kill()
         }
     }
+
+    /// A mark of the journal that can be neither synced nor removed, and then not even opened: the segments that it speaks of
+    /// stay, because after a crash it would say that they must be there.
+    @Test(arguments: ["os", "everysecond", "always"]) func theJournalStaysWhileItsMarkCannotBeReplaced(
+        _ durability: String
+    ) throws {
+        let place = try TemporaryDirectory(inMemory: true)
+        let faults = try FaultControl(in: place)
+        var daemon = try DaemonProcess(["--durability", durability], in: place, faults: faults)
+        let client = try daemon.connect()
+        for number in 0..<20 { #expect(try client.call("SET k\(number) v") == "+OK\r\n") }
+        let mark = "SYNCED"
+        faults.arm(.failing(.sync, EIO, path: mark, except: "0/", count: 1))
+        faults.arm(.failing(.unlink, EIO, path: mark, except: "0/", count: 1), slot: 1)
+        faults.arm(.failing([.open, .create], EIO, path: mark, except: "0/"), slot: 2)
+        for number in 20..<80 {
+            #expect(try client.call("SET k\(number) v") == "+OK\r\n")
+            if number % 20 == 0 { _ = try client.call("SAVE") }
+        }
+        client.close()
+        daemon.kill()
+        for slot in 0..<3 { faults.disarm(slot: slot) }
+        daemon = try DaemonProcess(["--durability", durability], in: place, faults: faults)
+        let again = try daemon.connect()
+        for number in 0..<80 { #expect(try again.call("GET k\(number)") == "$1\r\nv\r\n", "k\(number)") }
+        again.close()
+        daemon.kill()
+    }
 }
 
 /// What acknowledged operations have left, and what nobody can know after errors.
