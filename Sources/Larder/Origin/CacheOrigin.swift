@@ -23,7 +23,7 @@ public protocol CacheOrigin: Sendable {
 
     /// Stores a value. Returns when the origin has it.
     /// - Throws: whatever happened. The cache then forgets the key if the origin may have stored the value:
-    ///   ``mayHaveChanged(_:after:)``.
+    ///   ``CacheOrigin/mayHaveChanged(_:after:)``.
     func write(_ value: OriginWriting, forKey key: [UInt8]) async throws -> OriginAcknowledgement
 
     /// Removes entries, whether they are there or not. Returns when they are gone. Errors as for ``write(_:forKey:)``.

@@ -271,7 +271,7 @@ import Testing
         #expect(try await value(cache, "k", young) == 2)
         origin.fails = true
         #expect(try await value(cache, "k", FetchOptions(.originElseCache)) == 2)
-        await #expect(throws: FetchError.self) { try await value(cache, "k", FetchOptions(.originOnly)) }
+        await #expect(throws: TestOrigin.Failure.self) { try await value(cache, "k", FetchOptions(.originOnly)) }
         #expect(origin.calls == 3, "it rests")
     }
 

@@ -176,10 +176,14 @@ final class ModelRun {
         // Where either is unsure, what the copy does is unsure too.
         if entry.mayBeSwept || rules.isFromTheFuture(entry, now) { return }
         note("copy \(name) \(key) at \(now)")
-        _ = try larder.engine().change(key, in: source, and: target) { update, other in
-            if let record = update.current(0) { other.place(0, record) }
+        // Without an entry there is nothing to wait for, and the last unit may be one that was told to fail.
+        var isCopied = false
+        let ticket = try larder.engine().change(key, in: source, and: target) { update, other in
+            guard let record = update.current(0) else { return }
+            other.place(0, record)
+            isCopied = true
         }
-        try larder.engine().pipeline.settle()
+        if isCopied, let ticket { try larder.engine().pipeline.wait(for: ticket) }
         guard models[name]?.isFresh(entry, now) ?? false else { return }
         var copied = entry
         if entry.rule == .governed, entry.storedAt <= rules.deadBefore {

@@ -15,7 +15,12 @@ final class SocketlessServer {
     let stopReasons = Recorder<String>()
     /// Messages for the clients, delivered with ``deliver()``.
     let pushes: PushQueue
-    private var clients: [TestClient] = []
+    /// Not kept: a client keeps its server.
+    private struct Connected {
+        weak var client: TestClient?
+    }
+    private var connected: [Connected] = []
+    private var clients: [TestClient] { connected.compactMap(\.client) }
 
     /// - Parameters:
     ///   - policy: of new databases.
@@ -84,7 +89,7 @@ final class SocketlessServer {
         let client = TestClient(Session(id: id, server: state, pushes: pushes, record: record), self)
         // A woken command runs again when messages are delivered.
         client.session.wakeUp = {}
-        clients.append(client)
+        connected.append(Connected(client: client))
         return client
     }
 
@@ -95,7 +100,7 @@ final class SocketlessServer {
     }
 
     /// Forgets a client: its session goes unless somebody else has it.
-    func forget(_ client: TestClient) { clients.removeAll { $0 === client } }
+    func forget(_ client: TestClient) { connected.removeAll { $0.client === client } }
 
     /// Delivers messages, and has the sessions look at what was decided, as an event loop does.
     func deliver() {

@@ -55,7 +55,7 @@ enum TagFacts {
     ) -> [Ledger.Change] {
         guard new.floors == former.floors else {
             var changes = [floors(new.floors, of: database)]
-            former.forEach { tag, _ in
+            former.forEachNote { tag, _ in
                 if new.note(tag) == nil { changes.append(Ledger.Change(key: key(database, tag), value: nil)) }
             }
             return changes
@@ -66,7 +66,7 @@ enum TagFacts {
     /// Everything, for a ledger that has nothing of these purges yet.
     static func all(_ purges: TagPurges, of database: String) -> [Ledger.Change] {
         var changes = [floors(purges.floors, of: database)]
-        purges.forEach { changes.append(note($1, of: $0, in: database)) }
+        purges.forEachNote { changes.append(note($1, of: $0, in: database)) }
         return changes
     }
 }

@@ -149,7 +149,7 @@ package final class TagPurges: Sendable {
     func adding(_ others: TagPurges) -> TagPurges {
         var next = content
         next.merge(others.floors)
-        others.forEach { next.merge($1, of: $0) }
+        others.forEachNote { next.merge($1, of: $0) }
         return TagPurges(next)
     }
 
@@ -160,7 +160,7 @@ package final class TagPurges: Sendable {
         return TagPurges(next)
     }
 
-    func forEach(_ body: (UInt64, Note) -> Void) {
+    func forEachNote(_ body: (UInt64, Note) -> Void) {
         for stripe in content.stripes { for (tag, note) in stripe { body(tag, note) } }
     }
 
