@@ -80,7 +80,21 @@ import Testing
 
     @Test("values that overwrite others are kept") func overwritesAreKept() async throws {
         let redis = try RedisProcess()
-        let cache = try await front(RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)))
+        let origin = RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath))
+        try await overwritesAreKept(before: origin) { try change(redis, $0) }
+    }
+
+    @Test("values that overwrite others in a larder are kept") func overwritesInALarderAreKept() async throws {
+        let daemon = try DaemonProcess(["--policy", "never"])
+        try await overwritesAreKept(before: try RedisCacheOrigin(larderAt: daemon.socketPath)) {
+            _ = try daemon.connect().call($0)
+        }
+    }
+
+    private func overwritesAreKept(
+        before origin: RedisCacheOrigin, change: (String) throws -> Void
+    ) async throws {
+        let cache = try await front(origin)
         await eventually { (try? await cache.value(String.self, forKey: "a")) == .some(nil) }
         // The server tells a client that has read a key of the client's own writes too.
         for number in 0..<50 {
@@ -91,7 +105,7 @@ import Testing
         try await cache.set("other", forKey: "b")
         #expect(try await cache.value(String.self, forKey: "a") == "value 49")
         #expect(try await cache.cache.value(String.self, forKey: "a") == "value 49")
-        try change(redis, "SET a theirs")
+        try change("SET a theirs")
         await eventually { (try? await cache.value(String.self, forKey: "a")) == "theirs" }
     }
 

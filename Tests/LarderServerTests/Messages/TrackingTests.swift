@@ -89,6 +89,37 @@ import Testing
         #expect(reader.takeSendable() == Self.invalidation("k"))
     }
 
+    /// As in Redis, a client that has read a key is notified of its own change before it gets what it reads next, and not again:
+    /// an origin cache keeps what it reads after its own write.
+    @Test(arguments: [true, false]) func anOwnChangeIsReportedBeforeTheNextReadOfThePipeline(isRead: Bool) throws {
+        let (server, reader, writer) = try Self.start()
+        if isRead { _ = reader("GET k") }
+        for value in ["1", "2", "3"] {
+            reader.feed(encodeRequest("SET k \(value)") + encodeRequest("GET k") + encodeRequest("STRLEN k"))
+            server.commit()
+            server.deliver()
+            let notified = isRead || value != "1" ? Self.invalidation("k") : ""
+            #expect(reader.takeSendable() == Wire.ok + notified + Wire.bulk(value) + ":1\r\n")
+        }
+        // A second change without a read after it is reported with its commit.
+        reader.feed(encodeRequest("SET k 4") + encodeRequest("GET k") + encodeRequest("SET k 5"))
+        server.commit()
+        server.deliver()
+        let replies = Wire.ok + Self.invalidation("k") + Wire.bulk("4") + Wire.ok
+        #expect([replies + Self.invalidation("k"), Self.invalidation("k") + replies].contains(reader.takeSendable()))
+        // Other clients' changes are not missed.
+        _ = reader("GET k")
+        _ = writer("SET k 6")
+        server.deliver()
+        #expect(reader.takeSendable() == Self.invalidation("k"))
+        // In a transaction there is no place for a message: it follows the commit.
+        _ = reader("GET k")
+        for line in ["MULTI", "SET k 7", "GET k", "EXEC"] { reader.feed(encodeRequest(line)) }
+        server.commit()
+        server.deliver()
+        #expect(reader.takeSendable().contains(Self.invalidation("k")))
+    }
+
     // MARK: What ends by itself
 
     @Test(arguments: ["SET k v PX 1000", "SET k v"]) func entriesThatEndAreToldOf(_ line: String) throws {

@@ -112,7 +112,7 @@ extension Session {
 
     /// Runs the parsed command, or says what must happen before.
     private func runCommand(now: Int64, mayBlock: Bool) -> Pause? {
-        let start = replyQueue.position
+        var start = replyQueue.position
         var call = Call(self, server, now: now, mayBlock: mayBlock)
         var hasStarted = false
         var found: CommandMetadata?
@@ -134,7 +134,13 @@ extension Session {
             if let pause = obstacle(spec, mayBlock: mayBlock) { return pause }
             hasCommand = false
             hasStarted = true
-            if modes.tracking != nil { willUse(spec, count: parser.argumentCount) { parser.argument($0) } }
+            if modes.tracking != nil {
+                let changed = willUse(spec, count: parser.argumentCount, isAlone: true) { parser.argument($0) }
+                if !changed.isEmpty {
+                    PushMessage.invalidation(changed, isRedirected: false).write(to: &replies, isSubscriber: false)
+                    start = replyQueue.position
+                }
+            }
             defer { if !call.isCold, !hasCommand { endCaching(spec) } }
             record.lastCommand.store(spec.number, ordering: .relaxed)
             begin = MonotonicClock.nanoseconds()

@@ -98,13 +98,30 @@ struct TrackingSettings: Sendable {
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: the parts are guarded by their locks, the rest by `lock`.
 final class Tracking: @unchecked Sendable {
+    /// A client that has read a key.
+    private struct Reader {
+        let client: TrackingClient
+        /// The last commit unit of the client itself before it read the key, or before it was last notified of a change of
+        /// the key. What it has read includes its own changes up to there.
+        var ownUnit: UInt64
+
+        func isClient(_ other: TrackingClient) -> Bool { client === other }
+    }
+
     private final class Part {
         let lock = Lock()
-        var readers: [[UInt8]: [TrackingClient]] = [:]
-        /// Readers that do not want to hear of their own changes, have changed the key, and have not read it again.
+        var readers: [[UInt8]: [Reader]] = [:]
+        /// Readers that have changed the key themselves and have not read it again.
         var writers: [[UInt8]: [TrackingClient]] = [:]
         /// When the entries that were read expire.
         var deadlines = DeadlineWatch<[UInt8]>()
+
+        /// - Returns: whether the client had changed the key.
+        func endWriting(_ key: [UInt8], _ client: TrackingClient) -> Bool {
+            guard let index = writers[key]?.firstIndex(where: { $0 === client }) else { return false }
+            writers[key]?.remove(at: index)
+            return true
+        }
     }
 
     private let directory: ConnectionDirectory
@@ -196,7 +213,7 @@ final class Tracking: @unchecked Sendable {
             part.lock.withLock {
                 let before = (part.readers.count, part.readers.values.reduce(0) { $0 + $1.count })
                 let left = part.readers.compactMapValues { readers in
-                    let left = readers.filter { !isGone($0) }
+                    let left = readers.filter { !isGone($0.client) }
                     return left.isEmpty ? nil : left
                 }
                 keyCount.add(left.count - before.0)
@@ -213,32 +230,43 @@ final class Tracking: @unchecked Sendable {
     private func part(_ key: [UInt8]) -> Part { parts[(key.hashValue >> 7) & (Self.partCount - 1)] }
 
     /// Notes that a client is about to read a key.
-    func willRead(_ key: [UInt8], _ client: TrackingClient) {
+    /// - Parameter ownUnit: the last commit unit of the client; its own changes up to there are in what it reads. 0 if
+    ///     it cannot be notified before its reply.
+    /// - Returns: whether the client has read the key before, has changed it since, and must be notified of that before it
+    ///   gets what it reads now. It is not notified again when that change is committed.
+    @discardableResult
+    func willRead(_ key: [UInt8], _ client: TrackingClient, ownUnit: UInt64 = 0) -> Bool {
         let part = part(key)
-        let dropped = part.lock.withLock { () -> ([UInt8], [TrackingClient])? in
-            if let readers = part.readers[key] {
-                if !part.writers.isEmpty { part.writers[key]?.removeAll { $0 === client } }
-                if readers.contains(where: { $0 === client }) { return nil }
-                let left = readers.filter(\.isActive) + [client]
+        let (isChanged, dropped) = part.lock.withLock { () -> (Bool, ([UInt8], [TrackingClient])?) in
+            if var readers = part.readers[key] {
+                let wasWritten = !part.writers.isEmpty && part.endWriting(key, client)
+                if let index = readers.firstIndex(where: { $0.isClient(client) }) {
+                    guard wasWritten, ownUnit > 0 else { return (false, nil) }
+                    readers[index].ownUnit = ownUnit
+                    part.readers[key] = readers
+                    return (!client.isNoLoop, nil)
+                }
+                let left = readers.filter(\.client.isActive) + [Reader(client: client, ownUnit: ownUnit)]
                 part.readers[key] = left
                 itemCount.add(left.count - readers.count)
-                return nil
+                return (false, nil)
             }
-            part.readers[key] = [client]
+            part.readers[key] = [Reader(client: client, ownUnit: ownUnit)]
             itemCount.add(1)
             let count = keyCount.wrappingAdd(1, ordering: .relaxed).newValue
-            guard keysMax > 0, count > keysMax, let victim = part.readers.keys.first else { return nil }
-            return take(victim, part).map { (victim, $0) }
+            guard keysMax > 0, count > keysMax, let victim = part.readers.keys.first else { return (false, nil) }
+            return (false, take(victim, part).map { (victim, $0) })
         }
         if let (key, readers) = dropped { send([key], to: readers) }
+        return isChanged
     }
 
-    /// Notes that a client is about to change a key, which it need not be told: that it has read the key is forgotten when
-    /// the change is reported, unless it reads it again before, in the same transaction or pipeline.
+    /// Notes that a client is about to change a key. That it has read the key is forgotten when the change is committed, unless
+    /// it reads the key again before, in the same transaction or pipeline.
     func willWrite(_ key: [UInt8], _ client: TrackingClient) {
         let part = part(key)
         part.lock.withLock {
-            guard let readers = part.readers[key], readers.contains(where: { $0 === client }),
+            guard let readers = part.readers[key], readers.contains(where: { $0.isClient(client) }),
                 part.writers[key]?.contains(where: { $0 === client }) != true
             else { return }
             part.writers[key, default: []].append(client)
@@ -257,28 +285,31 @@ final class Tracking: @unchecked Sendable {
     /// Takes a key out of the table. Called with the part's lock held.
     /// - Parameters:
     ///   - database: readers that may not know what happens there have read another key of this name, and stay.
-    ///   - writer: who has changed the key; it stays if it has read the key again since, and is not told of own changes.
+    ///   - writer: who has changed the key with the commit unit `unit`; it stays if it has read the key since.
     private func take(
-        _ key: [UInt8], _ part: Part, in database: String? = nil, by writer: Int64 = 0
+        _ key: [UInt8], _ part: Part, in database: String? = nil, by writer: Int64 = 0, unit: UInt64 = 0
     ) -> [TrackingClient]? {
         if let readers = part.readers[key] {
             let left = readers.filter { reader in
-                database.map { !reader.hears($0) } ?? false
-                    || reader.isNoLoop && reader.subscriber.id == writer && reader.isActive
-                        && part.writers[key]?.contains { $0 === reader } != true
+                let client = reader.client
+                if database.map({ !client.hears($0) }) ?? false { return true }
+                guard client.subscriber.id == writer, client.isActive,
+                    part.writers[key]?.contains(where: { $0 === client }) != true
+                else { return false }
+                return client.isNoLoop || unit != 0 && unit <= reader.ownUnit
             }
             part.writers[key] = nil
             if !left.isEmpty {
                 part.readers[key] = left
                 itemCount.add(left.count - readers.count)
-                return readers.filter { reader in !left.contains { $0 === reader } }
+                return readers.lazy.map(\.client).filter { client in !left.contains { $0.isClient(client) } }
             }
         }
         guard let readers = part.readers.removeValue(forKey: key) else { return nil }
         part.deadlines.set(key, nil)
         keyCount.add(-1)
         itemCount.add(-readers.count)
-        return readers
+        return readers.map(\.client)
     }
 
     // MARK: Reporting
@@ -286,7 +317,9 @@ final class Tracking: @unchecked Sendable {
     /// Reports keys that were changed.
     func invalidate(_ changes: [EntryChange]) {
         guard hasClients else { return }
-        for change in changes { invalidate(change.key, by: change.origin.client, in: change.database.name) }
+        for change in changes {
+            invalidate(change.key, by: change.origin.client, unit: change.sequence, in: change.database.name)
+        }
         if hasBroadcast { broadcast(changes.map { ($0.key, $0.origin.client, $0.database.name) }) }
     }
 
@@ -297,9 +330,10 @@ final class Tracking: @unchecked Sendable {
         if hasBroadcast { broadcast(keys.map { ($0, 0, database) }) }
     }
 
-    private func invalidate(_ key: [UInt8], by client: Int64, in database: String) {
+    private func invalidate(_ key: [UInt8], by client: Int64, unit: UInt64 = 0, in database: String) {
         let part = part(key)
-        guard let readers = part.lock.withLock({ take(key, part, in: database, by: client) }) else { return }
+        let taken = part.lock.withLock { take(key, part, in: database, by: client, unit: unit) }
+        guard let readers = taken else { return }
         send([key], to: readers.filter { !($0.isNoLoop && $0.subscriber.id == client) })
     }
 

@@ -15,6 +15,8 @@ final class ReplyQueue {
     /// Whether the current command's reply is sent whatever CLIENT REPLY says. Redis does so for the replies of
     /// subscribing, which are messages themselves.
     var keepsReply = false
+    /// The last commit that a reply of the connection has waited for.
+    private(set) var lastTicket = CommitTicket.none
     /// Whether there may be uncommitted writes for which no reply waits.
     var hasSilentWrites = false
 
@@ -45,6 +47,7 @@ final class ReplyQueue {
 
     /// Holds the reply that begins at `start` and ends where the next one begins, until its ticket is decided.
     func hold(from start: Int, _ ticket: CommitTicket) {
+        lastTicket = max(lastTicket, ticket)
         // The thread that decides later wakes the loop, which finds the reply held.
         if pipeline.isDecided(ticket), pipeline.failure(of: ticket) == nil { return }
         held.add(start: start, end: position, ticket)
@@ -53,6 +56,7 @@ final class ReplyQueue {
 
     /// Holds replies until their ticket is decided, so that each can become an error of its own.
     func hold(_ regions: [Range<Int>], _ ticket: CommitTicket) {
+        lastTicket = max(lastTicket, ticket)
         if pipeline.isDecided(ticket), pipeline.failure(of: ticket) == nil { return }
         for region in regions { held.add(start: region.lowerBound, end: region.upperBound, ticket) }
         if pipeline.isDecided(ticket) { settle() }
@@ -60,6 +64,7 @@ final class ReplyQueue {
 
     /// Notes the write of a command without a reply: it must be committed nevertheless.
     func noteSilentWrites(_ ticket: CommitTicket) {
+        lastTicket = max(lastTicket, ticket)
         if ticket != .none, !pipeline.isDecided(ticket) { hasSilentWrites = true }
     }
 

@@ -29,16 +29,28 @@ extension Session {
     }
 
     /// Notes the keys that a command is about to read, or to change.
-    /// - Parameter word: returns the command's words.
-    func willUse(_ spec: CommandMetadata, count: Int, _ word: (Int) -> UnsafeRawBufferPointer) {
-        guard let tracking = modes.tracking else { return }
-        if tracking.isNoLoop, spec.flags.contains(.write) {
+    /// - Parameters:
+    ///   - isAlone: whether a message can be sent before the command's reply, which is not so within a transaction.
+    ///   - word: returns the command's words.
+    /// - Returns: keys that this client has changed before. It must be notified of them before the command's reply, which has
+    ///   their new values.
+    @discardableResult
+    func willUse(
+        _ spec: CommandMetadata, count: Int, isAlone: Bool = false, _ word: (Int) -> UnsafeRawBufferPointer
+    ) -> [[UInt8]] {
+        guard let tracking = modes.tracking else { return [] }
+        if spec.flags.contains(.write) {
             for index in spec.keyIndices(count: count, word) { server.tracking.willWrite(Array(word(index)), tracking) }
         }
-        guard spec.flags.contains(.readonly), tracksReads else { return }
+        guard spec.flags.contains(.readonly), tracksReads else { return [] }
+        // Only a reader that can be notified at once may be left out when the change is committed.
+        let ownUnit = isAlone && tracking.redirect == 0 ? replyQueue.lastTicket.sequence : 0
+        var changed: [[UInt8]] = []
         for index in spec.keyIndices(count: count, word) {
-            server.tracking.willRead(Array(word(index)), tracking)
+            let key = Array(word(index))
+            if server.tracking.willRead(key, tracking, ownUnit: ownUnit) { changed.append(key) }
         }
+        return changed
     }
 
     // MARK: Before an origin
