@@ -34,7 +34,6 @@ install-files:
 	$(call install_with_paths,Sources/packaging/systemd/user/larderd.service,$(USER_UNITS))
 	$(call install_with_paths,Sources/packaging/systemd/larderweb.service,$(SYSTEM_UNITS))
 	$(call install_with_paths,Sources/packaging/systemd/user/larderweb.service,$(USER_UNITS))
-	install -m 644 Sources/System/CLarderWebPages/Pages/chart/LICENSE.md $(DESTDIR)$(PREFIX)/share/doc/larder/chart.js.LICENSE.md
 	$(call install_with_paths,Sources/packaging/launchd/larder.larderd.plist,$(DESTDIR)$(PREFIX)/share/doc/larder)
 	install -d $(SHARE)/doc/larder/larderd.service.d
 	install -m 644 Sources/packaging/systemd/larderd.service.d/origins.conf $(SHARE)/doc/larder/larderd.service.d

@@ -51,7 +51,7 @@ within env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recomm
     "/var/tmp/$(basename "$package")" >"$root/var/log/install.log" 2>&1 || { cat "$root/var/log/install.log" >&2; fail "apt-get install"; }
 within id larder >/dev/null || fail "there is no user larder"
 for path in usr/bin/larderd usr/bin/larderctl usr/bin/larderweb etc/larder/larderd.conf lib/systemd/system/larderd.socket \
-    lib/systemd/system/larderweb.service usr/share/doc/larder/chart.js.LICENSE.md; do
+    lib/systemd/system/larderweb.service; do
     [ -e "$root/$path" ] || fail "/$path is missing"
 done
 within larderd --version

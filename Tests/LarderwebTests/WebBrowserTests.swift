@@ -31,6 +31,11 @@ import Testing
         #expect(seen.requests.count > 3)
     }
 
+    /// How many points of a chart's line are above zero, in JavaScript.
+    private static func pointsAboveZero(_ line: String) -> String {
+        "(\(line)?.getAttribute('d') ?? '').split(/[ML]/).filter((point) => point && !point.endsWith(' 152.0')).length"
+    }
+
     @Test func theOverviewMovesUnderLoad() throws {
         let daemon = try daemon()
         let web = try WebProcess(daemon.socketPath, listen: "127.0.0.1:0")
@@ -41,21 +46,23 @@ import Testing
             Browser.until("document.querySelectorAll('#databases tbody tr').length >= 2"),
             // The chart of commands has a point that is not zero, and goes on.
             Browser.until(
-                "Chart.getChart(document.querySelector('#charts canvas')).data.datasets[0].data.filter((p) => p.y > 0).length >= 2"
+                Self.pointsAboveZero("document.querySelector('#charts .line')") + " >= 2"
             ),
-            .run("globalThis.before = document.querySelector('#charts canvas').dataset.points; ''"),
-            Browser.until("+document.querySelector('#charts canvas').dataset.points > +before"),
+            .run("globalThis.before = document.querySelector('#charts svg').dataset.points; ''"),
+            Browser.until("+document.querySelector('#charts svg').dataset.points > +before"),
             Browser.until(
                 "/GET/.test(document.querySelector('#commands').innerText) && ['GET', 'SET'].every((name) => "
-                    + "Chart.getChart(document.querySelectorAll('#charts canvas')[1]).data.datasets.some("
-                    + "(set) => set.label === name && set.data.some((p) => p.y > 0)))"),
+                    + "[...document.querySelectorAll('#charts figure')[1].querySelectorAll('.series span')].some("
+                    + "(span) => span.textContent === name && "
+                    + Self.pointsAboveZero("span.closest('figure').querySelector('.line.' + span.className)") + " > 0))"
+            ),
             Browser.until("document.querySelectorAll('#freshness .bar').length >= 2"),
             Browser.until("/larderweb/.test(document.querySelector('#clients').innerText)"),
-            .run("String(document.querySelectorAll('#charts canvas[aria-label*=now]').length)"),
+            .run("String(document.querySelectorAll('#charts svg[aria-label*=now]').length)"),
             .run("document.querySelector('#tiles').innerText"),
             .run("document.querySelector('#slow tbody').innerText"),
             .run("document.querySelector('input[value=day]').click(); ''"),
-            Browser.until("+document.querySelector('#charts canvas').dataset.points <= 3"),
+            Browser.until("+document.querySelector('#charts svg').dataset.points <= 3"),
             .run("document.querySelector('#theme').click(); getComputedStyle(document.body).backgroundColor"),
             .run("document.querySelector('#theme').click(); getComputedStyle(document.body).backgroundColor"),
         ])

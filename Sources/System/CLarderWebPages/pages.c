@@ -33,12 +33,6 @@ static const unsigned char entries_js[] = {
 static const unsigned char icon_svg[] = {
 #embed "Pages/icon.svg"
 };
-static const unsigned char chart_js[] = {
-#embed "Pages/chart/chart.min.js"
-};
-static const unsigned char chart_licence[] = {
-#embed "Pages/chart/LICENSE.md"
-};
 
 #define PAGE(path, type, bytes) {path, type, bytes, sizeof(bytes)}
 #define HTML "text/html; charset=utf-8"
@@ -55,8 +49,6 @@ static const struct larder_web_page pages[] = {
     PAGE("/overview.js", SCRIPT, overview_js),
     PAGE("/entries.js", SCRIPT, entries_js),
     PAGE("/icon.svg", "image/svg+xml", icon_svg),
-    PAGE("/chart/chart.min.js", SCRIPT, chart_js),
-    PAGE("/chart/LICENSE.md", "text/plain; charset=utf-8", chart_licence),
 };
 
 const struct larder_web_page *larder_web_page_at(size_t index) {

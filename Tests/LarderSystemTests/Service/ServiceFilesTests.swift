@@ -32,7 +32,6 @@ import Testing
             "/usr/share/fish/vendor_completions.d/larderctl.fish",
             "/usr/share/man/man8/larderweb.8", "/usr/share/bash-completion/completions/larderweb",
             "/usr/share/zsh/vendor-completions/_larderweb", "/usr/share/fish/vendor_completions.d/larderweb.fish",
-            "/usr/share/doc/larder/chart.js.LICENSE.md",
             "/usr/lib/systemd/system/larderweb.service", "/usr/lib/systemd/user/larderweb.service",
             "/usr/share/doc/larder/larder.larderd.plist",
             "/usr/share/doc/larder/larderd.service.d/origins.conf", "/etc/larder/larderd.conf",

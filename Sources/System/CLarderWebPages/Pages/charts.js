@@ -1,121 +1,110 @@
-// Line charts over time, by Chart.js, which stands in the page already.
+// Line charts over time, drawn as SVG. Their colors are those of the style sheet, so a change of the theme needs no code.
 
-import { clock, element, isDark } from "./common.js";
+import { clock, drawing, element } from "./common.js";
 
-const style = getComputedStyle(document.documentElement);
-const color = (name) => style.getPropertyValue(`--${name}`).trim();
-const colors = ["one", "two", "three", "four"];
-
-/** Seconds are shown while the chart spans some minutes only. */
-function timeTick(value) {
-  return clock(value).slice(0, this.max - this.min < 900 ? 8 : 5);
-}
-
+const height = 170;
+const margin = { top: 6, right: 8, bottom: 18, left: 52 };
+const names = ["one", "two", "three", "four"];
 const timeSteps = [10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800];
 
-/** A few round instants, none at the very end. */
-function timeTicks(axis) {
-  const step = timeSteps.find((one) => (axis.max - axis.min) / one <= 5) ?? 86400;
+/** The smallest step of 1, 2 or 5 times a power of `base` that reaches `most` in at most four steps. */
+function step(most, isBytes) {
+  if (isBytes) return 2 ** Math.ceil(Math.log2(Math.max(most, 4) / 4));
+  if (!(most > 0)) return 0.25;
+  const power = 10 ** Math.floor(Math.log10(most / 4));
+  return power * [1, 2, 5, 10].find((factor) => factor * power * 4 >= most * 0.999);
+}
+
+/** Round instants between two, at most five. */
+function timeTicks(first, last) {
+  const step = timeSteps.find((one) => (last - first) / one <= 5) ?? 86400;
   const ticks = [];
-  for (let value = Math.ceil(axis.min / step) * step; value <= axis.max; value += step) ticks.push({ value });
-  axis.ticks = ticks;
+  for (let value = Math.ceil(first / step) * step; value <= last; value += step) ticks.push(value);
+  return ticks;
 }
 
-/** A power of two of which a few reach a number of bytes. */
-const byteStep = (most) => 2 ** Math.ceil(Math.log2(Math.max(most, 4) / 4));
-
-function roundUp(axis) {
-  const step = byteStep(axis.max);
-  axis.max = Math.ceil(axis.max / step) * step;
-}
-
-function byteTicks(axis) {
-  const step = byteStep(axis.max);
-  axis.ticks = Array.from({ length: Math.floor(axis.max / step) + 1 }, (_, index) => ({ value: index * step }));
-}
-
-/** A chart with a series for each of `series`: `{label, value}`, where `value` takes a point's value or nothing. */
+/** A chart with a line for each of `series`: `{label, value}`, where `value` takes a point's value or nothing. */
 export class TimeChart {
   constructor(place, title, series, format, options = {}) {
-    this.series = series;
-    this.title = title;
-    this.format = format;
-    this.canvas = element("canvas", { role: "img", "aria-label": title });
-    place.append(element("figure", {}, element("figcaption", {}, title), element("div", { class: "chart" }, this.canvas)));
-    this.chart = new Chart(this.canvas, {
-      type: "line",
-      data: { datasets: series.map(TimeChart.dataset) },
-      options: {
-        animation: false,
-        responsive: true,
-        maintainAspectRatio: false,
-        parsing: false,
-        normalized: true,
-        interaction: { mode: "index", intersect: false },
-        scales: {
-          x: { type: "linear", bounds: "data", ticks: { maxRotation: 0, callback: timeTick }, afterBuildTicks: timeTicks },
-          y: {
-            beginAtZero: true,
-            suggestedMax: options.most,
-            ticks: { maxTicksLimit: 5, callback: (value) => format(value) },
-            ...(options.bytes ? { afterDataLimits: roundUp, afterBuildTicks: byteTicks } : {}),
-          },
-        },
-        plugins: {
-          legend: { display: series.length > 1, labels: { boxWidth: 12, boxHeight: 2 } },
-          tooltip: {
-            callbacks: {
-              title: (items) => (items.length > 0 ? clock(items[0].parsed.x) : ""),
-              label: (item) => `${item.dataset.label}: ${format(item.parsed.y)}`,
-            },
-          },
-        },
-      },
-    });
-    this.paint();
+    Object.assign(this, { title, format, options, series: [], points: [] });
+    this.drawing = drawing("svg", { class: "chart", role: "img", "aria-label": title });
+    this.legend = element("p", { class: "series" });
+    this.reading = element("p", { class: "reading", hidden: true });
+    this.drawing.addEventListener("pointermove", (event) => this.read(event.offsetX));
+    this.drawing.addEventListener("pointerleave", () => this.read(null));
+    place.append(element("figure", {}, element("figcaption", {}, title), this.legend, this.drawing, this.reading));
+    this.setSeries(series);
+    new ResizeObserver(() => this.draw()).observe(this.drawing);
   }
 
-  static dataset(one) {
-    return { label: one.label, data: [], borderWidth: 1.5, pointRadius: 0, tension: 0, spanGaps: false };
-  }
-
-  /** Shows other series from now on; `show` brings their points. */
+  /** Shows other series; `show` brings their points. */
   setSeries(series) {
-    if (series.map((one) => one.label).join() === this.series.map((one) => one.label).join()) return;
     this.series = series;
-    this.chart.data.datasets = series.map(TimeChart.dataset);
-    this.chart.options.plugins.legend.display = series.length > 0;
-    this.paint();
-  }
-
-  /** Takes the colors of the theme. */
-  paint() {
-    this.chart.data.datasets.forEach((set, index) => {
-      set.borderColor = color(colors[index]);
-      set.backgroundColor = color(colors[index]);
-    });
-    for (const axis of Object.values(this.chart.options.scales)) {
-      axis.grid = { color: color("line") };
-      axis.ticks.color = color("muted");
-    }
-    this.chart.options.plugins.legend.labels.color = color("text");
-    this.chart.update("none");
+    this.legend.replaceChildren(
+      ...series.map((one, index) => element("span", { class: names[index] }, one.label)));
+    this.legend.hidden = series.length < 2;
   }
 
   show(points) {
-    this.series.forEach((one, index) => {
-      this.chart.data.datasets[index].data = points.flatMap((point, at) => {
-        const here = { x: point.time, y: one.value(point) ?? NaN };
-        // Without a rate the daemon was away before it: no line leads there.
-        return at > 0 && (point.commands ?? null) === null ? [{ x: point.time - 0.5, y: NaN }, here] : [here];
-      });
-    });
-    this.chart.update("none");
+    this.points = points;
     const last = points.at(-1);
-    const said = this.series.map((one) => `${one.label} ${last ? this.format(one.value(last)) : "–"}`);
-    this.canvas.setAttribute("aria-label", `${this.title}, now: ${said.join(", ")}`);
-    this.canvas.dataset.points = points.length;
+    const now = this.series.map((one) => `${one.label} ${last ? this.format(one.value(last)) : "–"}`);
+    this.drawing.setAttribute("aria-label", `${this.title}, now: ${now.join(", ")}`);
+    this.drawing.dataset.points = points.length;
+    this.draw();
+  }
+
+  draw() {
+    const { points, series } = this;
+    const width = this.drawing.clientWidth;
+    if (width === 0 || points.length === 0) return this.drawing.replaceChildren();
+    const first = points[0].time;
+    const last = Math.max(points.at(-1).time, first + 1);
+    const values = points.flatMap((point) => series.map((one) => one.value(point) ?? 0));
+    const tick = step(Math.max(0, this.options.most ?? 0, ...values), this.options.bytes);
+    const most = Math.max(tick, Math.ceil(Math.max(this.options.most ?? 0, ...values) / tick - 1e-9) * tick);
+    const right = width - margin.right;
+    const bottom = height - margin.bottom;
+    this.x = (time) => margin.left + ((time - first) / (last - first)) * (right - margin.left);
+    const y = (value) => bottom - (value / most) * (bottom - margin.top);
+    const parts = [];
+    for (let value = 0; value <= most * 1.001; value += tick) {
+      parts.push(drawing("line", { x1: margin.left, x2: right, y1: y(value), y2: y(value), class: "grid" }));
+      parts.push(drawing("text", { x: margin.left - 6, y: y(value) + 4, "text-anchor": "end" }, this.format(value)));
+    }
+    // Seconds are shown while the chart spans some minutes only.
+    const digits = last - first < 900 ? 8 : 5;
+    for (const time of timeTicks(first, last)) {
+      const place = { x: this.x(time), y: height - 4, "text-anchor": "middle" };
+      parts.push(drawing("text", place, clock(time).slice(0, digits)));
+    }
+    series.forEach((one, index) => {
+      parts.push(drawing("path", { d: this.path(one, y), class: `line ${names[index]}` }));
+    });
+    this.drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.drawing.replaceChildren(...parts);
+  }
+
+  /** A line through the values of a series, with gaps where a value is missing or the daemon was away. */
+  path(one, y) {
+    let isDrawing = false;
+    return this.points.map((point, at) => {
+      const value = one.value(point) ?? null;
+      if (value === null || (at > 0 && (point.commands ?? null) === null)) isDrawing = false;
+      if (value === null) return "";
+      const command = isDrawing ? "L" : "M";
+      isDrawing = true;
+      return `${command}${this.x(point.time).toFixed(1)} ${y(value).toFixed(1)}`;
+    }).join("");
+  }
+
+  /** Shows in words what the point next to a place has. */
+  read(place) {
+    this.reading.hidden = place === null || this.points.length === 0;
+    if (this.reading.hidden) return;
+    const near = this.points.reduce((best, point) =>
+      Math.abs(this.x(point.time) - place) < Math.abs(this.x(best.time) - place) ? point : best);
+    this.reading.textContent =
+      [clock(near.time), ...this.series.map((one) => `${one.label}: ${this.format(one.value(near))}`)].join(" · ");
   }
 }
-
-export const theme = () => (isDark() ? "dark" : "light");

@@ -13,6 +13,14 @@ export function element(name, attributes = {}, ...children) {
   return made;
 }
 
+/** Makes an element of SVG. */
+export const drawing = (name, attributes, text) => {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+};
+
 export const byID = (name) => document.getElementById(name);
 
 /** Asks larderweb. Throws what was wrong, as text for people. */
@@ -108,15 +116,12 @@ export function say(place, text) {
 
 const media = matchMedia("(prefers-color-scheme: dark)");
 
-export const isDark = () => (document.documentElement.dataset.theme ?? (media.matches ? "dark" : "light")) === "dark";
+const isDark = () => (document.documentElement.dataset.theme ?? (media.matches ? "dark" : "light")) === "dark";
 
-/** Wires the switch; `changed` is called after each change, by whomever. */
-export function watchTheme(changed = () => {}) {
+/** Wires the switch. */
+export function watchTheme() {
   const button = byID("theme");
-  const show = () => {
-    button.setAttribute("aria-pressed", String(isDark()));
-    changed();
-  };
+  const show = () => button.setAttribute("aria-pressed", String(isDark()));
   button.addEventListener("click", () => {
     const theme = isDark() ? "light" : "dark";
     document.documentElement.dataset.theme = theme;

@@ -1,6 +1,6 @@
 // The browser of keys and entries.
 
-import { ask, byID, bytes, element, fill, instant, number, repeat, say, span, visible, watchTheme } from "./common.js";
+import { ask, byID, bytes, drawing, element, fill, instant, number, repeat, say, span, visible, watchTheme } from "./common.js";
 
 watchTheme();
 
@@ -129,13 +129,6 @@ function showEntry() {
 }
 
 const left = (milliseconds) => (milliseconds > 0 ? `in ${span(milliseconds / 1000)}` : `${span(-milliseconds / 1000)} ago`);
-
-const drawing = (name, attributes, text) => {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== undefined) made.textContent = text;
-  return made;
-};
 
 /** The line of an entry's life: stored, fresh until, kept for its grace until, and where now is. */
 function drawLife(entry) {

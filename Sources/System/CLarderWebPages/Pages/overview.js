@@ -30,7 +30,7 @@ const byCommand = [
   [charts[2], (point) => point.commandSeconds],
 ];
 
-watchTheme(() => charts.forEach((chart) => chart.paint()));
+watchTheme();
 
 let former = null;
 let sorting = "rate";
