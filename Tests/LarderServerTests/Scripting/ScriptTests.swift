@@ -284,7 +284,9 @@ import Testing
     // MARK: Bounds
 
     @Test func memoryIsBounded() throws {
-        let server = try SocketlessServer()
+        var limits = Limits()
+        limits.scriptMilliseconds = 600_000
+        let server = try SocketlessServer(limits: limits)
         let call = server.connect()
         for script in [
             "local t = {} for i = 1, 1e9 do t[i] = string.rep('x', 10000) .. i end",

@@ -134,13 +134,7 @@ extension Session {
             if let pause = obstacle(spec, mayBlock: mayBlock) { return pause }
             hasCommand = false
             hasStarted = true
-            if modes.tracking != nil {
-                let changed = willUse(spec, count: parser.argumentCount, isAlone: true) { parser.argument($0) }
-                if !changed.isEmpty {
-                    PushMessage.invalidation(changed, isRedirected: false).write(to: &replies, isSubscriber: false)
-                    start = replyQueue.position
-                }
-            }
+            if modes.tracking != nil { noteUse(spec, &start) }
             defer { if !call.isCold, !hasCommand { endCaching(spec) } }
             record.lastCommand.store(spec.number, ordering: .relaxed)
             begin = MonotonicClock.nanoseconds()

@@ -28,6 +28,14 @@ extension Session {
         if client != nil { renewRights() }
     }
 
+    /// Notes the keys that the parsed command is about to read, or to change, and writes the messages that precede its reply.
+    func noteUse(_ spec: CommandMetadata, _ start: inout Int) {
+        let changed = willUse(spec, count: parser.argumentCount, isAlone: true) { parser.argument($0) }
+        guard !changed.isEmpty else { return }
+        PushMessage.invalidation(changed, isRedirected: false).write(to: &replies, isSubscriber: false)
+        start = replyQueue.position
+    }
+
     /// Notes the keys that a command is about to read, or to change.
     /// - Parameters:
     ///   - isAlone: whether a message can be sent before the command's reply, which is not so within a transaction.
