@@ -32,7 +32,6 @@ PROOF_PACKAGES = $(TOUR_PACKAGES) python3-venv prometheus chromium $(CLIENT_PACK
 CLIENT_PACKAGES = libhiredis-dev nodejs node-redis php-cli php-redis ruby ruby-redis perl libredis-perl \
   php-illuminate-cache php-illuminate-redis php-predis php-symfony-cache php-symfony-lock php-symfony-rate-limiter \
   ruby-activesupport ruby-rack ruby-rack-attack
-BENCH_PACKAGES = redis-server redis-tools memcached libsqlite3-0 python3-venv
 
 SUDO = $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # Runs apt-get when no other one does, waiting up to ten minutes for it: apt itself waits for some of its locks only.
@@ -46,7 +45,7 @@ INSTALL = $(APT) install_missing() { missing=""; for p in "$$@"; do \
   if [ -n "$$missing" ]; then echo "installing:$$missing"; \
   apt_in_turn update -qq && apt_in_turn install -y -qq --no-install-recommends $$missing; fi; }; install_missing
 
-.PHONY: deps build release run serve stop unit test bench bench-quick bench-page format lint docs html check clean
+.PHONY: deps build release run serve stop unit test format lint docs html check clean
 
 deps:
 	@$(INSTALL) $(BUILD_PACKAGES)
@@ -95,26 +94,6 @@ test: test-packages
 	@$(MAKE) --no-print-directory test-build
 	@Tests/run-tests.sh test --skip '$(PROOFS)'
 
-.PHONY: bench-deps
-bench-deps: deps
-	@$(INSTALL) $(BENCH_PACKAGES)
-	@$(MAKE) --no-print-directory $(VENV)/bin/python
-	@$(VENV)/bin/python -c 'import diskcache' 2>/dev/null || $(VENV)/bin/python -m pip install -q diskcache || \
-	  echo "diskcache cannot be installed: its rows will be missing"
-	$(SWIFT) build -c release --product larderd
-	$(SWIFT) build -c release --product larderbench
-
-BENCH = .build/release/larderbench --json .build/bench.json $(if $(SUITES),--only $(SUITES))
-
-bench: bench-deps
-	$(BENCH)
-
-bench-quick: bench-deps
-	$(BENCH) --quick
-
-bench-page: bench-deps
-	$(BENCH) --page docs/Benchmarks.md
-
 format:
 	$(SWIFT) format --recursive --in-place --parallel Package.swift Sources Tests Examples
 	$(MAKE) --no-print-directory lint
@@ -128,6 +107,7 @@ check: lint
 	@$(MAKE) --no-print-directory asan
 	@$(MAKE) --no-print-directory tsan
 
+docs: export LARDER_BENCH = 1
 docs: test-packages test-build
 	LARDER_UPDATE_DOCS=1 $(SWIFT) test --skip-build --disable-xctest --filter "DocsTests|ArchitectureTests"
 
@@ -143,4 +123,4 @@ html: deps
 clean:
 	rm -rf .build
 
-include Tests/proofs.mk Tests/Fuzz/fuzz.mk Sources/packaging/packaging.mk
+include Tests/proofs.mk Tests/Benchmarks/bench.mk Tests/Fuzz/fuzz.mk Sources/packaging/packaging.mk

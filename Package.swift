@@ -52,6 +52,24 @@ let tourTargets: [Target] =
             path: "Examples/PackageCatalog/Sources/package-catalog"),
     ]
 
+// The benchmark, which uses declarations that are visible within the package only: `make bench` builds it.
+let benchTargets: [Target] =
+    Context.environment["LARDER_BENCH"] == nil
+    ? []
+    : [
+        .executableTarget(
+            name: "larderbench",
+            dependencies: [
+                "CLarderLevelDB", "CLarderUV", "Larder", "LarderEngine", "LarderLevelDB", "LarderOriginClients",
+                "LarderRESP", "LarderPlatform",
+            ], path: "Tests/Benchmarks/larderbench",
+            swiftSettings: settings, linkerSettings: homebrewLink),
+        .testTarget(
+            name: "LarderBenchTests", dependencies: ["larderbench", "larderd", "LarderTestSupport", "LarderPlatform"],
+            path: "Tests/Benchmarks/LarderBenchTests",
+            swiftSettings: settings),
+    ]
+
 let package = Package(
     name: "Larder",
     platforms: [.macOS(.v15)],
@@ -63,7 +81,7 @@ let package = Package(
         .executable(name: "larderctl", targets: ["larderctl"]),
         .executable(name: "larderweb", targets: ["larderweb"]),
     ],
-    targets: allocatorTargets + tourTargets + [
+    targets: allocatorTargets + tourTargets + benchTargets + [
         .systemLibrary(
             name: "CLarderLevelDB", path: "Sources/System/CLarderLevelDB",
             providers: [.apt(["libleveldb-dev", "libsnappy-dev"]), .brew(["leveldb", "snappy"])]),
@@ -223,13 +241,6 @@ let package = Package(
                 "LarderPlatform", "LarderRESP", "LarderServices",
             ],
             swiftSettings: settings, linkerSettings: homebrewLink),
-        .executableTarget(
-            name: "larderbench",
-            dependencies: [
-                "CLarderLevelDB", "CLarderUV", "Larder", "LarderEngine", "LarderLevelDB", "LarderOriginClients",
-                "LarderRESP", "LarderPlatform",
-            ],
-            swiftSettings: settings, linkerSettings: homebrewLink),
 
         // preload.c is compiled by the tests that preload it.
         .target(
@@ -302,9 +313,6 @@ let package = Package(
             name: "LarderwebTests",
             dependencies: ["larderd", "larderweb", "LarderPlatform", "LarderServices", "LarderTestSupport"],
             exclude: ["Programs"], swiftSettings: settings),
-        .testTarget(
-            name: "LarderBenchTests", dependencies: ["larderbench", "larderd", "LarderTestSupport", "LarderPlatform"],
-            swiftSettings: settings),
         .testTarget(
             name: "LarderOriginsTests", dependencies: ["Larder", "LarderOrigins", "larderd", "LarderTestSupport"],
             swiftSettings: settings),

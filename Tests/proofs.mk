@@ -19,7 +19,7 @@ PROOF_power = AccidentTests
 PROOF_kill = KillTests ReplicateKillTests OutboxDaemonTests OutboxClusterTests
 PROOF_fleet = FleetTests CacheFleetTests NetworkLinkTests
 PROOF_disk = DiskHistoryTests DaemonDiskBudgetTests
-PROOF_histories = ModelTests SalvageDamageTests ChangeRaceTests
+PROOF_histories = ConcurrentFollowerTests ModelTests SalvageDamageTests ChangeRaceTests
 PROOF_clients = FrameworkTests OtherClientTests RedisPyTests FetchStormTests LockContentionTests
 PROOF_browsers = WebBrowserTests
 PROOF_prometheus = WebMetricsTests/promtoolFindsNothingWrong WebMetricsTests/prometheusScrapesIt
@@ -44,6 +44,7 @@ proof-python: proof-packages
 proofs $(PROOF_GROUPS:%=proof-%): proof-packages
 	@$(MAKE) --no-print-directory -j2 proof-python test-build
 	@Tests/run-tests.sh $@ --filter '$(call proofs_of,$(if $(filter proofs,$@),$(PROOF_GROUPS),$(@:proof-%=%)))'
+	@$(if $(filter proofs,$@),$(MAKE) --no-print-directory proof-bench)
 
 STEADY ?= 3
 steady: test-packages test-build

@@ -49,7 +49,7 @@ import Testing
         }
         var random = SeededGenerator(seed: testSeed())
         let purges = TagPurges().adding([1, 2, 3], 7, softAt: nil)
-        for _ in 0..<20_000 {
+        for _ in 0..<(TestSetting.rounds.number() ?? 1) * 2_000 {
             var bytes = random.bytes(count: Int.random(in: 16...60, using: &random))
             bytes.replaceSubrange(0..<4, with: [2, 8 | bytes[1] % 8, 0, 0])
             guard let record = try? Record(parsing: bytes, purges) else { continue }

@@ -52,12 +52,6 @@ import Testing
             rooms: ["Program", "Verbs", "Shell", "Watching", "Transfer", "Options", "Text", "System"]),
         Plan(module: "LarderOriginClients", rooms: ["Redis", "Cluster", "Connections", "Types"]),
         Plan(module: "larderweb", rooms: ["Program", "API", "Metrics", "History", "Daemon", "HTTP"]),
-        Plan(
-            module: "larderbench",
-            rooms: [
-                "Program", "Report", "Fleet", "Sockets", "HitRatio", "Embedded", "Load", "Servers", "Measuring",
-                "System",
-            ]),
     ]
 
     /// A room holds what fits into one head.
