@@ -214,11 +214,6 @@ let package = Package(
             dependencies: ["LarderServer", "LarderEngine", "LarderPlatform", "LarderRESP"]
                 + (usesJemalloc ? ["CLarderAllocator"] : []),
             swiftSettings: settings + (usesJemalloc ? [.define("LARDER_JEMALLOC")] : [])),
-        // Makes docs/Protocol.md: for the tests, not for the daemon.
-        .target(
-            name: "LarderProtocolReference", dependencies: ["LarderCommandCatalog", "LarderEngine", "LarderServer"],
-            path: "Sources/Server/LarderProtocolReference",
-            swiftSettings: settings),
         .executableTarget(
             name: "larderctl",
             dependencies: [
@@ -289,7 +284,6 @@ let package = Package(
             dependencies: [
                 "LarderCommandCatalog", "LarderServer", "LarderEngine", "LarderOriginClients", "LarderOutboxes",
                 "LarderPlatform",
-                "LarderProtocolReference",
                 "LarderRESP",
                 "LarderServices",
                 "LarderTestSupport",
@@ -320,7 +314,7 @@ let package = Package(
             name: "LarderSystemTests",
             dependencies: [
                 "LarderCommandCatalog", "LarderCrashMachine", "Larder", "LarderClient", "LarderOrigins", "LarderServer",
-                "LarderVocabulary", "larderd", "larderctl", "larderweb", "LarderPlatform", "LarderProtocolReference",
+                "LarderVocabulary", "larderd", "larderctl", "larderweb", "LarderPlatform",
                 "LarderRESP",
                 "LarderTestSupport",
             ],

@@ -312,6 +312,8 @@ import Testing
     @Test func whatCouldNotBeSyncedIsCopiedBeforeLevelDBGetsAnything() throws {
         let isFailing = Guarded(false)
         let store = Guarded<EpochStore?>(nil)
+        // The store keeps the options, and so this closure, which would keep the store.
+        defer { store.value = nil }
         let noted = Recorder<UInt64>()
         let larder = try TestLarder {
             $0.journalFaults = JournalFaults { call, path in

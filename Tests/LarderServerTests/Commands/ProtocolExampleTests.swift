@@ -1,5 +1,5 @@
 import LarderCommandCatalog
-import LarderProtocolReference
+import LarderTestSupport
 import Testing
 
 @testable import LarderServer
@@ -23,7 +23,16 @@ import Testing
         return steps
     }
 
-    @Test(arguments: ProtocolExamples.groups.keys.sorted())
+    /// Those of the page, and those that no page shows.
+    private static let groups: [String: String] = {
+        var groups = ProtocolExamples.groups
+        let page = (try? Files.read(PackageRoot.path + "/docs/Protocol.md")).map { String(decoding: $0, as: UTF8.self) }
+        let shown = page?.firstMatch(of: /For example, under `--policy never`:\n\n```\n((?s:.*?))\n```/)
+        groups["larder"] = shown.map { String($0.output.1) } ?? ""
+        return groups
+    }()
+
+    @Test(arguments: groups.keys.sorted())
     func everyExampleIsAnsweredAsShown(group: String) throws {
         let server = try SocketlessServer(policy: .never)
         let client = server.connect()
@@ -31,7 +40,7 @@ import Testing
         client.feed("CONFIG SET slowlog-log-slower-than -1\r\n".utf8)
         server.commit()
         #expect(client.takeSendable() == "+OK\r\n")
-        let steps = Self.steps(try #require(ProtocolExamples.groups[group]))
+        let steps = Self.steps(try #require(Self.groups[group]))
         #expect(!steps.isEmpty)
         for step in steps {
             // As it is typed.
@@ -44,7 +53,7 @@ import Testing
     /// A new command needs an example, or a reason why it has none.
     @Test func everyCommandHasAnExample() {
         let shown = Set(
-            ProtocolExamples.groups.values.flatMap(Self.steps).compactMap {
+            Self.groups.values.flatMap(Self.steps).compactMap {
                 $0.request.split(separator: " ").first?.lowercased()
             })
         // Those for other types are all compared with Redis.

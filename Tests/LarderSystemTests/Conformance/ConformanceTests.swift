@@ -1,6 +1,5 @@
 import Foundation
 import LarderCommandCatalog
-import LarderProtocolReference
 import LarderServer
 import LarderTestSupport
 import Testing

@@ -1,6 +1,5 @@
 import LarderCommandCatalog
 import LarderPlatform
-import LarderProtocolReference
 import LarderTestSupport
 import Testing
 
@@ -23,7 +22,6 @@ import Testing
     }
 
     @Test(arguments: [
-        ("docs/Protocol.md", ProtocolPage.text),
         ("Sources/packaging/larderd.conf", ConfigurationPage.sampleFile),
         ("Sources/packaging/man/larderd.8", ManualPage.text),
         ("Sources/packaging/man/larder-protocol.7", ProtocolManual.text),
@@ -43,6 +41,26 @@ import Testing
         let parts = try Self.read(path).split(separator: /<!-- \/?options -->\n/, omittingEmptySubsequences: false)
         try #require(parts.count == 3)
         let text = parts[0] + "<!-- options -->\n" + ConfigurationPage.table + "<!-- /options -->\n" + parts[2]
+        if TestSetting.updateDocs.isSet {
+            try text.write(to: URL(filePath: PackageRoot.path + "/" + path), atomically: true, encoding: .utf8)
+        }
+        #expect(try Self.read(path) == text, "run: make docs")
+    }
+
+    @Test func theTablesOfTheProtocolAreMadeFromTheTables() throws {
+        let path = "docs/Protocol.md"
+        var parts = try Self.read(path).components(separatedBy: "<!-- table: ")
+        var tables = ProtocolTables.all
+        for index in parts.indices.dropFirst() {
+            let ends = parts[index].components(separatedBy: "<!-- /table -->")
+            let name = try #require(parts[index].components(separatedBy: " -->\n").first)
+            let removed = tables.removeValue(forKey: name)
+            let table = try #require(removed, "there is no table \(name)")
+            try #require(ends.count == 2, "\(name) has no end")
+            parts[index] = "\(name) -->\n\(table)<!-- /table -->\(ends[1])"
+        }
+        #expect(tables.isEmpty, "the page lacks \(tables.keys.sorted())")
+        let text = parts.joined(separator: "<!-- table: ")
         if TestSetting.updateDocs.isSet {
             try text.write(to: URL(filePath: PackageRoot.path + "/" + path), atomically: true, encoding: .utf8)
         }
@@ -117,7 +135,7 @@ import Testing
         #expect(Self.namedCommands(in: "let all = [\n    \"AUTH\", \"FROB\",\n    \"HELLO\",\n]").count == 1)
         #expect(Self.namedCommands(in: "send([\"CLIENT\", \"TRACKING\", \"ON\"])").isEmpty)
         for path in SourceModule.paths(below: "Sources")
-        where !path.contains("/LarderCommandCatalog/") && !path.contains("/LarderProtocolReference/") {
+        where !path.contains("/LarderCommandCatalog/") {
             let found = Self.namedCommands(in: try Self.read(path))
             #expect(found.isEmpty, "\(path): \(found)")
         }

@@ -1,4 +1,3 @@
-import LarderProtocolReference
 import LarderServer
 import LarderTestSupport
 import Testing

@@ -1,11 +1,12 @@
-/// Requests and replies of every command; docs/Protocol.md shows those of Larder's own. A line that begins with `> ` is sent as it is; the lines after it are the RESP2
-/// reply. The tests send them all, each group to a server of its own with `--policy never`.
-package enum ProtocolExamples {
+/// Requests and replies of Redis' commands; docs/Protocol.md has those of Larder's own. A line that begins with `> ` is sent as
+/// it is; the lines after it are the RESP2 reply. The tests send them all, each group to a server of its own with
+/// `--policy never`.
+enum ProtocolExamples {
     /// The group of the commands for values that are not strings.
-    package static let otherTypes = "other types"
+    static let otherTypes = "other types"
 
     /// By group of commands.
-    package static let groups: [String: String] = [
+    static let groups: [String: String] = [
         otherTypes: #"""
         > HGET user:1 name
         $-1
@@ -392,107 +393,10 @@ package enum ProtocolExamples {
         > BGREWRITEAOF
         +Background append only file rewriting started
         """#,
-        "larder": #"""
-        > POLICY
-        *8
-        $6
-        policy
-        $5
-        never
-        $8
-        interval
-        :-1
-        $5
-        grace
-        :0
-        $6
-        jitter
-        :0
-        > POLICY middle
-        +OK
-        > SET greeting hello
-        +OK
-        > TTL greeting
-        :3600
-        > SET motto carpe POLICY 90
-        +OK
-        > TTL motto
-        :90
-        > SNAPSHOT OPEN
-        +OK
-        > GET greeting
-        $5
-        hello
-        > SNAPSHOT CLOSE
-        +OK
-        > PURGE EXPIRED
-        *6
-        $7
-        entries
-        :0
-        $5
-        bytes
-        :0
-        $12
-        milliseconds
-        :0
-        > SET page:1 hello TAGS 2 article:17 front
-        +OK
-        > TAGS page:1
-        *2
-        $10
-        article:17
-        $5
-        front
-        > PURGE TAG article:17
-        +OK
-        > GET page:1
-        $-1
-        > PURGE PREFIX mot
-        *6
-        $7
-        entries
-        :1
-        $5
-        bytes
-        :10
-        $12
-        milliseconds
-        :0
-        > PLACE motto carpe STOREDAT 1700000000000 NEVER TAGS 1 latin
-        +stored
-        > ENTRIES PREFIX mot
-        *2
-        $-1
-        *1
-        *8
-        $5
-        motto
-        $5
-        carpe
-        :1700000000000
-        $5
-        never
-        :-1
-        :-1
-        $3
-        raw
-        *1
-        $5
-        latin
-        > UNPLACE motto 1699999999999
-        +kept
-        > UNPLACE motto 1700000000000
-        +removed
-        > UNPLACE motto 1700000000000
-        +absent
-        > PURGE UPTO 1600000000000
-        :0
-        """#,
     ]
 
     /// Commands whose replies vary or are not text, or that end something.
-    package static let without: Set<String> = [
+    static let without: Set<String> = [
         "backup", "changes", "check", "databases", "debug", "dump", "fetch", "hello", "info", "lastsave", "latency",
         "limit", "origin",
         "memory",

@@ -2,8 +2,8 @@ import LarderCommandCatalog
 import LarderServer
 
 /// Makes the manual page larderd(8), in the macros of man(7), from the table of options.
-package enum ManualPage {
-    package static var text: String {
+enum ManualPage {
+    static var text: String {
         let groups = DaemonOption.all.map { ManualText.item($0.usage, $0.help) }
         return head + groups.joined() + values + rest
     }

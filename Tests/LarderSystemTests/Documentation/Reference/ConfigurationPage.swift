@@ -1,8 +1,8 @@
 import LarderServer
 
 /// The table of options in docs/Operating.md, and the configuration file that `make install` installs.
-package enum ConfigurationPage {
-    package static var table: String {
+enum ConfigurationPage {
+    static var table: String {
         let rows = DaemonOption.serving.map { option in
             let others = option.settingNames.map(\.name).filter { $0 != option.key }.map { "`\($0)`" }
             let canBeSet = option.settingNames.contains(where: \.isChangeable)
@@ -14,7 +14,7 @@ package enum ConfigurationPage {
     }
 
     /// A file with all options as comments.
-    package static var sampleFile: String {
+    static var sampleFile: String {
         let options = DaemonOption.serving.map { option in
             option.help.map { "# \($0)\n" }.joined() + "#\(option.fileUsage)\n\n"
         }

@@ -1,17 +1,17 @@
 /// A deliberate difference between larderd and Redis, with a command that shows it. docs/Protocol.md lists them, and a
 /// test sends them to both.
-package struct DeliberateDifference: Sendable, CustomStringConvertible {
-    package let subject: String
+struct DeliberateDifference: Sendable, CustomStringConvertible {
+    let subject: String
     /// The commands before it, on the same connection.
-    package let before: [String]
+    let before: [String]
     /// The command that shows the difference, in the syntax of ``ConformanceStep``.
-    package let example: String
+    let example: String
     /// The beginning of Redis' reply.
-    package let redis: String
+    let redis: String
     /// The beginning of larderd's reply.
-    package let larder: String
-    package let reason: String
-    package var description: String { subject }
+    let larder: String
+    let reason: String
+    var description: String { subject }
 
     init(_ subject: String, before: [String] = [], _ example: String, redis: String, larder: String, _ reason: String) {
         self.subject = subject
@@ -23,7 +23,7 @@ package struct DeliberateDifference: Sendable, CustomStringConvertible {
     }
 }
 
-package let deliberateDifferences: [DeliberateDifference] = [
+let deliberateDifferences: [DeliberateDifference] = [
     DeliberateDifference(
         "SELECT takes names", "SELECT books", redis: "-ERR value is not an integer or out of range", larder: "+OK",
         "Databases have names; 0 to 15 are names like others."),

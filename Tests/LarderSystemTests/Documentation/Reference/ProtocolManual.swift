@@ -1,8 +1,8 @@
 import LarderCommandCatalog
 
 /// Makes the manual page larder-protocol(7) from the command table.
-package enum ProtocolManual {
-    package static var text: String {
+enum ProtocolManual {
+    static var text: String {
         head + groups.map(section).joined() + rest
     }
 

@@ -2,8 +2,8 @@ import LarderCommandCatalog
 import LarderServer
 
 /// The completion of larderd's command line for shells, from the table of options.
-package enum DaemonCompletions {
-    package static let shells = OptionCompletions(
+enum DaemonCompletions {
+    static let shells = OptionCompletions(
         program: "larderd",
         DaemonOption.all.map { option in
             let usage = option.usage
