@@ -68,7 +68,8 @@ import Testing
     private static func script(_ session: [String]) -> String {
         session.filter { $0.hasPrefix("$ ") }.map { String($0.dropFirst(2)) }.map { command in
             command == "larderd &"
-                ? "larderd --dir \"$PWD/larder\" 2>log & until larderctl ping >/dev/null 2>&1; do :; done" : command
+                ? "larderd --dir \"$PWD/larder\" 2>log & for try in $(seq 1200); do "
+                    + "larderctl ping >/dev/null 2>&1 && break; sleep 0.05; done" : command
         }.joined(separator: "\n").replacing("larderd --purge=0", with: "larderd --purge=0 --dir \"$PWD/larder\"")
             + "\nwait\n"
     }
