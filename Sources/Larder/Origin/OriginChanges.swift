@@ -8,7 +8,8 @@ import LarderPlatform
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
 public final class OriginChanges: @unchecked Sendable {
-    private let trust: OriginTrust
+    /// Weak: it asks the origin for its epoch, and an origin may keep this object for as long as it lives.
+    private weak var trust: OriginTrust?
     private let database: Database
     private let lock = Lock()
     private var waiting: [UInt64: UnsafeContinuation<Void, Never>] = [:]
@@ -21,12 +22,12 @@ public final class OriginChanges: @unchecked Sendable {
     }
 
     /// From now on every change is said. What was known before is looked up again.
-    public func begin() { trust.begin() }
+    public func begin() { trust?.begin() }
 
     /// These entries are no longer what they were, or may not be.
     public func changed(_ keys: some Sequence<some CacheKey>) {
         let keys = keys.map(\.keyBytes).filter { $0.count <= Key.bytesMax }
-        guard !keys.isEmpty, trust.changed(keys, isTold: true) else { return }
+        guard !keys.isEmpty, let trust, trust.changed(keys, isTold: true) else { return }
         // Readers of these keys do it themselves. This is for keys that nobody reads.
         Task { [trust, database] in
             try? await BlockingWork.run { () throws(LarderError) in try trust.settle(database) }
@@ -34,14 +35,14 @@ public final class OriginChanges: @unchecked Sendable {
     }
 
     /// Any entry may have changed. Costs nothing for each.
-    public func changedAll() { trust.loseAll() }
+    public func changedAll() { trust?.loseAll() }
 
     /// Changes are no longer said: nothing is known to be current until ``begin()``. Returning from
     /// ``CacheOrigin/tellChanges(to:)``, or throwing, does the same.
-    public func lost() { trust.lose() }
+    public func lost() { trust?.lose() }
 
     /// - Returns: whether changes were said until now.
-    func lose() -> Bool { trust.lose() }
+    func lose() -> Bool { trust?.lose() ?? false }
 
     /// Returns when the cache is closed, or the task is cancelled: for origins that are told what changes by callbacks.
     public func untilClosed() async {

@@ -23,6 +23,23 @@ import Testing
         return (front, try #require(origin.changes))
     }
 
+    @Test func anOriginThatKeepsItsChangesIsReleasedWithItsCache() async throws {
+        let released = WeakReference<ScriptedCacheOrigin>()
+        do {
+            let origin = ScriptedCacheOrigin(tells: true)
+            released.object = origin
+            let front = OriginCache(try workspace.cache(), origin: origin, options: .patient, limits: .patient)
+            await eventually { front.isBelieved }
+            #expect(origin.changes != nil)
+        }
+        await eventually { released.object == nil }
+    }
+
+    /// Used by one task.
+    private final class WeakReference<Object: AnyObject>: @unchecked Sendable {
+        weak var object: Object?
+    }
+
     @Test func aChangeIsSeenByTheNextRead() async throws {
         let (cache, _) = try await cache()
         #expect(try await cache.value(String.self, forKey: "a") == "1")
