@@ -221,6 +221,91 @@ import Testing
         #expect(try database.value("a") == nil)
     }
 
+    // MARK: The file of earlier versions
+
+    private static func tagsFile(_ lines: [String]) -> [UInt8] {
+        (["larder-tags 1"] + lines).flatMap { line in
+            Array("\(line) \(UInt64(CRC32C.checksum(line.utf8)).hexadecimal(digits: 8))\n".utf8)
+        }
+    }
+
+    private static func hash(_ tag: String) -> String {
+        String(Array(tag.utf8).withUnsafeBytes { TagPurges.hash($0) }, radix: 16)
+    }
+
+    /// A bit flip is noticed, or has every line all the same. A cut is noticed, or leaves the lines before it.
+    @Test func noLineOfADamagedTagsFileIsMissedOrMadeUp() throws {
+        let all: [TagsFile.Line] = [
+            .hard(tag: 0xAF63_DC4C_8601_EC8C, sequence: 42), .soft(tag: 7, sequence: 43, at: 1_700_000_000_000),
+            .floor(sequence: 5),
+        ]
+        let bytes = Self.tagsFile(["hard af63dc4c8601ec8c 42", "soft 7 43 1700000000000", "floor 5"])
+        #expect(TagsFile.parse(bytes) == .lines(all))
+        for index in bytes.indices {
+            for bit in 0..<8 {
+                var flipped = bytes
+                flipped[index] ^= 1 << UInt8(bit)
+                if case .lines(let read) = TagsFile.parse(flipped) { #expect(read == all, "\(index) \(bit)") }
+            }
+            if case .lines(let read) = TagsFile.parse(Array(bytes[..<index])) {
+                let ends = bytes[..<index].count { $0 == 0x0A } - 1
+                #expect(all.starts(with: read) && read.count >= ends, "cut at \(index)")
+            }
+        }
+        #expect(TagsFile.parse([]) == .damaged("it has no first line"))
+        #expect(TagsFile.parse(Self.tagsFile([]).map { $0 == 0x31 ? 0x32 : $0 }) != .lines([]))
+    }
+
+    /// A purge of `x` by an earlier version, whose file was damaged before it is taken over.
+    @Test func everyDamageOfATagsFileIsNoticedOrHarmless() throws {
+        let larder = try TestLarder(inMemory: true)
+        let database = try larder.database()
+        for (key, tag) in [("a", "x"), ("b", "y"), ("s", "z")] { try put(database, key, "1", tags(tag)) }
+        try put(database, "c", "1", nil)
+        try database.replacePointer("purge", { $0.hasTagPurges = true })
+        let sequence = database.pipeline.everythingApplied.sequence + 1
+        larder.close()
+        let path = larder.directory(of: "books") + "/" + TagsFile.name
+        let bytes = Self.tagsFile([
+            "hard \(Self.hash("x")) \(sequence)",
+            "soft \(Self.hash("z")) \(sequence) \(larder.time.wallMilliseconds())",
+        ])
+        let lastLine = try #require(bytes.dropLast().lastIndex(of: 0x0A))
+        let original = try TemporaryDirectory(inMemory: true)
+        try Files.copy(larder.path, to: original.path + "/larder")
+        var random = SeededGenerator(seed: testSeed())
+        var damages: [[UInt8]] = [[], Array(bytes[...lastLine]), [UInt8](repeating: 0, count: bytes.count)]
+        for index in bytes.indices {
+            guard random.oneIn(3) || index == lastLine || index == bytes.count - 1 else { continue }
+            var flipped = bytes
+            flipped[index] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+            damages.append(flipped)
+            if index > lastLine { damages.append(Array(bytes[..<index])) }
+            if index < bytes.firstIndex(of: 0x0A) ?? 0 { damages.append(Array(bytes[..<index])) }
+        }
+        var noticed = 0
+        for damaged in damages {
+            let copy = try TestLarder(inMemory: true) { $0.durability = .os }
+            copy.time.stepWall(milliseconds: larder.time.wallMilliseconds() - copy.time.wallMilliseconds())
+            try Files.copy(original.path + "/larder", to: copy.path)
+            try Files.write(copy.directory(of: "books") + "/" + TagsFile.name, damaged)
+            for life in 0..<2 {
+                let contents = try copy.database().contents()
+                let isNoticed = copy.events.contains("purges of tags may be lost")
+                noticed += isNoticed && life == 0 ? 1 : 0
+                #expect(contents["a"] == nil, "purged")
+                #expect(contents["c"] == "1", "without tags")
+                #expect(contents["b"] == (isNoticed ? nil : "1"), "stale only with a report")
+                // The last line may have been cut before its purge was acknowledged.
+                if damaged.count >= bytes.count - 1 { #expect(contents["s"] == nil, "purged softly") }
+                copy.close()
+            }
+        }
+        #expect(noticed > damages.count / 2)
+        try Files.write(path, bytes)
+        #expect(try larder.database().contents() == ["b": "1", "c": "1"])
+    }
+
     @Test(arguments: [["MANIFEST"], ["POINTER"], ["POINTER", "../LEDGER"]]) func aSalvageBringsBackNothingPurged(
         _ lost: [String]
     ) throws {

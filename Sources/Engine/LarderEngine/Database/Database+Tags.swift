@@ -105,6 +105,7 @@ extension Database {
         var found: TagPurges?
         switch content {
         case .none: if areExpected, known == nil { doubt = "the ledger does not have them" }
+        case .lines([]) where areExpected && known == nil: doubt = "\(TagsFile.name) does not have them"
         case .lines(let lines): found = TagPurges.read(lines, now: now())
         case .damaged(let why): doubt = "\(TagsFile.name) is damaged (\(why))"
         case .newer(let version):

@@ -58,7 +58,8 @@ struct TagsFile {
         case newer(Int)
     }
 
-    /// Reads the file. An incomplete last line is a purge that was never acknowledged, and does not count.
+    /// Reads the file. An incomplete last line is a purge that was never acknowledged, and does not count. One that lacks only
+    /// its end counts: it may have been acknowledged before the file was damaged.
     func read() throws(FileError) -> Content {
         try FileSystem.read(path, bytesMax: Self.bytesMax).map(Self.parse) ?? .none
     }
@@ -70,6 +71,15 @@ struct TagsFile {
         guard let text = String(validating: bytes[..<length], as: UTF8.self) else {
             return .damaged("it is not text")
         }
+        let rest = bytes[length...]
+        for tail in [rest, rest.dropLast()] {
+            let content = parse(text: text + String(decoding: tail, as: UTF8.self) + "\n")
+            if case .lines = content { return content }
+        }
+        return length == 0 ? .damaged("it has no first line") : parse(text: text)
+    }
+
+    private static func parse(text: String) -> Content {
         var lines: [Line] = []
         for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().enumerated() {
             var words = line.split(separator: " ", omittingEmptySubsequences: false)
@@ -88,7 +98,6 @@ struct TagsFile {
             guard let line = Line(words) else { return .damaged("line \(number + 1) says nothing") }
             lines.append(line)
         }
-        if length == 0 { return .damaged("it has no first line") }
         return .lines(lines)
     }
 }
