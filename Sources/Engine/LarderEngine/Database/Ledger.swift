@@ -44,17 +44,11 @@ package struct Ledger: Sendable {
         try commit([Change(key: Self.programKey(name), value: value)])
     }
 
-    /// Takes over a file in which earlier versions kept a fact of the program: stores its content, then removes it. Does
-    /// nothing if there is no file. May block.
-    /// - Throws: if the file is there and cannot be read, or cannot be stored; it stays as it is.
-    package func adopt(_ name: String, from path: String, bytesMax: Int) throws(LarderError) {
-        let files = database.files
-        let found = try files.wrapErrors("take over") { () throws(FileError) in
-            try FileSystem.read(path, bytesMax: bytesMax)
-        }
-        guard let found else { return }
-        try set(name, to: found)
-        try files.wrapErrors("take over") { () throws(FileError) in try FileSystem.removeFile(path) }
+    /// Takes over a file in which earlier versions kept a fact of the program: stores its content, then removes it. May block.
+    /// - Throws: if the content cannot be stored, or the file cannot be removed; then the file stays as it is.
+    package func adopt(_ name: String, _ content: [UInt8], from path: String) throws(LarderError) {
+        try set(name, to: content)
+        try database.files.wrapErrors("take over") { () throws(FileError) in try FileSystem.removeFile(path) }
     }
 
     /// When facts were lost with damage to the ledger or the journal, in milliseconds since 1970; 0 if none were. Facts

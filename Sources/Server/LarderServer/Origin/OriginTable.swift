@@ -88,7 +88,7 @@ package final class OriginTable: @unchecked Sendable {
         do {
             if let bytes = try FileSystem.read(path, bytesMax: OriginFile.fileBytesMax) {
                 let file = try OriginFile(parsing: bytes)
-                try ledger.adopt(OriginFile.factName, from: path, bytesMax: OriginFile.fileBytesMax)
+                try ledger.adopt(OriginFile.factName, bytes, from: path)
                 return file
             }
         } catch {

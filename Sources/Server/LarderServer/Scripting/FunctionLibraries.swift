@@ -101,7 +101,7 @@ package final class FunctionLibraries: @unchecked Sendable {
         }
         guard let payload = found else { return }
         guard (try? Self.texts(of: payload, bytesMax: Self.fileBytesMax)) != nil else { return setAside(now) }
-        try ledger.adopt(Self.factName, from: path, bytesMax: Self.fileBytesMax)
+        try ledger.adopt(Self.factName, payload, from: path)
     }
 
     private func storedTexts() throws(LarderError) -> [[UInt8]] {
