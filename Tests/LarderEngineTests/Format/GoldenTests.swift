@@ -78,6 +78,37 @@ import Testing
         #expect(try larder.database("0").contents() == ["a": "1"])
     }
 
+    /// What the daemon of 0.1.0 left at a SIGKILL: purges of tags in a file TAGS, and a journal.
+    @Test func purgesOf010AreTakenOver() throws {
+        let larder = try TestLarder()
+        try Files.copy(Self.directory + "/release-0.1.0", to: larder.path)
+        // A minute after the purge.
+        let end: Int64 = 1_795_743_252_989
+        larder.time.stepWall(milliseconds: end - larder.time.wallMilliseconds())
+        for _ in 0..<2 {
+            let database = try larder.database()
+            #expect(try larder.engine().databases.map(\.name) == ["0", "books", "cache"])
+            #expect(try database.contents() == ["plain": "1", "kept": "1", "purged-too": "2", "fresh": "2"])
+            #expect(try larder.database("cache").policy == .every(milliseconds: 90_000))
+            #expect(try larder.database("0").policy == .low)
+            #expect(try larder.database("0").contents() == ["a": "1"])
+            var ticket = CommitTicket.none
+            for (key, expected) in [("stale", "1"), ("graceless", nil), ("purged", nil)] as [(String, String?)] {
+                let request = FetchRequest(key: Key(key), holder: LeaseHolder(), askedAt: database.now())
+                var served: String?
+                _ = try database.fetch(request, now: database.now(), .mayBlock, ticket: &ticket) { _, payload in
+                    served = payload.map { String(decoding: $0, as: UTF8.self) }
+                }
+                #expect(served == expected, "\(key) within its grace")
+            }
+            #expect(!FileSystem.exists(larder.directory(of: "books") + "/" + TagsFile.name))
+            #expect(FileSystem.exists(larder.path + "/ORIGINS") && FileSystem.exists(larder.path + "/FUNCTIONS"))
+            #expect(larder.events.all.allSatisfy { $0.level == .info }, "\(larder.events.all)")
+            larder.close()
+        }
+        try larder.expectHealthy()
+    }
+
     /// `LARDER_MAKE_GOLDEN=format-2 swift test --filter GoldenTests` writes a new directory, and never over an old one.
     @Test(.enabled(if: TestSetting.makeGolden.isSet))
     func makeGoldenFiles() throws {
