@@ -247,12 +247,13 @@ let package = Package(
             swiftSettings: settings),
         // Makes accidents of recorded runs of larderd, and judges what an engine makes of them.
         .target(
-            name: "LarderCrashMachine", dependencies: ["LarderEngine", "LarderTestSupport", "LarderPlatform"],
+            name: "LarderCrashMachine",
+            dependencies: ["LarderEngine", "LarderServer", "LarderTestSupport", "LarderPlatform"],
             path: "Tests/LarderCrashMachine",
             swiftSettings: settings),
         .executableTarget(
             name: "larderaccidents",
-            dependencies: ["LarderCrashMachine", "larderd", "LarderPlatform", "LarderTestSupport"],
+            dependencies: ["LarderCrashMachine", "LarderEngine", "larderd", "LarderPlatform", "LarderTestSupport"],
             path: "Tests/larderaccidents", swiftSettings: settings),
         .testTarget(
             name: "LarderLevelDBTests",

@@ -71,6 +71,8 @@ struct Command {
 struct CommandDice {
     /// Numbered databases can be named in COPY, MOVE and SWAPDB, others only selected.
     static let databases = ["0", "1", "books"]
+    /// Databases that get origins, which nobody can reach, and no entries.
+    static let cachingDatabases = ["cache", "mirror"]
 
     var random: SeededGenerator
     /// How far the larder's time may be ahead of the clock by which instants are told, in milliseconds.
@@ -132,6 +134,32 @@ struct CommandDice {
     private mutating func shortKey(_ prefix: String) -> String { "\(prefix):t\(Int.random(in: 0..<3, using: &random))" }
     private mutating func numberKey(_ prefix: String) -> String {
         "\(prefix):n\(Int.random(in: 0..<3, using: &random))"
+    }
+
+    /// A command that changes the libraries of functions.
+    /// - Parameter now: the libraries that are there.
+    mutating func functions(_ now: String) -> (words: [String], then: String) {
+        let present = now.split(separator: " ").map(String.init)
+        counter += 1
+        let name = "lib\(Int.random(in: 0..<3, using: &random))"
+        let others = present.filter { !$0.hasPrefix(name + ":") }
+        switch Int.random(in: 0..<6, using: &random) {
+        case 0: return (["FUNCTION", "FLUSH"], Fact.none)
+        case 1 where others.count < present.count: return (["FUNCTION", "DELETE", name], others.joined(separator: " "))
+        default:
+            let version = FunctionVersion(name, counter)
+            let then = (others + [version.description]).sorted().joined(separator: " ")
+            return (["FUNCTION", "LOAD", "REPLACE", version.text], then)
+        }
+    }
+
+    /// A command that changes the origin of a database.
+    mutating func origin() -> (words: [String], then: String) {
+        if random.oneIn(4) { return (["ORIGIN", "NONE"], Fact.none) }
+        counter += 1
+        let writing = random.oneIn(2) ? "AROUND" : "THROUGH"
+        let words = ["redis://127.0.0.1:1/\(counter)", writing] + (random.oneIn(2) ? ["STALE"] : [])
+        return (["ORIGIN"] + words, words.joined(separator: " "))
     }
 
     mutating func tag() -> String { "tag:\(Int.random(in: 0..<3, using: &random))" }

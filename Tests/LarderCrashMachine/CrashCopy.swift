@@ -57,6 +57,9 @@ struct CrashCopy {
                         + "\(first.count) and \(then.count) entries; \(Self.difference(first, then))")
             }
         }
+        guard found.facts == second.facts else {
+            throw Finding("a second opening finds \(second.facts), not \(found.facts)")
+        }
         return found
     }
 
@@ -80,6 +83,10 @@ struct CrashCopy {
             }
             found.databases[database.name] = FoundState.Database(policy: database.policy, entries: entries)
         }
+        let functions = try engine.ledger.value("functions").map { try StoredFacts.functions($0) }
+        found.facts[.functions] = functions ?? Fact.none
+        let origins = try engine.ledger.value("origins").map { try StoredFacts.origins($0) }
+        for name in CommandDice.cachingDatabases { found.facts[.origin(name)] = origins?[name] ?? Fact.none }
         found.now = found.now.lowerBound...max(found.now.lowerBound, engine.now())
         return found
     }
@@ -95,6 +102,28 @@ struct CrashCopy {
 }
 
 extension DiskImage {
+    /// The names and contents that are not those of a directory, for messages. LevelDB writes its LOG through a stream, which
+    /// is not recorded.
+    package func differences(from path: String) throws -> [String] {
+        var wrong: [String] = []
+        let isLog = { (name: Substring?) in name == "LOG" || name == "LOG.old" }
+        for file in files where !isLog(file.path.split(separator: "/").last) {
+            let there = try FileSystem.read(path + "/" + file.path, bytesMax: 1 << 30)
+            if there != file.bytes {
+                wrong.append("\(file.path) has \(there?.count ?? -1) bytes, not the recorded \(file.bytes.count)")
+            }
+        }
+        let known = Set(files.map(\.path) + directories)
+        func visit(_ directory: String) throws {
+            for name in try FileSystem.list(path + "/" + directory) where !isLog(Substring(name)) {
+                if !known.contains(directory + name) { wrong.append("\(directory + name) is not in the trace") }
+                if FileSystem.isDirectory(path + "/" + directory + name) { try visit(directory + name + "/") }
+            }
+        }
+        try visit("")
+        return wrong
+    }
+
     /// Makes the directory with everything in it.
     func write(to path: String) throws {
         try FileSystem.makeDirectory(path)

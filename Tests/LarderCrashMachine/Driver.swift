@@ -333,7 +333,9 @@ final class Driver {
             if let error = replies.dropLast().first(where: Reply.isError) {
                 throw Finding("a command before '\(sent.unit.text)' was answered \(Reply.text(error))")
             }
-            if !isDone, plan.kind == .crash, !sent.unit.changes.isEmpty, sent.unit.connection != History.control {
+            let isControl = sent.unit.connection == History.control
+            let mustSucceed = isControl ? history.fact(by: sent.unit) != nil : !sent.unit.changes.isEmpty
+            if !isDone, plan.kind == .crash, mustSucceed {
                 throw Finding("'\(sent.unit.text)' was answered \(Reply.text(replies[replies.count - 1]))")
             }
         }
@@ -342,14 +344,21 @@ final class Driver {
     // MARK: Whole databases
 
     private func sendControl(
-        _ lines: [String], _ changes: Keyspace.Changes, whole: Set<Scope> = [], policy: (UpdatePolicy, String)? = nil
+        _ lines: [String], _ changes: Keyspace.Changes, whole: Set<Scope> = []
+    ) throws -> [Sent] {
+        try sendControl(lines.map { $0.split(separator: " ").map(String.init) }, changes, whole: whole, fact: nil)
+    }
+
+    private func sendControl(
+        _ lines: [[String]], _ changes: Keyspace.Changes = [:], whole: Set<Scope> = [], fact: (Fact, String)?
     ) throws -> [Sent] {
         guard let client = clients[History.control] else { return [] }
+        let text = lines.map { $0.joined(separator: " ") }.joined(separator: "; ")
         let unit = history.send(
-            connection: History.control, at: faults.traceLength, changes, whole: whole, lines.joined(separator: "; "))
-        if let policy { history.notePolicy(policy.0, of: policy.1, by: unit) }
+            connection: History.control, at: faults.traceLength, changes, whole: whole, text)
+        if let (fact, value) = fact { history.note(fact, value, by: unit) }
         note("control \(unit.index) \(unit.text)")
-        do { try client.send(lines.flatMap { encodeRequest($0) }) } catch {
+        do { try client.send(lines.flatMap { line in encodeRequest(line.map { Array($0.utf8) }) }) } catch {
             clients[History.control] = nil
             try lost(error)
         }
@@ -368,7 +377,14 @@ final class Driver {
     private func changeWhole(_ database: String) throws -> [Sent] {
         let select = "SELECT \(database)"
         let all = everything(in: [database])
-        switch Int.random(in: 0..<14, using: &dice.random) {
+        switch Int.random(in: 0..<26, using: &dice.random) {
+        case 14..<21:
+            let (words, then) = dice.functions(history.value(of: .functions))
+            return try sendControl([words], fact: (.functions, then))
+        case 21..<26:
+            let name = CommandDice.cachingDatabases.randomElement(using: &dice.random) ?? ""
+            let (words, then) = dice.origin()
+            return try sendControl([["SELECT", name], words], fact: (.origin(name), then))
         case 0..<3:
             return try sendControl(
                 [select, oneIn(2) ? "FLUSHDB" : "PURGE"], all.mapValues { _ in nil }, whole: [Scope(database)])
@@ -386,7 +402,8 @@ final class Driver {
         case 6: return try sendControl([select, "PURGE EXPIRED"], [:])
         default:
             let policy = [UpdatePolicy.low, .lowest, .never].randomElement(using: &dice.random) ?? .never
-            return try sendControl([select, "POLICY \(policy)"], [:], policy: (policy, database))
+            return try sendControl(
+                [["SELECT", database], ["POLICY", "\(policy)"]], fact: (.policy(database), policy.description))
         }
     }
 
@@ -454,6 +471,7 @@ final class Driver {
             }
             found.databases[name] = database
         }
+        found.facts = try facts(client)
         found.now = before...latestNow
         found.latest = latestNow
         switch Judge(history: history, durability: plan.durability).judge(found, cut: faults.traceLength, power: false)
@@ -464,6 +482,25 @@ final class Driver {
         }
     }
 
+    private func facts(_ client: SocketClient) throws -> [Fact: String] {
+        var facts: [Fact: String] = [:]
+        try client.send(["FUNCTION", "DUMP"])
+        let dump = try client.receive()
+        guard !Reply.isError(dump) else { throw Finding("FUNCTION DUMP says \(Reply.text(dump))") }
+        facts[.functions] = try StoredFacts.functions(RawReply.bulk(dump))
+        for name in CommandDice.cachingDatabases {
+            try client.send(["SELECT", name])
+            try client.send(["ORIGIN"])
+            let reply = try client.receive(2)[1]
+            let words = Reply.bulks(reply).map { String(decoding: $0 ?? [], as: UTF8.self) }
+            guard words.count > 1, words[0] == "url" else { throw Finding("ORIGIN says \(Reply.text(reply))") }
+            facts[.origin(name)] =
+                words.count > 5
+                ? "\(words[1]) \(words[3].uppercased())" + (words[5] == "yes" ? " STALE" : "") : Fact.none
+        }
+        return facts
+    }
+
     private func keys(_ client: SocketClient) throws -> [[UInt8]] {
         try client.send(["KEYS", "*"])
         let reply = try client.receive()
@@ -472,6 +509,11 @@ final class Driver {
     }
 
     private func settle(_ explanation: Judge.Explanation, _ found: FoundState) {
+        let facts = found.allFacts
+        for unit in history.doubtful {
+            guard let (fact, value) = history.fact(by: unit) else { continue }
+            history.settle(unit, happened: facts[fact] == value, at: faults.traceLength)
+        }
         for unit in history.doubtful where !unit.scopes.isEmpty {
             let happened = !unit.scopes.isDisjoint(with: explanation.whole)
             note("control \(unit.index) was refused and \(happened ? "happened" : "did not happen")")
@@ -484,8 +526,8 @@ final class Driver {
         }
         for (connection, units) in history.units.enumerated() {
             for unit in units where unit.outcome == .open {
-                if let (name, policy) = history.policy(by: unit) {
-                    let happened = found.databases[name]?.policy == policy
+                if let (fact, value) = history.fact(by: unit) {
+                    let happened = facts[fact] == value
                     note("control \(unit.index) \(happened ? "happened" : "did not happen")")
                     history.answer(unit, done: happened, at: faults.traceLength)
                 } else if unit.scopes.isEmpty {

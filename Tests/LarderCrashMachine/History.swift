@@ -76,15 +76,15 @@ final class History {
         let entry: Keyspace.Entry?
     }
 
-    /// A database's policy that was asked for.
-    struct PolicyEvent {
+    /// A value of a fact that was asked for.
+    struct FactEvent {
         let unit: Unit
-        let policy: UpdatePolicy
+        let value: String
     }
 
     private(set) var units: [[Unit]]
     private(set) var keys: [Keyspace.Place: [KeyEvent]] = [:]
-    private(set) var policies: [String: [PolicyEvent]] = [:]
+    private(set) var facts: [Fact: [FactEvent]] = [:]
     let firstPolicy: UpdatePolicy
     /// By which moment everything answered was on the disk, and how long the trace was when that was known.
     private(set) var syncs: [(moment: Int, knownAt: Int)] = []
@@ -116,16 +116,25 @@ final class History {
         return unit
     }
 
-    func notePolicy(_ policy: UpdatePolicy, of database: String, by unit: Unit) {
-        policies[database, default: []].append(PolicyEvent(unit: unit, policy: policy))
+    func note(_ fact: Fact, _ value: String, by unit: Unit) {
+        facts[fact, default: []].append(FactEvent(unit: unit, value: value))
     }
 
-    /// The policy that a unit gives to a database, if it does.
-    func policy(by unit: Unit) -> (database: String, policy: UpdatePolicy)? {
-        for (name, events) in policies {
-            if let event = events.last(where: { $0.unit === unit }) { return (name, event.policy) }
+    /// The fact that a unit changes, if it does.
+    func fact(by unit: Unit) -> (fact: Fact, value: String)? {
+        for (fact, events) in facts {
+            if let event = events.last(where: { $0.unit === unit }) { return (fact, event.value) }
         }
         return nil
+    }
+
+    func firstValue(of fact: Fact) -> String {
+        if case .policy = fact { firstPolicy.description } else { Fact.none }
+    }
+
+    /// The value of a fact by what was not refused.
+    func value(of fact: Fact) -> String {
+        facts[fact]?.last { $0.unit.outcome != .refused }?.value ?? firstValue(of: fact)
     }
 
     /// - Parameter isKnown: false where an error says that the unit may count all the same, until another is committed.

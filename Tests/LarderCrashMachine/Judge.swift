@@ -8,10 +8,16 @@ struct FoundState {
     }
 
     var databases: [String: Database] = [:]
+    /// Except for policies.
+    var facts: [Fact: String] = [:]
     /// The engine's time when it was looked at, from and to, in milliseconds.
     var now: ClosedRange<Int64>
     /// The latest that it may have been before: what had expired by then need not be there, whatever the clock says now.
     var latest: Int64
+
+    var allFacts: [Fact: String] {
+        facts.merging(databases.map { (.policy($0.key), $0.value.policy.description) }) { $1 }
+    }
 }
 
 /// Decides whether what was found after an accident was promised.
@@ -34,7 +40,7 @@ struct Judge {
     ///   - cut: how long the trace was when it happened.
     ///   - power: whether it was a power cut.
     func judge(_ found: FoundState, cut: Int, power: Bool) -> Verdict {
-        if let text = policyDefect(found, cut) { return .broken(text) }
+        if let text = factDefect(found, cut) { return .broken(text) }
         if let text = strangers(found) { return .broken(text) }
         let windows = history.units.indices.map { window($0, cut, power: power) }
         // What changes a whole database does not go by the journal.
@@ -73,19 +79,18 @@ struct Judge {
         return least...max(least, most)
     }
 
-    private func policyDefect(_ found: FoundState, _ cut: Int) -> String? {
-        for (name, database) in found.databases {
-            var possible: [UpdatePolicy] = [history.firstPolicy]
-            for event in history.policies[name] ?? [] where event.unit.sentAt <= cut {
-                if event.unit.answeredAt > cut {
-                    possible.append(event.policy)
+    /// A fact has its last acknowledged value, or one of those that were asked for and not acknowledged.
+    private func factDefect(_ found: FoundState, _ cut: Int) -> String? {
+        for (fact, value) in found.allFacts {
+            var possible = [history.firstValue(of: fact)]
+            for event in history.facts[fact] ?? [] where event.unit.sentAt <= cut {
+                if event.unit.answeredAt > cut || event.unit.isDoubtful(at: cut) {
+                    possible.append(event.value)
                 } else if event.unit.outcome == .done {
-                    possible = [event.policy]
+                    possible = [event.value]
                 }
             }
-            guard possible.contains(database.policy) else {
-                return "database '\(name)' has the policy \(database.policy), not \(possible)"
-            }
+            guard possible.contains(value) else { return "\(fact) is '\(value)', not one of \(possible)" }
         }
         return nil
     }

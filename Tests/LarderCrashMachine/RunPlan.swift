@@ -23,11 +23,12 @@ struct RunPlan {
     let hasLongValues: Bool
     let movesClock: Bool
 
-    init(seed: UInt64, kind: Kind, rounds: Int, steady: Bool) {
+    init(seed: UInt64, kind: Kind, rounds: Int, steady: Bool, durability only: Durability? = nil) {
         var random = SeededGenerator(seed: seed)
         self.seed = seed
         self.kind = kind
-        durability = Durability.allCases.randomElement(using: &random) ?? .os
+        let any = Durability.allCases.randomElement(using: &random) ?? .os
+        durability = only ?? any
         policy = [.lowest, .never, .low].randomElement(using: &random) ?? .never
         connections = Int.random(in: 1...4, using: &random)
         lives = Int.random(in: 1...4, using: &random)

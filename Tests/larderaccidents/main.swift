@@ -1,9 +1,10 @@
 import LarderCrashMachine
+import LarderEngine
 import LarderPlatform
 import LarderTestSupport
 
 // `make crash` and `make power`: larderaccidents crash|power POINTS. LARDER_SEED, LARDER_POINT and LARDER_VERBOSE repeat one,
-// LARDER_MODEL names one model of power cuts.
+// LARDER_MODEL names one model of power cuts, LARDER_DURABILITY one level.
 
 let words = CommandLine.arguments
 guard words.count == 3, let mode = Machine.Mode(rawValue: words[1]), let points = Int(words[2]) else {
@@ -16,6 +17,7 @@ machine.hasFaults = TestSetting.faulty.number().map { $0 != 0 }
 if let model = TestSetting.model.text.flatMap(RecordedDisk.Accident.init) {
     machine.accidents = [model]
 }
+machine.durability = TestSetting.durability.text.flatMap(Durability.init(rawValue:))
 machine.isVerbose = TestSetting.verbose.isSet
 machine.hasSteadyClock = TestSetting.steadyClock.isSet
 if let count = TestSetting.pointsPerRun.number() { machine.pointsPerRun = count }

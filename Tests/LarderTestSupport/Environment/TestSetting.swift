@@ -23,6 +23,7 @@ package enum TestSetting: String, CaseIterable, Sendable {
     case point = "LARDER_POINT"
     case pointsPerRun = "LARDER_POINTS_PER_RUN"
     case model = "LARDER_MODEL"
+    case durability = "LARDER_DURABILITY"
     case faulty = "LARDER_FAULTY"
     case steadyClock = "LARDER_STEADY_CLOCK"
     case verbose = "LARDER_VERBOSE"

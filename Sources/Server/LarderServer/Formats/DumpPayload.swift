@@ -3,7 +3,7 @@
 ///
 /// A string is its length and its bytes. A length has 6, 14, 32 or 64 bits; its first two bits and its first byte say
 /// which. If those two bits are set, the other six name an encoding: an integer of one, two or four bytes, or LZF.
-enum DumpPayload {
+package enum DumpPayload {
     /// The format of Redis 7.0.
     private static let version: UInt16 = 10
     private static let stringType: UInt8 = 0
@@ -102,7 +102,7 @@ enum DumpPayload {
 
     // MARK: Reading
 
-    enum Defect: Error, Equatable {
+    package enum Defect: Error, Equatable {
         /// Too short, of a newer version, or changed on its way.
         case footer
         /// Not a string, or one that cannot be read.

@@ -208,7 +208,8 @@ package final class FunctionLibraries: @unchecked Sendable {
         }
     }
 
-    static func texts(of payload: [UInt8], bytesMax: Int) throws(DumpPayload.Defect) -> [[UInt8]] {
+    /// The texts of the libraries in a payload of ``dump()``.
+    package static func texts(of payload: [UInt8], bytesMax: Int) throws(DumpPayload.Defect) -> [[UInt8]] {
         try payload.withUnsafeBytes { bytes in
             Result { () throws(DumpPayload.Defect) in try DumpPayload.decodeLibraries(bytes, bytesMax: bytesMax) }
         }.get()
