@@ -253,6 +253,7 @@ static void told_to_die(int signal) {
 typedef struct {
   int error;   // the call fails with it
   int shorten;
+  int empty;
   int kill;    // when it is made
 } verdict;
 
@@ -287,6 +288,7 @@ static void apply(lf_rule *rule, uint64_t hit, verdict *v) {
   switch (rule->action) {
   case LF_FAIL: v->error = rule->error; break;
   case LF_SHORTEN: v->shorten = 1; break;
+  case LF_EMPTY: v->empty = 1; break;
   case LF_KILL_BEFORE: die(); break;
   case LF_KILL_AFTER: v->kill = 1; break;
   case LF_DELAY: wait_nanoseconds(rule->nanoseconds); break;
@@ -298,7 +300,7 @@ static void apply(lf_rule *rule, uint64_t hit, verdict *v) {
 
 // What the rules say to a call on a file; `other` is the second path of a call with two.
 static verdict judge_two(int call, const char *path, const char *other) {
-  verdict v = {0, 0, 0};
+  verdict v = {0, 0, 0, 0};
   lf_add(&control->calls[call], 1);
   for (int index = 0; index < LF_RULES; index++) {
     lf_rule *rule = &control->rules[index];
@@ -311,7 +313,7 @@ static verdict judge_two(int call, const char *path, const char *other) {
     uint64_t hit = __atomic_add_fetch(&rule->hits, 1, __ATOMIC_ACQ_REL);
     note_hit(call, path);
     apply(rule, hit, &v);
-    if (v.error || v.shorten || v.kill) break;
+    if (v.error || v.shorten || v.empty || v.kill) break;
   }
   return v;
 }
@@ -413,7 +415,7 @@ int fclose(FILE *stream) {
 
 static ssize_t read_file(int file, void *to, size_t bytes, off_t offset) {
   descriptor *d = known(file);
-  verdict v = {0, 0, 0};
+  verdict v = {0, 0, 0, 0};
   if (d) v = judge(LF_READ, d->path);
   if (v.error) return failed(v);
   bytes = less(v, bytes);
@@ -459,6 +461,7 @@ static ssize_t write_file(int file, const void *from, size_t bytes, off_t offset
   }
   verdict v = judge(LF_WRITE, d->path);
   if (v.error) return failed(v);
+  if (v.empty) return 0;
   bytes = less(v, bytes);
   enter();
   int64_t place = offset >= 0 || !trace ? offset : position_of(file, d);
@@ -479,6 +482,45 @@ ssize_t pwrite64(int file, const void *from, size_t bytes, off64_t offset) {
 ssize_t writev(int file, const struct iovec *parts, int count) {
   if (!known(file)) return syscall(SYS_writev, file, parts, count);
   return count > 0 ? write_file(file, parts[0].iov_base, parts[0].iov_len, -1) : 0;
+}
+
+ssize_t pwritev(int file, const struct iovec *parts, int count, off_t offset) {
+  if (!known(file)) return syscall(SYS_pwritev, file, parts, count, offset, 0L);
+  return count > 0 ? write_file(file, parts[0].iov_base, parts[0].iov_len, offset) : 0;
+}
+ssize_t pwritev64(int file, const struct iovec *parts, int count, off64_t offset) {
+  return pwritev(file, parts, count, offset);
+}
+ssize_t pwritev2(int file, const struct iovec *parts, int count, off_t offset, int flags) {
+  if (!known(file)) return syscall(SYS_pwritev2, file, parts, count, offset, 0L, flags);
+  if (offset == -1) return writev(file, parts, count);
+  return pwritev(file, parts, count, offset);
+}
+ssize_t pwritev64v2(int file, const struct iovec *parts, int count, off64_t offset, int flags) {
+  return pwritev2(file, parts, count, offset, flags);
+}
+
+// Calls that nothing here uses, and that cannot be recorded: then the trace is not complete.
+static void not_recorded(int concerns) {
+  if (trace && concerns) lf_store(&control->trace_failed, 2);
+}
+
+ssize_t copy_file_range(int from, off64_t *start, int to, off64_t *place, size_t bytes, unsigned flags) {
+  not_recorded(known(to) != NULL);
+  return syscall(SYS_copy_file_range, from, start, to, place, bytes, flags);
+}
+ssize_t sendfile(int to, int from, off_t *start, size_t bytes) {
+  not_recorded(known(to) != NULL);
+  return syscall(SYS_sendfile, to, from, start, bytes);
+}
+ssize_t sendfile64(int to, int from, off64_t *start, size_t bytes) { return sendfile(to, from, start, bytes); }
+ssize_t splice(int from, off64_t *start, int to, off64_t *place, size_t bytes, unsigned flags) {
+  not_recorded(known(to) != NULL);
+  return syscall(SYS_splice, from, start, to, place, bytes, flags);
+}
+int symlink(const char *target, const char *path) {
+  not_recorded(below(path) != NULL);
+  return (int)syscall(SYS_symlinkat, target, AT_FDCWD, path);
 }
 
 static int truncate_file(int file, off_t bytes) {
@@ -514,6 +556,8 @@ static int allocate_file(int file, int mode, off_t offset, off_t bytes) {
   if (!d) return (int)syscall(SYS_fallocate, file, mode, offset, bytes);
   verdict v = judge(LF_ALLOCATE, d->path);
   if (v.error) return (int)failed(v);
+  // What changes the content and not only the size.
+  not_recorded((mode & ~FALLOC_FL_KEEP_SIZE) != 0);
   enter();
   struct stat before, after;
   status_of(file, &before);
@@ -576,6 +620,11 @@ static int rename_file(int from_directory, const char *from, int to_directory, c
   return (int)done(v, status);
 }
 
+int renameat2(int from_directory, const char *from, int to_directory, const char *to, unsigned flags) {
+  if (flags == 0) return rename_file(from_directory, from, to_directory, to);
+  not_recorded(below(from) || below(to));
+  return (int)syscall(SYS_renameat2, from_directory, from, to_directory, to, flags);
+}
 int rename(const char *from, const char *to) { return rename_file(AT_FDCWD, from, AT_FDCWD, to); }
 int renameat(int from_directory, const char *from, int to_directory, const char *to) {
   return rename_file(from_directory, from, to_directory, to);
@@ -621,23 +670,24 @@ int remove(const char *path) {
 }
 int rmdir(const char *path) { return remove_name(AT_FDCWD, path, AT_REMOVEDIR); }
 
-int mkdir(const char *path, mode_t mode) {
+int mkdirat(int directory, const char *path, mode_t mode) {
   const char *name = below(path);
-  if (!name) return (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+  if (!name) return (int)syscall(SYS_mkdirat, directory, path, mode);
   verdict v = judge(LF_MKDIR, name);
   if (v.error) return (int)failed(v);
   enter();
-  long status = syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+  long status = syscall(SYS_mkdirat, directory, path, mode);
   if (trace && status == 0) record(LF_TRACE_MKDIR, number_of(path), name, "", 0, NULL, 0);
   leave();
   return (int)done(v, status);
 }
+int mkdir(const char *path, mode_t mode) { return mkdirat(AT_FDCWD, path, mode); }
 
 // MARK: Directories
 
 DIR *opendir(const char *path) {
   const char *name = below(path);
-  verdict v = {0, 0, 0};
+  verdict v = {0, 0, 0, 0};
   if (name) v = judge(LF_LIST, name);
   if (v.error) {
     errno = v.error;
@@ -651,7 +701,7 @@ DIR *opendir(const char *path) {
 
 struct dirent *readdir(DIR *directory) {
   descriptor *d = known(dirfd(directory));
-  verdict v = {0, 0, 0};
+  verdict v = {0, 0, 0, 0};
   if (d) v = judge(LF_LISTNEXT, d->path);
   if (v.error) {
     errno = v.error;
@@ -671,7 +721,7 @@ int closedir(DIR *directory) {
 
 static int look(const char *path, struct stat *status, int flags) {
   const char *name = below(path);
-  verdict v = {0, 0, 0};
+  verdict v = {0, 0, 0, 0};
   if (name) v = judge(LF_STAT, name);
   if (v.error) return (int)failed(v);
   return (int)done(v, syscall(SYS_newfstatat, AT_FDCWD, path, status, flags));
@@ -686,7 +736,7 @@ int lstat64(const char *restrict path, struct stat64 *restrict status) {
 
 int fstat(int file, struct stat *status) {
   descriptor *d = known(file);
-  verdict v = {0, 0, 0};
+  verdict v = {0, 0, 0, 0};
   if (d) v = judge(LF_STAT, d->path);
   if (v.error) return (int)failed(v);
   return (int)done(v, status_of(file, status));
@@ -695,7 +745,7 @@ int fstat64(int file, struct stat64 *status) { return fstat(file, (struct stat *
 
 int access(const char *path, int mode) {
   const char *name = below(path);
-  verdict v = {0, 0, 0};
+  verdict v = {0, 0, 0, 0};
   if (name) v = judge(LF_ACCESS, name);
   if (v.error) return (int)failed(v);
   return (int)done(v, syscall(SYS_faccessat, AT_FDCWD, path, mode));
@@ -705,7 +755,7 @@ int statvfs(const char *restrict path, struct statvfs *restrict status) {
   static int (*next)(const char *, struct statvfs *);
   if (!next) next = (int (*)(const char *, struct statvfs *))dlsym(RTLD_NEXT, "statvfs");
   const char *name = below(path);
-  verdict v = {0, 0, 0};
+  verdict v = {0, 0, 0, 0};
   if (name) v = judge(LF_STATFS, name);
   if (v.error) return (int)failed(v);
   return (int)done(v, next(path, status));
@@ -715,7 +765,7 @@ int statvfs(const char *restrict path, struct statvfs *restrict status) {
 
 int flock(int file, int operation) {
   descriptor *d = known(file);
-  verdict v = {0, 0, 0};
+  verdict v = {0, 0, 0, 0};
   if (d) v = judge(LF_LOCK, d->path);
   if (v.error) return (int)failed(v);
   return (int)done(v, syscall(SYS_flock, file, operation));
@@ -723,7 +773,7 @@ int flock(int file, int operation) {
 
 static int control_file(int file, int command, void *argument) {
   descriptor *d = known(file);
-  verdict v = {0, 0, 0};
+  verdict v = {0, 0, 0, 0};
   if (d && (command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK || command == F_OFD_SETLKW)) {
     v = judge(LF_LOCK, d->path);
   }
@@ -756,7 +806,7 @@ int fcntl64(int file, int command, ...) {
 
 static void *map_file(void *start, size_t bytes, int protection, int flags, int file, off_t offset) {
   descriptor *d = flags & MAP_ANONYMOUS ? NULL : known(file);
-  verdict v = {0, 0, 0};
+  verdict v = {0, 0, 0, 0};
   if (d) {
     v = judge(LF_MMAP, d->path);
     // Nobody could tell when such a page is written.

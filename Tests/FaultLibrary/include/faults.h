@@ -22,7 +22,7 @@ enum {
   LF_OPEN = 0,      // open of a file that is there, without O_CREAT
   LF_CREATE = 1,    // open with O_CREAT
   LF_READ = 2,      // read, pread, readv
-  LF_WRITE = 3,     // write, pwrite, writev
+  LF_WRITE = 3,     // write, pwrite, writev, pwritev
   LF_SYNC = 4,      // fsync, fdatasync of a file
   LF_SYNCDIR = 5,   // fsync of a directory
   LF_TRUNCATE = 6,  // ftruncate, truncate
@@ -50,7 +50,8 @@ enum {
   LF_KILL_BEFORE = 3, // SIGKILL instead of the call
   LF_KILL_AFTER = 4,  // the call, then SIGKILL
   LF_DELAY = 5,       // the call, later by `nanoseconds`
-  LF_PAUSE = 6        // the call, once `released` has grown past the rule's count of hits
+  LF_PAUSE = 6,       // the call, once `released` has grown past the rule's count of hits
+  LF_EMPTY = 7        // a write of nothing
 };
 
 typedef struct {
@@ -85,7 +86,7 @@ typedef struct {
   char trace_path[LF_PATH_BYTES]; // empty: nothing is recorded
   uint64_t trace_capacity;
   uint64_t trace_length;
-  uint64_t trace_failed;    // 1: full; 2: something that cannot be recorded was done
+  uint64_t trace_failed;    // 1: full; 2: something that cannot be recorded was done, such as copy_file_range
 } lf_control;
 
 // Records of the trace. Each is a head, then `name_bytes`, `other_bytes` and `data_bytes` of bytes, and zeros up to a

@@ -65,6 +65,8 @@ package final class FaultControl: @unchecked Sendable {
             case fail(Int32)
             /// A read or write of half as many bytes, one at least.
             case shorten
+            /// A write writes nothing, and returns 0.
+            case empty
             /// SIGKILL instead of the call.
             case killBefore
             /// The call, then SIGKILL.
@@ -199,6 +201,7 @@ package final class FaultControl: @unchecked Sendable {
             raw.action = UInt32(LF_FAIL)
             raw.error = error
         case .shorten: raw.action = UInt32(LF_SHORTEN)
+        case .empty: raw.action = UInt32(LF_EMPTY)
         case .killBefore: raw.action = UInt32(LF_KILL_BEFORE)
         case .killAfter: raw.action = UInt32(LF_KILL_AFTER)
         case .delay(let nanoseconds):
