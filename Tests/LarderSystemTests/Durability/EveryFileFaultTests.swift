@@ -4,17 +4,29 @@ import Testing
 
 /// Each kind of system call fails on each kind of file of a larder, once, twice in a row, or from there on, while clients write,
 /// purge tags, load functions and make checkpoints. After SIGKILL and a start without faults, every acknowledged operation
-/// counts, and nothing else is missing.
+/// counts, and nothing else is missing. "Any call", twice, is a call that fails together with the next one.
 ///
 /// `LARDER_CONTROL_POINTS=all` tries every combination; a number, so many, chosen by `LARDER_SEED`.
 @Suite(.enabled(if: FaultLibrary.isAvailable)) struct EveryFileFaultTests {
+    private struct Fault {
+        let name: String
+        let calls: FileCalls
+        var action: FaultControl.Rule.Action?
+    }
+
+    private static let faults =
+        calls.map { Fault(name: $0.name, calls: $0.calls) } + [
+            Fault(name: "any call", calls: .all), Fault(name: "any call that changes the disk", calls: .changing),
+            Fault(name: "a short write", calls: .write, action: .shorten),
+            Fault(name: "an empty write", calls: .write, action: .empty),
+        ]
     private static let calls: [(name: String, calls: FileCalls)] = [
         ("open", .open), ("create", .create), ("read", .read), ("write", .write), ("fsync", .sync),
         ("fsync of a directory", .syncDirectory), ("ftruncate", .truncate), ("fallocate", .allocate),
-        ("rename", .rename), ("link", .link), ("unlink", .unlink), ("opendir", .list), ("stat", .stat),
-        ("access", .access), ("close", .close), ("mmap", .map),
+        ("rename", .rename), ("link", .link), ("unlink", .unlink), ("opendir", .list), ("readdir", .listNext),
+        ("stat", .stat), ("access", .access), ("close", .close), ("mmap", .map),
     ]
-    private static let files = ["LEDGER", "JOURNAL", "SYNCED", "SEQUENCES", "TIME", "POINTER", "books/"]
+    private static let files = ["", "LEDGER", "JOURNAL", "SYNCED", "SEQUENCES", "TIME", "POINTER", "books/"]
 
     enum Extent: CaseIterable {
         case once, twice, permanently
@@ -29,22 +41,39 @@ import Testing
     }
 
     private struct Combination: CustomStringConvertible {
-        let call: (name: String, calls: FileCalls)
+        let fault: Fault
         let file: String
         let extent: Extent
         let first: UInt64
+        /// Whether checkpoints are under way all the time.
+        let checkpoints: Bool
 
-        var description: String { "\(call.name) on \(file) fails \(extent), from call \(first) on" }
+        var description: String {
+            "\(fault.name) on '\(file)' fails \(extent), from call \(first) on"
+                + (checkpoints ? ", in checkpoints" : "")
+        }
+
+        var rule: FaultControl.Rule {
+            var rule = FaultControl.Rule.failing(
+                fault.calls, extent == .permanently ? EIO : ENOSPC, path: file, except: "LOCK", from: first,
+                count: extent.count)
+            if let action = fault.action { rule.action = action }
+            return rule
+        }
     }
 
     private static func combinations() -> [Combination] {
         var random = SeededGenerator(seed: testSeed())
         var all: [Combination] = []
-        for call in calls {
+        for fault in faults {
             for file in files {
                 for extent in Extent.allCases {
-                    let first = UInt64.random(in: 1...6, using: &random)
-                    all.append(Combination(call: call, file: file, extent: extent, first: first))
+                    // LevelDB would write nothing again and again.
+                    if fault.name == "an empty write", extent == .permanently { continue }
+                    let first = UInt64.random(in: 1...(file.isEmpty ? 60 : 6), using: &random)
+                    all.append(
+                        Combination(
+                            fault: fault, file: file, extent: extent, first: first, checkpoints: random.oneIn(2)))
                 }
             }
         }
@@ -54,25 +83,26 @@ import Testing
     }
 
     @Test func everyAcknowledgedOperationCountsAfterAKill() throws {
-        for combination in Self.combinations() {
+        var hits = 0
+        let combinations = Self.combinations()
+        for combination in combinations {
             let place = try TemporaryDirectory(inMemory: true)
             let faults = try FaultControl(in: place)
-            var daemon = try DaemonProcess(in: place, faults: faults)
+            let options = combination.checkpoints ? ["--checkpoint", "1K"] : []
+            var daemon = try DaemonProcess(options, in: place, faults: faults)
             var model = Model()
             let client = try daemon.connect()
             #expect(try client.call("SELECT books") == "+OK\r\n")
             model.run(0..<12, client)
             #expect(model.doubtful.isEmpty, "nothing fails yet")
-            faults.arm(
-                .failing(
-                    combination.call.calls, combination.extent == .permanently ? EIO : ENOSPC, path: combination.file,
-                    from: combination.first, count: combination.extent.count))
+            faults.arm(combination.rule)
             model.run(12..<60, client)
+            hits += faults.hits(slot: 0) > 0 ? 1 : 0
             let hit = faults.lastHit
             client.close()
             daemon.kill()
             faults.disarm()
-            daemon = try DaemonProcess(in: place, faults: faults)
+            daemon = try DaemonProcess(options, in: place, faults: faults)
             let again = try daemon.connect()
             #expect(try again.call("SELECT books") == "+OK\r\n")
             let wrong = try model.differences(again)
@@ -80,6 +110,7 @@ import Testing
             again.close()
             daemon.kill()
         }
+        print("\(combinations.count) combinations, \(hits) with calls that were hit")
     }
 
     /// A mark of the journal that can be neither synced nor removed, and then not even opened: the segments that it speaks of
