@@ -159,4 +159,40 @@ import Testing
             }
         }
     }
+
+    /// A read that fails for a moment is no reason to forget what POINTER says.
+    @Test(
+        "emptying a database keeps a policy that could not be read before", arguments: ["FLUSHDB", "FLUSHALL", "PURGE"])
+    func emptyingKeepsThePolicy(_ words: String) throws {
+        for count in 1...5 as ClosedRange<UInt64> {
+            let place = try TemporaryDirectory(inMemory: true)
+            let faults = try FaultControl(in: place)
+            func start() throws -> (DaemonProcess, SocketClient) {
+                let daemon = try DaemonProcess(["--policy", "high"], in: place, faults: faults)
+                let client = try daemon.connect()
+                #expect(try client.call("SELECT books") == "+OK\r\n")
+                return (daemon, client)
+            }
+            let (first, writer) = try start()
+            for line in ["SET a 1 TAGS 1 t", "POLICY lowest GRACE 500", "LIMIT 100000000", "PURGE TAG t"] {
+                _ = try writer.call(line)
+            }
+            func expectRules(_ client: SocketClient, _ what: String) throws {
+                let (policy, limit) = (try client.call("POLICY"), try client.call("LIMIT"))
+                #expect(policy.contains("lowest") && policy.contains("500"), "\(what): \(policy)")
+                #expect(limit.contains("100000000"), "\(what): \(limit)")
+            }
+            try expectRules(writer, "before")
+            first.kill()
+            faults.arm(.failing(.read, EIO, path: "/books/POINTER", count: count))
+            let (second, client) = try start()
+            let reply = try client.call(words)
+            faults.disarm()
+            try expectRules(client, "\(count) reads fail, and the reply was \(reply)")
+            second.kill()
+            let (third, last) = try start()
+            try expectRules(last, "\(count) reads fail, restarted")
+            third.kill()
+        }
+    }
 }

@@ -107,13 +107,8 @@ extension Database {
     func openCurrentEpoch() throws(LarderError) {
         let written = try files.readPointer()
         let pointer = withoutFuture(written)
-        if durableState.isEpochUnknown {
-            // Even if opening fails: from here on it is known which operations of the journal count.
-            shards.withAllLocked {
-                setBoth { $0.adopt(pointer) }
-                resolve()
-            }
-        }
+        // Even if opening fails: from here on it is known which operations of the journal count.
+        adoptIfUnknown(pointer)
         let purges = isLedger ? nil : try completePurges(areExpected: pointer.hasTagPurges)
         let store = try openStore(pointer)
         if pointer != written { correct(pointer) }
@@ -127,6 +122,15 @@ extension Database {
         files.removeOtherEpochs(than: pointer.epoch)
         Replacement.keepSpare(for: files.pointerPath)
         context.report(.info, "opened database '\(name)', policy \(pointer.rules.policy)")
+    }
+
+    /// Takes over POINTER if it could not be read until now: its policy, its limit, and which operations of the journal count.
+    func adoptIfUnknown(_ pointer: PointerFile) {
+        guard durableState.isEpochUnknown else { return }
+        shards.withAllLocked {
+            setBoth { $0.adopt(pointer) }
+            resolve()
+        }
     }
 
     private func openStore(_ pointer: PointerFile) throws(LarderError) -> EpochStore {

@@ -75,9 +75,10 @@ extension Database {
             } catch {
                 // A database that is damaged, or cannot be opened because the disk is full, can still be emptied if
                 // POINTER can be read. A newer Larder's files cannot.
-                guard error.code == .damaged || error.code == .io && (try? files.readPointer()) != nil else {
-                    throw error
-                }
+                let pointer = try? files.readPointer()
+                guard error.code == .damaged || error.code == .io && pointer != nil else { throw error }
+                // What it says is kept, also if none of it was known before.
+                if let pointer { adoptIfUnknown(pointer) }
             }
         }
         if purgeIfEmpty() != nil { return nil }
