@@ -209,6 +209,12 @@ package final class CommitPipeline: @unchecked Sendable {
     /// - Throws: the error of the unit applied last, if that one failed.
     package func settle() throws(LarderError) { try wait(for: everythingApplied) }
 
+    /// Waits until everything applied before the call is committed and synced. One fsync, whatever the durability.
+    func sync() throws(LarderError) {
+        try settle()
+        try journal.sync()
+    }
+
     /// Waits until everything applied before the call is decided: committed, or failed and rolled back. For callers
     /// that then read the durable state; failures of other units do not concern them.
     func drain() { awaitDecision(everythingApplied) }

@@ -9,18 +9,26 @@ extension Database {
     private static let scannedPerCursor = 8192
 
     /// Removes the entries whose keys begin with `prefix`, in commit units of at most 512. Entries stored before the
-    /// call are gone when it returns; entries stored meanwhile stay. Removes unreadable entries too. May block.
+    /// call are gone when it returns, also after a machine failure; entries stored meanwhile stay. Removes unreadable entries
+    /// too. May block.
     package func purge(prefix: [UInt8]) throws(LarderError) -> PurgeReport {
         // Of keys without an entry too. A lease that is given from now on is for what is newer than the call.
         endLeases(prefix: prefix)
         shards.withAllLocked { forgetEvicted() }
         tellFollowers(purgeOf: prefix)
-        return try removeMatching(prefix) { _, _, _ in
+        let report = try removeMatching(prefix) { _, _, _ in
             true
         } stillMatches: { found, header, _, start in
             // An entry stored in the future has a later time than the call. Its header identifies it.
             header.storedAt <= start || header == found
         }
+        try syncPurge()
+        return report
+    }
+
+    /// What was purged does not come back with a machine failure, at any durability.
+    func syncPurge() throws(LarderError) {
+        if context.options.durability != .always { try pipeline.sync() }
     }
 
     /// Who follows may have what was evicted here. Told before the first removal, so that what is stored meanwhile comes

@@ -162,6 +162,7 @@ extension Database {
             }
         }
         if isWhole { context.changeLog.finishForeignPurge(version, in: self) }
+        try syncPurge()
         return removed
     }
 
