@@ -136,6 +136,22 @@ import Testing
         #expect(!crashCopy.events.contains("are expired"))
     }
 
+    /// While nobody asks for the time, no mark of it is written: the first that asks gets one written before its answer.
+    @Test("a kill after an idle time loses a quarter of a second at most", arguments: [251, 1000, 10_000] as [Int64])
+    func aKillAfterAnIdleTime(_ idle: Int64) throws {
+        let larder = try TestLarder()
+        let database = try larder.database(policy: .never)
+        try database.put("gone", "1", rule: .own(database.now() + idle))
+        _ = try larder.engine().maintain()
+        larder.time.advance(milliseconds: idle)
+        #expect(try database.value("gone") == nil)
+        let reached = try larder.engine().now()
+        let crashCopy = try larder.crashCopy()
+        crashCopy.time.stepWall(milliseconds: -3_600_000)
+        #expect(try crashCopy.database().value("gone") == nil)
+        #expect(try crashCopy.engine().now() >= reached - 250)
+    }
+
     /// The machine was off for a while, and the clock had been set back before: that time counts.
     @Test func theTimeOfARestCounts() throws {
         let larder = try TestLarder()

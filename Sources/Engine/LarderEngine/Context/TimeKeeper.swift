@@ -3,8 +3,8 @@ import LarderPlatform
 /// Keeps the engine's time over restarts: marks in the file `TIME` note how far it has come.
 ///
 /// A mark is written to two places in turn, so that a torn one leaves the other. It is written a few times a second
-/// while somebody asks for the time, and synced about once a second. While nobody asks, nothing is written, because
-/// nobody has seen what a mark would have to remember.
+/// while the time is in use, and synced about once a second. While it is not, nothing is written; the first use after
+/// that writes a mark before it gets the time. So a kill loses ``EngineTime/unmarkedMilliseconds`` at most.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: all that changes is guarded by `lock`.
 final class TimeKeeper: @unchecked Sendable {
@@ -28,6 +28,8 @@ final class TimeKeeper: @unchecked Sendable {
     private var hadMark = false
     /// The highest time that was handed out when the last mark was written.
     private var marked: Int64 = -1
+    /// How far the time was ahead of the wall clock then.
+    private var markedOffset: Int64 = 0
     private var isUnsynced = false
     private var hasFailed = false
     /// The clocks at the last look.
@@ -53,6 +55,7 @@ final class TimeKeeper: @unchecked Sendable {
         if let mark = try load() { goOn(from: mark) }
         lock.withLock { isClosed = false }
         note()
+        time.onUnmarked { [weak self] in self?.note() }
     }
 
     /// - Returns: the newer mark; nil if there is none.
@@ -114,24 +117,34 @@ final class TimeKeeper: @unchecked Sendable {
 
     /// Reads the clocks, and writes a mark if the time was asked for since the last one. One write(2), no sync.
     func note() {
-        lock.withLock {
-            if isClosed { return }
-            let (now, wall, lead) = time.sample()
-            saySteps(offset: now - wall, lead: lead)
-            let reached = time.reached
-            guard reached > marked else { return }
-            do throws(FileError) {
-                try write(TimeMark(number: number + 1, time: now, wall: now - wall > 1 ? wall : now))
-                number += 1
-                marked = reached
-                isUnsynced = true
-                hasFailed = false
-            } catch {
-                report(
+        // Reported without the lock: who gets a report may ask for the time.
+        for (level, text) in lock.withLock({ noteLocked() }) { report(level, text) }
+    }
+
+    private func noteLocked() -> [(EngineEvent.Level, String)] {
+        if isClosed { return [] }
+        let (now, wall, lead) = time.sample()
+        let news = step(offset: now - wall, lead: lead).map { [$0] } ?? []
+        let reached = time.reached
+        // Also after a step of the clock: a mark has both times, whose distance is what the next process continues with.
+        guard reached > marked || abs(now - wall - markedOffset) > 1 else { return news }
+        // A mark that cannot be written is tried again after a while.
+        defer { time.noteMark(reached) }
+        do throws(FileError) {
+            try write(TimeMark(number: number + 1, time: now, wall: now - wall > 1 ? wall : now))
+            number += 1
+            (marked, markedOffset) = (reached, now - wall)
+            isUnsynced = true
+            hasFailed = false
+            return news
+        } catch {
+            defer { hasFailed = true }
+            return news + [
+                (
                     hasFailed ? .debug : .error,
-                    "\(error): if the clock is set back, the next process may continue from an earlier time")
-                hasFailed = true
-            }
+                    "\(error): if the clock is set back, the next process may continue from an earlier time"
+                )
+            ]
         }
     }
 
@@ -178,22 +191,25 @@ final class TimeKeeper: @unchecked Sendable {
         }
     }
 
-    /// Reports a step of the clock. Called with `lock` held.
-    private func saySteps(offset: Int64, lead: Int64) {
+    /// What is to be said of a step of the clock; nil if there was none. Called with `lock` held.
+    private func step(offset: Int64, lead: Int64) -> (EngineEvent.Level, String)? {
         defer { seen = (offset, lead) }
-        guard let seen else { return }
+        guard let seen else { return nil }
         if offset - seen.offset >= Self.saidMilliseconds {
-            report(
+            return (
                 .warning,
                 "the clock was set back by \(offset - seen.offset) ms: the larder's time continues, \(offset) ms ahead"
             )
-        } else if lead - seen.lead >= Self.saidMilliseconds {
-            report(
+        }
+        if lead - seen.lead >= Self.saidMilliseconds {
+            return (
                 .warning,
                 "the clock was set forward by \(lead - seen.lead) ms beyond the larder's time: entries age by that"
             )
-        } else if seen.offset - offset >= Self.saidMilliseconds {
-            report(.info, "the clock was set forward: the larder's time is \(max(0, offset)) ms ahead of it")
         }
+        if seen.offset - offset >= Self.saidMilliseconds {
+            return (.info, "the clock was set forward: the larder's time is \(max(0, offset)) ms ahead of it")
+        }
+        return nil
     }
 }

@@ -22,6 +22,12 @@ package final class EngineTime: Sendable {
     private let followed = Atomic<Int64>(-1)
     /// The highest time that was returned.
     private let highWater = Atomic<Int64>(0)
+    /// The highest time that is known to outlast the process; the latest possible where none has to.
+    private let marked = Atomic<Int64>(.max)
+    private let mark = Mutex<(@Sendable () -> Void)?>(nil)
+
+    /// The most by which a time that is returned exceeds the last mark, in milliseconds: what a kill may lose.
+    static let unmarkedMilliseconds: Int64 = 250
 
     package init(_ source: any TimeSource) {
         self.source = source
@@ -57,10 +63,22 @@ package final class EngineTime: Sendable {
         // A clock that is behind must not pass for one that keeps up in the millisecond in which it shows that time
         // again; nor one that shows the latest time, because that continues.
         followed.store(time == wall && wall < Self.latestMilliseconds ? wall : -1, ordering: .relaxed)
+        // So it is for the first that asks after a while in which nobody did.
+        if time - marked.load(ordering: .relaxed) > Self.unmarkedMilliseconds { mark.withLock { $0 }?() }
         return time
     }
 
     // MARK: Over restarts
+
+    /// Sets the function that writes a mark. It is called before a time is returned that is too far from the last mark; then
+    /// it calls ``noteMark(_:)``.
+    func onUnmarked(_ body: @escaping @Sendable () -> Void) {
+        mark.withLock { $0 = body }
+        marked.store(reached, ordering: .relaxed)
+    }
+
+    /// A mark of this time was written, or could not be.
+    func noteMark(_ time: Int64) { Self.raise(marked, to: time) }
 
     /// Continues from a time that was reached before, if that is later.
     func goOn(from time: Int64) {
