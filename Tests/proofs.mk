@@ -3,6 +3,7 @@
 #
 #   make proofs       all groups once
 #   make tsan asan    the tests under the thread and the address sanitizer
+#   make leaks        the tests of the modules that need no daemon, each under the leak checker
 #   make kill         hundreds of rounds of kill -9 under load (ROUNDS), the model test over many seeds (ROUNDS)
 #   make crash power  accidents of recorded daemons: SIGKILL and failing calls, power cuts; ROUNDS points of each
 #   make disk         a long random history under a limit of the disk, and kill -9 while it evicts (ROUNDS)
@@ -30,7 +31,7 @@ space := $(subst ,, )
 proofs_of = [.]($(subst $(space),|,$(strip $(foreach group,$(1),$(PROOF_$(group))))))\b
 PROOFS = $(call proofs_of,$(PROOF_GROUPS))
 
-.PHONY: proof-packages proof-python proofs $(PROOF_GROUPS:%=proof-%) tsan asan kill crash power disk fleet valkey hostile steady planted
+.PHONY: proof-packages proof-python proofs $(PROOF_GROUPS:%=proof-%) tsan asan leaks kill crash power disk fleet valkey hostile steady planted
 proof-packages:
 	@$(INSTALL) $(BUILD_PACKAGES) $(TEST_PACKAGES) $(PROOF_PACKAGES)
 
@@ -65,9 +66,18 @@ tsan: test-deps
 	LARDER_SYSTEM_MALLOC=1 LARDER_SANITIZED=1 TSAN_OPTIONS="report_thread_leaks=0 suppressions=$(CURDIR)/Tests/tsan.suppressions" $(SWIFT) test --no-parallel --disable-xctest --sanitize=thread --scratch-path .build/tsan
 
 # One test after the other: slowed down and all at once, they would exceed their time limits.
-# Without a search for leaks: what lives as long as the process, such as threads that are not joined, counts as one.
+# Without a search for leaks, which make leaks does.
 asan: test-deps
 	LARDER_SYSTEM_MALLOC=1 LARDER_SANITIZED=1 ASAN_OPTIONS=detect_leaks=0 $(SWIFT) test --no-parallel --disable-xctest --sanitize=address --scratch-path .build/asan
+
+# By preloading, since the compiler's own address sanitizer takes an hour for these. Tests that measure memory are left out.
+LEAK_MODULES = LarderEngine Larder LarderLevelDB LarderJSONCoding LarderRESP LarderBackup
+leaks: test-build
+	@$(INSTALL) liblsan0
+	@for module in $(LEAK_MODULES); do echo "$$module"; SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH=2 \
+	  LD_PRELOAD="$$(ls /usr/lib/*/liblsan.so.0)" LSAN_OPTIONS=exitcode=23:suppressions=$(CURDIR)/Tests/leaks.suppressions \
+	  .build/debug/LarderPackageTests.xctest --testing-library swift-testing --filter "^$${module}Tests[.]" \
+	  --skip '$(PROOFS)|FullFileSystem|LargeValue|[mM]emory' >.build/leaks.log 2>&1 || { tail -60 .build/leaks.log; exit 1; }; done
 
 kill: test-deps test-build
 	LARDER_KILL_ROUNDS=$(ROUNDS) LARDER_ROUNDS=$(ROUNDS) $(SWIFT) test --skip-build --disable-xctest --filter 'Kill|Model'
