@@ -89,6 +89,19 @@ import Testing
         #expect(reader.takeSendable() == Self.invalidation("k"))
     }
 
+    /// A write that does nothing does not make the server forget what was read after an earlier one.
+    @Test func aWriteThatDoesNothingForgetsNoRead() throws {
+        let (server, reader, writer) = try Self.start("NOLOOP")
+        _ = reader("GET k")
+        reader.feed(["SET k 1", "GET k", "SET k 2 NX"].flatMap { encodeRequest($0) })
+        server.commit()
+        server.deliver()
+        #expect(reader.takeSendable() == Wire.ok + Wire.bulk("1") + Wire.null3)
+        _ = writer("SET k 3")
+        server.deliver()
+        #expect(reader.takeSendable() == Self.invalidation("k"))
+    }
+
     /// As in Redis, a client that has read a key is notified of its own change before it gets what it reads next, and not again:
     /// an origin cache keeps what it reads after its own write.
     @Test(arguments: [true, false]) func anOwnChangeIsReportedBeforeTheNextReadOfThePipeline(isRead: Bool) throws {

@@ -241,8 +241,9 @@ final class Tracking: @unchecked Sendable {
             if var readers = part.readers[key] {
                 let wasWritten = !part.writers.isEmpty && part.endWriting(key, client)
                 if let index = readers.firstIndex(where: { $0.isClient(client) }) {
-                    guard wasWritten, ownUnit > 0 else { return (false, nil) }
-                    readers[index].ownUnit = ownUnit
+                    // Its change in a script has left no note: such a client is notified when that is committed.
+                    guard client.isNoLoop || wasWritten && ownUnit > 0 else { return (false, nil) }
+                    readers[index].ownUnit = max(ownUnit, readers[index].ownUnit)
                     part.readers[key] = readers
                     return (!client.isNoLoop, nil)
                 }
@@ -293,10 +294,10 @@ final class Tracking: @unchecked Sendable {
             let left = readers.filter { reader in
                 let client = reader.client
                 if database.map({ !client.hears($0) }) ?? false { return true }
-                guard client.subscriber.id == writer, client.isActive,
-                    part.writers[key]?.contains(where: { $0 === client }) != true
-                else { return false }
-                return client.isNoLoop || unit != 0 && unit <= reader.ownUnit
+                guard client.subscriber.id == writer, client.isActive else { return false }
+                // A later command may have been going to change the key, and has not.
+                if unit != 0, unit <= reader.ownUnit { return true }
+                return client.isNoLoop && part.writers[key]?.contains(where: { $0 === client }) != true
             }
             part.writers[key] = nil
             if !left.isEmpty {

@@ -51,8 +51,8 @@ extension Session {
             for index in spec.keyIndices(count: count, word) { server.tracking.willWrite(Array(word(index)), tracking) }
         }
         guard spec.flags.contains(.readonly), tracksReads else { return [] }
-        // Only a reader that can be notified at once may be left out when the change is committed.
-        let ownUnit = isAlone && tracking.redirect == 0 ? replyQueue.lastTicket.sequence : 0
+        // Only a reader that can be notified at once, or does not want to be, may be left out when the change is committed.
+        let ownUnit = isAlone && tracking.redirect == 0 || tracking.isNoLoop ? replyQueue.lastTicket.sequence : 0
         var changed: [[UInt8]] = []
         for index in spec.keyIndices(count: count, word) {
             let key = Array(word(index))
