@@ -20,7 +20,9 @@ import Testing
 
     @Test func noHelperIsWrittenTwice() throws {
         let helpers = Set(try Self.helpers())
-        for path in SourceModule.paths(below: "Tests") where !path.hasPrefix("Tests/LarderTestSupport/") {
+        // The benchmark is a program, which the kit is no part of.
+        for path in SourceModule.paths(below: "Tests")
+        where !path.hasPrefix("Tests/LarderTestSupport/") && !path.hasPrefix("Tests/Benchmarks/larderbench/") {
             for match in try DocsTests.read(path).matches(of: /\b(?:class|struct|enum|actor) (\w+)/) {
                 #expect(!helpers.contains(String(match.output.1)), "\(path) has a \(match.output.1) of its own")
             }
