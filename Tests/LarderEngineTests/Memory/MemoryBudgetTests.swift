@@ -42,6 +42,21 @@ import Testing
         engine.shutdown()
     }
 
+    /// What waits for a checkpoint is counted once, and not any more when LevelDB has it.
+    @Test func checkpointsMakeRoomForWrites() throws {
+        let directory = try TemporaryDirectory(inMemory: true)
+        let (engine, _) = try Self.open(directory, memory: 1 << 20)
+        let database = try engine.openDatabase("first")
+        // 48 MB in all, but never more than 8 MB that a checkpoint has not written.
+        for round in 0..<6 {
+            for index in 0..<8 { try Self.put(database, "\(round) \(index)", [UInt8](repeating: 1, count: 1 << 20)) }
+            engine.maintain()
+            #expect(!engine.context.memory.isCheckpointDue, "round \(round)")
+            guard !engine.context.memory.isCheckpointDue else { return }
+        }
+        engine.shutdown()
+    }
+
     @Test func doesNotKeepWhatIsTooLarge() throws {
         let directory = try TemporaryDirectory()
         let (engine, _) = try Self.open(directory, memory: 1 << 20)

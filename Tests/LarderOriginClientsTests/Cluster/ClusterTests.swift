@@ -23,6 +23,7 @@ import Testing
         defer { origin.close() }
         try await Self.spread(origin, ears, cluster)
         try await Self.moved(origin, ears, cluster)
+        try await Self.movedBeforeTheMap(origin, cluster)
         try await Self.asked(origin, cluster)
         try await Self.unowned(origin, cluster)
     }
@@ -70,6 +71,22 @@ import Testing
         await eventually { ears.invalidated.all.contains("moves") }
         try await origin.write("moves", "3")
         #expect(try to.control.call("GET moves") == "$1\r\n3\r\n")
+    }
+
+    /// What the former owner of a slot has said is not believed from the redirection on, before the new map is known.
+    private static func movedBeforeTheMap(_ origin: RedisOrigin, _ cluster: LoopbackCluster) async throws {
+        for number in 0..<12 {
+            let key = "early\(number)"
+            let slot = try cluster.slot(of: key)
+            let from = cluster.owner(ofSlot: slot)
+            try await origin.write(key, "1")
+            let other = "{\(key)}absent"
+            await eventually { origin.isCurrentNow(try? await origin.reading(other).stamp) }
+            let absent = try await origin.reading(other)
+            try cluster.move(slot: slot, from: from, to: cluster.nodes.first { $0 !== from }!)
+            #expect(try await origin.value(key) == "1")
+            #expect(!origin.isCurrentNow(absent.stamp), "\(other)")
+        }
     }
 
     /// While a slot moves, what is not there yet is asked for with ASKING.

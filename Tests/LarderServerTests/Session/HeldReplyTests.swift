@@ -48,6 +48,22 @@ import Testing
         #expect(reader.takeSendable() == Wire.null, "other keys are not concerned")
     }
 
+    @Test("a reply about a key that is not committed and one on the disk waits for the commit")
+    func repliesThatNeedTheDiskWaitToo() throws {
+        let server = try SocketlessServer { $0.memoryBytes = 0 }
+        let (writer, reader) = (server.connect(), server.connect())
+        #expect(writer("MSET cold 1 k old") == Wire.ok)
+        server.engine.maintain()
+        for line in ["MGET k cold", "MGET cold k", "EXISTS cold k", "MSETNX cold 2 k 2"] {
+            writer.feed(encodeRequest("SET k new"))
+            reader.feed(encodeRequest(line))
+            #expect(reader.takeSendable() == "", "\(line)")
+            server.commit()
+            #expect(reader.takeSendable() != "")
+        }
+        #expect(reader.colds > 0)
+    }
+
     @Test func aFailedCommitReplacesExactlyTheRepliesThatDependOnIt() throws {
         let isFailing = Guarded(false)
         let server = try SocketlessServer { $0.beforeCommit = failing(while: isFailing) }

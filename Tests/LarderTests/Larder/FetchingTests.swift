@@ -243,6 +243,21 @@ import Testing
         await #expect(throws: TestOrigin.Failure.self) { try await fetch("none", options) }
     }
 
+    @Test("a failure of the origin does not return a value that is older than allowed") func failuresRespectTheAge()
+        async throws
+    {
+        #expect(try await fetch() == 1)
+        work.time.advance(milliseconds: 1_000)
+        origin.fails = true
+        var options = FetchOptions(.cacheElseOrigin, maximumAge: .milliseconds(999))
+        for backOff in [Duration.zero, .seconds(5)] {
+            options.backOff = backOff
+            await #expect(throws: TestOrigin.Failure.self) { try await fetch("k", options) }
+        }
+        options.maximumAge = .milliseconds(1_000)
+        #expect(try await fetch("k", options) == 1)
+    }
+
     @Test func theOriginAlone() async throws {
         #expect(try await fetch() == 1)
         #expect(try await fetch("k", FetchOptions(.originOnly)) == 2)
