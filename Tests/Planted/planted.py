@@ -9,19 +9,21 @@ defect's area run once for each defect, with a time limit. A defect survives if 
     planted.py --list           prints the defects
     planted.py --check          only checks that all of them can be planted
     planted.py --copy DIR       the directory of the copy; its build is used again (.build/planted)
-    planted.py --limit SECONDS  for the tests of one defect (300)
-    planted.py --rounds N       how often the tests of a defect run at most, until they find it (1)
+    planted.py --limit SECONDS  for the tests of one defect (120)
+    planted.py --rounds N       how often the tests of a defect run at most, until they find it (3)
 
 The exit status is 1 if more than LARDER_PLANTED_SURVIVORS (2) defects survive, or the tests fail without a defect.
 """
 
 import argparse
+import glob
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 from defects import DEFECTS
@@ -119,32 +121,70 @@ def build(copy):
 
 
 class Outcome:
-    def __init__(self, kind, seconds, detail=""):
-        self.kind, self.seconds, self.detail = kind, seconds, detail
+    def __init__(self, kind, seconds, detail="", text=""):
+        self.kind, self.seconds, self.detail, self.text = kind, seconds, detail, text
+
+
+def kill_all(group, mark):
+    """Ends a process group, and every process that was started with the mark in its environment, whatever its group."""
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    for path in glob.glob("/proc/[0-9]*/environ"):
+        try:
+            with open(path, "rb") as file:
+                if mark.encode() in file.read().split(b"\0"):
+                    os.kill(int(path.split("/")[2]), signal.SIGKILL)
+        except OSError:
+            # It has ended, or is another user's.
+            pass
+
+
+def test_program(copy):
+    found = glob.glob(os.path.join(copy, ".build", "debug", "*PackageTests.xctest"))
+    if not found:
+        fail(f"{copy} has no tests that are built")
+    return found[0]
 
 
 def run_tests(copy, number, pattern, limit):
     """Runs the tests that a pattern names with a defect; 0 for none."""
+    mark = f"LARDER_PLANTED_RUN={os.getpid()}.{time.monotonic_ns()}"
     environment = dict(os.environ, LARDER_PLANTED=str(number), SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH="4")
+    environment.update([mark.split("=", 1)])
     began = time.monotonic()
-    process = subprocess.Popen(
-        ["swift", "test", "--skip-build", "--disable-xctest", "--filter", pattern], cwd=copy, env=environment,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-    )
-    try:
-        output, _ = process.communicate(timeout=limit)
-        text = output.decode(errors="replace")
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        return Outcome("found", time.monotonic() - began, "the tests hang")
+    # Not through swift test, which takes seconds to begin, and whose children have groups of their own. The output goes
+    # into a file, since a pipe would have to be emptied.
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            [test_program(copy), "--testing-library", "swift-testing", "--filter", pattern], cwd=copy, env=environment,
+            stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+        )
+        is_late = False
+        try:
+            while not is_late:
+                try:
+                    process.wait(timeout=0.25)
+                    break
+                except subprocess.TimeoutExpired:
+                    # The first issue suffices: some tests wait for long after it.
+                    if number != 0 and b"recorded an issue" in os.pread(output.fileno(), 1 << 24, 0):
+                        break
+                    is_late = time.monotonic() - began > limit
+        finally:
+            kill_all(process.pid, mark)
+            process.wait()
+        output.seek(0)
+        text = output.read().decode(errors="replace")
     seconds = time.monotonic() - began
-    if process.returncode == 0:
+    first = re.search(r"Test \"?(.+?)\"? (?:with .*?)?recorded an issue", text)
+    if not is_late and process.returncode == 0:
         if not re.search(r"Test run with [1-9]", text):
             fail(f"no test matches {pattern!r}")
         return Outcome("survived", seconds)
-    first = re.search(r"Test \"?(.+?)\"? (?:with .*?)?recorded an issue", text)
-    return Outcome("found", seconds, first.group(1) if first else "the tests end with an error")
+    return Outcome(
+        "found", seconds, first.group(1) if first else "the tests hang" if is_late else "the tests end with an error", text)
 
 
 def chosen(words):
@@ -166,8 +206,8 @@ def main():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--copy", default=os.path.join(ROOT, ".build", "planted"))
-    parser.add_argument("--limit", type=float, default=300)
-    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--limit", type=float, default=120)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-build", action="store_true", help="the copy is built already")
     options = parser.parse_args()
     if options.list:
@@ -187,9 +227,10 @@ def main():
     for pattern in patterns:
         outcome = run_tests(options.copy, 0, pattern, options.limit)
         if outcome.kind == "found":
+            sys.stdout.write("\n".join(line for line in outcome.text.split("\n") if "passed after" not in line)[-6000:])
             fail(f"without a defect, {pattern} fails: {outcome.detail}")
     print(f"without a defect all tests pass ({len(patterns)} areas)", flush=True)
-    survivors = []
+    survivors, began = [], time.monotonic()
     for number in numbers:
         defect = DEFECTS[number - 1]
         for _ in range(options.rounds):
@@ -199,7 +240,8 @@ def main():
         report(number, defect, outcome)
         if outcome.kind == "survived":
             survivors.append(number)
-    print(f"\n{len(numbers) - len(survivors)} of {len(numbers)} defects were found")
+    seconds = time.monotonic() - began
+    print(f"\n{len(numbers) - len(survivors)} of {len(numbers)} defects were found, in {seconds:.0f} s")
     for number in survivors:
         print(f"  survived: {number}, {DEFECTS[number - 1].name}, after {DEFECTS[number - 1].tests}")
     return 1 if len(survivors) > int(os.environ.get("LARDER_PLANTED_SURVIVORS", "2")) else 0
