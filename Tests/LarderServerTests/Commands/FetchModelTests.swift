@@ -34,6 +34,8 @@ private final class FetchRun {
     private var clients: [TestClient]
     private var model: FetchModel
     private var random: SeededGenerator
+    /// The key of most steps.
+    private var focus = "a"
     /// Every token that was given, with its key.
     private var tokens: [(key: String, token: String)] = []
     private var versions: [String: String] = [:]
@@ -69,7 +71,9 @@ private final class FetchRun {
     private func step() throws {
         let idle = clients.indices.filter { clients[$0].session.fetching.waiting == nil }
         guard let client = idle.randomElement(using: &random), !random.oneIn(6) else { return try advance() }
-        let key = Self.keys[random.below(Self.keys.count)]
+        // Clients wait for each other if they want the same key.
+        if random.oneIn(20) { focus = Self.keys[random.below(Self.keys.count)] }
+        let key = random.oneIn(4) ? Self.keys[random.below(Self.keys.count)] : focus
         switch random.below(20) {
         case 0..<8: try fetch(client, key)
         case 8..<12: try set(client, key)
