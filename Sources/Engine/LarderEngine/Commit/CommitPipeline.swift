@@ -209,9 +209,9 @@ package final class CommitPipeline: @unchecked Sendable {
     /// - Throws: the error of the unit applied last, if that one failed.
     package func settle() throws(LarderError) { try wait(for: everythingApplied) }
 
-    /// Waits until everything applied before the call is committed and synced. One fsync, whatever the durability.
+    /// Waits until everything applied before the call is decided, and syncs what was committed, whatever the durability.
     func sync() throws(LarderError) {
-        try settle()
+        drain()
         try journal.sync()
     }
 
