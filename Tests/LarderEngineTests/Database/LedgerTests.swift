@@ -94,6 +94,51 @@ import Testing
         #expect(try larder.database().contents() == ["b": "1", "c": "1"])
     }
 
+    /// The last fact of the journal is synced, and no later group says so.
+    @Test("damage in front of the last fact is no silent loss of it") func damageInFrontOfTheLastFact() throws {
+        let larder = try TestLarder { $0.onDamage = .salvage }
+        let database = try larder.database()
+        try put(database, "a", tag: "x")
+        try put(database, "c", tag: nil)
+        try database.put("marker", "to be damaged")
+        try purge(database, "x")
+        let copy = try larder.crashCopy()
+        let segment =
+            copy.path + "/JOURNAL/"
+            + (try #require(try FileSystem.list(copy.path + "/JOURNAL").filter { $0.hasSuffix(".log") }.max()))
+        let bytes = try Files.read(segment)
+        let place = try #require(bytes.indices.first { bytes[$0...].starts(with: Array("to be damaged".utf8)) })
+        try Files.flip(segment, at: place)
+        let again = try copy.database()
+        #expect(try again.contents() == ["c": "1"])
+        #expect(try copy.engine().ledger.lossMilliseconds > 0)
+        #expect(copy.events.contains("the journal is damaged"))
+    }
+
+    @Test("a damaged block of the ledger does not keep the larder from starting") func anyDamagedByteOfTheLedger()
+        throws
+    {
+        let larder = try filled()
+        try larder.engine().ledger.set("functions", to: Array(repeating: 7, count: 3_000))
+        _ = try larder.engine().ledger.database.flushedStore()
+        larder.close()
+        let epoch = try larder.epochDirectory(of: "LEDGER")
+        let table = epoch + "/" + (try #require(try FileSystem.list(epoch).first { $0.hasSuffix(".ldb") }))
+        let count = try Files.read(table).count
+        for place in stride(from: 0, to: count, by: max(1, count / 40)) {
+            let copy = try larder.crashCopy()
+            try Files.flip(copy.path + table.dropFirst(larder.path.count), at: place)
+            let database = try copy.database()
+            let contents = try database.contents()
+            #expect(contents["a"] == nil && contents["c"] == "1", "byte \(place): \(contents)")
+            let functions = try copy.engine().ledger.value("functions")
+            let isReported = try copy.engine().ledger.lossMilliseconds > 0
+            #expect(isReported || functions?.count == 3_000 && contents["b"] == "1", "byte \(place)")
+            copy.close()
+            #expect(try copy.database().contents() == contents, "byte \(place), opened again")
+        }
+    }
+
     @Test(arguments: [EngineOptions.DamageAction.salvage, .fail]) func aDamagedLedgerCostsOnlyWhatDependsOnIt(
         _ onDamage: EngineOptions.DamageAction
     ) throws {

@@ -155,7 +155,7 @@ package struct Ledger: Sendable {
             try database.prepare(forWriting: false)
             if let store = database.appliedState.store { try Self.note(nextLoss, in: store) }
         }
-        let found = try read()
+        let found = try readOrSalvage()
         database.context.larder.factsLost.store(found.loss.map { max(1, $0.time) } ?? 0, ordering: .relaxed)
         for database in databases where database !== self.database {
             database.adopt(found.purges[database.name], found.loss)
@@ -172,6 +172,18 @@ package struct Ledger: Sendable {
     private struct Found {
         var loss: Loss?
         var purges: [String: TagPurges] = [:]
+    }
+
+    /// The larder must start whatever can be read of its facts: a salvage notes what it had to leave out.
+    private func readOrSalvage() throws(LarderError) -> Found {
+        do throws(LarderError) {
+            return try read()
+        } catch {
+            guard error.code == .damaged, let store = database.appliedState.store else { throw error }
+            database.context.report(.error, "the larder's record of purges, functions and origins is damaged: \(error)")
+            try database.salvage(store, error)
+            return try read()
+        }
     }
 
     private func read() throws(LarderError) -> Found {

@@ -50,6 +50,18 @@ struct JournalPayload {
         return UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + Int(count))])
     }
 
+    /// Whether a payload has operations of a database.
+    static func concerns(_ name: String, _ bytes: UnsafeRawBufferPointer) -> Bool {
+        var payload = JournalPayload(bytes)
+        while true {
+            switch payload.next() {
+            case .database(let found, _): if String(decoding: found, as: UTF8.self) == name { return true }
+            case .put, .remove: break
+            case .end, .malformed: return false
+            }
+        }
+    }
+
     /// The number of puts and removals.
     /// - Returns: nil when the payload does not add up: then none of it counts.
     static func operationCount(_ bytes: UnsafeRawBufferPointer) -> Int? {

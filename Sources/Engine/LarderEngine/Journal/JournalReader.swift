@@ -132,6 +132,8 @@ final class JournalReader {
         var frames = 0
         /// The highest sequence that one of them records as synced.
         var syncedSequence: UInt64 = 0
+        /// Whether one of them has facts of the ledger, which were synced, though no later frame says so.
+        var hasFacts = false
         /// The bytes of wrong checksums that the search may still compute: a damaged or malicious file can hold many
         /// beginnings of long frames.
         var budget = 256 << 20
@@ -149,8 +151,9 @@ final class JournalReader {
                     parsing: head, room: fileBytes - candidate - JournalFormat.frameHeaderBytes),
                 header.firstSequence > sequence, header.firstSequence <= header.lastSequence
             else { continue }
-            if case .good(let header, _) = try frame(at: candidate, limit: fileBytes) {
+            if case .good(let header, let payload) = try frame(at: candidate, limit: fileBytes) {
                 later.frames += 1
+                later.hasFacts = later.hasFacts || JournalPayload.concerns(DatabaseName.ledger, payload)
                 later.syncedSequence = max(later.syncedSequence, header.syncedSequence)
                 position = candidate + header.frameBytes
             } else {

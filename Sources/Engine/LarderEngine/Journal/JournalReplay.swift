@@ -211,7 +211,8 @@ struct JournalReplay {
         report.cut = nil
         report.damage = JournalDamage(
             segment: items[index].segment.number, offset: offset, reason: reason, unusedBytes: max(0, unused),
-            laterFrames: later.frames, concernsSynced: later.syncedSequence > kept || later.isIncomplete)
+            laterFrames: later.frames, concernsSynced: later.syncedSequence > kept || later.isIncomplete,
+            concernsFacts: later.hasFacts)
         return false
     }
 }
