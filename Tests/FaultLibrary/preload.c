@@ -300,7 +300,7 @@ static void apply(lf_rule *rule, uint64_t hit, verdict *v) {
 
 // What the rules say to a call on a file; `other` is the second path of a call with two.
 static verdict judge_two(int call, const char *path, const char *other) {
-  verdict v = {0, 0, 0, 0};
+  verdict v = {0};
   lf_add(&control->calls[call], 1);
   for (int index = 0; index < LF_RULES; index++) {
     lf_rule *rule = &control->rules[index];
@@ -415,7 +415,7 @@ int fclose(FILE *stream) {
 
 static ssize_t read_file(int file, void *to, size_t bytes, off_t offset) {
   descriptor *d = known(file);
-  verdict v = {0, 0, 0, 0};
+  verdict v = {0};
   if (d) v = judge(LF_READ, d->path);
   if (v.error) return failed(v);
   bytes = less(v, bytes);
@@ -687,7 +687,7 @@ int mkdir(const char *path, mode_t mode) { return mkdirat(AT_FDCWD, path, mode);
 
 DIR *opendir(const char *path) {
   const char *name = below(path);
-  verdict v = {0, 0, 0, 0};
+  verdict v = {0};
   if (name) v = judge(LF_LIST, name);
   if (v.error) {
     errno = v.error;
@@ -701,7 +701,7 @@ DIR *opendir(const char *path) {
 
 struct dirent *readdir(DIR *directory) {
   descriptor *d = known(dirfd(directory));
-  verdict v = {0, 0, 0, 0};
+  verdict v = {0};
   if (d) v = judge(LF_LISTNEXT, d->path);
   if (v.error) {
     errno = v.error;
@@ -721,7 +721,7 @@ int closedir(DIR *directory) {
 
 static int look(const char *path, struct stat *status, int flags) {
   const char *name = below(path);
-  verdict v = {0, 0, 0, 0};
+  verdict v = {0};
   if (name) v = judge(LF_STAT, name);
   if (v.error) return (int)failed(v);
   return (int)done(v, syscall(SYS_newfstatat, AT_FDCWD, path, status, flags));
@@ -736,7 +736,7 @@ int lstat64(const char *restrict path, struct stat64 *restrict status) {
 
 int fstat(int file, struct stat *status) {
   descriptor *d = known(file);
-  verdict v = {0, 0, 0, 0};
+  verdict v = {0};
   if (d) v = judge(LF_STAT, d->path);
   if (v.error) return (int)failed(v);
   return (int)done(v, status_of(file, status));
@@ -745,7 +745,7 @@ int fstat64(int file, struct stat64 *status) { return fstat(file, (struct stat *
 
 int access(const char *path, int mode) {
   const char *name = below(path);
-  verdict v = {0, 0, 0, 0};
+  verdict v = {0};
   if (name) v = judge(LF_ACCESS, name);
   if (v.error) return (int)failed(v);
   return (int)done(v, syscall(SYS_faccessat, AT_FDCWD, path, mode));
@@ -755,7 +755,7 @@ int statvfs(const char *restrict path, struct statvfs *restrict status) {
   static int (*next)(const char *, struct statvfs *);
   if (!next) next = (int (*)(const char *, struct statvfs *))dlsym(RTLD_NEXT, "statvfs");
   const char *name = below(path);
-  verdict v = {0, 0, 0, 0};
+  verdict v = {0};
   if (name) v = judge(LF_STATFS, name);
   if (v.error) return (int)failed(v);
   return (int)done(v, next(path, status));
@@ -765,7 +765,7 @@ int statvfs(const char *restrict path, struct statvfs *restrict status) {
 
 int flock(int file, int operation) {
   descriptor *d = known(file);
-  verdict v = {0, 0, 0, 0};
+  verdict v = {0};
   if (d) v = judge(LF_LOCK, d->path);
   if (v.error) return (int)failed(v);
   return (int)done(v, syscall(SYS_flock, file, operation));
@@ -773,7 +773,7 @@ int flock(int file, int operation) {
 
 static int control_file(int file, int command, void *argument) {
   descriptor *d = known(file);
-  verdict v = {0, 0, 0, 0};
+  verdict v = {0};
   if (d && (command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK || command == F_OFD_SETLKW)) {
     v = judge(LF_LOCK, d->path);
   }
@@ -806,7 +806,7 @@ int fcntl64(int file, int command, ...) {
 
 static void *map_file(void *start, size_t bytes, int protection, int flags, int file, off_t offset) {
   descriptor *d = flags & MAP_ANONYMOUS ? NULL : known(file);
-  verdict v = {0, 0, 0, 0};
+  verdict v = {0};
   if (d) {
     v = judge(LF_MMAP, d->path);
     // Nobody could tell when such a page is written.

@@ -30,16 +30,7 @@ struct EntryModel {
         var purged: Set<String> = []
     }
 
-    enum Rest {
-        case absent(until: Int64)
-        case failed(until: Int64)
-
-        var until: Int64 {
-            switch self {
-            case .absent(let until), .failed(let until): until
-            }
-        }
-    }
+    typealias Rest = FetchModel.Rest
 
     struct Database {
         var interval: Int64?

@@ -72,7 +72,7 @@ struct TagsFile {
             return .damaged("it is not text")
         }
         let rest = bytes[length...]
-        for tail in [rest, rest.dropLast()] {
+        for tail in [rest, rest.dropLast()] where !tail.isEmpty {
             let content = parse(text: text + String(decoding: tail, as: UTF8.self) + "\n")
             if case .lines = content { return content }
         }
