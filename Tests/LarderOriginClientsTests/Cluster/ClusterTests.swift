@@ -73,7 +73,7 @@ import Testing
         #expect(try to.control.call("GET moves") == "$1\r\n3\r\n")
     }
 
-    /// What the former owner of a slot has said is not believed from the redirection on, before the new map is known.
+    /// After a redirection, replies of a slot's previous owner are not trusted, even before the new map is known.
     private static func movedBeforeTheMap(_ origin: RedisOrigin, _ cluster: LoopbackCluster) async throws {
         for number in 0..<12 {
             let key = "early\(number)"

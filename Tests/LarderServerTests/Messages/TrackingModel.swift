@@ -1,5 +1,5 @@
-/// A client that caches what it reads, and drops what it is told to: what CLIENT TRACKING promises is that nothing in its
-/// cache is out of date.
+/// A client that caches what it reads, and drops what it is notified of. CLIENT TRACKING promises that nothing in its cache is
+/// out of date.
 struct TrackingModel {
     struct Place: Hashable {
         let database: Int
@@ -28,7 +28,7 @@ struct TrackingModel {
 
     struct Broken: Error, CustomStringConvertible { let description: String }
 
-    /// Of the keys that are told of; nil if all keys are that it reads.
+    /// The prefix of the keys that it is notified of; nil if these are all keys that it reads.
     let prefix: String?
     /// Whether it is not told of its own changes.
     let isNoLoop: Bool

@@ -51,7 +51,7 @@ private final class TrackingRun {
     init(seed: UInt64) throws {
         random = SeededGenerator(seed: seed)
         var limits = Limits()
-        // A key that leaves a full table is told of.
+        // Clients are notified of a key that leaves a full table.
         if random.oneIn(3) { limits.trackedKeysMax = 3 }
         let isCold = random.oneIn(3)
         server = try SocketlessServer(policy: .never, limits: limits) { if isCold { $0.memoryBytes = 0 } }

@@ -286,7 +286,7 @@ final class Tracking: @unchecked Sendable {
     /// Takes a key out of the table. Called with the part's lock held.
     /// - Parameters:
     ///   - database: readers that may not know what happens there have read another key of this name, and stay.
-    ///   - writer: who has changed the key with the commit unit `unit`; it stays if it has read the key since.
+    ///   - writer: the client that changed the key with the commit unit `unit`; it stays if it has read the key since.
     private func take(
         _ key: [UInt8], _ part: Part, in database: String? = nil, by writer: Int64 = 0, unit: UInt64 = 0
     ) -> [TrackingClient]? {

@@ -7,7 +7,7 @@ const margin = { top: 6, right: 8, bottom: 18, left: 52 };
 const names = ["one", "two", "three", "four"];
 const timeSteps = [10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800];
 
-/** The smallest step of 1, 2 or 5 times a power of `base` that reaches `most` in at most four steps. */
+/** The smallest step of 1, 2 or 5 times a power of ten, for bytes a power of two, that reaches `most` in at most four steps. */
 function step(most, isBytes) {
   if (isBytes) return 2 ** Math.ceil(Math.log2(Math.max(most, 4) / 4));
   if (!(most > 0)) return 0.25;
