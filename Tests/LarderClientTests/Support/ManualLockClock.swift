@@ -19,8 +19,8 @@ final class ManualLockClock: Sendable {
         LockClock(now: { [self] in state.value.now }, sleep: { [self] in try await sleep($0) })
     }
 
-    /// How many sleep.
-    var sleepers: Int { state.with { $0.sleepers.count } }
+    /// The milliseconds that each sleeper still sleeps. A renewal under way is a sleeper too: it waits for its time limit.
+    var rests: [Int64] { state.with { state in state.sleepers.values.map { $0.until - state.now } } }
 
     /// Goes on by so many milliseconds, and wakes whose time is over.
     func advance(by milliseconds: Int64) {

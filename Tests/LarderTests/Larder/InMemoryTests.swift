@@ -226,6 +226,8 @@ import Testing
             #expect(before.hasPrefix("0 0, "))
             #expect(try counts(cache) == before.replacing("0 0, ", with: "3 3, ", maxReplacements: 1), "\(isCold)")
             try await cache.removeAll()
+            // Without this, a thread of the last call may still keep the larder and its counts open.
+            await cache.close()
         }
     }
 
