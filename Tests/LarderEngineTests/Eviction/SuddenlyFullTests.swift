@@ -100,6 +100,23 @@ extension FullFileSystemTests {
         #expect(try check(try larder.database(), 0..<(count + 300)) > 0)
     }
 
+    @Test("a larder without a limit has its facts after a start on a full disk") func factsAfterAStartOnAFullDisk()
+        throws
+    {
+        let disk = try SmallDisk(bytes: 40 << 20)
+        let larder = try larder(disk, limit: nil)
+        let database = try larder.database("0", policy: .never)
+        try database.put("a", "1")
+        try larder.engine().ledger.set("functions", to: [7])
+        try larder.maintain()
+        disk.fill(leaving: 0)
+        larder.close()
+        disk.fill(leaving: 0)
+        #expect(try larder.engine().ledger.value("functions") == [7])
+        #expect(try larder.database("0").get(Key("a")) != nil)
+        _ = try larder.database("0").purge()
+    }
+
     /// Each database takes the room that it needs to be opened and written, and the notes of used numbers theirs.
     @Test func allDatabasesAreServedAfterAStartOnAFullDisk() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)

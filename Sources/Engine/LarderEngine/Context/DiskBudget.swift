@@ -19,7 +19,7 @@ package final class DiskBudget: @unchecked Sendable {
     private let lock = Lock()
     private var onChange: @Sendable () -> Void = {}
     private var onShort: @Sendable (Int, Bool) -> Bool = { _, _ in false }
-    /// Held only while there is a limit.
+    /// Held while there is a limit or a ledger.
     let reserve: ReserveFile
     /// The bytes of all files when the file system became short; nil while it is not.
     private var bytesWhenShort: Int?

@@ -139,11 +139,12 @@ final class Evictor: @unchecked Sendable {
 
     /// Makes the reserve again when there is room for it, and some for others.
     private func keepReserve() {
-        guard let bound = disk.boundBytes else {
+        // Without a limit, only the ledger needs it: without its facts the larder does not start.
+        guard disk.boundBytes != nil || table.ledger?.database.exists == true else {
             if disk.reserve.isThere { disk.reserve.giveUp() }
             return
         }
-        let bytes = DiskMarks.heldReserveBytes(limit: bound)
+        let bytes = DiskMarks.heldReserveBytes(limit: disk.boundBytes ?? 0)
         guard !disk.reserve.isThere, let free = disk.room, free >= bytes + bytes / 2 else { return }
         disk.reserve.hold(bytes: bytes)
     }
@@ -157,7 +158,10 @@ final class Evictor: @unchecked Sendable {
     ///   - takesReserve: whether that may have the room of the reserve too.
     /// - Returns: whether there is more room than before.
     private func relieve(_ bytes: Int, takesReserve: Bool) -> Bool {
-        guard let asked = disk.limitBytes, let bound = disk.boundBytes else { return false }
+        guard let asked = disk.limitBytes, let bound = disk.boundBytes else {
+            // Nothing is evicted without a limit.
+            return takesReserve && disk.room ?? 0 < bytes && disk.reserve.giveUp()
+        }
         // For what others write meanwhile, too.
         let reserve = DiskMarks.heldReserveBytes(limit: bound)
         let wanted = bytes + reserve
