@@ -72,27 +72,28 @@ extension CommandMetadata {
     private static let sortedSets = [
         row(
             "zrange", -4, .readonly, .sortedSet, "1.2.0",
-            "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]", .emptyArray),
+            "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]", .emptyArray,
+            checks: .ranks),
         row(
             "zrangebyscore", -4, .readonly, .sortedSet, "1.0.5", "key min max [WITHSCORES] [LIMIT offset count]",
-            .emptyArray, replacedBy: "`ZRANGE` with `BYSCORE`"),
+            .emptyArray, checks: .scores, replacedBy: "`ZRANGE` with `BYSCORE`"),
         row(
             "zrangebylex", -4, .readonly, .sortedSet, "2.8.9", "key min max [LIMIT offset count]", .emptyArray,
-            replacedBy: "`ZRANGE` with `BYLEX`"),
+            checks: .members, replacedBy: "`ZRANGE` with `BYLEX`"),
         row(
             "zrevrange", -4, .readonly, .sortedSet, "1.2.0", "key start stop [WITHSCORES]", .emptyArray,
             checks: .integers(2...3), replacedBy: "`ZRANGE` with `REV`"),
         row(
             "zrevrangebyscore", -4, .readonly, .sortedSet, "2.2.0", "key max min [WITHSCORES] [LIMIT offset count]",
-            .emptyArray, replacedBy: "`ZRANGE` with `REV` and `BYSCORE`"),
+            .emptyArray, checks: .scores, replacedBy: "`ZRANGE` with `REV` and `BYSCORE`"),
         row(
             "zrevrangebylex", -4, .readonly, .sortedSet, "2.8.9", "key max min [LIMIT offset count]", .emptyArray,
-            replacedBy: "`ZRANGE` with `REV` and `BYLEX`"),
+            checks: .members, replacedBy: "`ZRANGE` with `REV` and `BYLEX`"),
         row("zscore", 3, [.readonly, .fast], .sortedSet, "1.2.0", "key member", .null),
         row("zmscore", -3, [.readonly, .fast], .sortedSet, "6.2.0", "key member [member ...]", .each(.null, from: 2)),
         row("zcard", 2, [.readonly, .fast], .sortedSet, "1.2.0", "key", .zero, use: .looksAt),
-        row("zcount", 4, [.readonly, .fast], .sortedSet, "2.0.0", "key min max", .zero),
-        row("zlexcount", 4, [.readonly, .fast], .sortedSet, "2.8.9", "key min max", .zero),
+        row("zcount", 4, [.readonly, .fast], .sortedSet, "2.0.0", "key min max", .zero, checks: .scores),
+        row("zlexcount", 4, [.readonly, .fast], .sortedSet, "2.8.9", "key min max", .zero, checks: .members),
         row(
             "zscan", -3, .readonly, .sortedSet, "2.8.0", "key cursor [MATCH pattern] [COUNT count]", .emptyScan,
             checks: .cursor, tips: [.output]),
@@ -128,8 +129,9 @@ extension CommandMetadata {
         row(
             "zremrangebyrank", 4, .write, .sortedSet, "2.0.0", "key start stop", .zero, checks: .integers(2...3),
             use: .removes),
-        row("zremrangebyscore", 4, .write, .sortedSet, "1.2.0", "key min max", .zero, use: .removes),
-        row("zremrangebylex", 4, .write, .sortedSet, "2.8.9", "key min max", .zero, use: .removes),
+        row("zremrangebyscore", 4, .write, .sortedSet, "1.2.0", "key min max", .zero, checks: .scores, use: .removes),
+        row(
+            "zremrangebylex", 4, .write, .sortedSet, "2.8.9", "key min max", .zero, checks: .members, use: .removes),
     ]
 
     private static let lists = [

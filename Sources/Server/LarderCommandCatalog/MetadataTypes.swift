@@ -64,6 +64,12 @@ package struct AbsentReply: Sendable {
     package enum Check: Sendable {
         case nothing
         case integers(ClosedRange<Int>)
+        /// The two words after the key: numbers, each perhaps after a `(`.
+        case scores
+        /// The same: `-`, `+`, or a member after `(` or `[`.
+        case members
+        /// The same: integers, or with an option BYSCORE or BYLEX what that asks for.
+        case ranks
         /// The word behind the key, a cursor.
         case cursor
         /// The word behind the key, if there is one: an integer.

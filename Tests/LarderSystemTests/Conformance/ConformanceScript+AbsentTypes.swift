@@ -91,6 +91,20 @@ extension ConformanceScript {
         ZPOPMIN <key> 2
         ZPOPMAX <key> -1
         ZREVRANGE <key> x 1
+        ZRANGE <key> a b
+        ZRANGE <key> a b BYSCORE
+        ZRANGE <key> (1 inf BYSCORE
+        ZRANGE <key> a b BYLEX
+        ZCOUNT <key> - +
+        ZCOUNT <key> nan 1
+        ZRANGEBYSCORE <key> ( 1
+        ZRANGEBYSCORE <key> x 1
+        ZREVRANGEBYSCORE <key> 1 [2
+        ZLEXCOUNT <key> 0 -1
+        ZRANGEBYLEX <key> [ (b
+        ZREVRANGEBYLEX <key> ++ -
+        ZREMRANGEBYSCORE <key> 1 y
+        ZREMRANGEBYLEX <key> a b
         ZREMRANGEBYRANK <key> 0 x
         LRANGE <key> x 1
         LRANGE <key> 0 x

@@ -140,8 +140,7 @@ package struct AccessRules: Equatable, Sendable {
     var summary: String {
         isEmpty
             ? "everybody who can open the socket may do everything (--rights)"
-            : "\(all.count) rule(s) say who may do what; others may do nothing, root and the daemon's user everything "
-                + "(--rights)"
+            : "\(all.count) rule(s) say who may do what; others may do nothing, root and the daemon's user everything"
     }
 
     /// The rights of a connection.

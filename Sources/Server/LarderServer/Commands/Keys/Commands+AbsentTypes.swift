@@ -24,6 +24,19 @@ enum AbsentTypeCommands {
     private static func check(_ call: Call, _ check: AbsentReply.Check) throws(CommandError) {
         switch check {
         case .integers(let words): for index in words { _ = try call.integer(index) }
+        case .scores: for index in 2...3 { try checkScore(call.bytes(index)) }
+        case .members: for index in 2...3 { try checkMember(call.bytes(index)) }
+        case .ranks:
+            let options = 4..<max(4, call.count)
+            let actual: AbsentReply.Check =
+                if options.contains(where: { call.isWord($0, "BYSCORE") }) {
+                    .scores
+                } else if options.contains(where: { call.isWord($0, "BYLEX") }) {
+                    .members
+                } else {
+                    .integers(2...3)
+                }
+            try self.check(call, actual)
         case .cursor: guard KeyCommands.parseCursor(call.bytes(2)) != nil else { throw KeyCommands.invalidCursor }
         case .count where call.count > 2: _ = try call.integer(2)
         case .positiveCount where call.count > 2:
@@ -31,6 +44,21 @@ enum AbsentTypeCommands {
                 throw CommandError("ERR value is out of range, must be positive")
             }
         case .nothing, .count, .positiveCount: break
+        }
+    }
+
+    private static func checkScore(_ word: UnsafeRawBufferPointer) throws(CommandError) {
+        let isOpen = word.first == UInt8(ascii: "(")
+        let number = String(decoding: word.dropFirst(isOpen ? 1 : 0), as: UTF8.self)
+        guard number.isEmpty || Double(number).map({ !$0.isNaN }) == true else {
+            throw CommandError("ERR min or max is not a float")
+        }
+    }
+
+    private static func checkMember(_ word: UnsafeRawBufferPointer) throws(CommandError) {
+        let isEnd = word.count == 1 && (word[0] == UInt8(ascii: "-") || word[0] == UInt8(ascii: "+"))
+        guard isEnd || word.first == UInt8(ascii: "(") || word.first == UInt8(ascii: "[") else {
+            throw CommandError("ERR min or max not valid string range item")
         }
     }
 
