@@ -15,12 +15,13 @@
 #                     tests find (PLANTED: the numbers of some)
 #   make steady       the tests of make test STEADY times on an idle machine and STEADY times on a busy one
 
-PROOF_GROUPS = power kill fleet disk histories clients browsers prometheus examples
-PROOF_power = AccidentTests
+PROOF_GROUPS = power kill fleet disk histories large clients browsers prometheus examples
+PROOF_power = AccidentTests RecorderTests/aWholeTraceRebuildsTheFilesOfTheDaemon
 PROOF_kill = KillTests ReplicateKillTests OutboxDaemonTests OutboxClusterTests
 PROOF_fleet = FleetTests CacheFleetTests NetworkLinkTests
 PROOF_disk = DiskHistoryTests DaemonDiskBudgetTests
 PROOF_histories = ConcurrentFollowerTests ModelTests SalvageDamageTests ChangeRaceTests
+PROOF_large = ModelMemoryTests $(addprefix HostileRequestTests/,hugeValuesFromTinyRequests aMillionArguments aPipelineOfAMillion)
 PROOF_clients = FrameworkTests OtherClientTests RedisPyTests FetchStormTests LockContentionTests
 PROOF_browsers = WebBrowserTests
 PROOF_prometheus = WebMetricsTests/promtoolFindsNothingWrong WebMetricsTests/prometheusScrapesIt

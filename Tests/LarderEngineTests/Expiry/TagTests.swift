@@ -195,7 +195,9 @@ import Testing
 
     @Test func beyondTheLimitMoreIsPurgedNeverLess() throws {
         var purges = TagPurges()
-        for number in 1...TagPurges.notesMax { purges = purges.adding([UInt64(number)], UInt64(number), softAt: nil) }
+        for first in stride(from: 1, through: TagPurges.notesMax, by: 1024) {
+            purges = purges.adding((first..<(first + 1024)).map { UInt64($0) }, UInt64(first), softAt: nil)
+        }
         #expect(purges.count == TagPurges.notesMax && purges.floors.hard == 0)
         let former = purges
         purges = purges.adding([UInt64.max], 100_000, softAt: nil)
