@@ -279,7 +279,7 @@ import Testing
         let copy = try larder.crashCopy()
         let path = copy.path + "/SEQUENCES"
         let text = String(decoding: try Files.read(path), as: UTF8.self)
-        try Files.write(path, Array(text.replacing("larder-sequences 2", with: "larder-sequences 3").utf8))
+        try Files.write(path, Array(text.replacing("larder-sequences 3", with: "larder-sequences 4").utf8))
         try copy.expect("SEQUENCES: a newer Larder wrote it", "", .unseen)
     }
 

@@ -77,11 +77,12 @@ import Testing
         #expect(try larder.database().value("a") == "1")
     }
 
-    /// Its journal and its LevelDB can be lost; then POINTER says that there were purges.
+    /// An earlier version does not note which databases exist; then POINTER says that there were purges.
     @Test func withoutTheLedgerTaggedEntriesAreStaleAndThatIsReported() throws {
         let larder = try filled()
         larder.close()
         try FileSystem.removeTree(larder.path + "/LEDGER")
+        try larder.forgetNamesOfDatabases()
         for _ in 0..<2 {
             let database = try larder.database()
             #expect(try database.contents() == ["c": "1"])
@@ -92,6 +93,59 @@ import Testing
         #expect(larder.events.all.count { $0.message.contains("purges of tags may be lost") } == 1, "reported once")
         try put(try larder.database(), "b", tag: "y")
         #expect(try larder.database().contents() == ["b": "1", "c": "1"])
+    }
+
+    @Test("a removed ledger is a loss that is reported, noted and counted") func aRemovedLedger() throws {
+        let larder = try filled()
+        try larder.engine().ledger.set("functions", to: [1, 2])
+        let crashed = try larder.crashCopy()
+        larder.close()
+        for copy in [larder, crashed] {
+            try FileSystem.removeTree(copy.path + "/LEDGER")
+            for isFirst in [true, false] {
+                let database = try copy.database()
+                // What the journal has of it stays.
+                let isKept = copy === crashed
+                #expect(try database.contents() == ["c": "1"])
+                #expect(try database.freshness(of: "b") == .stale)
+                let ledger = try copy.engine().ledger
+                #expect(try ledger.value("functions") == (isKept ? [1, 2] : nil))
+                #expect(ledger.lossMilliseconds > 0, "who keeps facts can say that they are lost")
+                let statistics = try copy.engine().statistics
+                #expect(statistics.factLosses.read() == (isFirst ? 1 : 0))
+                #expect(statistics.salvagesInDoubt.read() == (isFirst ? 1 : 0))
+                copy.close()
+            }
+            #expect(copy.events.all.count { $0.message.contains("/LEDGER is missing: ") && $0.level == .error } == 1)
+            try put(try copy.database(), "b", tag: "y")
+            #expect(try copy.database().contents()["b"] == "1")
+            copy.close()
+        }
+    }
+
+    @Test("a larder whose ledger and notes are removed begins anew") func everythingIsRemovedOnPurpose() throws {
+        let larder = try filled()
+        larder.close()
+        for name in ["LEDGER", "books", SequencesFile.name] { try FileSystem.removeTree(larder.path + "/" + name) }
+        #expect(try larder.engine().ledger.lossMilliseconds == 0)
+        #expect(!larder.events.contains("missing"))
+    }
+
+    /// The note is durable before the first fact is acknowledged.
+    @Test func theLedgerIsExpectedFromItsFirstFactOn() throws {
+        let larder = try TestLarder()
+        _ = try larder.engine()
+        // Nothing can replace a directory.
+        let path = larder.path + "/" + SequencesFile.name
+        let bytes = try Files.read(path)
+        try FileSystem.removeFile(path)
+        try FileSystem.makeDirectories(path + "/full")
+        #expect(errorCode { try larder.engine().ledger.set("functions", to: [1]) } == .io)
+        #expect(try larder.engine().ledger.value("functions") == nil)
+        try FileSystem.removeTree(path)
+        try Files.write(path, bytes)
+        try larder.engine().ledger.set("functions", to: [1])
+        #expect(try SequencesFile.read(in: larder.path)?.databases == [DatabaseName.ledger])
     }
 
     /// The last fact of the journal is synced, and no later group says so.
@@ -167,6 +221,7 @@ import Testing
         let sequence = try larder.engine().pipeline.everythingApplied.sequence + 1
         larder.close()
         try FileSystem.removeTree(larder.path + "/LEDGER")
+        try larder.forgetNamesOfDatabases()
         func line(_ body: String) -> String { "\(body) \(UInt64(CRC32C.checksum(body.utf8)).hexadecimal(digits: 8))\n" }
         let hash = Array("y".utf8).withUnsafeBytes { TagPurges.hash($0) }
         let path = larder.directory() + "/TAGS"

@@ -34,7 +34,8 @@ enum StorageFormatExamples {
     static let timeMark = TimeMark(number: 7, time: 1_700_003_600_000, wall: 1_700_000_000_000)
     static let journalMark = JournalMark(
         number: 7, reserved: 4_723_097_222_722_355_200, removed: Sequences.first + 40, synced: Sequences.first + 43)
-    static let sequences = SequencesFile(commitUnits: 4_723_097_222_722_355_200, epochs: 1_700_000_001_025)
+    static let sequences = SequencesFile(
+        commitUnits: 4_723_097_222_722_355_200, epochs: 1_700_000_001_025, databases: ["books", DatabaseName.ledger])
     static let pointer = PointerFile(
         epoch: 1_700_000_000_001, rules: FreshnessRules(policy: .low, deadBefore: 1_699_999_940_000))
 

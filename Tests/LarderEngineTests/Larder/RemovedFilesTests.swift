@@ -57,6 +57,28 @@ import Testing
         #expect(try larder.database().contents() == ["k": "v", "l": "w"])
     }
 
+    @Test("a database that was removed is missed at the next start, and one that was deleted is not")
+    func removedDatabase() throws {
+        let larder = try TestLarder()
+        for name in ["deleted", "kept", "lost"] { try larder.database(name).put("k", "v") }
+        _ = try larder.engine().deleteDatabase("deleted")
+        #expect(try SequencesFile.read(in: larder.path)?.databases == ["kept", "lost"])
+        let killed = try larder.crashCopy()
+        larder.close()
+        for copy in [larder, killed] {
+            try FileSystem.removeTree(copy.path + "/lost")
+            for _ in 0..<2 {
+                #expect(try copy.engine().databases.map(\.name) == ["kept"])
+                copy.close()
+            }
+            let reports = copy.events.all.filter { $0.message.contains("is lost: its files are missing from ") }
+            #expect(reports.map(\.level) == [.error], "reported once")
+            #expect(reports.first?.message.hasPrefix("database 'lost' ") == true)
+        }
+        let copied = try larder.engine().withImage(adding: []) { try SequencesFile.read(in: $0)?.databases }
+        #expect(copied == ["kept"])
+    }
+
     @Test func aDatabaseWhoseDirectoryIsRemovedTakesNoWrites() throws {
         let larder = try TestLarder()
         let (database, other) = (try larder.database("a"), try larder.database("b"))

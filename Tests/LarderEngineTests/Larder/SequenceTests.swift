@@ -150,7 +150,7 @@ import Testing
         let larder = try TestLarder()
         try larder.database().put("a", "1")
         larder.close()
-        try Files.write(larder.path + "/" + file, Array("larder-sequences 3\nwhatever\n".utf8))
+        try Files.write(larder.path + "/" + file, Array("larder-sequences 4\nwhatever\n".utf8))
         #expect(errorCode { _ = try larder.engine() } == .newerFormat)
     }
 

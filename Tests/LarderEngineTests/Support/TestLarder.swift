@@ -65,6 +65,14 @@ final class TestLarder {
         try engine().openDatabase(name, policy: policy)
     }
 
+    /// Writes SEQUENCES as earlier versions did: without the names of databases.
+    func forgetNamesOfDatabases() throws {
+        let file = try SequencesFile.read(in: path)
+        let fields = [("commit-units", file?.commitUnits ?? 0), ("epochs", file?.epochs ?? 0)]
+        let text = ChecksummedText.text("larder-sequences", version: 2, fields)
+        try Files.write(path + "/" + SequencesFile.name, Array(text.utf8))
+    }
+
     /// Rounds of maintenance until nothing is left to sweep.
     func maintain() throws {
         while try engine().maintain() {}

@@ -394,7 +394,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     /// Adds what the files must have before anything else: another segment if this one is full, and databases that they
     /// do not know. Called with the lock held.
     private func beginRecords(_ records: inout ChangeRecordWriter) {
-        let present = larder.sequences.reserved.commitUnits
+        let present = larder.sequences.reservedUnits
         let time = now()
         forgetUnread(time, &records)
         if files.needsSegment {

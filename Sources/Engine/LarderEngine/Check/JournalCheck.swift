@@ -48,8 +48,7 @@ enum JournalCheck {
 
     private static func sequences(_ directory: String, _ report: inout CheckReport) -> Sequences.Origin {
         do {
-            guard let bytes = try FileSystem.read(directory + "/" + SequencesFile.name) else { return .unknown }
-            return .known(try SequencesFile(parsing: bytes))
+            return try SequencesFile.read(in: directory).map(Sequences.Origin.known) ?? .unknown
         } catch SequencesFile.Defect.newerFormat(let version) {
             report.addNewer(SequencesFile.name, version, reads: SequencesFile.formatVersion)
         } catch SequencesFile.Defect.malformed(let why) {

@@ -39,7 +39,7 @@ final class CommitJournal: @unchecked Sendable {
         self.context = context
         self.trigger = trigger
         marks = JournalMarkFile(directory: context.directory) { [sequences = context.sequences] in
-            sequences.reserved.commitUnits
+            sequences.reservedUnits
         }
         do throws(FileError) {
             segments = try Journal(

@@ -7,8 +7,10 @@ import Synchronization
 /// Numbers are *reserved* in the file `SEQUENCES` far ahead of their use. So the next process knows an upper bound of
 /// what a killed process may have used, and giving out a number needs no system call.
 ///
+/// The file also has the names of the databases that exist, so that a directory that is removed is missed at the next start.
+///
 /// Thread-safe. The proof for `@unchecked Sendable`: `origin`, `base` and `wasCut` are set at the start, before there are
-/// other threads; `failure` is guarded by `writing`; the rest is constant or atomic.
+/// other threads; `failure`, `databases` and `isOutdated` are guarded by `writing`; the rest is constant or atomic.
 final class Sequences: @unchecked Sendable {
     /// Where the larder began to count. Older versions took their sequences from the time, which gives lower ones until
     /// the year 4199: so old notes of databases can be told apart.
@@ -32,7 +34,8 @@ final class Sequences: @unchecked Sendable {
         case unknown
     }
 
-    private let path: String
+    private let directory: String
+    private var path: String { directory + "/" + SequencesFile.name }
     private let report: @Sendable (EngineEvent.Level, String) -> Void
     private(set) var origin: Origin = .unknown
     /// Whether there was a file, and it could not be used.
@@ -49,9 +52,13 @@ final class Sequences: @unchecked Sendable {
     /// Held while the file is written.
     private let writing = Lock()
     private var failure: FileError?
+    /// The databases that exist.
+    private var databases: Set<String> = []
+    /// Whether the file has other databases.
+    private var isOutdated = false
 
     init(directory: String, report: @escaping @Sendable (EngineEvent.Level, String) -> Void) {
-        path = directory + "/" + SequencesFile.name
+        self.directory = directory
         self.report = report
     }
 
@@ -62,8 +69,7 @@ final class Sequences: @unchecked Sendable {
     ///   it.
     func load() throws(LarderError) {
         do {
-            guard let bytes = try FileSystem.read(path) else { return }
-            let file = try SequencesFile(parsing: bytes)
+            guard let file = try SequencesFile.read(in: directory) else { return }
             origin = .known(file)
             raise(lastEpoch, to: min(file.epochs, Self.epochMax))
         } catch SequencesFile.Defect.newerFormat(let version) {
@@ -106,6 +112,26 @@ final class Sequences: @unchecked Sendable {
         base = min(base, Self.end - Self.unitsStep)
         unitsReserved.store(base, ordering: .releasing)
         extendIfNeeded(last: base)
+    }
+
+    // MARK: Databases
+
+    /// The databases that existed when the larder was last used; none if that is unknown.
+    var formerDatabases: Set<String> { if case .known(let file) = origin { file.databases } else { [] } }
+
+    /// Takes the databases that were found. Called before ``begin(behind:now:)``, which writes them.
+    func found(_ names: Set<String>) { writing.withLock { (databases, isOutdated) = (names, true) } }
+
+    /// Notes durably whether a database exists. Does two fsyncs, unless the file says so already.
+    /// - Throws: if the file could not be written; it is tried again whenever the file is written.
+    func note(_ name: String, exists: Bool) throws(FileError) {
+        try writing.withLock { () throws(FileError) in
+            if databases.contains(name) != exists {
+                if exists { databases.insert(name) } else { databases.remove(name) }
+                isOutdated = true
+            }
+            if isOutdated { try write(units: nil) }
+        }
     }
 
     // MARK: Commit units
@@ -168,31 +194,37 @@ final class Sequences: @unchecked Sendable {
 
     // MARK: The file
 
-    /// Writes a new file, synced.
+    private func reserve(units: UInt64?) { writing.withLock { try? write(units: units) } }
+
+    /// Writes a new file, synced. Called with `writing` held.
     /// - Parameter units: the new bound of sequences; nil leaves it unchanged.
-    private func reserve(units: UInt64?) {
-        writing.withLock {
-            let file = SequencesFile(
-                commitUnits: max(min(units ?? 0, Self.end - 1), unitsReserved.load(ordering: .relaxed)),
-                epochs: lastEpoch.load(ordering: .relaxed) + Self.epochsStep)
-            do throws(FileError) {
-                if let unsynced = try FileSystem.replace(path, with: Array(file.text.utf8)) { throw unsynced }
-                unitsReserved.store(file.commitUnits, ordering: .releasing)
-                epochsReserved.store(file.epochs, ordering: .releasing)
-                failure = nil
-            } catch {
-                report(
-                    failure?.number == error.number ? .debug : .error,
-                    "sequences cannot be reserved: \(error). Writes will be refused when the reserved ones are used up")
-                failure = error
-            }
+    private func write(units: UInt64?) throws(FileError) {
+        let file = SequencesFile(
+            commitUnits: max(min(units ?? 0, Self.end - 1), unitsReserved.load(ordering: .relaxed)),
+            epochs: lastEpoch.load(ordering: .relaxed) + Self.epochsStep, databases: databases)
+        do throws(FileError) {
+            if let unsynced = try FileSystem.replace(path, with: Array(file.text.utf8)) { throw unsynced }
+            unitsReserved.store(file.commitUnits, ordering: .releasing)
+            epochsReserved.store(file.epochs, ordering: .releasing)
+            failure = nil
+            isOutdated = false
+        } catch {
+            report(
+                failure?.number == error.number ? .debug : .error,
+                "sequences cannot be reserved: \(error). Writes will be refused when the reserved ones are used up")
+            failure = error
+            throw error
         }
     }
 
-    /// The reserved bounds.
+    /// The reserved bound of commit units.
+    var reservedUnits: UInt64 { unitsReserved.load(ordering: .relaxed) }
+
+    /// What the file should have.
     var reserved: SequencesFile {
         SequencesFile(
-            commitUnits: unitsReserved.load(ordering: .relaxed), epochs: epochsReserved.load(ordering: .relaxed))
+            commitUnits: reservedUnits, epochs: epochsReserved.load(ordering: .relaxed),
+            databases: writing.withLock { databases })
     }
 
     private func raise(_ number: borrowing Atomic<UInt64>, to value: UInt64) {

@@ -1,43 +1,64 @@
-/// The small file `SEQUENCES` in a larder's directory: the bounds of the reserved numbers.
+import LarderPlatform
+
+/// The small file `SEQUENCES` in a larder's directory: the bounds of the reserved numbers, and which databases there are.
 ///
 /// It is text, one `name value` a line, the last line the checksum of all before it:
 /// ```
-/// larder-sequences 2
+/// larder-sequences 3
 /// commit-units 4726097177984729088
 /// epochs 1700000001025
+/// databases LEDGER books
 /// crc32c 0a1b2c3d
 /// ```
-/// It is replaced by rename, so that a crash leaves the old one or the new one. Version 2 has the same lines, and tells that
-/// the larder may have a ``Ledger``, which earlier versions do not know.
+/// It is replaced by rename, so that a crash leaves the old one or the new one. Versions 1 and 2 have no line `databases`;
+/// from version 2 on the larder may have a ``Ledger``.
 package struct SequencesFile: Hashable, Sendable {
     package static let name = "SEQUENCES"
-    package static let formatVersion = 2
+    package static let formatVersion = 3
+    /// The longest file that is read: with the most databases, whose names are the longest, it is shorter.
+    package static let bytesMax = 1 << 20
 
     /// No commit unit has had a higher sequence.
     package var commitUnits: UInt64
     /// No epoch, and nothing else that is named by such a number, has had a higher one.
     package var epochs: UInt64
+    /// The databases that have directories, the ledger among them.
+    package var databases: Set<String>
 
-    package init(commitUnits: UInt64, epochs: UInt64) {
+    package init(commitUnits: UInt64, epochs: UInt64, databases: Set<String> = []) {
         self.commitUnits = commitUnits
         self.epochs = epochs
+        self.databases = databases
     }
 
     private static let kind = "larder-sequences"
     private static let names = ["commit-units", "epochs"]
+    /// Written if there are no databases.
+    private static let none = "-"
 
     package var text: String {
         ChecksummedText.text(
-            Self.kind, version: Self.formatVersion, [("commit-units", commitUnits), ("epochs", epochs)])
+            Self.kind, version: Self.formatVersion,
+            [
+                ("commit-units", commitUnits), ("epochs", epochs),
+                ("databases", databases.isEmpty ? Self.none : databases.sorted().joined(separator: " ")),
+            ])
     }
 
     package typealias Defect = ChecksummedText.Defect
 
     package init(parsing bytes: [UInt8]) throws(Defect) {
-        let text = try ChecksummedText(parsing: bytes, kind: Self.kind, names: [Self.names, Self.names])
+        let latest = Self.names + ["databases"]
+        let text = try ChecksummedText(parsing: bytes, kind: Self.kind, names: [Self.names, Self.names, latest])
         guard let units = UInt64(text.values[0]), let epochs = UInt64(text.values[1]) else {
             throw .malformed("'commit-units' or 'epochs' is out of its range")
         }
-        self.init(commitUnits: units, epochs: epochs)
+        let names = text.version < 3 ? [] : text.values[2].split(separator: " ").map(String.init)
+        self.init(commitUnits: units, epochs: epochs, databases: Set(names).subtracting([Self.none]))
+    }
+
+    /// The content of the file in a larder's directory; nil if it does not exist.
+    static func read(in directory: String) throws -> SequencesFile? {
+        try FileSystem.read(directory + "/" + name, bytesMax: bytesMax).map { try SequencesFile(parsing: $0) }
     }
 }

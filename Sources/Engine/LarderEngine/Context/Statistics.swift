@@ -40,6 +40,8 @@ package final class Statistics: Sendable {
     package let salvagedRanges = Atomic<Int>(0)
     /// Salvages that had to leave something unknown.
     package let salvagesInDoubt = Atomic<Int>(0)
+    /// How often facts of the ledger, or of a file that it takes over, were found to be lost.
+    package let factLosses = Atomic<Int>(0)
 
     /// Followers that began a full pass without asking for one: the changes behind their position are not known.
     package let feedFallbacks = Atomic<Int>(0)

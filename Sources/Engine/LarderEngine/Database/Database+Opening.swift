@@ -242,6 +242,8 @@ extension Database {
     }
 
     private func adoptCreated(_ pointer: PointerFile) {
+        // What cannot be written now is reported, and written later; facts wait for it.
+        try? context.sequences.note(name, exists: true)
         shards.withAllLocked {
             setBoth {
                 $0.presence = .closed

@@ -122,7 +122,14 @@ extension Database {
             }
             report.bytes = files.byteCount
             let purges = rules.purges
-            try removeFiles()
+            // Before the files: a crash in between must not make the database count as lost.
+            try? context.sequences.note(name, exists: false)
+            do throws(LarderError) {
+                try removeFiles()
+            } catch {
+                try? context.sequences.note(name, exists: true)
+                throw error
+            }
             forgetPurges(purges)
         }
         roster.remove(self)

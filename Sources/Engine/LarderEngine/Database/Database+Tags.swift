@@ -115,6 +115,7 @@ extension Database {
                     + "\(TagsFile.formatVersion))", operation: "open", database: name)
         }
         if let doubt {
+            context.statistics.factLosses.add()
             context.report(
                 .error,
                 "database '\(name)': purges of tags may be lost: \(doubt). All entries with tags that were stored until "

@@ -78,10 +78,13 @@ package struct Ledger: Sendable {
         }
     }
 
-    /// Opens the database, and creates it if it is absent.
+    /// Opens the database, and creates it if it is absent. From then on it is missed if it is removed.
     func prepare() throws(LarderError) {
         if !database.isReady(forWriting: true) {
             try database.prepare(forWriting: true, policy: DatabasePolicy(.never))
+        }
+        try database.files.wrapErrors("store") { () throws(FileError) in
+            try database.context.sequences.note(database.name, exists: true)
         }
     }
 
@@ -129,20 +132,43 @@ package struct Ledger: Sendable {
     }
 
     /// Stores in LevelDB itself that facts are lost, synced: before the damage that explains it is put away.
-    static func note(_ loss: Loss, in store: EpochStore) throws(LarderError) {
+    func noteLoss(in store: EpochStore) throws(LarderError) {
+        let (pipeline, context) = (database.pipeline, database.context)
+        let loss = Loss(
+            sequence: max(pipeline.everythingApplied.sequence, context.sequences.base) + 1, time: database.now())
         let batch = LarderLevelDB.WriteBatch()
-        let record = record(loss.bytes, now: loss.time)
+        let record = Self.record(loss.bytes, now: loss.time)
         batch.put([KeyKind.record] + Loss.key, record.stored)
         try store.write(batch, sync: true)
+        countLoss()
     }
+
+    /// Counts a loss of facts, for INFO.
+    package func countLoss() { database.context.statistics.factLosses.add() }
 
     // MARK: The start
 
-    /// Whether a larder has a ledger, or may have one.
-    static func isFound(in directory: String) -> Bool {
-        switch DatabaseDirectory(directory + "/" + DatabaseName.ledger) {
-        case .database, .unreadable: true
-        case .absent, .foreign: false
+    /// Whether a larder has a ledger, or had one that is gone. That one counts as damaged: the journal's part of it is kept,
+    /// and the loss is noted.
+    static func isFound(_ context: EngineContext) throws(LarderError) -> Bool {
+        let path = context.directory + "/" + DatabaseName.ledger
+        let wasThere = context.sequences.formerDatabases.contains(DatabaseName.ledger)
+        switch DatabaseDirectory(path) {
+        case .database, .unreadable: return true
+        case .absent where wasThere:
+            context.report(
+                .error,
+                "\(path) is missing: the purges of tags, the functions and the origins of the larder are lost, except for "
+                    + "those in the journal. Entries whose tags were purged before may be served as stale; load functions and "
+                    + "set origins again")
+            do throws(FileError) {
+                try FileSystem.makeDirectories(path)
+            } catch {
+                throw LarderError(.io, error.description, operation: "open larder", underlying: error)
+            }
+            return true
+        case .absent: return false
+        case .foreign: return false
         }
     }
 
@@ -153,20 +179,13 @@ package struct Ledger: Sendable {
         guard database.context.larder.factsLost.load(ordering: .relaxed) < 0 else { return }
         if afterLoss, database.exists {
             try database.prepare(forWriting: false)
-            if let store = database.appliedState.store { try Self.note(nextLoss, in: store) }
+            if let store = database.appliedState.store { try noteLoss(in: store) }
         }
         let found = try readOrSalvage()
         database.context.larder.factsLost.store(found.loss.map { max(1, $0.time) } ?? 0, ordering: .relaxed)
         for database in databases where database !== self.database {
             database.adopt(found.purges[database.name], found.loss)
         }
-    }
-
-    /// The loss of facts that is found now.
-    var nextLoss: Loss {
-        let (pipeline, context) = (database.pipeline, database.context)
-        return Loss(
-            sequence: max(pipeline.everythingApplied.sequence, context.sequences.base) + 1, time: database.now())
     }
 
     private struct Found {

@@ -24,8 +24,6 @@ final class LarderImages: Sendable {
         self.pipeline = pipeline
     }
 
-    /// Files of the larder's directory that are copied as they are, if they are there.
-    private static let plainFiles = [SequencesFile.name, TimeKeeper.fileName]
     /// How often it begins anew because somebody named a new database.
     private static let attemptsMax = 100
 
@@ -47,7 +45,7 @@ final class LarderImages: Sendable {
 
     /// - Returns: false if a database has come whose files were not held.
     private func attempt(
-        _ place: String, _ names: [String], _ leavingOut: ((LarderError) -> Void)?
+        _ place: String, _ others: [String], _ leavingOut: ((LarderError) -> Void)?
     ) throws(LarderError) -> Bool {
         let databases = table.all
         for database in databases { database.life.openLock.lock() }
@@ -61,9 +59,11 @@ final class LarderImages: Sendable {
                 let cut = journal.cut(isRewrite: true)
                 guard table.all.elementsEqual(databases, by: ===) else { return false }
                 try journal.sync()
-                for database in databases { try add(database, to: place, leavingOut) }
+                var names: Set<String> = []
+                for database in databases where try add(database, to: place, leavingOut) { names.insert(database.name) }
                 try addJournal(upTo: cut, to: place)
-                for name in Self.plainFiles + names { try copy(name, to: place) }
+                try addSequences(of: names, to: place)
+                for name in [TimeKeeper.fileName] + others { try copy(name, to: place) }
                 return true
             } catch let error as LarderError {
                 throw error
@@ -87,13 +87,27 @@ final class LarderImages: Sendable {
         }
     }
 
-    private func add(_ database: Database, to place: String, _ leavingOut: ((LarderError) -> Void)?) throws {
+    /// Adds `SEQUENCES`, with the databases that the image should have: others may have come by now.
+    private func addSequences(of databases: Set<String>, to place: String) throws {
+        guard var file = try? SequencesFile.read(in: context.directory) else {
+            return try copy(SequencesFile.name, to: place)
+        }
+        file.databases = databases
+        try FileSystem.writeFile(place + "/" + SequencesFile.name, Array(file.text.utf8))
+    }
+
+    /// - Returns: whether the image should have the database.
+    private func add(
+        _ database: Database, to place: String, _ leavingOut: ((LarderError) -> Void)?
+    ) throws -> Bool {
         do {
             try add(database, to: place)
+            return database.exists
         } catch let error as LarderError where error.code == .damaged {
             guard let leavingOut else { throw error }
             try FileSystem.removeTree(place + "/" + database.name)
             leavingOut(error)
+            return false
         }
     }
 

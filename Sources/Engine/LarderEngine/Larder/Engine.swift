@@ -61,6 +61,8 @@ package final class Engine: @unchecked Sendable {
         directory = path
         lockFile = try LarderLock(directory: path, socket: options.holderSocket)
         context = EngineContext(directory: path, options: options, time: time)
+        try context.sequences.load()
+        let hasLedger = try Ledger.isFound(context)
         table = DatabaseTable()
         damage = DamageReports()
         journal = try CommitJournal(
@@ -78,7 +80,7 @@ package final class Engine: @unchecked Sendable {
         let facts = table.findOrAdd(DatabaseName.ledger) { [context, pipeline, checkpointer, table, damage] number in
             Database(
                 name: DatabaseName.ledger, number: number,
-                exists: Ledger.isFound(in: path), context: context, pipeline: pipeline, checkpointer: checkpointer,
+                exists: hasLedger, context: context, pipeline: pipeline, checkpointer: checkpointer,
                 roster: table, damage: damage)
         }
         guard let facts else { preconditionFailure("a new table is open") }
@@ -88,7 +90,6 @@ package final class Engine: @unchecked Sendable {
             evictor: evictor, observation: observation)
         do throws(LarderError) {
             try context.timeKeeper.begin()
-            try context.sequences.load()
             try readDirectory()
             pipeline.begin(behind: try recovery.recover())
             try ledger.load(table.all)
@@ -144,6 +145,19 @@ package final class Engine: @unchecked Sendable {
                     try add(name, exists: true).adoptPointer()
                 }
             }
+        }
+        noteDatabases()
+    }
+
+    /// Reports those that are missing, and from then on expects those that are there.
+    private func noteDatabases() {
+        let found = Set(table.all.filter(\.exists).map(\.name))
+        context.sequences.found(found)
+        for name in context.sequences.formerDatabases.subtracting(found).sorted() {
+            context.report(
+                .error,
+                "database '\(name)' is lost: its files are missing from \(directory)/\(name). Unless they were removed on "
+                    + "purpose, close the larder and put them back, from a backup if need be")
         }
     }
 

@@ -162,7 +162,7 @@ extension Database {
         } else if FileSystem.exists(source) {
             try salvage.copy(into: store, of: self)
         }
-        if isLedger, salvage.isInDoubt, let loss = roster.ledger?.nextLoss { try Ledger.note(loss, in: store) }
+        if isLedger, salvage.isInDoubt, let ledger = roster.ledger { try ledger.noteLoss(in: store) }
         try store.noteSynced()
         return (salvage, patient.store?.journalNeededWhileFrozen ?? 0)
     }

@@ -214,6 +214,7 @@ struct ServerInfo {
             ("salvaged_lost_pieces", "\(statistics.salvagedPieces.read())"),
             ("salvaged_lost_ranges", "\(statistics.salvagedRanges.read())"),
             ("salvages_in_doubt", "\(statistics.salvagesInDoubt.read())"),
+            ("fact_losses", "\(statistics.factLosses.read())"),
         ]
     }
 
