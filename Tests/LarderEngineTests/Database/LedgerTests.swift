@@ -148,6 +148,31 @@ import Testing
         #expect(try SequencesFile.read(in: larder.path)?.databases == [DatabaseName.ledger])
     }
 
+    @Test("a file in the place of the ledger, or an unreadable one, is an error") func noLedger() throws {
+        let larder = try filled()
+        larder.close()
+        let path = larder.path + "/LEDGER"
+        try FileSystem.rename(path, to: larder.path + "/../away")
+        try Files.write(path, [1])
+        let foreign = #expect(throws: LarderError.self) { _ = try larder.engine() }
+        #expect(foreign?.message == "\(path) is not the ledger of this larder: move it away")
+        try FileSystem.removeFile(path)
+        // As without the right to read it, which the tests of a superuser have.
+        #expect(symlink("LEDGER", path) == 0)
+        let unreadable = #expect(throws: LarderError.self) { _ = try larder.engine() }
+        #expect(unreadable?.code == .io && unreadable?.message.contains(path) == true, "\(unreadable?.message ?? "")")
+        try FileSystem.removeFile(path)
+        try FileSystem.rename(larder.path + "/../away", to: path)
+        #expect(try larder.database().contents() == ["b": "1", "c": "1"])
+        // Where no ledger is expected, the larder goes on without one.
+        let other = try TestLarder()
+        try other.database().put("k", "v")
+        other.close()
+        try Files.write(other.path + "/LEDGER", [1])
+        #expect(try other.database().value("k") == "v")
+        #expect(other.events.contains("/LEDGER is not the ledger of this larder: move it away; until then"))
+    }
+
     /// The last fact of the journal is synced, and no later group says so.
     @Test("damage in front of the last fact is no silent loss of it") func damageInFrontOfTheLastFact() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }

@@ -150,6 +150,7 @@ package struct Ledger: Sendable {
 
     /// Whether a larder has a ledger, or had one that is gone. That one counts as damaged: the journal's part of it is kept,
     /// and the loss is noted.
+    /// - Throws: if something else has its place.
     static func isFound(_ context: EngineContext) throws(LarderError) -> Bool {
         let path = context.directory + "/" + DatabaseName.ledger
         let wasThere = context.sequences.formerDatabases.contains(DatabaseName.ledger)
@@ -168,9 +169,15 @@ package struct Ledger: Sendable {
             }
             return true
         case .absent: return false
-        case .foreign: return false
+        case .foreign where wasThere: throw LarderError(.io, isForeign(path), operation: "open larder")
+        case .foreign:
+            context.report(.error, "\(isForeign(path)); until then purges, functions and origins cannot be stored")
+            return false
         }
     }
+
+    /// What is wrong if something else has the ledger's place.
+    static func isForeign(_ path: String) -> String { "\(path) is not the ledger of this larder: move it away" }
 
     /// Reads all facts, unless that was done, and tells the databases of the purges of their tags. Called before other
     /// threads know them.
