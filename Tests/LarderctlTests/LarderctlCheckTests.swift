@@ -64,6 +64,37 @@ import Testing
         #expect(doctor.exitCode == 8 && doctor.text.contains("origins-unusable: of 1 database"), "\(doctor)")
     }
 
+    @Test func lostFactsOfTheLedgerAreReported() throws {
+        let directory = try TemporaryDirectory()
+        let larder = directory.path + "/larder"
+        let larderctl = Larderctl(socketPath: directory.path + "/socket")
+        let program = try DaemonProcess.program()
+        let library = "#!lua name=lib\nredis.register_function('f', function() return 1 end)"
+        let daemon = try DaemonProcess(in: directory)
+        #expect(try larderctl("FUNCTION", "LOAD", library).exitCode == 0)
+        try daemon.stop()
+        let ledger = try ChildProcess.run(program, ["--check=LEDGER", "--dir", larder])
+        #expect(ledger.end == .exited(0), "\(ledger)")
+        try FileSystem.removeTree(larder + "/LEDGER")
+        for options in [[], ["--database", "LEDGER"]] {
+            let found = try larderctl.run(["check", larder] + options)
+            #expect(found.exitCode == 8 && found.text.hasPrefix("the ledger: its files are missing"), "\(found)")
+        }
+        let second = try DaemonProcess(in: directory)
+        let doctor = try larderctl("doctor")
+        #expect(doctor.exitCode == 8 && doctor.text.contains("1 losses of purges of tags, functions"), "\(doctor)")
+        #expect(try larderctl("check").exitCode == 0)
+        try second.stop()
+        // The file of an earlier version.
+        _ = try directory.makeFile("larder/FUNCTIONS", [1, 2, 3])
+        let file = try larderctl("check", larder)
+        #expect(file.exitCode == 8 && file.text.hasPrefix("FUNCTIONS: its checksum"), "\(file)")
+        let third = try DaemonProcess(in: directory)
+        let again = try larderctl("doctor")
+        #expect(again.text.contains("1 losses of purges of tags, functions"), "\(again)")
+        try third.stop()
+    }
+
     @Test func aDaemonIsAsked() throws {
         let directory = try TemporaryDirectory()
         try filled(directory)

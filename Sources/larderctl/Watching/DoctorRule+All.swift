@@ -50,13 +50,15 @@ extension DoctorRule {
         },
         DoctorRule(
             name: "damage-met", weight: .problem,
-            condition: "since the start, a database was salvaged or set aside, or the journal was damaged",
+            condition:
+                "since the start, a database was salvaged or set aside, the journal damaged, or facts of the ledger lost",
             remedy:
                 "the log and DAMAGED/ in the larder's directory say what is lost; test the disk (smartctl) and the memory"
         ) { facts in
             let counts = [
                 ("salvages", "databases salvaged"), ("journal_damages", "damaged journals"),
                 ("databases_set_aside", "things set aside"),
+                ("fact_losses", "losses of purges of tags, functions or origins"),
             ].filter { facts.info.number($0.0) > 0 }
             return counts.isEmpty
                 ? nil : counts.map { "\(facts.info.number($0.0)) \($0.1)" }.joined(separator: ", ") + " since the start"

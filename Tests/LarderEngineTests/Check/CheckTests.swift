@@ -96,7 +96,11 @@ import Testing
         try larder.database("lost", policy: .never).put("a", "1")
         let copy = try larder.crashCopy()
         try FileSystem.removeTree(copy.path + "/lost")
+        try copy.expect("database 'lost': its files are missing from lost/; put them back", "--repair", .damage)
+        #expect(try copy.check().notes.isEmpty)
+        try copy.forgetNamesOfDatabases()
         let report = try copy.check()
+        #expect(report.problems.isEmpty)
         #expect(
             report.notes == [
                 "the journal has operations of database 'lost', which has no directory here: unless it was deleted on "
@@ -253,6 +257,46 @@ import Testing
         try larder.expectRepair()
         // The facts themselves were there.
         #expect(try larder.database().contents().count == 400)
+    }
+
+    @Test func theLedger() throws {
+        let larder = try Self.filled()
+        larder.close()
+        #expect(errorCode { _ = try larder.check(DatabaseName.ledger) } == .noSuchDatabase)
+        try larder.database().purge(tags: [Array("t".utf8)], soft: false)
+        _ = try larder.engine().ledger.database.flushedStore()
+        larder.close()
+        #expect(try larder.check(DatabaseName.ledger).problems.isEmpty)
+        let path = larder.path + "/LEDGER"
+        let damaged = try larder.crashCopy()
+        let epoch = try damaged.epochDirectory(of: "LEDGER")
+        for name in try FileSystem.list(epoch) where name.hasSuffix(".log") || name.hasSuffix(".ldb") {
+            let count = FileSystem.size(epoch + "/" + name)
+            if count > 60 { try Files.flip(epoch + "/" + name, at: count / 2) }
+        }
+        try damaged.expect("the ledger: ", "", .damage)
+        try damaged.expectRepair()
+        #expect(try damaged.engine().ledger.lossMilliseconds > 0)
+        let foreign = try larder.crashCopy()
+        try FileSystem.removeTree(foreign.path + "/LEDGER")
+        try Files.write(foreign.path + "/LEDGER", [1])
+        try foreign.expect("the ledger: ", "is not the ledger of this larder: move it away", .manual)
+        // What a running larder has lost is seen in its image.
+        _ = try larder.engine()
+        try FileSystem.rename(path, to: larder.path + "/../away")
+        let live = try larder.engine().check(copying: [])
+        #expect(Set(live.problems.map(\.place)) == ["the ledger", "database 'books'"], "\(live.problems)")
+        try FileSystem.rename(larder.path + "/../away", to: path)
+        larder.close()
+        try FileSystem.removeTree(path)
+        #expect(try larder.check(DatabaseName.ledger).problems.map(\.place) == ["the ledger"])
+        #expect(try larder.check("other").problems.map(\.place) == ["the ledger"], "it belongs to all")
+        try larder.expect("the ledger: its files are missing from LEDGER/, and with them purges", "--repair", .damage)
+        try larder.expect("database 'books': tags of it were purged, and neither TAGS nor the ledger", "", .damage)
+        // Without the ledger's note only the database's own one is left.
+        try larder.forgetNamesOfDatabases()
+        try larder.expect("database 'books': tags of it were purged, and neither TAGS nor the ledger", "", .damage)
+        try larder.expectRepair()
     }
 
     @Test func theFileInWhichEarlierVersionsKeptPurgesOfTags() throws {

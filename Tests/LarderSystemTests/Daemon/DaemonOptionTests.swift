@@ -132,7 +132,7 @@ import Testing
           --check            check all files of a larder that no daemon has open, print one line per problem, and
                              exit; changes nothing. With --log-format json: one JSON object. For a running daemon:
                              larderctl check
-          --check=NAME       the same for one database and what belongs to all
+          --check=NAME       the same for one database, or the LEDGER, and what belongs to all
           --repair           with --check: then salvage damaged databases and the journal as a start does, complete
                              indexes, and look again; the damaged files are kept below DAMAGED
 

@@ -16,7 +16,7 @@ struct DatabaseCheck {
 
     func run(_ report: inout CheckReport) throws {
         guard let pointer = try pointer(&report) else { return }
-        try checkTags(&report)
+        try checkTags(pointer, &report)
         let epoch = EpochCheck(
             directory: directory + "/\(pointer.epoch)", place: place, pointer: pointer,
             journalKeys: journal.keys.isOverfull ? nil : journal.keys.hashes(of: name), now: journal.now,
@@ -63,8 +63,14 @@ struct DatabaseCheck {
 
     // MARK: TAGS, of earlier versions
 
-    private func checkTags(_ report: inout CheckReport) throws {
+    private func checkTags(_ pointer: PointerFile, _ report: inout CheckReport) throws {
         switch try TagsFile(directory: directory).read() {
+        case .none where pointer.hasTagPurges:
+            let ledger = FileSystem.parent(directory) + "/" + DatabaseName.ledger
+            guard case .absent = DatabaseDirectory(ledger) else { break }
+            report.add(
+                .damage, place, "tags of it were purged, and neither \(TagsFile.name) nor the ledger has these purges",
+                "put the one that is missing back; --repair, as the next start, makes all entries with tags stale")
         case .none, .lines: break
         case .newer(let version): report.addNewer("\(place): \(TagsFile.name)", version, reads: TagsFile.formatVersion)
         case .damaged(let why):

@@ -49,13 +49,22 @@ package struct LarderCheck {
             switch DatabaseDirectory(directory + "/" + name) {
             case .database: found.append(name)
             case .absent: break
+            case .foreign where name == DatabaseName.ledger:
+                report.add(
+                    .manual, DatabaseCheck.place(name), Ledger.isForeign(directory + "/" + name),
+                    "until then purges of tags, functions and origins cannot be stored")
             case .foreign:
                 report.notes.append("\(directory)/\(name) is not a database of this larder; it is left alone")
             case .unreadable(let error): report.addUnseen(DatabaseCheck.place(name), error)
             }
         }
+        let missing = addMissing(found)
         if let name, found.isEmpty, report.problems.allSatisfy({ $0.place != DatabaseCheck.place(name) }) {
-            throw LarderError(.noSuchDatabase, "there is no database '\(name)'", operation: "check", database: name)
+            let what =
+                name == DatabaseName.ledger
+                ? "the larder has no ledger: no tag was purged, and no function or origin stored"
+                : "there is no database '\(name)'"
+            throw LarderError(.noSuchDatabase, what, operation: "check", database: name)
         }
         totalBytes = found.reduce(FileSystem.size(directory + "/JOURNAL")) {
             $0 + FileSystem.size(directory + "/" + $1)
@@ -63,7 +72,31 @@ package struct LarderCheck {
         let journal = JournalCheck.run(directory, &report)
         try advance(by: FileSystem.size(directory + "/JOURNAL"))
         for name in found { try check(name, journal) }
-        if name == nil { noteMissing(journal) }
+        if name == nil { noteMissing(journal.databases.subtracting(missing)) }
+    }
+
+    /// Reports the databases that the larder had when it was last used, and that have no files.
+    private mutating func addMissing(_ found: [String]) -> [String] {
+        // What is wrong with the file is reported with the journal.
+        let former = (try? SequencesFile.read(in: directory))?.databases ?? []
+        let missing = former.filter { name in
+            guard self.name == nil || [self.name, DatabaseName.ledger].contains(name), !found.contains(name) else {
+                return false
+            }
+            return switch DatabaseDirectory(directory + "/" + name) {
+            case .absent: true
+            case .foreign: name != DatabaseName.ledger
+            case .database, .unreadable: false
+            }
+        }.sorted()
+        for name in missing {
+            report.add(
+                .damage, DatabaseCheck.place(name),
+                "its files are missing from \(name)/"
+                    + (name == DatabaseName.ledger ? ", and with them purges of tags, functions and origins" : ""),
+                "put them back, from a backup if need be; --repair, as the next start, goes on without them")
+        }
+        return missing
     }
 
     /// Whether a directory of this name may be a database, or the larder's ledger.
@@ -90,8 +123,8 @@ package struct LarderCheck {
     }
 
     /// A database that was deleted leaves its operations in the journal for a while, so that this need not be wrong.
-    private mutating func noteMissing(_ journal: JournalCheck.End) {
-        for name in journal.databases.sorted() where !FileSystem.exists(directory + "/" + name) {
+    private mutating func noteMissing(_ names: Set<String>) {
+        for name in names.sorted() where !FileSystem.exists(directory + "/" + name) {
             report.notes.append(Self.missingNote(name))
         }
     }

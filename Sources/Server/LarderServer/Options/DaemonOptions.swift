@@ -343,8 +343,8 @@ extension DaemonOption {
             ]
         ) { try $0.set(.check(nil)) },
         DaemonOption(
-            attached: "--check", "NAME", ["the same for one database and what belongs to all"]
-        ) { try $0.set(.check(try $1.databaseName())) },
+            attached: "--check", "NAME", ["the same for one database, or the LEDGER, and what belongs to all"]
+        ) { try $0.set(.check(try $1.databaseName(orLedger: true))) },
         DaemonOption(
             flag: "--repair",
             [

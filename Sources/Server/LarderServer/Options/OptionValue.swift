@@ -101,8 +101,9 @@ struct OptionValue {
         }
     }
 
-    func databaseName() throws(Failure) -> String {
-        guard DatabaseName.isValid(text) else {
+    /// - Parameter orLedger: whether it may be the larder's own one.
+    func databaseName(orLedger: Bool = false) throws(Failure) -> String {
+        guard DatabaseName.isValid(text) || orLedger && text == DatabaseName.ledger else {
             throw Failure("\(option)=\(text): not a database name: \(DatabaseName.rule)")
         }
         return text

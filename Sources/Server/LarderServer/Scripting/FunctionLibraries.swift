@@ -86,6 +86,7 @@ package final class FunctionLibraries: @unchecked Sendable {
             try takeOverFile(now)
             for text in try storedTexts() { loadAtStart(text) }
         } catch {
+            ledger.countLoss()
             defect = CommandError("ERR the libraries of functions could not be read: \(error)")
             log.error("there are no functions: \(error)")
         }
@@ -120,6 +121,7 @@ package final class FunctionLibraries: @unchecked Sendable {
 
     /// Keeps a damaged file under another name, so that the next change does not destroy it.
     private func setAside(_ now: Int64) {
+        ledger.countLoss()
         let place = "\(path).damaged-\(now)"
         do throws(FileError) {
             try FileSystem.rename(path, to: place)
