@@ -264,9 +264,18 @@ import Testing
         larder.close()
         #expect(errorCode { _ = try larder.check(DatabaseName.ledger) } == .noSuchDatabase)
         try larder.database().purge(tags: [Array("t".utf8)], soft: false)
+        try larder.crashCopy().expectHealthy()
         _ = try larder.engine().ledger.database.flushedStore()
         larder.close()
         #expect(try larder.check(DatabaseName.ledger).problems.isEmpty)
+        // A ledger that does not have the purges, as when TAGS was removed before it was taken over.
+        let without = try larder.crashCopy()
+        let database = try without.database()
+        try without.engine().ledger.set("functions", to: [1])
+        database.forgetPurges(database.rules.purges)
+        without.close()
+        try without.expect("database 'books': tags of it were purged, and neither TAGS nor the ledger", "", .damage)
+        try without.expectRepair()
         let path = larder.path + "/LEDGER"
         let damaged = try larder.crashCopy()
         let epoch = try damaged.epochDirectory(of: "LEDGER")

@@ -1,3 +1,4 @@
+import LarderLevelDBSalvage
 import LarderPlatform
 
 /// Looks at the files of one database.
@@ -65,9 +66,7 @@ struct DatabaseCheck {
 
     private func checkTags(_ pointer: PointerFile, _ report: inout CheckReport) throws {
         switch try TagsFile(directory: directory).read() {
-        case .none where pointer.hasTagPurges:
-            let ledger = FileSystem.parent(directory) + "/" + DatabaseName.ledger
-            guard case .absent = DatabaseDirectory(ledger) else { break }
+        case .none where pointer.hasTagPurges && !mayLedgerHavePurges():
             report.add(
                 .damage, place, "tags of it were purged, and neither \(TagsFile.name) nor the ledger has these purges",
                 "put the one that is missing back; --repair, as the next start, makes all entries with tags stale")
@@ -77,6 +76,31 @@ struct DatabaseCheck {
             report.add(
                 .damage, place, "\(TagsFile.name) cannot be read: \(why)",
                 "a purge of a tag may be lost, so --repair, as the next start, makes all entries with tags stale")
+        }
+    }
+
+    /// Whether the ledger has the purges of the database's tags, or knows that it has lost facts. One that cannot be read may
+    /// have them: that is reported with the ledger.
+    private func mayLedgerHavePurges() -> Bool {
+        let ledger = FileSystem.parent(directory) + "/" + DatabaseName.ledger
+        if case .absent = DatabaseDirectory(ledger) { return false }
+        let keys = [TagFacts.key(name), Ledger.Loss.key]
+        let inJournal = journal.keys.hashes(of: DatabaseName.ledger)
+        let isInJournal = keys.contains { key in
+            inJournal.contains(key.withUnsafeBytes { IndexComparison.hash(KeyKind.record, $0) })
+        }
+        if isInJournal || journal.keys.isOverfull { return true }
+        do {
+            guard let bytes = try FileSystem.read(ledger + "/" + PointerFile.name) else { return true }
+            let epoch = ledger + "/\(try PointerFile(parsing: bytes).epoch)"
+            var doubts: [String] = []
+            let reader = try SalvageReader(path: epoch, options: try EpochSalvage.options(of: epoch, doubts: &doubts))
+            while try reader.next() {
+                if keys.contains(where: { reader.key.elementsEqual([KeyKind.record] + $0) }) { return true }
+            }
+            return !reader.report.isUndamaged
+        } catch {
+            return true
         }
     }
 }
