@@ -79,6 +79,43 @@ import Testing
         #expect(copied == ["kept"])
     }
 
+    @Test("control operations change no larder that has taken the place of an open one", arguments: [false, true])
+    func controlOperationsOnAReplacedLarder(isNoticed: Bool) throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try database.put("k", "old")
+        try larder.engine().save()
+        let away = larder.path + "-away"
+        try FileSystem.rename(larder.path, to: away)
+        // As a backup that was restored: the same names and numbers.
+        let copied = try ChildProcess.run("cp", ["-a", away, larder.path])
+        #expect(copied.end == .exited(0))
+        if isNoticed { try larder.maintain() }
+        let before = try FileSystem.list(larder.path).sorted()
+        #expect(refusal { _ = try database.purge() } != nil)
+        #expect(refusal { try database.setPolicy(.high) } != nil)
+        #expect(refusal { try database.purge(tags: [[1]], soft: false) } != nil)
+        #expect(refusal { try larder.database("other").put("a", "b") } != nil)
+        #expect(refusal { _ = try database.delete(counting: false) } != nil)
+        #expect(try FileSystem.list(larder.path).sorted() == before)
+        larder.close()
+        #expect(try larder.database().contents() == ["k": "old"])
+        #expect(try larder.database().policy == .lowest)
+    }
+
+    @Test("a purge leaves alone what has taken the place of a database") func purgeOfAReplacedDatabase() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        try database.put("k", "old")
+        _ = try database.flushedStore()
+        let (place, away) = (larder.path + "/" + database.name, larder.path + "/../away")
+        try FileSystem.rename(place, to: away)
+        let copied = try ChildProcess.run("cp", ["-a", away, place])
+        #expect(copied.end == .exited(0))
+        #expect(refusal { _ = try database.purge() }?.message.contains("removed or replaced") == true)
+        #expect(try FileSystem.list(place).sorted() == FileSystem.list(away).sorted())
+    }
+
     @Test func aDatabaseWhoseDirectoryIsRemovedTakesNoWrites() throws {
         let larder = try TestLarder()
         let (database, other) = (try larder.database("a"), try larder.database("b"))

@@ -120,6 +120,9 @@ package final class CommitPipeline: @unchecked Sendable {
         try journal.stage(payload, bytesBefore: bytesBefore, isSynced: isSynced)
     }
 
+    /// - Throws: if others have removed, moved or replaced the larder's files.
+    func requireInPlace(_ operation: String) throws(LarderError) { try journal.requireInPlace(operation) }
+
     /// Queues a change of a whole database. Called with all its shard locks held.
     /// - Returns: the unit's sequence.
     func enqueue(
@@ -317,6 +320,8 @@ package final class CommitPipeline: @unchecked Sendable {
                 case .control(_, let perform, _):
                     try context.options.beforeCommit?()
                     owner.isChanging()
+                    // It goes by paths, which may lead to files of others by now.
+                    try journal.requireInPlace("commit")
                     try perform()
                 }
             } catch {

@@ -204,6 +204,7 @@ extension Database {
 
     /// Creates the database's files and opens them. Called with `openLock` held.
     func create(_ policy: DatabasePolicy) throws(LarderError) {
+        try requireInPlace("create")
         let epoch = context.nextEpoch(after: 0)
         try roster.creation.withLock { () throws(LarderError) in
             let present = roster.all.filter { $0 !== self && $0.exists && !$0.isLedger }.count

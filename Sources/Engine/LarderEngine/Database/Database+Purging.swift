@@ -140,6 +140,7 @@ extension Database {
     /// Moves the files away durably, to be removed later: by a rename, which needs no space, in the order of all
     /// commits. If it fails, nothing has changed. Called with `openLock` held.
     private func removeFiles() throws(LarderError) {
+        try requireInPlace("delete")
         let place = context.directory + "/.deleted-\(name)-\(context.nextEpoch(after: 0))"
         let (store, ticket) = shards.withAllLocked { () -> (EpochStore?, CommitTicket) in
             let store = applied.store

@@ -28,6 +28,7 @@ extension Database {
         _ operation: String, _ change: (inout DatabaseState) -> Void, applying: () -> Void = {},
         committed: @escaping () -> Void = {}
     ) throws(LarderError) -> CommitTicket {
+        try requireInPlace(operation)
         var next = appliedState
         change(&next)
         let replacement = try files.stage(next.pointer, operation, store: appliedState.store)
@@ -37,6 +38,13 @@ extension Database {
             return enqueueControl(
                 perform: { [files] () throws(LarderError) in try files.putInPlace(replacement) }, committed: committed)
         }
+    }
+
+    /// - Throws: if others have removed, moved or replaced the files of the larder or of this database: what is done by
+    ///   path would change theirs.
+    func requireInPlace(_ operation: String) throws(LarderError) {
+        try pipeline.requireInPlace(operation)
+        try appliedState.store?.requireInPlace(operation)
     }
 
     /// Queues an applied change of the whole database. Called with all shard locks held.

@@ -88,7 +88,7 @@ final class Journal: @unchecked Sendable {
     /// Whether the directory, or the file of the next frames, was removed, moved or replaced by others: no error says so,
     /// and what is appended is lost. Costs a stat(2) and an fstat(2).
     var isGone: Bool {
-        if FileSystem.identity(directory) != identity { return true }
+        if FileSystem.isReplaced(directory, since: identity) { return true }
         return lock.withLock { active.map { FileSystem.isNameless(descriptor: $0.file) } ?? false }
     }
 

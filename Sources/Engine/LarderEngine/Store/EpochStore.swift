@@ -458,17 +458,22 @@ final class EpochStore: @unchecked Sendable {
         context.report(.error, "database '\(databaseName)': \(error.message)")
     }
 
+    /// - Throws: if another directory, or none, is in the place of this one: it is not this database.
+    func requireInPlace(_ operation: String) throws(LarderError) {
+        suspendIfGone()
+        if stateLock.withLock({ isGone }), gate.withReadLock({ handle.map { !$0.isInPlace } ?? false }),
+            let error = suspension(operation)
+        {
+            throw error
+        }
+    }
+
     /// Closes and reopens the LevelDB after a failed write, so that reads give what is on the disk. Older snapshots and
     /// cursors answer with an error. Does nothing if no write failed.
     func recover() throws(LarderError) {
         guard isSuspended, !isFrozen, ending == .none else { return }
         guard isMade else { return resume() }
-        // Another directory in its place is not this database.
-        if stateLock.withLock({ isGone }), gate.withReadLock({ handle.map { !$0.isInPlace } ?? false }),
-            let error = suspension("reopen")
-        {
-            throw error
-        }
+        try requireInPlace("reopen")
         do throws(FileError) {
             // While the disk takes no writes, reopening would fail too, and reads with it: reopening writes LevelDB's
             // log into a table, and a new manifest.

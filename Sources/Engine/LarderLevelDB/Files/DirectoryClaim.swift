@@ -55,7 +55,7 @@ final class DirectoryClaim: @unchecked Sendable {
     deinit { release() }
 
     /// Whether the directory still has its name. If not, it was removed, moved or replaced.
-    var isInPlace: Bool { FileSystem.identity(path) == identity }
+    var isInPlace: Bool { !FileSystem.isReplaced(path, since: identity) }
 
     /// Releases the directory. Idempotent. LevelDB must have closed its files.
     func release() {

@@ -307,6 +307,13 @@ package enum FileSystem {
         return stat(path, &status) == 0 ? FileIdentity(status) : nil
     }
 
+    /// Whether a name leads to no file, or to another one than before. A name that cannot be looked at counts as unchanged.
+    package static func isReplaced(_ path: String, since identity: FileIdentity?) -> Bool {
+        var status = stat()
+        guard stat(path, &status) != 0 else { return FileIdentity(status) != identity }
+        return errno == ENOENT || errno == ENOTDIR
+    }
+
     /// Whether an open file has lost its last name: it goes when it is closed.
     package static func isNameless(descriptor: Int32) -> Bool {
         var status = stat()
