@@ -168,8 +168,9 @@ public final class Cache: CacheReading {
         }
     }
 
-    /// A view of the database as it is now, without later writes. Time continues: expired entries are not returned from
-    /// it either.
+    /// A view of the database as it is now, without later writes. Freshness is judged at each read: entries that have expired
+    /// since, by their deadline, a new policy or a purge of their tag, are not returned. If the disk limit needs the space
+    /// that a view keeps, it ends, and reads throw ``LarderError/Code/invalidated``.
     public func snapshot() throws(LarderError) -> CacheSnapshot {
         let lease = try source.hold("snapshot")
         defer { withExtendedLifetime(lease) {} }

@@ -40,7 +40,7 @@ extension CommandMetadata {
             + "are tracked per key; BCAST broadcasts all, or those with a PREFIX; with LIFETIMES entries are fresh until they "
             + "expire. REPLICAS asks a replica after that time. DISCARD forgets waiting writes. PATH lists the upstream chain.",
         reply:
-            "map of url (empty: none), writing, stale, hears (tracking, broadcast, lifetimes), bound (staleness in milliseconds; "
+            "map of url (empty: none, and nothing else follows), writing, stale, hears (tracking, broadcast, lifetimes), bound (staleness in milliseconds; "
             + "-1: none), replicas (milliseconds; 0: never), prefixes, state, known (entries), outbox (waiting keys), and "
             + "counters; OK if it was set; array of larder/database with PATH",
         secrets: .from(1))
@@ -51,8 +51,9 @@ extension CommandMetadata {
         summary: "Returns the fresh value of a key, or gives one client the lease to fetch it from its origin. "
             + "Other clients get a stale value meanwhile, or wait.",
         reply: "array of state (fresh, same, stale, lead, wait, absent, failed), value or null, token or null, "
-            + "version or null, age (milliseconds, -1 without an entry), ttl (milliseconds, -1 never; without an entry "
-            + "of the lease or the back-off)", access: ["RW access"], effect: .none)
+            + "version or null, age (milliseconds, -1 without an entry), ttl (milliseconds, -1 never; 0 with "
+            + "lead; otherwise, without an entry, the time left of the lease, the absence or the back-off)",
+        access: ["RW access"], effect: .none)
 
     package static let release = CommandMetadata(
         "release", arity: -3, [.write, .denyOOM, .noScript], keys: .one, group: .larder, since: "0.1.0",
@@ -89,7 +90,8 @@ extension CommandMetadata {
     package static let snapshot = CommandMetadata(
         "snapshot", arity: 2, [.readonly, .noScript], group: .larder, since: "0.1.0",
         complexity: "O(M) with M the entries that LevelDB does not have yet", syntax: "OPEN | CLOSE",
-        summary: "From OPEN to CLOSE, this connection reads the current database as it was at OPEN.", reply: "OK",
+        summary: "From OPEN to CLOSE, this connection reads the current database as it was at OPEN. "
+            + "Policies and purges of tags apply as at the time of the read.", reply: "OK",
         effect: .changesState)
 
     package static let entries = CommandMetadata(

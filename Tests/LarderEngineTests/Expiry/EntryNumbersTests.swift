@@ -1,3 +1,4 @@
+import LarderPlatform
 import LarderTestSupport
 import Testing
 
@@ -18,6 +19,21 @@ import Testing
             }
         }
         return numbers
+    }
+
+    @Test("an eviction that ends all snapshots does not make a count fail") func countDuringAnEviction() throws {
+        let larder = try TestLarder()
+        let database = try larder.database()
+        for number in 0..<20_000 { try database.put("key:\(number)", "v") }
+        let store = try #require(try database.flushedStore())
+        let hasEnded = Guarded(false)
+        let evictor = WorkThread(name: "test") {
+            while !store.isPinned, !hasEnded.value {}
+            store.endViews()
+        }
+        #expect(try database.count(includingExpired: false) == 20_000)
+        hasEnded.value = true
+        evictor.join()
     }
 
     @Test func theyAreThoseOfALookAtAllEntries() throws {

@@ -120,6 +120,7 @@ extension Database {
                 if counting { report.entries = (try? store.countedRecords(rules, now: now()).total) ?? 0 }
             case .closed, .failed: break
             }
+            try requireInPlace("delete")
             report.bytes = files.byteCount
             let purges = rules.purges
             // Before the files: a crash in between must not make the database count as lost.
@@ -140,7 +141,6 @@ extension Database {
     /// Moves the files away durably, to be removed later: by a rename, which needs no space, in the order of all
     /// commits. If it fails, nothing has changed. Called with `openLock` held.
     private func removeFiles() throws(LarderError) {
-        try requireInPlace("delete")
         let place = context.directory + "/.deleted-\(name)-\(context.nextEpoch(after: 0))"
         let (store, ticket) = shards.withAllLocked { () -> (EpochStore?, CommitTicket) in
             let store = applied.store

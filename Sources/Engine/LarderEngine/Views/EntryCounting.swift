@@ -13,6 +13,20 @@ extension Database {
     /// The headers of LevelDB's records are read, unless that was done since LevelDB was last written to and the rules
     /// were last changed; then the answer costs little. An entry that cannot be read counts as fresh.
     package func entryNumbers() throws(LarderError) -> EntryNumbers {
+        // An eviction ends all snapshots, and so this count's.
+        for _ in 0..<Self.countAttempts {
+            do throws(LarderError) {
+                return try countOnce()
+            } catch {
+                guard error.code == .invalidated else { throw error }
+            }
+        }
+        return try countOnce()
+    }
+
+    private static let countAttempts = 4
+
+    private func countOnce() throws(LarderError) -> EntryNumbers {
         var generation: UInt64 = 0
         let view = try view("count", undisturbed: true) { (store) throws(LarderError) -> HeldSnapshot in
             generation = store.writeGeneration
@@ -62,7 +76,9 @@ extension EpochStore {
         while try access("count", { (_) throws(LevelDBError) in try counter.count(4096, &records, now: now) }) {}
         guard counter.cursor != nil else {
             throw LarderError(
-                .invalidated, "the database was reopened after a failed write; count again", operation: "count",
+                .invalidated,
+                "the count was ended several times: by evictions, or by reopening after failed writes; count again",
+                operation: "count",
                 database: databaseName)
         }
         records.complete()

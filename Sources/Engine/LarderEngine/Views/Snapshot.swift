@@ -55,7 +55,9 @@ package final class Snapshot: Sendable {
 
     private func gone(_ operation: String) -> LarderError {
         LarderError(
-            .invalidated, "the snapshot was closed, or the database was reopened after a failed write",
+            .invalidated,
+            "the snapshot has ended: it was closed, it kept space that the disk limit needs, or the database was reopened "
+                + "after a failed write",
             operation: operation, database: database.name)
     }
 
