@@ -192,6 +192,31 @@ import Testing
         #expect(try again.contents() == ["c": "1"])
         #expect(try copy.engine().ledger.lossMilliseconds > 0)
         #expect(copy.events.contains("the journal is damaged"))
+        #expect(copy.events.contains("purges of tags, functions and origins may be lost"))
+    }
+
+    /// A power failure that leaves holes in what was not synced, a purge among it that nobody was told of.
+    @Test("an unsynced purge that is lost with the journal's first page makes nothing stale") func anUnsyncedFact()
+        throws
+    {
+        let larder = try filled { $0.onDamage = .salvage }
+        larder.close()
+        let database = try larder.database()
+        let marks = try Files.read(larder.path + "/" + JournalMarkFile.fileName)
+        try put(database, "d", tag: "y")
+        try purge(database, "y")
+        let copy = try larder.crashCopy()
+        try Files.write(copy.path + "/" + JournalMarkFile.fileName, marks)
+        let journal = copy.path + "/JOURNAL/"
+        let segment = journal + (try #require(try FileSystem.list(journal).max()))
+        var bytes = try Files.read(segment)
+        // Its header, so that nothing of the segment tells what was there before.
+        bytes.replaceSubrange(..<JournalFormat.segmentHeaderBytes, with: [UInt8](repeating: 0, count: 52))
+        try Files.write(segment, bytes)
+        #expect(try copy.database().contents() == ["b": "1", "c": "1"])
+        #expect(copy.events.contains("the journal is damaged"))
+        #expect(try copy.engine().ledger.lossMilliseconds == 0)
+        #expect(!copy.events.contains("may be lost"))
     }
 
     @Test("a damaged block of the ledger does not keep the larder from starting") func anyDamagedByteOfTheLedger()

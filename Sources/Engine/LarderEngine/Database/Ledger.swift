@@ -186,7 +186,13 @@ package struct Ledger: Sendable {
         guard database.context.larder.factsLost.load(ordering: .relaxed) < 0 else { return }
         if afterLoss, database.exists {
             try database.prepare(forWriting: false)
-            if let store = database.appliedState.store { try noteLoss(in: store) }
+            if let store = database.appliedState.store {
+                try noteLoss(in: store)
+                database.context.report(
+                    .error,
+                    "purges of tags, functions and origins may be lost with a part of the journal: entries with tags that "
+                        + "were stored until now are stale")
+            }
         }
         let found = try readOrSalvage()
         database.context.larder.factsLost.store(found.loss.map { max(1, $0.time) } ?? 0, ordering: .relaxed)

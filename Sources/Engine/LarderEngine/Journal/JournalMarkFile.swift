@@ -77,10 +77,13 @@ final class JournalMarkFile: @unchecked Sendable {
     /// - Parameter removed: counts if nothing was known.
     func begin(removed: UInt64) {
         lock.withLock {
-            if !isKnown { (mark.removed, mark.synced) = (removed, 0) }
+            let isNew = !isKnown
+            if isNew { (mark.removed, mark.synced) = (removed, 0) }
             isKnown = true
             // A file that cannot be made now is tried again with the next mark.
             try? writeBoth()
+            // From then on it is known, also after a machine failure, what cannot have been lost.
+            if isNew, file >= 0 { try? files.sync(file, path: path) }
         }
     }
 

@@ -132,7 +132,7 @@ final class JournalReader {
         var frames = 0
         /// The highest sequence that one of them records as synced.
         var syncedSequence: UInt64 = 0
-        /// Whether one of them has facts of the ledger, which were synced, though no later frame says so.
+        /// Whether one of them has facts of the ledger: they may have been synced, though no later frame says so.
         var hasFacts = false
         /// The bytes of wrong checksums that the search may still compute: a damaged or malicious file can hold many
         /// beginnings of long frames.

@@ -201,18 +201,20 @@ struct JournalReplay {
         var later = JournalReader.Later()
         var unused = -offset
         // Entries that are durable elsewhere are not lost.
-        let kept = known == .max ? sequence : max(sequence, known)
+        let kept = max(sequence, known == .max ? 0 : known, mark?.removed ?? 0)
         for (position, item) in items[index...].enumerated() {
             guard let reader = item.reader else { continue }
             unused += reader.fileBytes
             try reader.search(from: position == 0 && offset > 0 ? offset + 1 : 0, above: kept, &later)
             reader.release()
         }
+        // Facts are synced before they are acknowledged. With a mark, those behind it were not.
+        let isMarked = mark.map { $0.synced > kept } ?? later.hasFacts
         report.cut = nil
         report.damage = JournalDamage(
             segment: items[index].segment.number, offset: offset, reason: reason, unusedBytes: max(0, unused),
-            laterFrames: later.frames, concernsSynced: later.syncedSequence > kept || later.isIncomplete,
-            concernsFacts: later.hasFacts)
+            laterFrames: later.frames,
+            concernsSynced: later.syncedSequence > kept || later.isIncomplete || isMarked)
         return false
     }
 }

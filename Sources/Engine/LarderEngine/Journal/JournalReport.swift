@@ -19,8 +19,6 @@ struct JournalDamage: Equatable, Sendable, CustomStringConvertible {
     /// Whether synced frames are missing. If not, a machine failure explains the damage: the system writes pages in any
     /// order, and so leaves holes in unsynced files.
     let concernsSynced: Bool
-    /// Whether facts of the ledger are among the good frames.
-    var concernsFacts = false
 
     var description: String {
         // 0: there is none.

@@ -71,9 +71,8 @@ final class JournalRecovery: CommitOwner {
             context.larder.journalEnd.store(report.lastSequence, ordering: .relaxed)
             if report.damage != nil || report.cut != nil {
                 // Their purges of tags must be known before databases are opened. Facts are synced before they are acknowledged:
-                // what a power failure has cost of the rest had none, unless facts are found in it.
-                let hasLostFacts = report.damage.map { $0.concernsSynced || $0.concernsFacts } ?? false
-                try table.ledger?.load(table.all, afterLoss: hasLostFacts)
+                // what a power failure has cost had none.
+                try table.ledger?.load(table.all, afterLoss: report.damage?.concernsSynced == true)
                 try findWhoNeedsMore(report)
             }
         }
