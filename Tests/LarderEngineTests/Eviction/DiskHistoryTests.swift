@@ -48,8 +48,17 @@ import Testing
                 try database.remove(key)
                 model[key] = .some(nil)
             case 60..<250: try check(database, key)
-            case 250: _ = try database.cursor()?.next()
+            case 250: try enumerate(database)
             default: try store(database, key)
+            }
+        }
+
+        /// An eviction may end it.
+        private func enumerate(_ database: Database) throws {
+            do throws(LarderError) {
+                _ = try database.cursor()?.next()
+            } catch {
+                guard error.code == .invalidated else { throw error }
             }
         }
 

@@ -17,7 +17,8 @@ package struct DiskMarks: Hashable, Sendable {
     package let high: Int
     package let ceiling: Int
     /// How much of the tables one step of the eviction handles: less makes merging tables costlier, more takes longer. An
-    /// eighth of the limit, of which a step removes half: where it was much more, most was read and merged in vain.
+    /// eighth of the limit, of which a step removes half: where it was much more, most was read and merged in vain. But not
+    /// less than LevelDB merges anyway.
     package let rangeBytes: Int
     /// The most bytes of a merge. What LevelDB could merge beyond that is kept free below the limit.
     package let mergeBytes: Int
@@ -40,13 +41,14 @@ package struct DiskMarks: Hashable, Sendable {
         high = ceiling - checkpointBytes - limit / 32
         low = high - limit / 32
         mergeBytes = Self.mergeBytes(limit: limit)
-        rangeBytes = min(max(limit / 8, 2 << 20), 64 << 20)
+        rangeBytes = min(max(limit / 8, 8 << 20), 64 << 20)
     }
 
     /// The size of a table: LevelDB merges up to 25 of them, and more only if it has to.
     package static func tableBytes(limit: Int) -> Int { min(2 << 20, max(1 << 20, limit / 256)) }
-    /// What LevelDB collects in memory. Each database's log takes so much, and several tables of that size are merged at once.
-    package static func writeBufferBytes(limit: Int) -> Int { max(256 << 10, limit / 128) }
+    /// What LevelDB collects in memory. Each database's log takes so much; with less, each byte is merged more often: a quarter
+    /// of it makes a SET under a limit of 64 MiB cost half as much again.
+    package static func writeBufferBytes(limit: Int) -> Int { max(256 << 10, limit / 32) }
     private static func mergeBytes(limit: Int) -> Int { min(limit, 26 * tableBytes(limit: limit)) }
 
     /// What is left free of the room that a file system has for a larder, for what LevelDB writes before it removes what

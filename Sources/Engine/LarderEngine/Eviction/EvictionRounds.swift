@@ -86,7 +86,7 @@ struct EvictionRounds {
             return .nothingLeft
         }
         if let progress = try giveBack(chosen) { return progress }
-        return try evict(chosen, stores, limit.marks.rangeBytes, wanted: max(limit.bytes / 16, bytes))
+        return try evict(chosen, stores, limit.marks.rangeBytes, wanted: max(limit.bytes / 8, bytes))
     }
 
     /// On a file system without room: takes tables away, which needs none. Also from stores that take no writes.

@@ -101,8 +101,9 @@ package final class EntryCursor: @unchecked Sendable {
             throw isClosed
                 ? closedError
                 : LarderError(
-                    .invalidated, "the database was reopened after a failed write; enumerate again",
-                    operation: "enumerate", database: database.name)
+                    .invalidated,
+                    "the enumeration has ended: it kept space that the disk limit needs, or the database was reopened; "
+                        + "enumerate again", operation: "enumerate", database: database.name)
         }
         return result
     }
