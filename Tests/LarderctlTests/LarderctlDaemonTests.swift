@@ -117,6 +117,9 @@ import Testing
             command.exitCode == 2 && command.errors.contains("there is no command 'nope'")
                 && command.errors.contains("; so far ran "), "\(command.errors)")
         #expect(try larderctl("latency", "append", "config", "config|get").exitCode == 0)
+        let limit = try larderctl("limit", "boks", "20M")
+        #expect(limit.exitCode == 4 && limit.errors.contains("there is no database 'boks'"), "\(limit.errors)")
+        #expect(try larderctl("databases", "--json").text == "[]\n")
         let lock = try larderctl("lock", "", "--", "true")
         #expect(lock.exitCode == 2 && lock.errors.contains("the lock's name is empty"))
     }

@@ -20,8 +20,8 @@ import Testing
             _ = try client.call(["SET", "many:\(1000 + number)", "\(number)", "EX", "\(number * 60 + 30)"])
         }
         _ = try client.call("SELECT sessions")
-        _ = try client.call("LIMIT 32M")
         for number in 0..<20 { _ = try client.call(["SET", "s\(number)", "x"]) }
+        _ = try client.call("LIMIT 32M")
         return daemon
     }
 

@@ -59,6 +59,22 @@ import Testing
         #expect(again("POLICY") == map("lowest", 604_800_000), "each database has its own")
     }
 
+    @Test func aLimitCreatesNoDatabase() throws {
+        let server = try SocketlessServer()
+        let call = server.connect()
+        #expect(call("SELECT boks") == Wire.ok)
+        for limit in ["20M", "none"] {
+            #expect(
+                call("LIMIT \(limit)")
+                    == Wire.error("ERR there is no database 'boks': store an entry or set its policy first"))
+        }
+        #expect(call("LIMIT").hasPrefix("*6\r\n"))
+        #expect(server.engine.databases.isEmpty)
+        #expect(call("POLICY low") == Wire.ok)
+        #expect(call("LIMIT 20M") == Wire.ok)
+        #expect(call("LIMIT").contains(":\(20 << 20)\r\n"))
+    }
+
     @Test func graceAndJitterOfADatabase() throws {
         let server = try SocketlessServer()
         let call = server.connect()

@@ -73,6 +73,7 @@ import Testing
         let daemon = try DaemonProcess(["--policy", "never"])
         let client = try daemon.connect()
         #expect(try client.call("SELECT small") == "+OK\r\n")
+        #expect(try client.call("POLICY never") == "+OK\r\n")
         #expect(try client.call("LIMIT 6M") == "+OK\r\n")
         #expect(try client.call("LIMIT 12").hasPrefix("-ERR the limit '12' is not possible"))
         for start in stride(from: 0, to: 4_000, by: 50) {

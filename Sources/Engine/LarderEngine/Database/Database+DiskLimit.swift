@@ -8,9 +8,9 @@ extension Database {
     /// The space that its files take on the disk, in bytes. The journal is the larder's.
     package var diskBytes: Int { FileSystem.space(files.directory) }
 
-    /// Changes the limit and waits until that is on the disk. What is too much is evicted in the background. Creates the
-    /// database if there is none. May block.
+    /// Changes the limit and waits until that is on the disk. What is too much is evicted in the background. May block.
     /// - Parameter bytes: at least ``DiskMarks/databaseBytesMin``; 0 for no limit of its own.
+    /// - Throws: ``LarderError/Code/noSuchDatabase`` if there is no database with this name.
     package func setDiskLimit(_ bytes: Int) throws(LarderError) {
         try ForkGuard.check("limit")
         guard bytes == 0 || bytes >= DiskMarks.databaseBytesMin else {
@@ -20,7 +20,11 @@ extension Database {
                     + "files take room too; or 0 for none", operation: "limit", database: name)
         }
         while true {
-            if !isReady(forWriting: false) || !exists { try prepare(forWriting: true) }
+            guard !appliedState.isAbsent else {
+                throw LarderError(
+                    .noSuchDatabase, "there is no database '\(name)'", operation: "limit", database: name)
+            }
+            if !isReady(forWriting: false) { try prepare(forWriting: false) }
             if try replaceDiskLimit(bytes) { break }
         }
         context.larder.disk.changed()

@@ -156,7 +156,8 @@ enum LarderCommands {
             do throws(LarderError) {
                 try database.setDiskLimit(limit.byteCount ?? 0)
             } catch {
-                throw CommandError(error)
+                guard error.code == .noSuchDatabase else { throw CommandError(error) }
+                throw CommandError("ERR \(error.message): store an entry or set its policy first")
             }
             reply.simple("OK")
             return nil
