@@ -60,7 +60,7 @@ import Testing
         #expect(try larderctl("get", "a").text.hasPrefix("one"))
         #expect(try larderctl("meta", "a").text.hasSuffix("state      fresh\n"))
         _ = try behind.stop()
-        while try larderctl("meta", "a").text.hasSuffix("state      fresh\n") {}
+        while try larderctl("meta", "a").text.hasSuffix("state      fresh\n") { nap() }
         #expect(try larderctl("meta", "a").text.hasSuffix("state      unverified\n"))
         #expect(try larderctl("--json", "meta", "a").text.hasSuffix(#""state":"unverified"}"# + "\n"))
     }

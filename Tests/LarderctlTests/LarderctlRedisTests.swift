@@ -133,7 +133,7 @@ import Testing
             #expect(try larderctl.run(words).exitCode == 0)
         }
         #expect(try larderctl("--database", "books", "SET", "b", "v").exitCode == 0)
-        while try larderctl("get", "stale").exitCode == 0 {}
+        while try larderctl("get", "stale").exitCode == 0 { nap() }
         let unmapped = try larderctl("export", "--to-redis", url)
         #expect(
             unmapped.exitCode == 2 && unmapped.errors.contains("'books' one with --map books=NUMBER"), "\(unmapped)")
@@ -161,7 +161,7 @@ import Testing
         let client = try daemon.connect()
         let child = try ChildProcess(
             try DaemonProcess.program("larderctl"), ["--socket", daemon.socketPath, "import", "--from-redis", url])
-        while try client.call("DBSIZE") == ":0\r\n" {}
+        while try client.call("DBSIZE") == ":0\r\n" { nap() }
         child.killNow()
         #expect(try larderctl("import", "--from-redis", url).exitCode == 0)
         #expect(try larderctl("DBSIZE").text == "20000\n")

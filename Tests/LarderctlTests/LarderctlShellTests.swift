@@ -163,7 +163,7 @@ import Testing
             let shell = try session(larderctl, home: home.path)
             try shell.wait(for: "larder:0> ")
             // Behind the prompt, before the first key.
-            while !shell.isRaw {}
+            while !shell.isRaw { nap() }
             try shell.type("SET ä \"\\x1b[31m本\"\r", "\r\nOK\r\n", "larder:0> ")
             try shell.type("get ä\r", "\r\n\"\\x1b[31m本\"\r\n")
             try shell.type("MGET ä none\r", "\r\n1) \"", "\r\n2) (nil)\r\n", "larder:0> ")
@@ -173,7 +173,7 @@ import Testing
             try shell.type("SELECT 3\r", "QUEUED\r\n", "larder:shop(multi)> ")
             try shell.type("EXEC\r", "1) (integer) 1\r\n2) OK\r\n", "larder:3> ")
             try shell.type("FROB\r", "(error) ERR unknown command 'FROB'")
-            while !shell.isRaw {}
+            while !shell.isRaw { nap() }
             try shell.type("half a line", "half a line")
             try shell.type("\u{3}", "^C", "larder:3> ")
             try shell.type("help get\r", "usage: GET key\r\n")
@@ -186,7 +186,7 @@ import Testing
             try shell.wait(for: "3) \"hello\"\r\n")
             try shell.type("\u{3}", "larder:3> ")
             try shell.type("AUTH secret\r", "(error) ERR ")
-            while !shell.isRaw {}
+            while !shell.isRaw { nap() }
             try shell.type("\u{4}")
             #expect(try shell.waitForEnd() == .exited(0))
             #expect(!shell.isRaw)
@@ -239,7 +239,7 @@ import Testing
             try shell.wait(for: "larder:0> ")
             try shell.type("# a note\r", "larder:0> ")
             try shell.type("EXISTS typed\r", "(integer) 0\r\n")
-            while !shell.isRaw {}
+            while !shell.isRaw { nap() }
             try shell.type("\u{4}")
             #expect(try shell.waitForEnd() == .exited(0))
             withExtendedLifetime(daemon) {}
@@ -320,7 +320,7 @@ import Testing
             let larderctl = Larderctl(socketPath: socket)
             func start() throws -> ChildProcess {
                 let child = try ChildProcess(try DaemonProcess.program("larderd"), options, environment: [])
-                while try larderctl("ping").exitCode != 0 {}
+                while try larderctl("ping").exitCode != 0 { nap() }
                 return child
             }
             let first = try start()
@@ -339,23 +339,23 @@ import Testing
             try shell.type("GET k\r", "\"v\"\r\n", "larder:shop> ")
             // It does not answer, and Ctrl-C ends the waiting.
             second.send(signal: SIGSTOP)
-            while !shell.isRaw {}
+            while !shell.isRaw { nap() }
             try shell.type("GET k\r")
-            while shell.isRaw {}
+            while shell.isRaw { nap() }
             try shell.type("\u{3}", "(no reply) interrupted: ", "larder:shop> ")
             second.send(signal: SIGCONT)
             try shell.type("GET k\r", "\"v\"\r\n", "larder:shop> ")
             // Ctrl-Z, and back.
-            while !shell.isRaw {}
+            while !shell.isRaw { nap() }
             try shell.type("GET")
             try shell.wait(for: "GET")
             try shell.type("\u{1A}")
-            while !shell.isStopped {}
+            while !shell.isStopped { nap() }
             #expect(!shell.isRaw)
             shell.send(SIGCONT)
             try shell.type(" k\r", "\"v\"\r\n")
             second.killNow()
-            while !shell.isRaw {}
+            while !shell.isRaw { nap() }
             try shell.type("\u{4}")
             #expect(try shell.waitForEnd() == .exited(0))
         }

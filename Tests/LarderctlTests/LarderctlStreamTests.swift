@@ -17,8 +17,8 @@ import Testing
         let (daemon, larderctl) = try daemon()
         let plain = try start(["subscribe", "a b", "news"], larderctl)
         let json = try start(["--json", "subscribe", "--pattern", "n?ws"], larderctl)
-        while try larderctl("PUBSUB", "NUMSUB", "news").text != "news\n1\n" {}
-        while try larderctl("PUBSUB", "NUMPAT").text != "1\n" {}
+        while try larderctl("PUBSUB", "NUMSUB", "news").text != "news\n1\n" { nap() }
+        while try larderctl("PUBSUB", "NUMPAT").text != "1\n" { nap() }
         #expect(try larderctl("PUBLISH", "a b", "one").text == "1\n")
         #expect(try larderctl("PUBLISH", "news", "two\tx").text == "2\n")
         try plain.waitForOutput { $0 == "a b\tone\nnews\ttwo\tx\n" }
@@ -37,8 +37,8 @@ import Testing
         let all = try start(["watch"], larderctl)
         let some = try start(["--json", "watch", "--prefix", "a*"], larderctl)
         let one = try start(["watch", "k"], larderctl)
-        while try larderctl("PUBSUB", "NUMPAT").text != "2\n" {}
-        while try larderctl("PUBSUB", "NUMSUB", "__change@0__:k").text != "__change@0__:k\n1\n" {}
+        while try larderctl("PUBSUB", "NUMPAT").text != "2\n" { nap() }
+        while try larderctl("PUBSUB", "NUMSUB", "__change@0__:k").text != "__change@0__:k\n1\n" { nap() }
         for key in ["k", "ab", "a*b"] { #expect(try larderctl("set", key, "v", "--tag", "t").exitCode == 0) }
         #expect(try larderctl("del", "k").exitCode == 0)
         #expect(try larderctl("purge", "--tag", "t").exitCode == 0)
@@ -72,7 +72,7 @@ import Testing
         #expect(try larderctl("set", "a:2", "x", "--ttl", "90", "--tag", "t").exitCode == 0)
         #expect(try larderctl("SET", "b", "xy", "PX", "1", "GRACE", "60").exitCode == 0)
         #expect(try larderctl("set", "c", "").exitCode == 0)
-        while try larderctl("EXISTS", "b").text != "0\n" {}
+        while try larderctl("EXISTS", "b").text != "0\n" { nap() }
         let lines = try larderctl("keys", "--long").text.split(separator: "\n")
         #expect(lines.count == 5 && lines[0] == "     SIZE  EXPIRES IN  POLICY     STATE  KEY", "\(lines)")
         #expect(lines[1] == "        5       never  never      fresh  a:1")

@@ -35,7 +35,7 @@ import Testing
         let (daemon, larderctl) = try daemon()
         let child = try ChildProcess(
             try DaemonProcess.program("larderctl"), ["--json", "monitor"], environment: larderctl.environment)
-        while try !larderctl("CLIENT", "LIST").text.contains("cmd=monitor") {}
+        while try !larderctl("CLIENT", "LIST").text.contains("cmd=monitor") { nap() }
         #expect(try larderctl("set", "a b", "1").exitCode == 0)
         try child.waitForOutput { $0.contains(#""words":["SET","a b","1""#) }
         daemon.kill()
@@ -206,7 +206,7 @@ import Testing
             // Ctrl-Z.
             try session.type([0x1A])
             try session.wait(for: Self.left)
-            while !session.isStopped {}
+            while !session.isStopped { nap() }
             #expect(!session.isRaw)
             session.send(SIGCONT)
             try session.wait(for: Self.entered)

@@ -174,7 +174,7 @@ import Testing
                 return true
             }
             // Their calls have begun and may be waiting for the daemon; when both listen, it has their channels.
-            while try await client.command("PUBSUB", "CHANNELS", "__change@*").elements?.count != 3 {}
+            while try await client.command("PUBSUB", "CHANNELS", "__change@*").elements?.count != 3 { nap() }
             try await client.cache("prices", of: Int.self).set(7, forKey: "apples")
             client.close()
             #expect(try await [reader.value, buyer.value] == [true, true])

@@ -245,7 +245,7 @@ import Testing
         let client = try await connect()
         try await client.command("SET", "l", "theirs", "NX")
         let waiting = Task { try await client.lock("l", for: .seconds(60)) { $0.token } }
-        while try await client.command("PUBSUB", "CHANNELS", "*:l").elements?.count != 1 {}
+        while try await client.command("PUBSUB", "CHANNELS", "*:l").elements?.count != 1 { nap() }
         try await client.command("DEL", "l")
         #expect(try await waiting.value > 0)
         try await client.command("SET", "l", "theirs", "NX", "PX", "50")
@@ -254,7 +254,7 @@ import Testing
             #expect(theirs == .null)
         }
         // Nobody listens any more.
-        while try await client.command("PUBSUB", "CHANNELS", "*:l").elements?.count != 0 {}
+        while try await client.command("PUBSUB", "CHANNELS", "*:l").elements?.count != 0 { nap() }
     }
 
     @Test func aHolderThatIsGoneLosesTheLockByItsTime() async throws {

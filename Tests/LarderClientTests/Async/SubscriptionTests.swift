@@ -201,7 +201,7 @@ import Testing
             for _ in 0..<round * 20 { await Task.yield() }
             daemon = try DaemonProcess(in: place)
             _ = try? await early.value
-            while try await client.cache(of: Int.self).contains("k") {}
+            while try await client.cache(of: Int.self).contains("k") { nap() }
             #expect(try await client.publish("\(round)", to: "news") == 1)
             var message = try await take(1, news).first
             #expect(message?.followsGap == true)

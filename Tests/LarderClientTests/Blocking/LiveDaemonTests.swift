@@ -50,7 +50,7 @@ private struct Book: Codable, Equatable {
         try withDaemon { daemon in
             let client = try BlockingLarderClient(socketPath: daemon.socketPath)
             try client.setBytes([1], forKey: "k", policy: .after(.milliseconds(1)))
-            while try client.contains("k") {}
+            while try client.contains("k") { nap() }
             #expect(try client.bytes(forKey: "k") == nil)
             #expect(try client.info(forKey: "k") == nil)
             #expect(try client.timeToLive(forKey: "k") == nil)

@@ -28,7 +28,7 @@ import Testing
     /// Stores an entry that is stale from now on.
     private func storeStale(_ value: Int, _ cache: RemoteCache<Int>) async throws {
         try await cache.set(value, forKey: "k", policy: .after(.milliseconds(1)).grace(.seconds(600)))
-        while try await cache.value(forKey: "k") != nil {}
+        while try await cache.value(forKey: "k") != nil { nap() }
     }
 
     @Test func ofAllProcessesOneAsksTheOrigin() async throws {
@@ -112,7 +112,7 @@ import Testing
         }
         let seen = Guarded([0, 0])
         @Sendable func waitUntil(_ line: String) throws {
-            while !(try clients[2].serverInfo()).contains("\n\(line)\r\n") {}
+            while !(try clients[2].serverInfo()).contains("\n\(line)\r\n") { nap() }
         }
         @Sendable func fetch(_ index: Int) throws -> Int {
             if index == 1 { try waitUntil("leases:1") }
@@ -209,7 +209,7 @@ import Testing
         }
         await origin.waitUntil(calls: 1)
         origin.letGo()
-        while try await second.value(forKey: "k") != 1 {}
+        while try await second.value(forKey: "k") != 1 { nap() }
         #expect(try await value(second) == 1)
         #expect(origin.calls == 1)
     }
@@ -266,7 +266,7 @@ import Testing
         #expect(try await value(cache, "k", FetchOptions(.originOnly)) == 2)
         #expect(try await value(cache, "k", FetchOptions(.cacheOnly)) == 2)
         // The protocol counts ages in milliseconds.
-        while try await cache.info(forKey: "k")?.age == .zero {}
+        while try await cache.info(forKey: "k")?.age == .zero { nap() }
         let young = FetchOptions(.cacheOnly, maximumAge: .seconds(3_600))
         #expect(try await value(cache, "k", young) == 2)
         origin.fails = true
@@ -312,7 +312,7 @@ import Testing
             #expect(found == ["a": 1, "b": 2])
         }
         #expect(asked.all == [["b", "none"]])
-        while try await cache.info(forKey: "a")?.age == .zero {}
+        while try await cache.info(forKey: "a")?.age == .zero { nap() }
         var values: [Int] = []
         for try await value in cache.cachedThenFetched(forKey: "a", fetch: { 9 }) { values.append(value) }
         #expect(values == [1, 9])
@@ -394,7 +394,7 @@ import Testing
             for isBlocking in [false, true] {
                 let before = try #require(try await cache.info(forKey: key))
                 // The protocol counts in milliseconds.
-                while try await cache.info(forKey: key)?.age == .zero {}
+                while try await cache.info(forKey: key)?.age == .zero { nap() }
                 if isBlocking {
                     try blocking.update(Int.self, forKey: key) { $0? += 1 }
                 } else {

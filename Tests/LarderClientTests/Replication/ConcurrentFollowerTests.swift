@@ -18,7 +18,7 @@ import Testing
         let seed = testSeed()
         let larders = [try FollowedLarder(), try FollowedLarder()]
         for way in 0..<2 { try Self.follow(larders[way], larders[1 - way]) }
-        for round in 0..<15 {
+        for round in 0..<(TestSetting.rounds.number() ?? 6) {
             let isOver = Atomic<Bool>(false)
             let errors = Recorder<String>()
             let followers = (0..<2).map { way in

@@ -331,7 +331,7 @@ import Testing
         let waiting = try larder.daemon.connect()
         try waiting.send(Array("CHANGES SINCE $ PREFIX a BLOCK 0\r\n".utf8))
         // Before that the changes are not remembered.
-        while try !(client.command(["INFO", "larder"]).string ?? "").contains("followed_databases:1\r\n") {}
+        while try !(client.command(["INFO", "larder"]).string ?? "").contains("followed_databases:1\r\n") { nap() }
         _ = try larder.call("SET", "b", "not meant")
         _ = try larder.call("SET", "a", "meant")
         let first = String(decoding: try waiting.receive(), as: UTF8.self)

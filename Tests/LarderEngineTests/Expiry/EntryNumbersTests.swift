@@ -28,7 +28,7 @@ import Testing
         let store = try #require(try database.flushedStore())
         let hasEnded = Guarded(false)
         let evictor = WorkThread(name: "test") {
-            while !store.isPinned, !hasEnded.value {}
+            while !store.isPinned, !hasEnded.value { nap() }
             store.endViews()
         }
         #expect(try database.count(includingExpired: false) == 20_000)

@@ -188,7 +188,7 @@ import Testing
             }
         }
         let database = try larder.engine().database("books")
-        while errorCode({ try database.prepare(forWriting: true) }) != nil {}
+        while errorCode({ try database.prepare(forWriting: true) }) != nil { nap() }
         let acknowledged = Guarded(0)
         let odd = Recorder<String>()
         onThreads(5) { thread in

@@ -132,7 +132,7 @@ import Testing
         let id = try clients[5].call("CLIENT ID").filter(\.isNumber)
         #expect(try clients[0].call("CLIENT KILL ID \(id)") == ":1\r\n")
         #expect(try clients[5].receiveToEnd().isEmpty)
-        while try server.connectedClients() > 6 {}
+        while try server.connectedClients() > 6 { nap() }
         #expect(try !clients[0].call("CLIENT LIST").contains(" name=name5 "))
     }
 

@@ -177,7 +177,7 @@ import Testing
         }
         slices.gate.waitUntil()
         slices.gate.open()
-        while try server.connectedClients() > 2 {}
+        while try server.connectedClients() > 2 { nap() }
         #expect(try other.call("GET written") == Wire.bulk("1"))
     }
 

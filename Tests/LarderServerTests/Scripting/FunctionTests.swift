@@ -59,7 +59,7 @@ import Testing
         let text = Self.library("redis.call('set','a','never') while true do end")
         #expect(String(decoding: try other.call(["FUNCTION", "LOAD", text]), as: UTF8.self) == Wire.bulk("lib"))
         try busy.send(encodeRequest(["FCALL", "f", "1", "a", "word"]))
-        while !(try other.call("INFO larder").contains("scripts_running:1\r\n")) {}
+        while !(try other.call("INFO larder").contains("scripts_running:1\r\n")) { nap() }
         let stats = try other.call("FUNCTION STATS")
         for part in ["running_script", "word", "duration_ms", "libraries_count"] { #expect(stats.contains(part)) }
         #expect(try other.call("SCRIPT KILL") == Wire.error("NOTBUSY No scripts in execution right now."))

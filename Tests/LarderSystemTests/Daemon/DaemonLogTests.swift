@@ -83,12 +83,12 @@ import Testing
         faults.arm(.failing(.write, ENOSPC))
         #expect(try client.call("SET k peach-value").hasPrefix("-"))
         faults.disarm()
-        while try !client.call("SET k peach-value").hasPrefix("+OK") {}
+        while try !client.call("SET k peach-value").hasPrefix("+OK") { nap() }
         let slow = try daemon.connect()
         _ = try slow.call("AUTH peach-word")
         try slow.send(Array("SUBSCRIBE c\r\n".utf8))
         let long = String(repeating: "peach-value,", count: 10_000)
-        while try client.call("PUBLISH c \(long)") != ":0\r\n" {}
+        while try client.call("PUBLISH c \(long)") != ":0\r\n" { nap() }
         let broken = try daemon.connect()
         _ = try broken.call("AUTH peach-word")
         try broken.send(Array("*2\r\n$3\r\nGET\r\n$peach-value\r\n".utf8))

@@ -72,7 +72,7 @@ import Testing
         let redis = try ChildProcess(
             "redis-server", ["--port", "0", "--unixsocket", path, "--save", "", "--dir", place.path])
         defer { redis.killNow() }
-        while (try? SocketClient(path)) == nil {}
+        while (try? SocketClient(path)) == nil { nap() }
         let (end, _, errors) = try DaemonProcess.run(["--dir", place.path + "/larder", "--socket", path])
         #expect(end == .exited(3))
         #expect(errors.contains("error a live process answers on the socket \(path): stop it"))

@@ -158,7 +158,7 @@ import Testing
         for name in lines.keys {
             _ = try connection.call("DEL weather:hell")
             _ = try connection.call(["SET", "weather:hell", #"{"city":"hell","sky":"fire"}"#, "PX", "1", "GRACE", "60"])
-            while try connection.call("GET weather:hell") != "$-1\r\n" {}
+            while try connection.call("GET weather:hell") != "$-1\r\n" { nap() }
             let stale = try await ask(name, "hell")
             #expect(stale.exitCode == 0 && stale.output.contains("fire"), "\(name): \(stale)")
             #expect(stale.errors.contains("\(name) asks the origin"))

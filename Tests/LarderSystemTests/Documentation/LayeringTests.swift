@@ -59,8 +59,15 @@ import Testing
     /// A function fits on a screen.
     static let functionLinesMax = 70
 
+    /// Read once.
+    private static let modules = Result {
+        Dictionary(uniqueKeysWithValues: try plans.map { ($0.module, try SourceModule($0.module)) })
+    }
+
+    private static func module(_ plan: Plan) throws -> SourceModule { try #require(try modules.get()[plan.module]) }
+
     @Test(arguments: plans) func everyFileStandsInARoom(_ plan: Plan) throws {
-        let module = try SourceModule(plan.module)
+        let module = try Self.module(plan)
         for file in module.files where !plan.rooms.contains(file.room) {
             Issue.record("\(file.path): stands in no room of \(plan.rooms)")
         }
@@ -80,7 +87,7 @@ import Testing
     }
 
     @Test(arguments: plans) func nothingRefersUpward(_ plan: Plan) throws {
-        let module = try SourceModule(plan.module)
+        let module = try Self.module(plan)
         let upward = module.references.filter { reference in
             guard let from = plan.rooms.firstIndex(of: reference.from.room),
                 let to = plan.rooms.firstIndex(of: reference.to.room)
@@ -94,7 +101,7 @@ import Testing
     }
 
     @Test(arguments: plans) func filesDoNotNeedEachOtherInCircles(_ plan: Plan) throws {
-        let cycles = try SourceModule(plan.module).cycles
+        let cycles = try Self.module(plan).cycles
         let largest = cycles.map(\.count).max() ?? 0
         let text = cycles.filter { $0.count > 2 }.map { $0.map(\.path).sorted().joined(separator: " ") }
         #expect(largest <= plan.cycleMax, "\(text.joined(separator: "\n"))")

@@ -197,7 +197,7 @@ import Testing
         let reply = try first.call("SET k v")
         #expect(reply == "+OK\r\n" || reply.hasPrefix("-ERR "), "\(reply)")
         for client in clients { client.close() }
-        while try !first.call("INFO clients").contains("connected_clients:1\r\n") {}
+        while try !first.call("INFO clients").contains("connected_clients:1\r\n") { nap() }
         #expect(try daemon.connect().call("GET k") == "$1\r\nv\r\n")
         #expect(try first.call("SET k v") == "+OK\r\n")
         #expect(try daemon.stop() == .exited(0))

@@ -72,7 +72,7 @@ import Testing
         // All go at once.
         clients = []
         try probe.waitForRounds(100)
-        while try HostileQuestions.connected(daemon) > 2 {}
+        while try HostileQuestions.connected(daemon) > 2 { nap() }
         try probe.stop("\(count) connections, \(threads) loops")
     }
 
@@ -181,8 +181,8 @@ import Testing
             heard += 20
             try probe.waitForRounds(10)
         }
-        while try publisher.call("PUBSUB NUMSUB news") != "*2\r\n$4\r\nnews\r\n:1\r\n" {}
-        while try publisher.call("PUBSUB NUMPAT") != ":0\r\n" {}
+        while try publisher.call("PUBSUB NUMSUB news") != "*2\r\n$4\r\nnews\r\n:1\r\n" { nap() }
+        while try publisher.call("PUBSUB NUMPAT") != ":0\r\n" { nap() }
         #expect(try publisher.call("PUBSUB CHANNELS") == "*1\r\n$4\r\nnews\r\n")
         let message = Array("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1000\r\n\(payload)\r\n".utf8)
         for _ in 0..<heard { #expect(try listener.receive() == message) }
@@ -212,7 +212,7 @@ import Testing
             let line = try daemon.process.waitForErrorLine(containing: "bytes of messages unread")
             #expect(line.contains("--max-subscriber-output"), "\(line)")
         }
-        while try publisher.call("PUBSUB NUMSUB news") != "*2\r\n$4\r\nnews\r\n:1\r\n" {}
+        while try publisher.call("PUBSUB NUMSUB news") != "*2\r\n$4\r\nnews\r\n:1\r\n" { nap() }
         Hostility.expectPeak(of: daemon, atMost: before + (48 << 20), "subscribers that never read")
         try probe.stop("subscribers that never read, \(threads) loops")
     }
@@ -243,13 +243,13 @@ import Testing
         }
         try probe.waitForRounds(10)
         #expect(try killer.call("EXISTS queued counted") == ":0\r\n")
-        while try HostileQuestions.connected(daemon) > 3 {}
+        while try HostileQuestions.connected(daemon) > 3 { nap() }
         // A client whose process is killed, which says nothing either.
         let child = try ChildProcess(
             "redis-cli", ["-s", daemon.socketPath], input: Array("MULTI\nSET queued 1\nDEBUG SLEEP 0\n".utf8))
-        while try HostileQuestions.connected(daemon) < 4, child.output.isEmpty {}
+        while try HostileQuestions.connected(daemon) < 4, child.output.isEmpty { nap() }
         child.killNow()
-        while try HostileQuestions.connected(daemon) > 3 {}
+        while try HostileQuestions.connected(daemon) > 3 { nap() }
         #expect(try killer.call("EXISTS queued") == ":0\r\n")
         try probe.stop("killed during MULTI, \(threads) loops")
         // The daemon itself: nothing of what was queued is there afterwards.

@@ -51,7 +51,7 @@ import Testing
         // They vanish, one after the other in the middle of what they said.
         clients = []
         try probe.waitForRounds(500)
-        while try connected(daemon) > 2 {}
+        while try connected(daemon) > 2 { nap() }
         try probe.stop("half requests, \(threads) loops")
     }
 

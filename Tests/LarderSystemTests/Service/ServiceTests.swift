@@ -39,7 +39,7 @@ import Testing
             let child = try ChildProcess(
                 variables[0], Array(variables.dropFirst()) + [try DaemonProcess.program()] + options)
             #expect(try child.waitForExit() != .exited(0))
-            while try !manager.told("STATUS=").hasPrefix("STATUS=\(reason)") {}
+            while try !manager.told("STATUS=").hasPrefix("STATUS=\(reason)") { nap() }
         }
     }
 
@@ -71,7 +71,7 @@ import Testing
         let daemon = try manager.start(variables: ["WATCHDOG_USEC=2000", variable])
         // The turns that would feed it also count the commands.
         let client = try SocketClient(manager.socketPath)
-        while try client.call("INFO stats").contains("instantaneous_ops_per_sec:0\r\n") {}
+        while try client.call("INFO stats").contains("instantaneous_ops_per_sec:0\r\n") { nap() }
         daemon.process.send(signal: SIGTERM)
         var text = ""
         repeat {
