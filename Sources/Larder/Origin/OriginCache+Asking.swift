@@ -47,7 +47,7 @@ extension OriginCache {
     /// What the cache has, or the origin. Who joins a question that was asked before the value changed asks again, within the
     /// same hard timeout.
     func answer<Value: Codable & Sendable>(
-        _ backend: OriginFetch<Value>, _ options: CheckedFetch, _ call: OriginTrust.Ticket, since began: Int64
+        _ backend: OriginFetch<Value>, _ options: CheckedFetch, _ call: InvalidationEpoch.Ticket, since began: Int64
     ) async throws -> OriginFetched<Value>? {
         let key = Array(backend.base.key.bytes)
         while true {
@@ -59,7 +59,7 @@ extension OriginCache {
     }
 
     /// Whether the origin has said that what it answered to an earlier caller has changed.
-    func isOutdated(_ fetched: OriginFetched<some Any>, _ call: OriginTrust.Ticket, _ key: Key) -> Bool {
+    func isOutdated(_ fetched: OriginFetched<some Any>, _ call: InvalidationEpoch.Ticket, _ key: Key) -> Bool {
         guard let answered = fetched.answer, answered.ticket.number < call.number else { return false }
         return !trust.isGood(answered.ticket, Array(key.bytes))
     }

@@ -101,7 +101,7 @@ extension OriginCache {
                         options.from = nil
                         continue
                     }
-                    try OriginTrust.makeStale(keys, source.database)
+                    try InvalidationEpoch.makeStale(keys, source.database)
                     guard keys.count == Self.keysPerCursor, let last = keys.last else { return }
                     options.from = last + [0]
                 }

@@ -75,7 +75,7 @@ extension OriginCache {
     private func write<Value: Sendable>(
         _ keys: [[UInt8]], _ body: @escaping @Sendable () async throws -> Value,
         confirmedAt: (Value) -> OriginMoment?
-    ) async throws -> (Value, OriginTrust.Ticket?) {
+    ) async throws -> (Value, InvalidationEpoch.Ticket?) {
         let pass = try limiter.enter()
         let began = trust.beginWrite(keys)
         let end = await limiter.run(pass, body) { [weak self] in
@@ -104,7 +104,7 @@ extension OriginCache {
     /// Keeps a value that the origin has acknowledged.
     /// - Returns: false if it may no longer be what the origin has, or cannot be stored.
     private func keep(
-        _ action: EntryWrite.Action, _ key: Key, _ bytes: [UInt8], _ ticket: OriginTrust.Ticket
+        _ action: EntryWrite.Action, _ key: Key, _ bytes: [UInt8], _ ticket: InvalidationEpoch.Ticket
     ) async -> Bool {
         let (cache, trust) = (cache, trust)
         let isKept = try? await BlockingWork.run { () throws(LarderError) -> Bool in

@@ -32,7 +32,7 @@ public final class OriginCache: Sendable {
     }
 
     /// The tag with which entries are stored whose origin says what changes. They have it beside their own.
-    public static let tag = OriginTrust.tag
+    public static let tag = InvalidationEpoch.tag
 
     /// The cache in front.
     public let cache: Cache
@@ -42,7 +42,7 @@ public final class OriginCache: Sendable {
     public let writing: Writing
     /// How calls fetch that do not say it.
     public let options: FetchOptions
-    let trust: OriginTrust
+    let trust: InvalidationEpoch
     let limiter: OriginLimiter
     let changes: OriginChanges
     private let listener: Task<Void, Never>?
@@ -73,7 +73,7 @@ public final class OriginCache: Sendable {
         self.origin = origin
         self.writing = writing
         self.options = options
-        trust = OriginTrust(isTold: origin.tellsChanges) { origin.epoch }
+        trust = InvalidationEpoch(isTold: origin.tellsChanges) { origin.epoch }
         limiter = OriginLimiter(origin, limits, cache.source.database)
         changes = OriginChanges(trust, cache.source.database)
         guard trust.isTold else {

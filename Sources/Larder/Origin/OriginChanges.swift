@@ -9,14 +9,14 @@ import LarderPlatform
 /// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
 public final class OriginChanges: @unchecked Sendable {
     /// Weak: it asks the origin for its epoch, and an origin may keep this object for as long as it lives.
-    private weak var trust: OriginTrust?
+    private weak var trust: InvalidationEpoch?
     private let database: Database
     private let lock = Lock()
     private var waiting: [UInt64: UnsafeContinuation<Void, Never>] = [:]
     private var waits: UInt64 = 0
     private var hasEnded = false
 
-    init(_ trust: OriginTrust, _ database: Database) {
+    init(_ trust: InvalidationEpoch, _ database: Database) {
         self.trust = trust
         self.database = database
     }

@@ -12,7 +12,7 @@ struct OriginFetched<Value: Sendable>: Sendable {
 /// What the origin answered, and when it was asked.
 struct OriginAnswered: Sendable {
     let answer: OriginAnswer
-    let ticket: OriginTrust.Ticket
+    let ticket: InvalidationEpoch.Ticket
     /// In milliseconds of the clock by which leases end.
     let sentAt: Int64
 }

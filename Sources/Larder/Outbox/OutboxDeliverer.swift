@@ -141,7 +141,7 @@ final class OutboxDeliverer: @unchecked Sendable {
             } catch {
                 note("the outbox cannot be used: \(error)")
                 failuresInRow += 1
-                restsUntil = engine.monotonic() + OutboxRests.rest(after: failuresInRow)
+                restsUntil = engine.monotonic() + RetryBackoff.rest(after: failuresInRow)
             }
             let after = engine.monotonic()
             let next = max(restsUntil, outbox.index.nextEvent)
@@ -153,7 +153,7 @@ final class OutboxDeliverer: @unchecked Sendable {
         if turns.isEmpty { return }
         let parcels = try outbox.collect(turns, bytesMax: Self.bytesMax) { turn in
             note("the entry of a key is none of this outbox's writes, and stays until it is purged")
-            outbox.index.rest(turn, until: engine.monotonic() + OutboxRests.longest)
+            outbox.index.rest(turn, until: engine.monotonic() + RetryBackoff.longest)
         }
         outbox.counts.retried.add(parcels.count { $0.turn.failures > 0 })
         var settled: [LarderOutboxes.Outbox.Settled] = []
@@ -178,13 +178,13 @@ final class OutboxDeliverer: @unchecked Sendable {
             case .failed(let reason):
                 note(reason)
                 failures += 1
-                let rest = OutboxRests.rest(after: parcel.turn.failures)
+                let rest = RetryBackoff.rest(after: parcel.turn.failures)
                 outbox.index.rest(parcel.turn, until: engine.monotonic() + rest)
                 continue
             case .undecodable(let reason):
                 // The receiver was not asked, and is not to blame.
                 note(reason)
-                outbox.index.rest(parcel.turn, until: engine.monotonic() + OutboxRests.longest)
+                outbox.index.rest(parcel.turn, until: engine.monotonic() + RetryBackoff.longest)
                 continue
             case .cancelled:
                 outbox.index.putBack([parcel.turn])
@@ -194,7 +194,7 @@ final class OutboxDeliverer: @unchecked Sendable {
         }
         failuresInRow = successes > 0 ? 0 : failuresInRow + failures
         if failuresInRow >= Self.failuresBeforeRest {
-            let rest = OutboxRests.rest(after: failuresInRow - Self.failuresBeforeRest)
+            let rest = RetryBackoff.rest(after: failuresInRow - Self.failuresBeforeRest)
             restsUntil = engine.monotonic() + rest
         }
         try outbox.settle(settled)

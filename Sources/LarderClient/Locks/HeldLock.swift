@@ -2,9 +2,9 @@
 ///
 /// Thread-safe: a value.
 public struct HeldLock: Sendable {
-    private let grip: LockGrip
+    private let grip: LockHandle
 
-    init(_ grip: LockGrip) { self.grip = grip }
+    init(_ grip: LockHandle) { self.grip = grip }
 
     /// The fencing token: greater than that of everybody who has held the lock before. Hand it to what the lock protects,
     /// and let that refuse a smaller token than it has seen: a holder that was stopped for long, and does not know yet

@@ -4,7 +4,7 @@ import LarderVocabulary
 struct LockCall: Sendable {
     private static let longest: Int64 = 86_400_000
 
-    private let entrance: LockEntrance
+    private let entrance: LockQueue
 
     /// - Throws: `invalidArgument`, and `recursion` if the task holds the lock already.
     init(
@@ -19,11 +19,11 @@ struct LockCall: Sendable {
         if let limit, let wait, wait < 0 {
             throw name.error(.invalidArgument, "waitingUpTo is \(limit), and must not be negative")
         }
-        guard !LockGrip.held.contains(where: { $0.name == name && !$0.isReleased }) else {
+        guard !LockHandle.held.contains(where: { $0.name == name && !$0.isReleased }) else {
             throw name.error(.recursion, "this task holds the lock already, and would wait for itself")
         }
         let value = "\(UInt64.random(in: 0 ... .max))-\(UInt64.random(in: 0 ... .max))"
-        entrance = LockEntrance(
+        entrance = LockQueue(
             core: core, store: store, name: name, value: Array(value.utf8), milliseconds: milliseconds,
             deadline: wait.map { clock.now() + min($0, Self.longest * 365) }, clock: clock)
     }
@@ -39,7 +39,7 @@ struct LockCall: Sendable {
         let grip = try await entrance.enter()
         // Not a child of this task: it keeps the lock until it has ended, also when this task is cancelled.
         let work = Task {
-            try await LockGrip.$held.withValue(LockGrip.held + [grip]) { try await body(HeldLock(grip)) }
+            try await LockHandle.$held.withValue(LockHandle.held + [grip]) { try await body(HeldLock(grip)) }
         }
         let keeper = Task { if await LockKeeper(grip: grip, entrance: entrance).keep() { work.cancel() } }
         let result = await withTaskCancellationHandler {
@@ -59,7 +59,7 @@ struct LockCall: Sendable {
 
     /// Releases the lock.
     /// - Returns: nil if it was held to the end.
-    private func end(_ grip: LockGrip) async -> LockGrip.Loss? {
+    private func end(_ grip: LockHandle) async -> LockHandle.Loss? {
         let wasHeld = grip.isHeld
         grip.release()
         let answer = await entrance.release()

@@ -1,7 +1,7 @@
 /// Renews a lock while its body runs. A value.
 struct LockKeeper: Sendable {
-    let grip: LockGrip
-    let entrance: LockEntrance
+    let grip: LockHandle
+    let entrance: LockQueue
 
     /// Renews the lock each third of its time, until the task is cancelled or the lock is lost.
     /// - Returns: whether it is lost, which the grip then knows.

@@ -151,5 +151,5 @@ final class Terminal: Sendable {
         }
     }
 
-    private func put(_ text: String) { PatientWriting.write(Array(text.utf8), to: STDOUT_FILENO) }
+    private func put(_ text: String) { TerminalOutput.write(Array(text.utf8), to: STDOUT_FILENO) }
 }

@@ -97,9 +97,9 @@ final class Output {
 
     /// Writes to the terminal at once, which is standard output.
     static func writeToTerminal(_ text: String) {
-        PatientWriting.write(TerminalText.escaped(Array(text.utf8), keepsLines: true), to: STDOUT_FILENO)
+        TerminalOutput.write(TerminalText.escaped(Array(text.utf8), keepsLines: true), to: STDOUT_FILENO)
     }
 
     /// Writes larderctl's own bytes to standard error as they are, control characters too.
-    static func writeToStandardError(_ bytes: [UInt8]) { PatientWriting.write(bytes, to: STDERR_FILENO) }
+    static func writeToStandardError(_ bytes: [UInt8]) { TerminalOutput.write(bytes, to: STDERR_FILENO) }
 }

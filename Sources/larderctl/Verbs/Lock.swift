@@ -63,7 +63,7 @@ private struct LockVerbCall: Sendable {
     }
 
     func run() throws -> ExitCode {
-        try SpareDescriptors.check()
+        try ReservedDescriptors.check()
         try markHeld()
         let command = LockedCommand()
         let task = Task { () -> Result<ProcessEnd, any Error> in

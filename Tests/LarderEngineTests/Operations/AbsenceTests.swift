@@ -58,7 +58,7 @@ import Testing
     @Test(arguments: [0, 1 << 20]) func shortScriptsTouchNewKeys(memoryBytes: Int) throws {
         let larder = try stored(500, memoryBytes: memoryBytes)
         let database = try larder.database()
-        let few = FewEntries()
+        let few = BatchScope()
         var applied = 0
         for number in 0..<200 {
             let key = Array("script\(number)".utf8)
@@ -66,7 +66,7 @@ import Testing
                 few.begin()
                 #expect(few.add(key))
                 var ticket = CommitTicket.none
-                let end = database.withFew(few, now: database.now(), ticket: &ticket) {
+                let end = database.withBatch(few, now: database.now(), ticket: &ticket) {
                     #expect($0.read(0) == nil)
                     return $0.put(0, key)
                 }

@@ -84,6 +84,9 @@ import Testing
         "writeAhead", "JournalAhead", "LongValue", "Graveyard", "takeBack", "ReadsUnderWay", "MemoryRun", "RecordScan",
         "Places", "FIFO", "isOfStranger", "isOfBrowser", "lastWords", "SnapshotSeat", "OtherTypes", "CommandFacts",
         "refuseFromNowOn", "closeForGood", "Told", "Reach", "hotRecords",
+        "FewEntries", "MarkTable", "OriginTrust", "PathQuestions", "CircleCheck", "OutboxRests", "LockEntrance",
+        "LockGrip",
+        "SpareDescriptors", "PatientWriting",
     ]
 
     @Test func noOldNameIsUsed() throws {

@@ -29,7 +29,7 @@ extension Session {
             }
             let words = UnsafeBufferPointer(rebasing: words[..<arguments.count])
             return fastDatabase._withUnsafeGuaranteedRef { database in
-                database.withFew(quick.entries, now: now, ticket: &ticket) { _ in
+                database.withBatch(quick.entries, now: now, ticket: &ticket) { _ in
                     var answer = larder_script_answer()
                     row = quick.call(words, &answer)
                     guard row != nil else { return false }

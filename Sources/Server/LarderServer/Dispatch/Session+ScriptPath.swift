@@ -11,7 +11,7 @@ extension Session {
 
     func scriptOnFastPath(_ arguments: RequestArguments, _ source: ScriptSource, _ now: Int64) -> Bool {
         guard seesCurrent, let number = parseInteger(arguments[2]), number >= 0,
-            number <= min(FewEntries.countMax, arguments.count - ScriptCall.firstKey),
+            number <= min(BatchScope.countMax, arguments.count - ScriptCall.firstKey),
             arguments.count - ScriptCall.firstKey <= Self.scriptWordsMax,
             let script = script(arguments[1], source),
             !script.isUnusual.load(ordering: .relaxed), !script.flags.noWrites, !pipeline.isCongested
@@ -56,7 +56,7 @@ extension Session {
                 replyMemory
             )
             let end = fastDatabase._withUnsafeGuaranteedRef { database in
-                database.withFew(quick.entries, now: now, ticket: &ticket) { _ in
+                database.withBatch(quick.entries, now: now, ticket: &ticket) { _ in
                     let reply = interpreter.runQuickly(
                         script, words: words, keyCount: keyCount, version: version, replyBytesMax: bytesMax)
                     guard let reply else {

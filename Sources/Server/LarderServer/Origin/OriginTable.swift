@@ -357,7 +357,7 @@ package final class OriginTable: @unchecked Sendable {
         guard !nodes.contains(node), nodes.count < Self.lardersMax, let tier = try tier(of: name) else {
             return then([node])
         }
-        tier.pathQuestions.ask(tier.origin, nodes + [node]) { then([node] + $0) }
+        tier.hopQueries.ask(tier.origin, nodes + [node]) { then([node] + $0) }
     }
 
     /// A way of questions is not followed further.
@@ -373,7 +373,7 @@ package final class OriginTable: @unchecked Sendable {
             return !isClosed
         }
         defer { lock.withLock { candidate = nil } }
-        let path = mayAsk ? tier.pathQuestions.path(tier.origin, [node]) : []
+        let path = mayAsk ? tier.hopQueries.path(tier.origin, [node]) : []
         if lock.withLock({ isClosed }) { throw .originsClosed }
         guard let reason = OriginPath.circle(of: node, tier.origin.name, path) else { return }
         throw CommandError("ERR \(reason). Nothing was changed")
@@ -386,7 +386,7 @@ package final class OriginTable: @unchecked Sendable {
 
     private func checkCircle(_ tier: OriginTier, isUrgent: Bool) {
         let engine = surroundings.engine
-        tier.circleCheck.ask(tier, node(tier.database.name), isUrgent: isUrgent, monotonic: { engine.monotonic() })
+        tier.cycleDetector.ask(tier, node(tier.database.name), isUrgent: isUrgent, monotonic: { engine.monotonic() })
     }
 
     /// Goes on to look until the table is closed, if there is anything to look at.

@@ -56,10 +56,10 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     /// What waits for the origin, if writes do.
     let outbox: Outbox?
     let surroundings: Surroundings
-    private let marks: MarkTable
+    private let marks: TrackedKeys
     private let failureLines = OriginFailureLines()
-    let circleCheck = CircleCheck()
-    let pathQuestions = PathQuestions()
+    let cycleDetector = CycleDetector()
+    let hopQueries = HopQueries()
     private let parts: [Part]
     private(set) var origin: any Origin = NoOrigin()
     /// Entries that were stored before are another origin's, or nobody's: they are not served as stale either. In
@@ -82,7 +82,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         self.database = database
         self.limits = limits
         self.surroundings = surroundings
-        marks = MarkTable(most: keysMax)
+        marks = TrackedKeys(most: keysMax)
         parts = (0..<Self.partCount).map { _ in Part() }
     }
 
@@ -128,7 +128,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         return now < absentUntil ? .absent : .nothing
     }
 
-    private func isBelieved(_ mark: MarkTable.Mark, _ instant: Int64) -> Bool {
+    private func isBelieved(_ mark: TrackedKeys.Mark, _ instant: Int64) -> Bool {
         hasLifetimes ? isYoung(mark.sentAt, instant) : origin.isCurrent(mark.stamp, now: instant)
     }
 
@@ -258,7 +258,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
             guard isValid() else { return }
             marks.set(
                 hash,
-                MarkTable.Mark(
+                TrackedKeys.Mark(
                     stamp: stamp, absentUntil: absentUntil, rollbacks: rollbacks, sentAt: reading.sentAt))
         }
     }

@@ -78,7 +78,7 @@ final class OutboxDelivery: @unchecked Sendable {
         let now = engine.monotonic()
         defer { outbox.index.tellWaiters(now: engine.monotonic()) }
         if outbox.index.takeRecovery() {
-            restsUntil = min(restsUntil, now + Int64.random(in: 0...OutboxRests.shortest))
+            restsUntil = min(restsUntil, now + Int64.random(in: 0...RetryBackoff.shortest))
             // Its other connection may still rest: the next attempt may fail, and must not have the longest rest behind it.
             failures = 0
         }
@@ -114,7 +114,7 @@ final class OutboxDelivery: @unchecked Sendable {
         let parcels = try outbox.collect(turns, bytesMax: Self.bytesMax) { turn in
             outbox.counts.refused.add()
             tell("an entry is none of this daemon's writes, and stays: PURGE removes it")
-            outbox.index.rest(turn, until: engine.monotonic() + OutboxRests.longest)
+            outbox.index.rest(turn, until: engine.monotonic() + RetryBackoff.longest)
         }
         return parcels.map { Parcel(turn: $0.turn, entry: $0.entry, doubt: $0.turn.doubt) }
     }
@@ -220,10 +220,10 @@ final class OutboxDelivery: @unchecked Sendable {
                     outbox.index.note(parcel.turn, .mayBeThere(over: nil))
                 }
                 outbox.index.rest(
-                    parcel.turn, until: engine.monotonic() + OutboxRests.rest(after: parcel.turn.failures))
+                    parcel.turn, until: engine.monotonic() + RetryBackoff.rest(after: parcel.turn.failures))
             } else if isPartly, tier.origin.status().servers.count > 1 {
                 outbox.index.rest(
-                    parcel.turn, until: engine.monotonic() + OutboxRests.rest(after: parcel.turn.failures))
+                    parcel.turn, until: engine.monotonic() + RetryBackoff.rest(after: parcel.turn.failures))
             } else {
                 unreached.append(parcel.turn)
                 reason = error
@@ -253,7 +253,7 @@ final class OutboxDelivery: @unchecked Sendable {
     ]
 
     private func rest() {
-        restsUntil = engine.monotonic() + OutboxRests.rest(after: failures)
+        restsUntil = engine.monotonic() + RetryBackoff.rest(after: failures)
         failures += 1
     }
 

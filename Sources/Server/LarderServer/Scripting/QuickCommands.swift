@@ -8,7 +8,7 @@ import LarderRESP
 ///
 /// For one thread at a time. `@unchecked Sendable`, because it is passed from one thread to the next as a value.
 final class QuickCommands: @unchecked Sendable {
-    let entries = FewEntries()
+    let entries = BatchScope()
     private var now: Int64 = 0
     private let digits = UnsafeMutableRawPointer.allocate(byteCount: DecimalText.lengthMax, alignment: 1)
 

@@ -10,7 +10,7 @@ import LarderRESP
 /// Belongs to an interpreter, and is used with it by one thread at a time.
 final class QuickScriptHost {
     private let commands = QuickCommands()
-    var entries: FewEntries { commands.entries }
+    var entries: BatchScope { commands.entries }
     /// The commands that ran, for the count of commands; those beyond are not counted.
     private(set) var rows: [CommandMetadata] = []
     /// The rules by which the script may do all of this, and their generation: with others the usual path judges each call.

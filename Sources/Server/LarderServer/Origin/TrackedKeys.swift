@@ -12,7 +12,7 @@ import LarderPlatform
 /// probability of 10⁻⁷.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: a part is read and written with its lock held.
-final class MarkTable: @unchecked Sendable {
+final class TrackedKeys: @unchecked Sendable {
     struct Mark {
         let stamp: OriginStamp
         /// For an absent entry: until when that is believed, in milliseconds since 1970. Nil for an entry that is there.

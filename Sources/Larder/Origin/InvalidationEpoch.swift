@@ -9,7 +9,7 @@ import LarderPlatform
 /// cache has made their entries stale too.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
-final class OriginTrust: @unchecked Sendable {
+final class InvalidationEpoch: @unchecked Sendable {
     /// The present epoch.
     struct Epoch: Hashable {
         /// Nil if the origin does not say what changes, although it should.

@@ -5,7 +5,7 @@ import LarderPlatform
 /// In a circle nobody waits for himself so: a question that has come round names more larders than before.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: all that wait are read and written with the lock held.
-final class PathQuestions: @unchecked Sendable {
+final class HopQueries: @unchecked Sendable {
     private let lock = Lock()
     private var waiting: [[String]: [@Sendable ([String]) -> Void]] = [:]
 

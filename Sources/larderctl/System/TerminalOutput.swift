@@ -1,7 +1,7 @@
 import LarderPlatform
 
 /// Writes to the terminal, or to standard error.
-enum PatientWriting {
+enum TerminalOutput {
     /// Waits while nobody reads. What cannot be written is lost.
     static func write(_ bytes: [UInt8], to descriptor: Int32) {
         var start = 0

@@ -25,7 +25,7 @@ struct LockName: Hashable, Sendable {
 /// A lock while it is held, and what is known of it.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
-final class LockGrip: @unchecked Sendable {
+final class LockHandle: @unchecked Sendable {
     enum Loss {
         /// The entry is gone, or somebody else's.
         case taken
@@ -34,7 +34,7 @@ final class LockGrip: @unchecked Sendable {
     }
 
     /// The locks that the running body holds, from the outermost to the innermost.
-    @TaskLocal static var held: [LockGrip] = []
+    @TaskLocal static var held: [LockHandle] = []
 
     let name: LockName
     let token: UInt64

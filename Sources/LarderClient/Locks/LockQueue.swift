@@ -8,7 +8,7 @@ import LarderRESP
 /// the lock. Only the first one looks at the lock's entry, and waits for its end or its removal, of which the daemon tells.
 /// The right ends with the connection, so one who is killed leaves no gap. It also ends after half a minute, so several may
 /// be first; the entry alone decides. A value.
-struct LockEntrance: Sendable {
+struct LockQueue: Sendable {
     /// For how long the daemon keeps a FETCH waiting.
     private static let waitMost: Int64 = 86_400_000
 
@@ -45,7 +45,7 @@ struct LockEntrance: Sendable {
     // MARK: The queue
 
     /// Waits for the lock.
-    func enter() async throws(LarderClientError) -> LockGrip {
+    func enter() async throws(LarderClientError) -> LockHandle {
         switch await store.lockQueues.take(name.key, limit: left().map { Int(clamping: max(1, $0)) } ?? 0) {
         case .given: break
         case .timeout: throw tooLate
@@ -144,7 +144,7 @@ struct LockEntrance: Sendable {
 
     // MARK: The lock
 
-    private func acquire() async throws(LarderClientError) -> LockGrip {
+    private func acquire() async throws(LarderClientError) -> LockHandle {
         let call = try call(
             LockScripts.acquire, [name.key, LockScripts.fence(name.key)], ["\(milliseconds)"], mayRepeat: true)
         var listener: LockListener?
@@ -170,7 +170,7 @@ struct LockEntrance: Sendable {
     }
 
     private enum Attempt {
-        case held(LockGrip)
+        case held(LockHandle)
         /// Somebody else's for so many milliseconds; -1 without an end.
         case busy(Int64)
     }
@@ -193,7 +193,7 @@ struct LockEntrance: Sendable {
             throw .unexpectedReply(to: "lock", "a token and a time", key: name.printable)
         }
         return .held(
-            LockGrip(name, token: token, milliseconds: milliseconds, end: sentAt + milliseconds, clock: clock))
+            LockHandle(name, token: token, milliseconds: milliseconds, end: sentAt + milliseconds, clock: clock))
     }
 
     /// - Returns: whether the lock was still this one's; nil if the daemon did not say.

@@ -6,18 +6,18 @@ import Testing
 @testable import Larder
 
 /// What may be stored of an origin's answers, apart from any origin.
-@Suite struct OriginTrustTests {
+@Suite struct InvalidationEpochTests {
     /// An answer may be stored if nothing has changed its key since the question was sent,
     /// and nothing is changing it.
     @Test func answersAreStoredUnlessTheirKeysChangeMeanwhile() {
         var random = SeededGenerator(seed: testSeed())
         let keys = (0..<3).map { [UInt8($0)] }
         for _ in 0..<(TestSetting.rounds.number() ?? 20) {
-            let trust = OriginTrust(isTold: false) { nil }
+            let trust = InvalidationEpoch(isTold: false) { nil }
             var (event, floor) = (0, 0)
             var changes: [[UInt8]: Int] = [:]
-            var calls: [(ticket: OriginTrust.Ticket, at: Int)] = []
-            var writes: [(key: [UInt8], ticket: OriginTrust.Ticket, at: Int)] = []
+            var calls: [(ticket: InvalidationEpoch.Ticket, at: Int)] = []
+            var writes: [(key: [UInt8], ticket: InvalidationEpoch.Ticket, at: Int)] = []
             func note(_ key: [UInt8]) {
                 event += 1
                 changes[key] = event
@@ -71,7 +71,7 @@ import Testing
         let engine = try Engine.open(directory.path + "/larder", options: options, time: ManualTimeSource())
         defer { engine.shutdown() }
         let database = try engine.openDatabase("origin")
-        let trust = OriginTrust(isTold: false) { nil }
+        let trust = InvalidationEpoch(isTold: false) { nil }
         // The end of the key's lease, which is part of that, wakes the client that waits for it.
         let isChanged = Guarded(false)
         let waiter = LeaseWaiter(LeaseHolder(), leaseMilliseconds: nil) {

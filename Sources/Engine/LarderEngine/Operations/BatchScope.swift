@@ -4,9 +4,9 @@ import LarderPlatform
 /// allocation for any of them.
 ///
 /// Made once and used again and again by one thread at a time. Its entries are valid only inside the closure of
-/// ``Database/withFew(_:now:ticket:_:)``. `@unchecked Sendable`, because it is passed from one thread to the next as a
+/// ``Database/withBatch(_:now:ticket:_:)``. `@unchecked Sendable`, because it is passed from one thread to the next as a
 /// value.
-package final class FewEntries: @unchecked Sendable {
+package final class BatchScope: @unchecked Sendable {
     /// The most keys.
     package static let countMax = 8
     /// The most bytes of all values that are stored.
@@ -281,7 +281,7 @@ package final class FewEntries: @unchecked Sendable {
     }
 }
 
-/// How a use of ``FewEntries`` ended.
+/// How a use of ``BatchScope`` ended.
 package enum FewEnd: Sendable {
     /// What was changed is one commit unit.
     case applied
@@ -296,8 +296,8 @@ extension Database {
     ///   - ticket: raised to the commits that the answer has to wait for.
     ///   - body: called at most once, with the locks of the keys held. Must not block, must not call the engine. Returns
     ///     whether to apply its changes.
-    package func withFew(
-        _ entries: FewEntries, now: Int64, ticket: inout CommitTicket, _ body: (FewEntries) -> Bool
+    package func withBatch(
+        _ entries: BatchScope, now: Int64, ticket: inout CommitTicket, _ body: (BatchScope) -> Bool
     ) -> FewEnd {
         guard !ForkGuard.isForked else { return .left }
         let locked = entries.lock(shards)

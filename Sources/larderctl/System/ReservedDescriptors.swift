@@ -1,7 +1,7 @@
 import LarderPlatform
 
 /// Descriptors that a program will need later, where it could not do without.
-enum SpareDescriptors {
+enum ReservedDescriptors {
     /// The runtime of tasks ends the process when it finds no descriptor for its timers.
     private static let needed = 12
 

@@ -5,7 +5,7 @@ import LarderPlatform
 /// all would wait for each other, and the origin is held until it is no longer so; also if it is another that asks itself.
 ///
 /// Thread-safe. The proof for `@unchecked Sendable`: all below "guarded" is read and written with the lock held.
-final class CircleCheck: @unchecked Sendable {
+final class CycleDetector: @unchecked Sendable {
     private let lock = Lock()
     // Guarded:
     private var beliefsAsked = 0
@@ -13,7 +13,7 @@ final class CircleCheck: @unchecked Sendable {
     private var isHeld = false
     /// In milliseconds of the monotonic clock.
     private var due = Int64.max
-    private var pause = CircleCheck.soonMilliseconds
+    private var pause = CycleDetector.soonMilliseconds
 
     /// How often a larder is asked in the end: one behind it may have got another origin, and nobody else could find out.
     private static let usualMilliseconds: Int64 = 10_000

@@ -1,5 +1,5 @@
 /// How long who brings what waits leaves alone what has failed.
-package enum OutboxRests {
+package enum RetryBackoff {
     /// In milliseconds.
     package static let shortest: Int64 = 100
     package static let longest: Int64 = 30_000
