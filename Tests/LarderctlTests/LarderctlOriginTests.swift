@@ -146,7 +146,7 @@ import Testing
         }
         for (words, reason) in [
             (["redis://h"], "larderctl origin NAME redis://h"),
-            (["0", "redis://h", "PASSWORDFILE"], "needs a word behind"),
+            (["0", "redis://h", "PASSWORDFILE"], "needs an argument"),
             (["0", "rediss://h?ca=file"], "write ?ca=/path"),
             (["0", "redis://h", "--password-file", "/dev/null"], "is no regular file"),
             (["0", "redis://h", "--password-file", "/nowhere/file"], "is missing"),
@@ -155,7 +155,7 @@ import Testing
             #expect(result.exitCode != 0 && result.errors.contains(reason), "\(words): \(result)")
         }
         let refused = try larderctl("origin", "0", "redis://h", "REPLICAS", "50")
-        #expect(refused.exitCode != 0 && refused.errors.contains("goes with redis+cluster://"), "\(refused)")
+        #expect(refused.exitCode != 0 && refused.errors.contains("use it with redis+cluster://"), "\(refused)")
         #expect(try larderctl("origin", "0").text == "none\n")
     }
 
@@ -193,11 +193,11 @@ import Testing
             try larderctl("origin", "0", "redis://127.0.0.1:\(redis.port)", "--password-file", path).text == "OK\n")
         try eventually(["origin", "0"]) { $0.contains("user or password is wrong") }
         #expect(try larderctl("set", "a", "1").errors.contains("WRONGPASS"))
-        _ = try daemon.process.waitForErrorLine(containing: "its origin cannot be asked: the origin cannot be used")
+        _ = try daemon.process.waitForErrorLine(containing: "its origin is not available: the origin cannot be used")
         try Files.write(path, Array("two\n".utf8))
         try eventually(["origin", "0"]) { $0.contains("state: up\n") }
         #expect(try larderctl("set", "a", "1").exitCode == 0)
-        _ = try daemon.process.waitForErrorLine(containing: "its origin answers again")
+        _ = try daemon.process.waitForErrorLine(containing: "its origin is available again")
     }
 
     private func eventually(_ words: [String], _ isReached: (String) -> Bool) throws {

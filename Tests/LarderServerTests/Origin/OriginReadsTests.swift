@@ -22,12 +22,12 @@ import Testing
     }
 
     @Test(arguments: [
-        ("PREFIX a", "'PREFIX' is not possible here"), ("BCAST PREFIX", "'PREFIX' is not possible here"),
-        ("BCAST LIFETIMES", "'LIFETIMES' is not possible"), ("LIFETIMES BCAST", "'BCAST' is not possible"),
-        ("LIFETIMES PREFIX a", "'PREFIX' is not possible"), ("BCAST BCAST", "'BCAST' is not possible"),
+        ("PREFIX a", "'PREFIX' is not allowed here"), ("BCAST PREFIX", "'PREFIX' is not allowed here"),
+        ("BCAST LIFETIMES", "'LIFETIMES' is not allowed"), ("LIFETIMES BCAST", "'BCAST' is not allowed"),
+        ("LIFETIMES PREFIX a", "'PREFIX' is not allowed"), ("BCAST BCAST", "'BCAST' is not allowed"),
         ("BCAST PREFIX ab PREFIX a", "'ab' and 'a' overlap"), ("BCAST PREFIX a PREFIX a", "overlap"),
         ("REPLICAS", "REPLICAS takes milliseconds"), ("REPLICAS 0", "1 to 60000"), ("REPLICAS x", "1 to 60000"),
-        ("REPLICAS 60001", "1 to 60000"), ("REPLICAS 1 REPLICAS 1", "'REPLICAS' is not possible"),
+        ("REPLICAS 60001", "1 to 60000"), ("REPLICAS 1 REPLICAS 1", "'REPLICAS' is not allowed"),
     ]) func badWordsChangeNothing(words: String, reason: String) throws {
         let fixture = try self.fixture("STALE")
         let reply = fixture.client("ORIGIN redis://there \(words)")

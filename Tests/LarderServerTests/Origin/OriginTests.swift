@@ -454,7 +454,7 @@ import Testing
 
     @Test func badSettingsChangeNothing() throws {
         let fixture = try OriginFixture()
-        #expect(fixture.client("ORIGIN redis://x BESIDE").contains("'BESIDE' is not possible here"))
+        #expect(fixture.client("ORIGIN redis://x BESIDE").contains("'BESIDE' is not allowed here"))
         #expect(fixture.client("ORIGIN bad:x").contains("'bad:x' is no address"))
         fixture.origin.change("a", to: "one")
         #expect(fixture.client("GET a") == Wire.bulk("one"))
@@ -496,7 +496,7 @@ import Testing
         origin.setPath(["one", "two", "three", "two"])
         #expect(client("ORIGIN unix:///other") == Wire.ok)
         let reply = client("GET a")
-        #expect(reply.contains("-ORIGIN the origin cannot be used: a cycle: behind redis://there larders"), "\(reply)")
+        #expect(reply.contains("-ORIGIN the origin cannot be used: a cycle in the upstream chain of redis://there: "), "\(reply)")
         origin.setPath(["one", "two", "three"])
         server.time.advance(milliseconds: 1_000)
         server.state.origins.checkCircles()
@@ -524,7 +524,7 @@ import Testing
         #expect(look() == ["ORIGIN PATH \(own)"])
         let reply = client("GET a")
         #expect(
-            reply.contains("a cycle: redis://there has this database as its own origin, over 1 other, "), "\(reply)")
+            reply.contains("a cycle: redis://there has this database as its origin, over 1 other, "), "\(reply)")
         #expect(look() == [])
         // Without an answer nothing is known.
         origin.fail(.timedOut(milliseconds: 1))
@@ -565,7 +565,7 @@ import Testing
         let path = fixture.server.directory.path + "/larder/ORIGINS"
         try Files.write(path, Array("larder-origins 1\n0 redis://elsewhere THROUGH\ncrc64 0\n".utf8))
         let again = try SocketlessServer(reopening: fixture.server, origin: fixture.origin)
-        #expect(again.connect()("GET a").contains("ORIGINS cannot be read"))
+        #expect(again.connect()("GET a").contains("ORIGINS ("))
         #expect(again.connect()("PING") == "+PONG\r\n")
     }
 }

@@ -1,36 +1,37 @@
 import LarderOriginClients
 import LarderPlatform
 
-/// Asks an origin that is a larder, again and again, whom it asks itself: if that is this database, over however many others,
-/// all would wait for each other, and the origin is held until it is no longer so; also if it is another that asks itself.
+/// Polls a larder origin for its upstream chain, and suspends the origin while the chain contains a cycle: through this
+/// database, or further upstream. In a cycle all larders would wait for each other.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: all below "guarded" is read and written with the lock held.
+/// `@unchecked Sendable`: everything below "Guarded" is guarded by `lock`.
 final class CycleDetector: @unchecked Sendable {
     private let lock = Lock()
     // Guarded:
     private var beliefsAsked = 0
     private var isUnderWay = false
     private var isHeld = false
-    /// In milliseconds of the monotonic clock.
+    /// The time of the next poll, in milliseconds of the monotonic clock.
     private var due = Int64.max
     private var pause = CycleDetector.soonMilliseconds
 
-    /// How often a larder is asked in the end: one behind it may have got another origin, and nobody else could find out.
+    /// The longest interval between polls. A larder further upstream may get another origin, and nothing reports that.
     private static let usualMilliseconds: Int64 = 10_000
-    /// How soon at first, when others may be set at the same moment, and while there is a circle or no answer.
+    /// The first interval, because several origins may be set at the same time; also used while there is a cycle or no
+    /// reply.
     private static let soonMilliseconds: Int64 = 1_000
 
-    /// Asks if it is time to, and returns at once.
+    /// Polls if a poll is due. Does not block.
     /// - Parameters:
     ///   - node: this larder and its database.
-    ///   - isUrgent: whether it is time to in any case.
+    ///   - isUrgent: polls even if no poll is due.
     func ask(_ tier: OriginTier, _ node: String, isUrgent: Bool, monotonic: @escaping @Sendable () -> Int64) {
         let servers = tier.origin.status().servers
         let beliefs = servers.map(\.beliefs).max() ?? 0
         let now = monotonic()
         let mustAsk = lock.withLock {
             guard !isUnderWay, isUrgent || beliefs > beliefsAsked || now >= due else { return false }
-            // A larder is no cluster.
+            // A cluster is not a larder.
             guard servers.count == 1 else { return false }
             if isUrgent || beliefs > beliefsAsked { pause = Self.soonMilliseconds }
             (isUnderWay, beliefsAsked) = (true, beliefs)

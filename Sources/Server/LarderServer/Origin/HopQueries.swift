@@ -1,20 +1,21 @@
 import LarderOriginClients
 import LarderPlatform
 
-/// The questions to an origin for the larders behind it. Each is a connection of its own, so those who ask the same share one.
-/// In a circle nobody waits for himself so: a question that has come round names more larders than before.
+/// Deduplicates upstream-chain requests to one origin; each request uses its own connection. A cycle cannot deadlock: a
+/// request that comes back around carries a longer list of hops, so it is not merged with the first one.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: all that wait are read and written with the lock held.
+/// `@unchecked Sendable`: `waiting` is guarded by `lock`.
 final class HopQueries: @unchecked Sendable {
     private let lock = Lock()
     private var waiting: [[String]: [@Sendable ([String]) -> Void]] = [:]
 
-    /// At most so many questions at once; further ones are not asked, as if there were no answer.
+    /// The most concurrent requests. Further ones get an empty reply.
     private static let most = 64
 
     /// - Parameters:
-    ///   - nodes: who has asked so far.
-    ///   - then: called once, on any thread, with the larders behind the origin: none, if it is no larder or does not answer.
+    ///   - nodes: the hops so far.
+    ///   - then: called once, on any thread, with the larders upstream of the origin; empty if the origin is not a
+    ///     larder or does not reply.
     func ask(_ origin: any Origin, _ nodes: [String], then: @escaping @Sendable ([String]) -> Void) {
         let (isFirst, isTooMany) = lock.withLock {
             if waiting[nodes] != nil {
@@ -35,7 +36,7 @@ final class HopQueries: @unchecked Sendable {
         }
     }
 
-    /// As ``ask(_:_:then:)``. Blocks, for as long as a call of the origin.
+    /// Like ``ask(_:_:then:)``, but blocks until the origin has replied or timed out.
     func path(_ origin: any Origin, _ nodes: [String]) -> [String] {
         let answer = OneAnswer()
         ask(origin, nodes) { answer.set($0) }
@@ -43,9 +44,9 @@ final class HopQueries: @unchecked Sendable {
     }
 }
 
-/// An answer that a thread waits for.
+/// A reply that a thread waits for.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the value is read and written with the lock held.
+/// `@unchecked Sendable`: `value` is guarded by `lock`.
 private final class OneAnswer: @unchecked Sendable {
     private let lock = Lock()
     private let isSet = Condition()

@@ -1,7 +1,7 @@
 import LarderOriginClients
 import LarderRESP
 
-/// An origin before its beginning and behind its end.
+/// The placeholder before an origin is connected. All calls fail.
 final class NoOrigin: Origin {
     var name: String { "none" }
 

@@ -3,11 +3,12 @@ import LarderPlatform
 import LarderRESP
 import Synchronization
 
-/// What a command that waits for an origin has got from it so far. Its session owns it; the origin's threads fill it.
+/// The state of a command that waits for an origin. It belongs to its session and is filled by the origin's threads.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: all below "guarded" is read and written with the lock held.
+/// `@unchecked Sendable`: everything below "Guarded" is guarded by `lock`.
 final class OriginCall: @unchecked Sendable {
-    /// When the command began, in nanoseconds of the monotonic clock: what was read later is new enough for it.
+    /// When the command started, in nanoseconds of the monotonic clock. Values read after that are recent enough for
+    /// it.
     let startedAt: Int64
     let isWoken = Atomic<Bool>(false)
     private let wakeUp: (@Sendable () -> Void)?
@@ -15,7 +16,7 @@ final class OriginCall: @unchecked Sendable {
     // Guarded:
     private var pending = 0
     private var readings: [[UInt8]: Result<OriginReading, OriginError>] = [:]
-    /// What replicas have said meanwhile: it may be older than any bound.
+    /// Replies of replicas that arrived before the primary's. They may be arbitrarily old.
     private var early: [[UInt8]: OriginReading] = [:]
     private var hasNews = false
     private var reply: Result<RESPValue, OriginError>?
@@ -25,18 +26,16 @@ final class OriginCall: @unchecked Sendable {
         self.wakeUp = wakeUp
     }
 
-    /// How long the command has waited.
     var waitedMilliseconds: Int64 { (MonotonicClock.nanoseconds() - startedAt) / 1_000_000 }
 
-    /// Whether nothing is waited for.
     var isComplete: Bool { lock.withLock { pending == 0 } }
 
     func reading(_ key: [UInt8]) -> Result<OriginReading, OriginError>? { lock.withLock { readings[key] } }
 
-    /// The origin's answer to a command.
+    /// The origin's reply to a command.
     func takeReply() -> Result<RESPValue, OriginError>? { lock.withLock { reply } }
 
-    /// The first failure of a reading.
+    /// The first failed read.
     var failure: OriginError? {
         lock.withLock {
             for reading in readings.values { if case .failure(let error) = reading { return error } }
@@ -44,7 +43,7 @@ final class OriginCall: @unchecked Sendable {
         }
     }
 
-    /// So many answers will come.
+    /// Adds the number of replies to wait for.
     func expect(_ count: Int) {
         lock.withLock {
             pending += count
@@ -56,10 +55,10 @@ final class OriginCall: @unchecked Sendable {
         end { readings[key] = reading }
     }
 
-    /// What a replica has said of a key.
+    /// The reply of a replica.
     func early(_ key: [UInt8]) -> OriginReading? { lock.withLock { early[key] } }
 
-    /// Whether a replica has said something since the last call. The command goes on to wait unless that is enough for it.
+    /// Whether a replica has replied since the last call. If that does not complete the command, it continues to wait.
     func takeNews() -> Bool {
         lock.withLock {
             defer { hasNews = false }
@@ -70,7 +69,7 @@ final class OriginCall: @unchecked Sendable {
 
     func take(_ key: [UInt8], early reading: OriginReading) {
         let isNew = lock.withLock {
-            // Who joins a question again hears it again.
+            // A caller that joins a read gets its early reply again.
             guard early.updateValue(reading, forKey: key) == nil else { return false }
             hasNews = true
             isWoken.store(true, ordering: .releasing)

@@ -1,21 +1,21 @@
 import LarderEngine
 import Synchronization
 
-/// What a database has asked its origin. For INFO. Atomic.
+/// The counters of a database's origin, for INFO. Atomic.
 final class OriginCounts: Sendable {
-    /// Keys that were asked for, and those for which somebody else's answer was waited for.
+    /// Keys requested from the origin, and keys for which a request in progress was joined.
     let asked = Atomic<Int>(0)
     let joined = Atomic<Int>(0)
-    /// Questions without an answer.
+    /// Failed reads.
     let failed = Atomic<Int>(0)
-    /// Stale entries that were served because the origin could not be asked.
+    /// Stale entries served because the origin was not available.
     let stale = Atomic<Int>(0)
-    /// What replicas said while the origin did not answer, and how often that was served.
+    /// Replies of replicas received before the primary's, and the number of them that were served.
     let replicas = Atomic<Int>(0)
     let replicasServed = Atomic<Int>(0)
-    /// Writes that the origin has done, or that are kept for it: commands.
+    /// Write commands that the origin has executed, or that are in the outbox.
     let written = Atomic<Int>(0)
-    /// Keys that the origin said had changed, and how often nothing that was known could be believed any more.
+    /// Keys invalidated by the origin, and the number of times that all marks were lost.
     let invalidated = Atomic<Int>(0)
     let lost = Atomic<Int>(0)
 }

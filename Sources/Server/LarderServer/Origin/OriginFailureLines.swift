@@ -1,18 +1,18 @@
 import LarderPlatform
 
-/// Which failures of an origin are logged: each reason at once, then once a minute while it goes on.
+/// Limits the log lines about failures of an origin: each reason is logged at once, then once a minute while it lasts.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: ``rates`` is read and written with the lock held.
+/// `@unchecked Sendable`: `rates` is guarded by `lock`.
 final class OriginFailureLines: @unchecked Sendable {
     private let lock = Lock()
     private var rates: [String: LineRate] = [:]
 
     private static let eachMilliseconds: Int64 = 60_000
-    /// More reasons than that are taken for one.
+    /// Further reasons share one rate.
     private static let reasonsMax = 16
 
     /// - Parameter monotonic: now, in milliseconds of the monotonic clock.
-    /// - Returns: how many lines of this reason were left out; nil if this one is to be.
+    /// - Returns: the number of suppressed lines with this reason; nil to suppress this line.
     func line(_ reason: String, at monotonic: Int64) -> Int? {
         lock.withLock {
             let kind = rates[reason] != nil || rates.count < Self.reasonsMax ? reason : ""
@@ -20,6 +20,6 @@ final class OriginFailureLines: @unchecked Sendable {
         }
     }
 
-    /// The origin answers: the next failure is news.
+    /// The origin is available again: log the next failure at once.
     func forget() { lock.withLock { rates = [:] } }
 }

@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// Which database has which origin, as a fact of the ledger: a line of text for each, and at its end the checksum of all
-/// before it. Earlier versions kept it in the file `ORIGINS`.
+/// The origins of all databases, as a fact of the ledger: one line of text per database, then the checksum of the
+/// preceding text. Earlier versions kept it in the file `ORIGINS`.
 struct OriginFile {
     static let factName = "origins"
     static let fileName = "ORIGINS"
@@ -13,7 +13,7 @@ struct OriginFile {
         case damaged
     }
 
-    /// By the names of their databases.
+    /// By database name.
     var settings: [String: OriginSettings] = [:]
 
     var bytes: [UInt8] {

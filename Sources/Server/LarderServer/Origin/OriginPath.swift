@@ -1,17 +1,17 @@
 import LarderOriginClients
 import LarderRESP
 
-/// The way of a question: larders with their databases, from the one that is asked to the last one.
+/// The upstream chain of a database: larders with their databases, from the requested one to the last one.
 enum OriginPath {
     enum Answer {
         case path([String])
-        /// The origin is no larder.
+        /// The origin is not a larder.
         case none
-        /// It has not answered.
+        /// The origin has not replied.
         case unknown
     }
 
-    /// - Parameter nodes: who has asked so far. Whoever finds itself there asks no further.
+    /// - Parameter nodes: the hops so far. A larder that finds itself among them does not forward the request.
     static func question(_ nodes: [String]) -> [[UInt8]] { (["ORIGIN", "PATH"] + nodes).map { Array($0.utf8) } }
 
     static func answer(_ result: Result<RESPValue, OriginError>) -> Answer {
@@ -22,21 +22,21 @@ enum OriginPath {
         }
     }
 
-    /// - Returns: why the origin of a database must not be asked; nil if it may be.
+    /// - Returns: the reason why the origin would deadlock; nil if it does not.
     static func circle(of node: String, _ origin: String, _ path: [String]) -> String? {
         guard let index = path.firstIndex(of: node) else { return nil }
         guard index > 0 else { return "a cycle: \(origin) is this database itself" }
         let way = index == 1 ? "" : ", over \(index - 1) other\(index == 2 ? "" : "s")"
         return
-            "a cycle: \(origin) has this database as its own origin\(way), so that all would wait for each other; give one "
-            + "of them another origin, or none (where writes wait, which cannot be brought: ORIGIN NONE DISCARD forgets that "
-            + "they wait, and keeps the values)"
+            "a cycle: \(origin) has this database as its origin\(way), so all would wait for each other; set another "
+            + "origin for one of them, or none (if queued writes cannot be delivered: ORIGIN NONE DISCARD drops them from the "
+            + "outbox, and keeps the values here)"
     }
-    /// - Returns: why nobody can answer, although this larder is not part of it; nil if that is not known.
+    /// - Returns: the reason why the origin cannot reply because of a cycle without this larder; nil if none is known.
     static func circle(behind origin: String, _ path: [String]) -> String? {
         guard let last = path.last, path.dropLast().contains(last) else { return nil }
         return
-            "a cycle: behind \(origin) larders have each other as origins, and would wait for each other; give one of them "
-            + "another origin, or none"
+            "a cycle in the upstream chain of \(origin): its larders would wait for each other; set another origin for one "
+            + "of them, or none"
     }
 }

@@ -1,33 +1,33 @@
 import LarderOriginClients
 
-/// Where an origin is and who asks there. Has no secrets.
+/// The address and the user of an origin, without secrets.
 package struct OriginSource: Hashable, Sendable {
     package let url: String
-    /// Nil for the user that the URL names, or the server's default one.
+    /// Nil for the user in the URL, or else the server's default user.
     package var user: String?
     /// The file whose first line is the password; nil for none.
     package var passwordPath: String?
 }
 
-/// How a database hears of changes at its origin, and whom it asks.
+/// How a database learns of changes at its origin, and which servers it reads from.
 package struct OriginReads: Hashable, Sendable {
     package enum Hearing: Hashable, Sendable {
-        /// The origin notes what was read here, and says when it changes.
+        /// The origin tracks the keys that were read, and sends invalidations for them.
         case tracking
-        /// It says what changes of all keys, or of those with one of these prefixes.
+        /// The origin sends invalidations for all keys, or for those with one of these prefixes.
         case broadcast(prefixes: [String])
-        /// It says nothing: what was read is believed for as long as the policy and its own lifetime say.
+        /// The origin sends no invalidations. Entries are fresh for the policy's interval or their lifetime at the
+        /// origin.
         case lifetimes
     }
 
     package var hearing = Hearing.tracking
-    /// After so many milliseconds without an answer a replica is asked too; nil for never.
+    /// The time without a reply after which a replica is read too, in milliseconds; nil for never.
     package var secondReadAfter: Int?
 
-    /// How many prefixes there may be.
     package static let prefixesMax = 64
 
-    /// As ORIGIN has them.
+    /// In the syntax of ORIGIN.
     fileprivate var words: [String] {
         let hearing: [String] =
             switch self.hearing {
@@ -38,8 +38,8 @@ package struct OriginReads: Hashable, Sendable {
         return hearing + (secondReadAfter.map { ["REPLICAS", "\($0)"] } ?? [])
     }
 
-    /// Takes a word of ORIGIN and what belongs to it.
-    /// - Returns: whether it was one of these.
+    /// Parses an option of ORIGIN and its arguments.
+    /// - Returns: false if it is another option.
     fileprivate mutating func take(_ name: String, _ rest: inout ArraySlice<String>) throws(CommandError) -> Bool {
         switch name {
         case "BCAST" where hearing == .tracking: hearing = .broadcast(prefixes: [])
@@ -47,9 +47,9 @@ package struct OriginReads: Hashable, Sendable {
         case "PREFIX":
             guard case .broadcast(let prefixes) = hearing, let prefix = rest.popFirst() else { return false }
             guard prefixes.count < Self.prefixesMax else {
-                throw CommandError("ERR at most \(Self.prefixesMax) prefixes are possible")
+                throw CommandError("ERR at most \(Self.prefixesMax) prefixes are allowed")
             }
-            // Redis refuses these too, for each key has one prefix.
+            // Redis refuses these too: a key must have one prefix.
             if let other = prefixes.first(where: { $0.hasPrefix(prefix) || prefix.hasPrefix($0) }) {
                 throw CommandError(
                     "ERR the prefixes '\(other)' and '\(prefix)' overlap: one must not begin with the other")
@@ -66,27 +66,27 @@ package struct OriginReads: Hashable, Sendable {
     }
 }
 
-/// What stands behind a database, as ORIGIN was told.
+/// The settings of a database's origin, as given to ORIGIN.
 struct OriginSettings: Hashable, Sendable {
-    /// How a write gets there.
+    /// How a write reaches the origin.
     enum Writing: String, Sendable {
-        /// The origin acknowledges before the daemon does, and the entry is kept here.
+        /// The origin acknowledges before the daemon does, and the entry is cached here.
         case through = "THROUGH"
-        /// The origin acknowledges before the daemon does, and what is here is forgotten.
+        /// The origin acknowledges before the daemon does, and the cached entry is removed.
         case around = "AROUND"
-        /// The daemon acknowledges, and brings it to the origin later.
+        /// The daemon acknowledges, and delivers the write to the origin later.
         case behind = "BEHIND"
     }
 
     let source: OriginSource
     let reads: OriginReads
     let writing: Writing
-    /// Whether GET and the like are answered from what is kept, within its grace, while the origin cannot be asked.
+    /// Whether reads such as GET serve stale entries within their grace while the origin is not available.
     let servesStale: Bool
-    /// See ``OriginTier/since``; 0 if all entries are the origin's.
+    /// See ``OriginTier/since``; 0 if all entries come from this origin.
     var since: Int64 = 0
 
-    /// The words behind the name of a database in the larder's file.
+    /// The words after the database's name in the larder's file.
     var words: [String] {
         [source.url, writing.rawValue] + (servesStale ? ["STALE"] : []) + reads.words
             + (source.user.map { ["USER", $0] } ?? []) + (source.passwordPath.map { ["PASSWORDFILE", $0] } ?? [])
@@ -96,10 +96,10 @@ struct OriginSettings: Hashable, Sendable {
         "ORIGIN url [THROUGH|AROUND|BEHIND] [STALE] [BCAST [PREFIX prefix]…|LIFETIMES] [REPLICAS milliseconds] "
         + "[USER name] [PASSWORDFILE path] [DISCARD]"
 
-    /// - Parameter words: of a client or of the file; the first is the URL.
+    /// - Parameter words: from a client or from the file; the first is the URL.
     init(words: [String]) throws(CommandError) {
         guard let url = words.first, !words.contains(where: { $0.contains { $0.isWhitespace } || $0.isEmpty }) else {
-            throw CommandError("ERR the words of an origin have no spaces: \(Self.syntax)")
+            throw CommandError("ERR the arguments of ORIGIN must not contain spaces: \(Self.syntax)")
         }
         var source = OriginSource(url: url)
         var writing: Writing?
@@ -116,15 +116,15 @@ struct OriginSettings: Hashable, Sendable {
                 source.user = user
             } else if name == "PASSWORDFILE", source.passwordPath == nil, let path = rest.popFirst() {
                 guard path.hasPrefix("/") else {
-                    throw CommandError("ERR the password's file is named by its whole path, such as /etc/larder/origin")
+                    throw CommandError("ERR PASSWORDFILE needs an absolute path, such as /etc/larder/origin")
                 }
                 source.passwordPath = path
             } else if ["USER", "PASSWORDFILE"].contains(name), rest.isEmpty {
-                throw CommandError("ERR '\(name)' needs a word behind it: \(Self.syntax)")
+                throw CommandError("ERR '\(name)' needs an argument: \(Self.syntax)")
             } else if try reads.take(name, &rest) {
                 continue
             } else {
-                throw CommandError("ERR '\(word.prefix(32))' is not possible here: \(Self.syntax)")
+                throw CommandError("ERR '\(word.prefix(32))' is not allowed here: \(Self.syntax)")
             }
         }
         self.source = source
@@ -133,11 +133,11 @@ struct OriginSettings: Hashable, Sendable {
         self.servesStale = servesStale
     }
 
-    /// A password in a command would be in logs and in the larder's files.
+    /// Rejects a URL with a password, which would appear in logs and in the larder's files.
     func checkHasNoSecret() throws(CommandError) {
         guard (try? OriginAddress(source.url))?.password == nil else {
             throw CommandError(
-                "ERR write the password into a file that only the daemon may read, and name it: PASSWORDFILE path")
+                "ERR no passwords in the URL: use a file that only the daemon can read, with PASSWORDFILE path")
         }
     }
 }

@@ -1,7 +1,7 @@
 import LarderOriginClients
 
 extension OriginTable {
-    /// Origins that are Redis, Valkey or a larder, or a cluster.
+    /// Connects to an origin that is Redis, Valkey, a larder, or a cluster.
     package static let redis: OriginFactory = { (source, reads, limits, listener) throws(OriginError) in
         let address: OriginAddress
         do throws(OriginAddress.Failure) {
@@ -10,7 +10,7 @@ extension OriginTable {
             throw .unsuitable(error.description)
         }
         guard reads.secondReadAfter == nil || address.isCluster else {
-            throw .unsuitable("REPLICAS asks the replicas of a cluster: it goes with redis+cluster://")
+            throw .unsuitable("REPLICAS needs a cluster: use it with redis+cluster://")
         }
         let tracking: RedisOrigin.Tracking =
             switch reads.hearing {

@@ -4,48 +4,47 @@ import LarderOutboxes
 import LarderPlatform
 import Synchronization
 
-/// Makes the connections to an origin; throws if there can be none. May block.
+/// Makes the connections to an origin; throws if that is not possible. May block.
 package typealias OriginFactory =
     @Sendable (OriginSource, OriginReads, OriginLimits, any OriginListener) throws(OriginError) -> any Origin
 
-/// The origins of all databases, in memory and in the larder's ledger. They belong to the names of their databases.
+/// The origins of all databases by name, in memory and in the larder's ledger.
 ///
-/// A change is in the ledger, durably, before it is seen.
+/// A change is durable in the ledger before it takes effect.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: ``tiers`` is read and written with the lock held, everything else is
-/// constant or atomic.
+/// `@unchecked Sendable`: the variables are guarded by `lock`; the rest is constant or atomic.
 package final class OriginTable: @unchecked Sendable {
-    /// Goes up with each change.
+    /// Increases with each change.
     let generation = Atomic<Int>(0)
     private let lock = Lock()
-    /// Held while a change is made and written: one at a time.
+    /// Held while a change is made and written, so that changes are serialized.
     private let changing = Lock()
     private var tiers: [String: OriginTier] = [:]
-    /// What waits for origins, and who brings it.
+    /// The running deliveries of outboxes.
     private var deliveries: [String: OutboxDelivery] = [:]
-    /// Origins that could not be set up at the start: they stay in the file.
+    /// Origins that could not be set up at the start. They remain in the file.
     private var failed: [String: (OriginSettings, CommandError)] = [:]
-    /// Looks for circles.
+    /// Polls for cycles.
     private var watch: WorkThread?
     private var isClosed = false
     private let closing = Condition()
-    /// Makes changes, one after the other: each may wait for an origin.
+    /// Makes the changes, one at a time: each may wait for an origin.
     private var turns: WorkerPool?
-    /// The origin that is looked at before it is set.
+    /// The origin that is checked before it is set.
     private var candidate: OriginTier?
-    /// The name of this larder among others.
+    /// The name of this larder in upstream chains.
     private let larder: String
     private let surroundings: OriginTier.Surroundings
     private let limits: OriginLimits
     private let keysMax: Int
     private let make: OriginFactory
-    /// Why the origins are unknown; then no database answers. Guarded by `lock`.
+    /// Why the origins are unknown. While set, no database with an origin can be used. Guarded by `lock`.
     private var defect: Defect?
 
     private enum Defect {
-        /// The file of an earlier version cannot be read, and is left as it is.
+        /// The file of an earlier version cannot be read, and is left unchanged.
         case unreadable(CommandError)
-        /// The ledger has lost facts, and does not have the origins. The next setting of an origin confirms what is known.
+        /// The ledger has lost facts, and does not contain the origins. Setting an origin clears this.
         case lost(CommandError)
 
         var error: CommandError {
@@ -55,7 +54,7 @@ package final class OriginTable: @unchecked Sendable {
         }
     }
 
-    /// Reads the origins of a larder. What is wrong with them is written to the log.
+    /// Reads the origins of a larder. Problems are logged.
     init(
         larder: String, limits: OriginLimits, keysMax: Int, _ surroundings: OriginTier.Surroundings,
         make: @escaping OriginFactory
@@ -74,14 +73,14 @@ package final class OriginTable: @unchecked Sendable {
                 beginDelivery(tier)
             } catch {
                 failed[name] = (settings, error)
-                surroundings.log.error("the origin of the database '\(name)' cannot be asked: \(error.text)")
+                surroundings.log.error("the origin of database '\(name)' cannot be used: \(error.text)")
             }
         }
         noteUse()
         watchCircles()
     }
 
-    /// What the ledger has, or the file of an earlier version, which the ledger takes over. Sets ``defect``.
+    /// Reads the origins from the ledger, or moves the file of an earlier version into it. Sets ``defect``.
     private func readStored() -> OriginFile {
         let ledger = surroundings.engine.ledger
         let path = surroundings.engine.directory + "/" + OriginFile.fileName
@@ -94,8 +93,8 @@ package final class OriginTable: @unchecked Sendable {
         } catch {
             defect = .unreadable(
                 CommandError(
-                    "ERR the origins of the databases are unknown, and none is asked: \(path) cannot be read "
-                        + "(\(error)): restore it, or remove it and set the origins again"))
+                    "ERR origins are disabled: cannot read \(path) "
+                        + "(\(error)); restore it, or remove it and set the origins again"))
             return OriginFile()
         }
         do {
@@ -103,22 +102,22 @@ package final class OriginTable: @unchecked Sendable {
             if ledger.lossMilliseconds > 0 {
                 defect = .lost(
                     CommandError(
-                        "ERR the origins of the databases may have been lost with damage to the larder's ledger, and none "
-                            + "is asked: set them again with ORIGIN, or confirm with ORIGIN NONE that there were none"))
+                        "ERR origins are disabled: they may have been lost because the larder's ledger was "
+                            + "damaged; set them again with ORIGIN, or confirm with ORIGIN NONE that there were none"))
             }
         } catch {
             defect = .unreadable(
-                CommandError("ERR the origins of the databases are unknown, and none is asked: \(error)"))
+                CommandError("ERR origins are disabled: they cannot be read: \(error)"))
         }
         return OriginFile()
     }
 
-    /// Whether any database has an origin, or should have one.
+    /// Whether a database has an origin, or should have one.
     var isUsed: Bool { isAnyUsed.load(ordering: .relaxed) }
     private let isAnyUsed = Atomic<Bool>(true)
 
     /// The origin of a database; nil if it has none.
-    /// - Throws: if it should have one, and that cannot be asked: then the database must not answer on its own.
+    /// - Throws: if it should have one that cannot be used. Do not serve the database without it.
     func tier(of name: String) throws(CommandError) -> OriginTier? {
         guard isUsed else { return nil }
         let (tier, error) = lock.withLock { (tiers[name], defect?.error ?? failed[name]?.1) }
@@ -126,15 +125,15 @@ package final class OriginTable: @unchecked Sendable {
         return tier
     }
 
-    /// How many databases should have an origin that cannot be asked; as long as the origins are unknown, these are all.
+    /// The number of databases whose origin cannot be used; all databases while the origins are unknown.
     var unusableCount: Int {
         lock.withLock { defect == nil ? failed.count : nil } ?? surroundings.engine.databases.count
     }
 
-    /// All that work, by the names of their databases.
+    /// The usable origins, sorted by the names of their databases.
     var all: [OriginTier] { lock.withLock { Array(tiers.values) }.sorted { $0.database.name < $1.database.name } }
 
-    /// - Parameter outbox: what waits already; nil: it is read.
+    /// - Parameter outbox: the existing outbox; nil to load it.
     private func tier(
         _ settings: OriginSettings, _ name: String, outbox: Outbox? = nil
     ) throws(CommandError) -> OriginTier {
@@ -147,7 +146,7 @@ package final class OriginTable: @unchecked Sendable {
         if let path = settings.source.passwordPath {
             for warning in PasswordFile.warnings(path, program: "larderd") { surroundings.log.warning(warning) }
         }
-        // What is kept needs files; without them nothing is kept yet.
+        // Caching needs the database's files; without them nothing is cached yet.
         try? database.prepare(forWriting: true)
         var used: Outbox?
         if settings.writing == .behind {
@@ -163,7 +162,8 @@ package final class OriginTable: @unchecked Sendable {
         return tier
     }
 
-    /// Makes a change in its turn, on a thread of the table's own: at once where the larder has no threads of its own.
+    /// Makes a change on the table's own thread, one at a time; on the caller's thread if the larder has no background
+    /// threads.
     /// - Parameter then: called once, on any thread.
     func inTurn(
         _ change: @escaping @Sendable (OriginTable) throws(CommandError) -> Void,
@@ -179,12 +179,12 @@ package final class OriginTable: @unchecked Sendable {
         if let pool { pool.submit(work) } else { then(.failure(.originsClosed)) }
     }
 
-    /// Gives a database an origin, another one, or none. May block.
-    /// - Parameter discards: whether what waits for the former origin may be forgotten.
+    /// Sets, replaces or removes the origin of a database. May block.
+    /// - Parameter discards: whether the queued writes for the previous origin may be dropped.
     func set(_ settings: OriginSettings?, for name: String, discards: Bool = false) throws(CommandError) {
         if case .unreadable(let error)? = lock.withLock({ defect }) { throw error }
         if settings != nil, DatabaseName.isKept(name) {
-            throw CommandError("ERR '\(name)' has what waits for an origin, and cannot have one itself")
+            throw CommandError("ERR '\(name)' is an outbox and cannot have an origin")
         }
         try changing.withLock { () throws(CommandError) in
             if lock.withLock({ isClosed }) { throw .originsClosed }
@@ -193,7 +193,7 @@ package final class OriginTable: @unchecked Sendable {
             let url = settings?.source.url
             let isSame = before?.source.url == url
             if isSame { settings?.since = former?.since ?? before?.since ?? 0 }
-            // What waits for an origin that could not be set up waits for it alone.
+            // The outbox of an origin that could not be set up belongs to that origin only.
             var found = former?.outbox
             if former == nil, before?.writing == .behind { found = try self.outbox(of: name) }
             if found == nil, settings?.writing == .behind { found = try companionToDiscard(name, discards) }
@@ -205,13 +205,13 @@ package final class OriginTable: @unchecked Sendable {
                 try self.tier(settings, name, outbox: goesOn ? outbox : nil)
             }
             do throws(CommandError) {
-                // Takes as long as the origin does: meanwhile all goes on as before.
+                // Takes as long as the origin does. Meanwhile the previous origin stays in use.
                 if let tier { try checkIsNoCircle(tier) }
                 if !goesOn {
                     outbox?.index.seal(true)
                     try checkNothingWaits(name, outbox, discards)
                 }
-                // From here on no entry of the former origin comes.
+                // From here on, no entry of the previous origin is stored.
                 former?.keep(isSame)
                 if let tier, !isSame, try hasEntries(tier.database) {
                     tier.begin(since: surroundings.engine.now() + 1)
@@ -225,7 +225,7 @@ package final class OriginTable: @unchecked Sendable {
                 if let former { beginDelivery(former) }
                 throw error
             }
-            // Sessions that have not heard of it yet must write nothing that nobody would bring.
+            // Sessions that have not noticed the change must not queue writes that will never be delivered.
             former?.close()
         }
     }
@@ -236,7 +236,7 @@ package final class OriginTable: @unchecked Sendable {
             defer { cursor.close() }
             return try cursor.next()
         } catch {
-            // Emptied or reopened meanwhile.
+            // Purged or reopened in the meantime.
             guard error.code == .purged || error.code == .invalidated else { throw CommandError(error) }
             return true
         }
@@ -245,7 +245,7 @@ package final class OriginTable: @unchecked Sendable {
     private func change(
         _ name: String, to tier: OriginTier?, _ settings: OriginSettings?, _ discarded: Outbox?
     ) throws(CommandError) {
-        // What is under way ends before it is forgotten, or brought by another.
+        // Wait for the running delivery before its outbox is discarded or passed on.
         lock.withLock { deliveries.removeValue(forKey: name) }?.stop()
         do throws(LarderError) {
             try discarded?.discard()
@@ -263,14 +263,14 @@ package final class OriginTable: @unchecked Sendable {
         generation.wrappingAdd(1, ordering: .acquiringAndReleasing)
         if let tier {
             beginDelivery(tier)
-            // The other one may have been set at the same moment.
+            // The other larder may have set its origin at the same time.
             checkCircle(tier, isUrgent: true)
             watchCircles()
         }
         let now = tier.map { "its origin is now \($0.origin.name), \($0.settings.writing.rawValue)" }
-        surroundings.log.info("database '\(name)': \(now ?? "it has no origin any more")")
+        surroundings.log.info("database '\(name)': \(now ?? "its origin was removed")")
         guard let database = try? surroundings.engine.database(name) else { return }
-        // Clients that keep copies have them from before.
+        // Tracking clients have copies from before the change.
         surroundings.tell(database, nil)
     }
 
@@ -279,8 +279,8 @@ package final class OriginTable: @unchecked Sendable {
     private func outbox(of name: String) throws(CommandError) -> Outbox {
         guard let companion = Outbox.name(for: name) else {
             throw CommandError(
-                "ERR BEHIND needs a database '\(name + DatabaseName.outboxEnding)' for what waits, and that is no possible "
-                    + "name: use a shorter one")
+                "ERR BEHIND needs a database '\(name + DatabaseName.outboxEnding)' as its outbox, and that name is "
+                    + "too long: use a shorter database name")
         }
         do throws(LarderError) {
             return try Outbox(
@@ -293,33 +293,34 @@ package final class OriginTable: @unchecked Sendable {
     private func checkNothingWaits(_ name: String, _ outbox: Outbox?, _ discards: Bool) throws(CommandError) {
         guard let waiting = outbox?.index.waiting, waiting > 0, !discards else { return }
         throw CommandError(
-            "ERR \(waiting) writes wait for the origin of the database '\(name)', and would be lost: wait until ORIGIN says "
-                + "that outbox is 0, or add DISCARD. Nothing was changed")
+            "ERR \(waiting) writes are queued for the origin of database '\(name)', and would be lost: wait until ORIGIN "
+                + "reports outbox 0, or add DISCARD. Nothing was changed")
     }
 
-    /// What a companion database has that nobody accepted for the origin; nil if that is nothing.
-    /// - Throws: unless it is to be discarded.
+    /// An existing companion database whose entries were not accepted for the origin; nil if it is empty.
+    /// - Throws: if it has entries and `discards` is false.
     private func companionToDiscard(_ name: String, _ discards: Bool) throws(CommandError) -> Outbox? {
         let companion = try outbox(of: name)
         guard companion.index.waiting > 0 else { return nil }
         guard discards else {
             throw CommandError(
-                "ERR the database '\(companion.database.name)' has \(companion.index.waiting) entries, and they were not "
-                    + "accepted for this origin: writes that waited for a former one (restore "
-                    + "that from a backup), or entries of yours (store them elsewhere). PURGE in '\(companion.database.name)', or "
-                    + "DISCARD as the last word, removes them. Nothing was changed")
+                "ERR database '\(companion.database.name)' has \(companion.index.waiting) entries that were not "
+                    + "queued for this origin: writes for a previous origin (restore that "
+                    + "origin from a backup), or your own entries (move them elsewhere). To remove them, PURGE in "
+                    + "'\(companion.database.name)', or add DISCARD. Nothing was changed")
         }
         return companion
     }
 
-    /// Whether a database has what waits for an origin.
+    /// Whether a database is the outbox of another one.
     func isOutbox(_ name: String) -> Bool {
         guard DatabaseName.isKept(name), isUsed else { return false }
         let owner = String(name.dropLast(DatabaseName.outboxEnding.count))
         return lock.withLock { tiers[owner]?.outbox != nil || failed[owner]?.0.writing == .behind }
     }
 
-    /// Begins to bring what waits, unless that goes on. A larder without threads of its own leaves it to ``deliver(_:)``.
+    /// Starts the delivery of the outbox, unless it is running. Without background threads, call ``deliver(_:)``
+    /// instead.
     private func beginDelivery(_ tier: OriginTier) {
         guard let outbox = tier.outbox else { return }
         let delivery = lock.withLock { () -> OutboxDelivery? in
@@ -331,24 +332,24 @@ package final class OriginTable: @unchecked Sendable {
         if surroundings.engine.options.backgroundMaintenance { delivery?.start() }
     }
 
-    /// A companion database was emptied, or some of it was. May block.
+    /// Reloads an outbox after its companion database was purged, fully or partly. May block.
     func outboxPurged(_ companion: String) throws(LarderError) {
         guard DatabaseName.isKept(companion) else { return }
         let name = String(companion.dropLast(DatabaseName.outboxEnding.count))
         try lock.withLock { tiers[name]?.outbox }?.load()
     }
 
-    /// Brings some of what waits for a database's origin, and waits for that. For larders without threads of their own.
-    /// - Returns: in how many milliseconds there is more to do.
+    /// Delivers some queued writes of a database, and waits for the result. For larders without background threads.
+    /// - Returns: the time until the next round, in milliseconds.
     @discardableResult
     func deliver(_ name: String) -> Int64? { lock.withLock { deliveries[name] }?.round() }
 
     // MARK: Circles
 
-    /// The larders from this one to the last that a question about a database may reach, each with its database. Asks the
-    /// origin, and returns at once.
+    /// The upstream chain of a database, from this larder to the last one it can reach. Sends a request to the origin,
+    /// and does not block.
     /// - Parameters:
-    ///   - nodes: who has asked so far: where one of them is met again the way ends.
+    ///   - nodes: the hops so far. The chain ends when it returns to one of them.
     ///   - then: called once, on any thread.
     func path(
         from name: String, behind nodes: [String], then: @escaping @Sendable ([String]) -> Void
@@ -360,12 +361,12 @@ package final class OriginTable: @unchecked Sendable {
         tier.hopQueries.ask(tier.origin, nodes + [node]) { then([node] + $0) }
     }
 
-    /// A way of questions is not followed further.
+    /// The longest chain that is followed.
     private static let lardersMax = 64
 
     private func node(_ name: String) -> String { "\(larder)/\(name)" }
 
-    /// Larders that ask each other would wait for ever.
+    /// Throws if the upstream chain contains a cycle: its larders would wait for each other forever.
     private func checkIsNoCircle(_ tier: OriginTier) throws(CommandError) {
         let node = node(tier.database.name)
         let mayAsk = lock.withLock {
@@ -379,7 +380,7 @@ package final class OriginTable: @unchecked Sendable {
         throw CommandError("ERR \(reason). Nothing was changed")
     }
 
-    /// Looks again whether larders ask each other, as far as it is time to. Returns at once.
+    /// Polls for cycles if a poll is due. Does not block.
     func checkCircles() {
         for tier in all { checkCircle(tier, isUrgent: false) }
     }
@@ -389,7 +390,7 @@ package final class OriginTable: @unchecked Sendable {
         tier.cycleDetector.ask(tier, node(tier.database.name), isUrgent: isUrgent, monotonic: { engine.monotonic() })
     }
 
-    /// Goes on to look until the table is closed, if there is anything to look at.
+    /// Starts polling until the table is closed, if a database has an origin.
     private func watchCircles() {
         guard surroundings.engine.options.backgroundMaintenance, isUsed else { return }
         lock.withLock {
@@ -416,7 +417,7 @@ package final class OriginTable: @unchecked Sendable {
         do throws(LarderError) {
             try surroundings.engine.ledger.set(OriginFile.factName, to: file.bytes)
         } catch {
-            throw CommandError("ERR the origin could not be stored, nothing was changed: \(error.message)")
+            throw CommandError("ERR the origin could not be saved; nothing was changed: \(error.message)")
         }
     }
 
@@ -431,7 +432,7 @@ package final class OriginTable: @unchecked Sendable {
             lock.withLock { defect != nil || !tiers.isEmpty || !failed.isEmpty }, ordering: .releasing)
     }
 
-    /// Ends all connections; what waits stays. May block, for as long as a call of an origin. Idempotent.
+    /// Closes all connections; outboxes are kept. May block for as long as a call of an origin. Idempotent.
     func close() {
         let (watch, turns, candidate) = lock.withLock {
             isClosed = true
@@ -439,7 +440,7 @@ package final class OriginTable: @unchecked Sendable {
             defer { (self.watch, self.turns) = (nil, nil) }
             return (self.watch, self.turns, self.candidate)
         }
-        // Nobody waits for what it would say.
+        // Its reply is no longer needed.
         candidate?.close()
         watch?.join()
         turns?.stop()

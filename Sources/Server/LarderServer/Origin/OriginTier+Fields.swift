@@ -4,7 +4,7 @@ import LarderOutboxes
 import LarderPlatform
 
 extension OriginTier {
-    /// What ORIGIN and INFO say.
+    /// The fields of ORIGIN and INFO.
     var fields: [(String, String)] {
         let status = origin.status()
         let down = status.servers.filter { !$0.isUp }
@@ -39,13 +39,13 @@ extension OriginTier {
         }
     }
 
-    /// How old what is served as fresh may be, in milliseconds after a change was acknowledged; -1: it does not end.
+    /// The staleness bound of fresh entries, in milliseconds after a change was acknowledged; -1 if there is none.
     private var bound: Int64 {
         guard settings.reads.hearing == .lifetimes else { return Int64(limits.staleness) }
         return database.rules.policy.intervalMilliseconds ?? -1
     }
 
-    /// What waits for the origin, and what became of it.
+    /// The number and age of queued writes, and the counters of deliveries.
     private var outboxFields: [(String, String)] {
         guard let outbox else { return [] }
         let age = outbox.index.oldest.map { max(0, surroundings.engine.now() - $0) } ?? 0

@@ -5,32 +5,31 @@ import LarderPlatform
 import LarderRESP
 import Synchronization
 
-/// A database in front of an origin: it asks what it does not know, keeps what it was told, and believes it for as long as the
-/// origin would say that it has changed.
+/// A read-through tier: a database in front of an origin.
 ///
-/// - There is one question a key at a time, whoever wants to know.
-/// - A value is stored, and marked as known, only if nothing was said of its key since the question was sent.
-/// - What has no mark is never served as fresh, whatever the larder has.
+/// - Reads that miss are sent to the origin, one request per key at a time.
+/// - A value is cached, and marked as current, only if its key was not invalidated since the request was sent.
+/// - Unmarked entries are never served as fresh.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: a part is read and written with its lock held; ``origin`` is set once,
-/// before anybody else has the tier; the rest is constant or thread-safe itself.
+/// `@unchecked Sendable`: parts are guarded by their locks; ``origin`` and ``since`` are set before the tier is shared;
+/// the rest is constant or thread-safe.
 final class OriginTier: OriginListener, @unchecked Sendable {
-    /// What the tier needs of the daemon.
+    /// The tier's dependencies in the daemon.
     struct Surroundings: Sendable {
         let engine: Engine
         let log: Log
-        /// Tells clients that keep copies that these entries have changed; nil: all of the database.
+        /// Notifies tracking clients that these entries, or with nil all entries of the database, have changed.
         let tell: @Sendable (Database, [[UInt8]]?) -> Void
-        /// Runs what may block.
+        /// Runs work that may block.
         let background: @Sendable (@escaping @Sendable () -> Void) -> Void
     }
 
-    /// A question that was sent.
+    /// A request in progress.
     private final class Flight {
         let key: [UInt8]
-        /// Whether the answer must not be kept: the key has changed meanwhile.
+        /// Set when the key was invalidated during the request: the reply must not be cached.
         var isDetached = false
-        /// What a replica has said meanwhile.
+        /// The reply of a replica, while the primary's is outstanding.
         var early: OriginReading?
         var waiters: [Waiter] = []
 
@@ -45,7 +44,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     private final class Part {
         let lock = Lock()
         var flights: [[UInt8]: Flight] = [:]
-        /// Held while a value is stored, so that no older one is stored behind it.
+        /// Held while a value is stored, so that an older value cannot overwrite a newer one.
         let storing = Lock()
     }
 
@@ -53,7 +52,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     let database: Database
     let limits: OriginLimits
     let counts = OriginCounts()
-    /// What waits for the origin, if writes do.
+    /// The queued writes, with write-behind.
     let outbox: Outbox?
     let surroundings: Surroundings
     private let marks: TrackedKeys
@@ -62,14 +61,14 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     let hopQueries = HopQueries()
     private let parts: [Part]
     private(set) var origin: any Origin = NoOrigin()
-    /// Entries that were stored before are another origin's, or nobody's: they are not served as stale either. In
-    /// milliseconds since 1970, by the engine's clock, which does not go back.
+    /// Entries stored before this time come from another origin, or were set locally. They are not served, not even as
+    /// stale. In milliseconds since 1970, by the engine's clock, which is monotonic.
     private(set) var since: Int64
-    /// Whether what the origin says is stored here.
+    /// Whether replies of the origin are cached.
     private let keeps = Atomic<Bool>(true)
 
     private static let partCount = 16
-    /// Longer values are given to who asked, and not kept: 1 MiB.
+    /// Longer values are returned, but not cached: 1 MiB.
     private static let storedBytesMax = 1 << 20
 
     init(
@@ -86,15 +85,16 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         parts = (0..<Self.partCount).map { _ in Part() }
     }
 
-    /// Call it once, before anybody else has the tier.
+    /// Call it once, before the tier is shared.
     func begin(_ origin: any Origin) { self.origin = origin }
 
     func close() { origin.close() }
 
-    /// Stores nothing from now on, because another origin takes its place; or again, because it stays.
+    /// Stops caching replies because the origin is being replaced, or resumes it because the origin stays.
     func keep(_ isOn: Bool) { keeps.store(isOn, ordering: .sequentiallyConsistent) }
 
-    /// Takes a place in which there are entries that are not of this origin. Call it before anybody else has the tier.
+    /// Excludes the entries stored before an instant, which come from another origin. Call it before the tier is
+    /// shared.
     func begin(since instant: Int64) { since = instant }
 
     var keyCount: Int { marks.count }
@@ -103,20 +103,20 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     // MARK: What is known
 
-    /// What is known of a key without asking.
+    /// The state of a key without a request to the origin.
     enum Knowledge {
-        /// What the larder has is what the origin has. If the larder has nothing, it was evicted, and nothing is known.
+        /// The cached entry is current. If there is none, it was evicted, and the key must be read.
         case kept
-        /// The origin has nothing.
+        /// The origin has no value.
         case absent
-        /// What was written here waits for the origin: the outbox has it.
+        /// A write of the key is queued in the outbox.
         case pending
         case nothing
     }
 
     /// - Parameters:
     ///   - now: the engine's time.
-    ///   - instant: the present instant of the monotonic clock, in nanoseconds.
+    ///   - instant: the current time of the monotonic clock, in nanoseconds.
     func knowledge(
         _ key: UnsafeRawBufferPointer, now: Int64, instant: Int64 = MonotonicClock.nanoseconds()
     ) -> Knowledge {
@@ -132,25 +132,26 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         hasLifetimes ? isYoung(mark.sentAt, instant) : origin.isCurrent(mark.stamp, now: instant)
     }
 
-    /// Whether it is believed what the origin said, until its time is over, whatever happens there.
+    /// Whether entries are fresh for a lifetime, because the origin sends no invalidations.
     private var hasLifetimes: Bool { settings.reads.hearing == .lifetimes }
 
-    /// Whether the policy's interval has not passed since the origin was asked.
+    /// Whether less than the policy's interval has passed since the request.
     private func isYoung(_ sentAt: Int64, _ instant: Int64) -> Bool {
         database.rules.policy.intervalMilliseconds.map { (instant - sentAt) / 1_000_000 < $0 } ?? true
     }
 
-    /// Whether the entry was known since the daemon was started, and nothing was heard of a change since.
+    /// Whether the entry was current at some time since the start, and was not invalidated since.
     func wasKnown(_ key: UnsafeRawBufferPointer) -> Bool { marks.find(Key.hash(key)) != nil }
 
-    /// Whether a reading may answer a command that began at an instant: it is younger, or still known to be right.
+    /// Whether a value may be returned to a command that started at an instant: it was read later, or it is still
+    /// current.
     func isGood(_ reading: OriginReading, since start: Int64) -> Bool {
         if reading.sentAt >= start { return true }
         if hasLifetimes { return isYoung(reading.sentAt, MonotonicClock.nanoseconds()) }
         return reading.stamp.map { origin.isCurrent($0, now: MonotonicClock.nanoseconds()) } ?? false
     }
 
-    /// Whether a reading is what is known of its key now: then a change is told.
+    /// Whether a value is still marked as current, so that its changes will be notified.
     func isKnown(_ reading: OriginReading, of key: [UInt8]) -> Bool {
         guard let mark = marks.find(Key.hash(of: key)), mark.rollbacks == surroundings.engine.rollbackCount else {
             return false
@@ -160,9 +161,9 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     // MARK: Asking
 
-    /// Asks for keys, unless somebody else has.
+    /// Reads keys from the origin, or joins requests in progress.
     /// - Parameters:
-    ///   - early: gets what a replica says of a key meanwhile, perhaps more than once, on any thread.
+    ///   - early: called with the replies of replicas, possibly more than once per key, on any thread.
     ///   - then: called once for each key, on any thread.
     func ask(
         _ keys: [[UInt8]],
@@ -198,7 +199,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
             })
     }
 
-    /// A replica has answered, and the origin has not: nothing of that is kept.
+    /// A replica has replied before the primary. Its value is not cached.
     private func hear(_ flight: Flight, _ reading: OriginReading) {
         counts.replicas.add()
         let part = part(Key.hash(of: flight.key))
@@ -209,7 +210,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         for waiter in waiters { waiter.early(reading) }
     }
 
-    /// Flights belong to their parts: only their keys, which do not change, are used without a lock.
+    /// `@unchecked Sendable`: flights are guarded by their parts; only their constant keys are used without a lock.
     private struct UncheckedFlights: @unchecked Sendable {
         let flights: [Flight]
     }
@@ -222,7 +223,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         } else {
             counts.failed.add(1)
         }
-        // Only now can a new question be sent: what was answered is stored.
+        // Remove the flight only after its value was stored, so that no second request is sent for it.
         let waiters = part.lock.withLock {
             if part.flights[flight.key] === flight { part.flights[flight.key] = nil }
             return flight.waiters
@@ -232,13 +233,13 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     // MARK: Keeping
 
-    /// Stores what the origin has, and marks it as known.
-    /// - Parameter isValid: whether that is still so; called with the part's lock held.
+    /// Caches a value of the origin, and marks it as current.
+    /// - Parameter isValid: whether the value may still be cached; called with the part's `lock` held.
     private func keep(
         _ reading: OriginReading, _ key: [UInt8], _ hash: Int, _ part: Part, _ rollbacks: UInt64,
         _ isValid: () -> Bool
     ) {
-        // Where nothing is heard, no part can cease to be believed.
+        // Without invalidations, a mark cannot be lost with a connection.
         let believed = hasLifetimes ? OriginStamp(part: 0, epoch: 1) : reading.stamp
         guard let stamp = believed, part.lock.withLock(isValid) else { return }
         let now = surroundings.engine.now()
@@ -246,7 +247,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         let left = reading.lifetimeMilliseconds.map { $0 - elapsed }
         var absentUntil: Int64?
         if let value = reading.value, left ?? 1 > 0 {
-            // Another value of these keys is being stored: the next reader asks again.
+            // Another value is being stored in this part: the next reader requests this one again.
             guard part.storing.tryLock() else { return }
             defer { part.storing.unlock() }
             guard part.lock.withLock(isValid), store(value, key, left, now) else { return }
@@ -263,20 +264,20 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
     }
 
-    /// No entry lives longer than at the origin, nor than the policy says.
+    /// Returns the earlier of the deadlines of the origin and of the policy.
     /// - Parameters:
-    ///   - left: the rest of the lifetime at the origin, in milliseconds; nil if it does not expire there.
+    ///   - left: the remaining lifetime at the origin, in milliseconds; nil if the value does not expire there.
     ///   - now: the engine's time.
     private func rule(_ left: Int64?, _ now: Int64) -> DeadlineRule {
         let interval = database.rules.policy.intervalMilliseconds ?? .max
         return left.map { $0 < interval ? .own(now + max(0, $0)) : .governed } ?? .governed
     }
 
-    /// The rule of what the origin has answered, as if it were kept now.
+    /// The deadline rule of a value, as if it were cached now.
     func rule(of reading: OriginReading, now: Int64) -> DeadlineRule { rule(reading.lifetimeMilliseconds, now) }
 
-    /// - Returns: whether the larder has it now. A long value, or one for which files must be opened, is not stored: this
-    ///   thread must not block.
+    /// - Returns: whether the value was stored. Long values, and values for which files must be opened, are not stored:
+    ///   this thread must not block.
     private func store(_ value: [UInt8], _ key: [UInt8], _ left: Int64?, _ now: Int64) -> Bool {
         guard value.count <= Self.storedBytesMax, keeps.load(ordering: .sequentiallyConsistent) else { return false }
         guard database.isReady(forWriting: true) else {
@@ -292,7 +293,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
     }
 
-    /// Removes what the larder has of a key that the origin has not.
+    /// Removes the cached entry of a key that the origin does not have.
     private func forget(_ key: [UInt8]) {
         let key = Key(key)
         var ticket = CommitTicket.none
@@ -305,7 +306,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     // MARK: Writing
 
-    /// Stores a value at the origin, and here if it says when that changes.
+    /// Stores a value at the origin, and here if the origin sends invalidations for it.
     func write(_ write: OriginWrite, then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void) {
         drop(write.key)
         let rollbacks = surroundings.engine.rollbackCount
@@ -362,8 +363,10 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
     }
 
-    /// Runs a script or a function at the origin. Its reply comes when all is heard that was said of its changes.
-    /// - Parameter otherWords: the same with the script's text, for an origin that does not know it; nil if nobody here does.
+    /// Runs a script or a function at the origin. The reply is returned after all invalidations caused by it were
+    /// received.
+    /// - Parameter otherWords: the same command with the script's source, for an origin that does not have it; nil if
+    ///   the source is unknown.
     func run(
         script words: [[UInt8]], orElse otherWords: [[UInt8]]?, changing keys: [[UInt8]],
         then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
@@ -382,11 +385,11 @@ final class OriginTier: OriginListener, @unchecked Sendable {
     }
 
     private static let unknownFunction =
-        "ERR Function not found at the origin, which runs the functions of this database: FUNCTION LOAD here does not bring "
-        + "them there; load it at the origin itself"
+        "ERR Function not found at the origin, which runs the functions of this database: load it at the origin; "
+        + "FUNCTION LOAD here has no effect there"
 
-    /// Runs commands at the origin as a transaction. If there are scripts, the reply comes when all is heard that was said of
-    /// their changes.
+    /// Runs commands at the origin as a transaction. If it has scripts, the reply is returned after all invalidations
+    /// caused by them were received.
     func perform(
         transaction commands: [[[UInt8]]], hasScripts: Bool, changing keys: [[UInt8]],
         then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
@@ -402,15 +405,15 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     // MARK: Bringing what waits
 
-    /// Entries have been written here, and wait for the origin.
+    /// Entries were written here, and are queued for the origin.
     func hasWrittenHere(_ keys: [[UInt8]]) {
         drop(keys)
         counts.written.add()
         surroundings.tell(database, keys)
     }
 
-    /// Stores a value at the origin that was written here before.
-    /// - Parameter isLast: whether the key was not written again.
+    /// Delivers a queued write to the origin.
+    /// - Parameter isLast: whether the key was not written again since.
     func deliver(
         _ write: OriginWrite, isLast: @escaping @Sendable () -> Bool,
         then: @escaping @Sendable (Result<OriginAcknowledgement, OriginError>) -> Void
@@ -423,7 +426,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
     }
 
-    /// Removes an entry at the origin that was removed here before.
+    /// Delivers a queued removal to the origin.
     func deliver(removalOf key: [UInt8], then: @escaping @Sendable (Result<Int, OriginError>) -> Void) {
         origin.remove([key]) { [self] result in
             drop(key)
@@ -431,7 +434,7 @@ final class OriginTier: OriginListener, @unchecked Sendable {
         }
     }
 
-    /// Runs a command at the origin that repeats a write of a key.
+    /// Runs a command at the origin that retries a write of a key.
     func repeatWrite(
         _ words: [[UInt8]], _ key: [UInt8], then: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
     ) {
@@ -443,12 +446,12 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     // MARK: What the origin says
 
-    /// A key is no longer known; what is being asked for it is not kept.
+    /// Removes the mark of a key, and detaches its request in progress, so that the reply is not cached.
     private func drop(_ key: [UInt8]) {
         let hash = Key.hash(of: key)
         let part = part(hash)
         part.lock.withLock {
-            // Who asks from now on asks anew.
+            // Later readers send a new request.
             if let flight = part.flights.removeValue(forKey: key) { flight.isDetached = true }
             marks.remove(hash)
         }
@@ -466,26 +469,27 @@ final class OriginTier: OriginListener, @unchecked Sendable {
 
     func originLost(_ reason: String) {
         counts.lost.add(1)
-        // The next attempt to connect may fail for the same reason, which is no news then.
+        // The next attempt to connect may fail for the same reason: do not log that again.
         _ = failureLines.line(reason, at: surroundings.engine.monotonic())
         if hasLifetimes {
-            return surroundings.log.warning("database '\(database.name)': its origin does not answer: \(reason)")
+            return surroundings.log.warning("database '\(database.name)': its origin is not available: \(reason)")
         }
-        surroundings.log.warning("database '\(database.name)': its origin is no longer believed: \(reason)")
-        // Clients that keep copies were promised to hear of changes.
+        surroundings.log.warning(
+            "database '\(database.name)': lost its origin's invalidations; cached entries are revalidated: \(reason)")
+        // Tracking clients rely on notifications.
         surroundings.tell(database, nil)
     }
 
     func originFailed(_ reason: String) {
         guard let skipped = failureLines.line(reason, at: surroundings.engine.monotonic()) else { return }
         surroundings.log.warning(
-            "database '\(database.name)': its origin cannot be asked: \(reason)"
+            "database '\(database.name)': its origin is not available: \(reason)"
                 + LineRate.rest(skipped, "failed attempts"))
     }
 
     func originRecovered(_ server: String) {
         failureLines.forget()
-        surroundings.log.info("database '\(database.name)': its origin answers again: \(server)")
+        surroundings.log.info("database '\(database.name)': its origin is available again: \(server)")
         outbox?.index.originRecovered()
     }
 }

@@ -5,14 +5,14 @@ import LarderPlatform
 import LarderRESP
 import Synchronization
 
-/// Brings what waits in an outbox to the origin, on a thread of its own: in the order of the numbers, some at a time, and a
-/// key never twice at a time.
+/// Delivers the writes of an outbox to the origin on its own thread: in the order of their numbers, in batches, with at
+/// most one delivery per key at a time.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: all below "confined" is used by whoever runs a round, one at a time.
+/// `@unchecked Sendable`: everything below "Confined" is used only by the running round; rounds do not overlap.
 final class OutboxDelivery: @unchecked Sendable {
     private typealias Turn = OutboxIndex.Turn
 
-    /// A turn and what is brought.
+    /// A write in delivery.
     private struct Parcel {
         let turn: Turn
         let entry: OutboxEntry
@@ -21,7 +21,7 @@ final class OutboxDelivery: @unchecked Sendable {
 
     private enum End {
         case done
-        /// The origin has something newer.
+        /// The origin has a newer value.
         case superseded
         case failed(OriginError)
     }
@@ -39,10 +39,10 @@ final class OutboxDelivery: @unchecked Sendable {
     private var rollbacks: UInt64
     private var lines: [String: LineRate] = [:]
 
-    /// How many keys, and how many bytes of values, are under way at a time.
+    /// The most keys, and bytes of values, in one round.
     private static let parcelsMax = 256
     private static let bytesMax = 16 << 20
-    /// The same is not told again for so long, in milliseconds.
+    /// A message is not repeated within this time, in milliseconds.
     private static let quietMilliseconds: Int64 = 10_000
 
     init(_ tier: OriginTier, _ outbox: Outbox, _ engine: Engine, _ log: Log) {
@@ -62,7 +62,7 @@ final class OutboxDelivery: @unchecked Sendable {
         }
     }
 
-    /// Waits for what is under way. What waits stays. Idempotent.
+    /// Waits for the running round. The outbox is kept. Idempotent.
     func stop() {
         stopping.withLock {
             mustStop.store(true, ordering: .releasing)
@@ -72,20 +72,21 @@ final class OutboxDelivery: @unchecked Sendable {
         }
     }
 
-    /// Brings the next ones, and waits for their ends.
-    /// - Returns: in how many milliseconds there is more to do, unless something new comes.
+    /// Delivers the next batch, and waits for the results.
+    /// - Returns: the time until the next round if nothing is written until then, in milliseconds.
     func round() -> Int64 {
         let now = engine.monotonic()
         defer { outbox.index.tellWaiters(now: engine.monotonic()) }
         if outbox.index.takeRecovery() {
             restsUntil = min(restsUntil, now + Int64.random(in: 0...RetryBackoff.shortest))
-            // Its other connection may still rest: the next attempt may fail, and must not have the longest rest behind it.
+            // The other connection may still be backing off: the next attempt may fail, and must not cause the longest
+            // back-off.
             failures = 0
         }
         if restsUntil > now { return max(1, min(restsUntil, outbox.index.nextWaiter) - now) }
         do throws(LarderError) {
             if engine.rollbackCount != rollbacks {
-                // What was applied may be gone again, and what was removed may be there again.
+                // Deletions may have been rolled back, and writes lost.
                 rollbacks = engine.rollbackCount
                 try outbox.load()
             }
@@ -100,7 +101,7 @@ final class OutboxDelivery: @unchecked Sendable {
                 }
             }
         } catch {
-            tell("the outbox cannot be used: \(error)")
+            tell("cannot use the outbox: \(error)")
             rest()
         }
         let after = engine.monotonic()
@@ -113,7 +114,7 @@ final class OutboxDelivery: @unchecked Sendable {
     private func collect(_ turns: [Turn]) throws(LarderError) -> [Parcel] {
         let parcels = try outbox.collect(turns, bytesMax: Self.bytesMax) { turn in
             outbox.counts.refused.add()
-            tell("an entry is none of this daemon's writes, and stays: PURGE removes it")
+            tell("an entry of the outbox was not written by this daemon, and is ignored: PURGE removes it")
             outbox.index.rest(turn, until: engine.monotonic() + RetryBackoff.longest)
         }
         return parcels.map { Parcel(turn: $0.turn, entry: $0.entry, doubt: $0.turn.doubt) }
@@ -135,13 +136,13 @@ final class OutboxDelivery: @unchecked Sendable {
             case .done: outbox.counts.delivered.add()
             case .superseded:
                 outbox.counts.superseded.add()
-                tell("a write was dropped: after an attempt whose end was unknown, the origin has something newer")
+                tell("dropped a queued write: its last attempt had no reply, and the origin has a newer value")
             case .failed(let error):
                 failed.append((parcel, error))
                 continue
             }
             settled.append(Outbox.Settled(turn: parcel.turn, number: parcel.entry.number))
-            // Until it is settled, durably, it may be brought again.
+            // Until the removal from the outbox is durable, the write may be delivered again.
             outbox.index.note(parcel.turn, parcel.doubt)
         }
         do throws(LarderError) {
@@ -153,8 +154,8 @@ final class OutboxDelivery: @unchecked Sendable {
         handle(failed, ofAll: all.count)
     }
 
-    /// Asks what is there before the first attempts, so that a second one knows whether there is something newer.
-    /// - Parameter failed: gets those for which the origin cannot be asked: nothing is sent for them.
+    /// Reads the current values before the first attempts, so that a retry can detect a newer value.
+    /// - Parameter failed: receives the writes whose values could not be read; nothing is sent for them.
     private func look(_ parcels: [Parcel], _ failed: inout [(Parcel, OriginError)]) -> [Parcel] {
         let first = parcels.indices.filter { parcels[$0].doubt == .none }
         let answers = OutboxAnswers<Result<RESPValue, OriginError>>(first.count)
@@ -166,7 +167,7 @@ final class OutboxDelivery: @unchecked Sendable {
         for (index, answer) in zip(first, answers.wait()) {
             switch answer {
             case .success(let found): parcels[index]?.doubt = .mayBeThere(over: found.string)
-            // It runs no scripts for this user.
+            // The origin does not run scripts for this user.
             case .failure(let error) where Self.isRefusal(error): parcels[index]?.doubt = .mayBeThere(over: nil)
             case .failure(let error):
                 if let parcel = parcels[index] { failed.append((parcel, error)) }
@@ -189,7 +190,7 @@ final class OutboxDelivery: @unchecked Sendable {
                 if case .success(.integer(0)) = result { then(.superseded) } else { then(end(result)) }
             }
         } else if let value = entry.value, !entry.isOver(now: now) {
-            // The clocks need not agree.
+            // Send the remaining lifetime, because the clocks may differ.
             let lifetime = entry.until.map { OriginWrite.Lifetime.milliseconds($0 - now) } ?? .unlimited
             let write = OriginWrite(key: key, value: value, lifetime: lifetime)
             let (index, number) = (outbox.index, parcel.turn.number)
@@ -210,13 +211,13 @@ final class OutboxDelivery: @unchecked Sendable {
         var reason: OriginError?
         let isPartly = failed.count < count || tier.origin.status().servers.contains(where: \.isUp)
         for (parcel, error) in failed {
-            // Otherwise it was not there, and another attempt is as good as this one.
+            // Otherwise the write was not executed, and a retry is like a first attempt.
             if error.isUncertain { outbox.index.note(parcel.turn, parcel.doubt) }
             if Self.isRefusal(error) {
                 outbox.counts.refused.add()
-                tell("the origin refused a write, which is tried again later: \(error)")
+                tell("the origin refused a write, which will be retried: \(error)")
                 if case .mayBeThere = parcel.turn.doubt, case .refused = error {
-                    // Where no script may run, nobody can say what is newer.
+                    // Without scripts, newer values cannot be detected.
                     outbox.index.note(parcel.turn, .mayBeThere(over: nil))
                 }
                 outbox.index.rest(
@@ -233,12 +234,12 @@ final class OutboxDelivery: @unchecked Sendable {
             failures = 0
             return
         }
-        tell("what was written waits for the origin: \(reason)")
+        tell("queued writes are waiting for the origin: \(reason)")
         outbox.index.putBack(unreached, failed: true)
         rest()
     }
 
-    /// Whether it concerns this write alone, and not the whole server.
+    /// Whether the error is about this write only, and not about the whole server.
     private static func isRefusal(_ error: OriginError) -> Bool {
         switch error {
         case .tooLarge: true

@@ -1,9 +1,9 @@
 import LarderOutboxes
 
-/// What runs at the origin so that an attempt whose end is unknown is not repeated over something newer. For Redis, Valkey
-/// and what understands their scripts.
+/// Scripts for the origin that keep a retried delivery from overwriting a newer value. For Redis, Valkey and compatible
+/// servers.
 enum OutboxScripts {
-    /// What is under a key, as 40 hexadecimal digits; empty if nothing is.
+    /// Reads the SHA-1 of a value as 40 hexadecimal digits; empty if the key does not exist.
     private static let look = """
         local v = redis.pcall('GET', KEYS[1])
         local d = ''
@@ -11,7 +11,7 @@ enum OutboxScripts {
 
         """
 
-    /// Does what is to be done if what is there is what was there before the first attempt.
+    /// Applies the write if the value is the one from before the first attempt.
     private static let apply = """
         if d == ARGV[1] then
           if ARGV[2] == '' then redis.call('DEL', KEYS[1])
@@ -23,14 +23,14 @@ enum OutboxScripts {
         return v == ARGV[4] and 1 or 0
         """
 
-    /// The words of a command that returns what is under a key.
+    /// The command that returns the digest of a key's value.
     static func looking(at key: [UInt8]) -> [[UInt8]] {
         [Array("EVAL".utf8), Array((look + "return d").utf8), [0x31], key]
     }
 
-    /// The words of a command that does what a write says unless there is something newer: 1, it is done now or was done
-    /// before, or 0.
-    /// - Parameter before: what ``looking(at:)`` had returned before the first attempt.
+    /// The command that applies a write unless there is a newer value. It returns 1 if the write is applied, now or
+    /// before, otherwise 0.
+    /// - Parameter before: the result of ``looking(at:)`` before the first attempt.
     static func repeating(_ key: [UInt8], _ entry: OutboxEntry, over before: String, now: Int64) -> [[UInt8]] {
         let value = entry.isOver(now: now) ? nil : entry.value
         return [

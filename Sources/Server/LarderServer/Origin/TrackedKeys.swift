@@ -2,24 +2,25 @@ import LarderEngine
 import LarderOriginClients
 import LarderPlatform
 
-/// Which entries are known to be what the origin has: a *mark* for each, with the stamp under which it was read.
+/// Tracks which cached entries are current at the origin: a *mark* for each, with the stamp of its read.
 ///
-/// A mark says nothing of the value: that is the larder's. Whoever stores a value that the origin may have changed since
-/// sets no mark, and an entry without a mark is asked for again. So a mark that is lost costs a question, and the table may
-/// lose any: it is bounded, and when it is full the oldest go.
+/// A mark does not contain the value. No mark is set for a value that the origin may have changed since the read, and
+/// an unmarked entry is read again. Losing a mark costs one request, so the table is bounded and evicts the oldest
+/// marks.
 ///
-/// Keys are known by 64 bits of a hash with a secret of this process: a million marks are mistaken for each other's with a
+/// Keys are identified by a 64-bit hash with a secret of this process: among a million marks, a collision has a
 /// probability of 10⁻⁷.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: a part is read and written with its lock held.
+/// `@unchecked Sendable`: parts are guarded by their locks.
 final class TrackedKeys: @unchecked Sendable {
     struct Mark {
         let stamp: OriginStamp
-        /// For an absent entry: until when that is believed, in milliseconds since 1970. Nil for an entry that is there.
+        /// For an absent entry, the time until which it counts as absent, in milliseconds since 1970. Nil for an
+        /// existing entry.
         let absentUntil: Int64?
-        /// The engine's count of rollbacks before the value was stored: after another one it may be gone again.
+        /// The engine's rollback count before the value was stored. If it has changed since, the value may be lost.
         let rollbacks: UInt64
-        /// When the origin was asked, in nanoseconds of the monotonic clock.
+        /// When the request was sent, in nanoseconds of the monotonic clock.
         let sentAt: Int64
         fileprivate var place = 0
 
@@ -34,7 +35,7 @@ final class TrackedKeys: @unchecked Sendable {
     private final class Part {
         let lock = Lock()
         var marks: [Int: Mark] = [:]
-        /// The hashes in the order of their marks, as a ring.
+        /// The hashes in the order of their marks, as a ring buffer.
         var order: [Int] = []
         var next = 0
     }
@@ -43,7 +44,7 @@ final class TrackedKeys: @unchecked Sendable {
     private let partMax: Int
     private static let partCount = 16
 
-    /// - Parameter most: how many marks; rounded up to a multiple of 16.
+    /// - Parameter most: the most marks; rounded up to a multiple of 16.
     init(most: Int) {
         partMax = max(1, (most + Self.partCount - 1) / Self.partCount)
         parts = (0..<Self.partCount).map { _ in Part() }
@@ -51,7 +52,7 @@ final class TrackedKeys: @unchecked Sendable {
 
     var count: Int { parts.reduce(0) { sum, part in sum + part.lock.withLock { part.marks.count } } }
 
-    /// The highest bits: the dictionary of a part uses the others.
+    /// Uses the highest bits, because the part's dictionary uses the others.
     private func part(_ hash: Int) -> Part { parts[Int(UInt(bitPattern: hash) >> 60)] }
 
     func find(_ hash: Int) -> Mark? {
@@ -71,7 +72,7 @@ final class TrackedKeys: @unchecked Sendable {
             } else {
                 mark.place = part.next
                 let oldest = part.order[part.next]
-                // Its mark may have gone before, and been set again elsewhere.
+                // Its mark may have been removed, and set again in another place.
                 if part.marks[oldest]?.place == part.next { part.marks[oldest] = nil }
                 part.order[part.next] = hash
                 part.next = (part.next + 1) % partMax
