@@ -11,38 +11,38 @@ import struct LarderOriginClients.OriginStamp
 import struct LarderOriginClients.OriginWrite
 import class LarderOriginClients.RedisOrigin
 
-/// A Redis or Valkey server, a cluster of them, or another larder behind `larderd`, as the origin of an `OriginCache`.
+/// An `OriginCache` origin: a Redis or Valkey server or cluster, or another larder served by `larderd`.
 ///
 /// ```swift
 /// let origin = RedisCacheOrigin(try OriginAddress("redis+cluster://10.0.0.5:6379,10.0.0.6:6379"))
 /// let prices = OriginCache(try Cache(named: "prices", policy: .middle, grace: .seconds(3_600)), origin: origin)
 /// ```
-/// The server says what changes. No read is older than ``OriginLimits/staleness``, 750 ms, after a write was acknowledged
-/// by it, whoever wrote; else it is a stale one, of an entry with a grace. When one server of a cluster cannot say what
-/// changes any more, all entries are looked up again, those of the others too.
+/// The server reports changes. ``OriginLimits/staleness``, 750 ms, after it has acknowledged a write by any client, no
+/// read returns an older value, except as a stale one within a grace. If one server of a cluster can no longer report
+/// changes, all entries are verified again, including those of the other servers.
 ///
-/// Values are strings there: models as the cache's codec writes them, JSON by default. Those of a custom codec cannot be
-/// read back.
+/// Values are strings at the server: models as encoded by the cache's codec, by default JSON. Values of a custom codec
+/// cannot be read back.
 ///
-/// Errors are what the server replied, or why it did not, and have a text that says so. Thread-safe.
+/// Errors contain the server's reply, or the reason why there is none. Thread-safe.
 public final class RedisCacheOrigin: CacheOrigin {
     private let redis: RedisOrigin
     private let word = Word()
 
-    /// Begins to connect, and returns at once.
+    /// Starts to connect, and returns at once.
     /// - Parameters:
-    ///   - address: where it is.
-    ///   - limits: how long calls may take, and how often the server is asked whether it is there.
+    ///   - address: the address of the server.
+    ///   - limits: the time limits of calls, and the interval of the heartbeat.
     public init(_ address: OriginAddress, limits: OriginLimits = OriginLimits()) {
         redis = RedisOrigin(address, limits: limits, listener: word)
     }
 
-    /// Another larder of this machine: the database with a number, at the socket of its `larderd`.
+    /// Connects to another larder of this machine: a numbered database, at the socket of its `larderd`.
     public convenience init(larderAt socketPath: String, database: Int = 0) throws {
         self.init(try OriginAddress("unix://\(socketPath)?db=\(database)"))
     }
 
-    /// Another larder of this machine: the database with a name, which any database of the library has.
+    /// Connects to another larder of this machine: a named database, as every database of the library is.
     public convenience init(larderAt socketPath: String, database: String) throws {
         self.init(try OriginAddress("unix://\(socketPath)?db=\(database)"))
     }
@@ -51,13 +51,13 @@ public final class RedisCacheOrigin: CacheOrigin {
 
     public var name: String { redis.name }
 
-    /// Yes: ``OriginLimits``, for each server.
+    /// True: ``OriginLimits`` apply to each server.
     public var keepsLimits: Bool { true }
 
-    /// How its servers are, and what has happened: for all caches in front of it. Asks nobody.
+    /// The state of its servers and their counters, for all caches in front of it. Sends no request.
     public func status() -> OriginStatus { redis.status() }
 
-    /// How many keys one call has, for which its limit holds.
+    /// The maximum number of keys in one call to which the time limit applies.
     private static let keysPerCall = 4_096
 
     public func read(_ keys: [[UInt8]]) async throws -> [OriginAnswer] {
@@ -92,20 +92,20 @@ public final class RedisCacheOrigin: CacheOrigin {
         var lifetime = OriginWrite.Lifetime.unlimited
         if let duration = value.lifetime {
             let (seconds, attoseconds) = duration.components
-            // A server has no shorter one, and none above some 285 years either.
+            // A server supports no shorter lifetime, and none above about 285 years.
             lifetime = .milliseconds(
                 max(1, min(seconds, 9_000_000_000) * 1000 + attoseconds / 1_000_000_000_000_000))
         }
         let write = OriginWrite(key: key, value: value.bytes, lifetime: lifetime)
         let (result, moment) = await withUnsafeContinuation { continuation in
-            // On the thread that passes on what changes: the change by this write was told before.
+            // On the thread that delivers notifications: the change by this write has been delivered before.
             redis.write(write) { continuation.resume(returning: ($0, OriginMoment.now())) }
         }
         let acknowledged = try result.get()
         var acknowledgement = OriginAcknowledgement(
             lifetime: acknowledged.lifetimeMilliseconds.map { .milliseconds($0) },
             isWatched: isWatched(acknowledged.stamp))
-        // The value was read back, and nothing was told since.
+        // The value was read back, and no change was reported since.
         if acknowledged.isConfirmed { acknowledgement.confirmedAt = moment }
         return acknowledgement
     }
@@ -118,7 +118,7 @@ public final class RedisCacheOrigin: CacheOrigin {
     }
 
     public func mayHaveChanged(_ keys: [[UInt8]], after error: any Error) -> Bool {
-        // Of several keys each server may have removed its own.
+        // With several keys, each server may have removed its own.
         guard keys.count == 1, let error = error as? OriginError else { return true }
         return error.isUncertain || error == .closed
     }
@@ -137,17 +137,17 @@ public final class RedisCacheOrigin: CacheOrigin {
         return word.epoch(isCurrent: { redis.isCurrent($0, now: now) }, isAnyBelieved: redis.isAnyBelieved(now: now))
     }
 
-    /// What the server says, for all caches in front of it.
+    /// Notifications of the server for all caches in front of it.
     ///
-    /// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+    /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
     private final class Word: OriginListener, @unchecked Sendable {
         private let lock = Lock()
         private var listeners: [ObjectIdentifier: OriginChanges] = [:]
-        /// One for each server that has answered in this epoch, of any of its slots: what a slot alone loses ``originLost(_:)``
-        /// says. When one of them is no longer current, the epoch is over.
+        /// One stamp for each server that has answered in this epoch, of any of its slots: the loss of a single slot is
+        /// reported by ``originLost(_:)``. When one of them is no longer current, the epoch is over.
         private var stamps: [UInt32: OriginStamp] = [:]
         private var number: UInt64 = 0
-        /// Whether a server was believed or has failed.
+        /// Whether a server was trusted or has failed.
         private var isTried = false
 
         func add(_ changes: OriginChanges) { lock.withLock { listeners[ObjectIdentifier(changes)] = changes } }
@@ -160,7 +160,7 @@ public final class RedisCacheOrigin: CacheOrigin {
             }
         }
 
-        /// - Returns: nil if no server says what changes, and none is expected to in a moment.
+        /// - Returns: nil if no server reports changes, and none is about to.
         func epoch(isCurrent: (OriginStamp) -> Bool, isAnyBelieved: @autoclosure () -> Bool) -> UInt64? {
             lock.withLock {
                 if !stamps.values.allSatisfy(isCurrent) { endEpoch() }
@@ -169,7 +169,7 @@ public final class RedisCacheOrigin: CacheOrigin {
                     isTried = true
                     return number
                 }
-                // What is asked for while the first connection is made is answered by it.
+                // Requests sent while the first connection is being made are answered by it.
                 return isTried ? nil : number
             }
         }
@@ -192,7 +192,7 @@ public final class RedisCacheOrigin: CacheOrigin {
 
         func originFailed(_ reason: String) { lock.withLock { isTried = true } }
 
-        // What was lost is looked up again in any case.
+        // Lost entries are verified again in any case.
         func originRecovered(_ server: String) {}
     }
 }

@@ -1,11 +1,11 @@
 // swift-format-ignore-file: AmbiguousTrailingClosureOverload
-// Closures that await and closures that do not have one form each.
+// Some calls have one form for closures that await and one for closures that do not.
 
 import LarderEngine
 
-// Calls of asynchronous code that may block for long. The calling task encodes and decodes models; Larder's own threads
-// do the rest, so Swift's cooperative pool is never blocked. The calls do and throw the same as their synchronous
-// namesakes. They cannot be cancelled: what was begun is finished.
+// Asynchronous forms of calls that may block for long. Models are encoded and decoded in the calling task; Larder's own
+// threads do the rest, so that Swift's cooperative pool is never blocked. The calls behave and throw like their
+// synchronous forms. They cannot be cancelled: a call that has started is completed.
 
 extension Cache {
     // MARK: One entry
@@ -91,14 +91,14 @@ extension Cache {
             guard let write = try source.write(model, in: record, key, policy, tags, durability) else { return result }
             if try await carryOut(write) { return result }
             guard let rest = runs.rest() else { throw conflict(key, runs) }
-            // A cancelled task does not rest, and lets others run nevertheless.
+            // A cancelled task does not sleep, but still lets others run.
             if (try? await Task.sleep(nanoseconds: rest)) == nil { await Task.yield() }
         }
     }
 
-    // Without this form, and similar ones, Swift takes the synchronous call for a closure that awaits nothing.
+    // Without this form, and similar ones, Swift would choose the synchronous call for a closure that does not await.
 
-    /// Like the call above, for a closure that awaits nothing.
+    /// Like the call above, for a closure that does not await.
     @discardableResult
     public func update<Value: Codable, Result>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, tags: [String] = [],
@@ -267,7 +267,7 @@ extension Cache {
         }
     }
 
-    /// Like the call above, for a closure that awaits nothing.
+    /// Like the call above, for a closure that does not await.
     public func withSnapshot<Result>(_ body: (CacheSnapshot) throws -> Result) async throws -> Result {
         try await withSnapshot { (snapshot: CacheSnapshot) async throws in try body(snapshot) }
     }

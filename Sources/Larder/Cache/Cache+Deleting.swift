@@ -4,12 +4,12 @@ import LarderPlatform
 extension Cache {
     // MARK: This database
 
-    /// Deletes the database with its files and its policy. From then on every handle on it, its snapshots and its
-    /// enumerations throw ``LarderError/Code/deleted``; opening the name again gives a new database. If nobody has
-    /// written to the database, there is nothing to delete.
+    /// Deletes the database with its files and its policy. Afterwards all handles on it, its snapshots and its
+    /// enumerations throw ``LarderError/Code/deleted``; opening the name again creates a new database. A database that
+    /// was never written to has nothing to delete.
     public func delete() throws(LarderError) {
         try source.whileOpen("delete") { (engine) throws(LarderError) in
-            // If the name was deleted and opened again meanwhile, the new database is not this one's to delete.
+            // If the name was deleted and reopened in the meantime, the new database must stay.
             guard try source.hasFiles(), try engine.database(name) === source.database else { return }
             _ = try engine.deleteDatabase(name)
         }
@@ -17,7 +17,7 @@ extension Cache {
 
     // MARK: By name
 
-    /// Deletes a database with its files and its policy, even while it is open: from then on its handles, snapshots and
+    /// Deletes a database with its files and its policy, even while it is open. Afterwards its handles, snapshots and
     /// enumerations throw ``LarderError/Code/deleted``.
     /// - Parameters:
     ///   - name: the database.
@@ -38,8 +38,8 @@ extension Cache {
         return true
     }
 
-    /// Deletes every database of a larder, one after the other, with `delete(named:directory:)`. The directory stays,
-    /// and so do the files that `setAsideDamaged(named:directory:)` has put below `DAMAGED`.
+    /// Deletes all databases of a larder, one at a time, with `delete(named:directory:)`. The directory stays, and so
+    /// do the files that `setAsideDamaged(named:directory:)` has moved to `DAMAGED`.
     /// - Returns: the names of the deleted databases.
     @discardableResult
     public static func deleteAll(directory: String? = nil) throws(LarderError) -> [String] {
@@ -57,8 +57,8 @@ extension Cache {
         return deleted
     }
 
-    /// The names of the databases in a larder, in alphabetical order. Reads only the directory, so it also works while
-    /// another process holds the larder. A directory that does not exist has no databases.
+    /// Returns the names of the databases in a larder, in alphabetical order. Reads only the directory, so it also
+    /// works while another process holds the larder. A missing directory has no databases.
     public static func databases(in directory: String? = nil) throws(LarderError) -> [String] {
         let directory = directory ?? defaultDirectory
         guard FileSystem.isDirectory(directory) else { return [] }
@@ -70,12 +70,12 @@ extension Cache {
         }
     }
 
-    /// Moves a damaged database to `DAMAGED` in its larder, and starts an empty one with the same policy, if that can
-    /// still be read. A remedy for ``LarderError/Code/damaged``; `salvage(named:directory:)` loses less. If the
-    /// larder's journal is damaged, this fails like every use of the larder: then run `larderd --dir` on it once, which
-    /// sets the damage aside.
-    /// - Throws: ``LarderError/Code/invalidArgument`` when the database is not damaged,
-    ///   ``LarderError/Code/noSuchDatabase`` when there is none.
+    /// Moves a damaged database to `DAMAGED` in its larder, and creates an empty one, with the same policy if it is
+    /// still readable. A remedy for ``LarderError/Code/damaged``; `salvage(named:directory:)` loses less. If the
+    /// larder's journal is damaged, this fails like any use of the larder. Run `larderd --dir` once in that case; it
+    /// moves the damage aside.
+    /// - Throws: ``LarderError/Code/invalidArgument`` if the database is not damaged,
+    ///   ``LarderError/Code/noSuchDatabase`` if there is none.
     public static func setAsideDamaged(named name: String, directory: String? = nil) throws(LarderError) {
         try DatabaseName.check(name, operation: "set aside")
         guard let engine = try existingLarder(directory) else {
@@ -87,14 +87,14 @@ extension Cache {
         try engine.setAsideDamaged(name)
     }
 
-    /// Copies everything that can still be read of a damaged database into new files, with everything that was written
-    /// since, and keeps the damaged files below `DAMAGED` in its larder. No entry comes back in an older state: if only
-    /// an older one can be read, the entry is gone. To find the damage this reads the whole database first; it takes as
-    /// long as that and writing the rest. Meanwhile policy and readable entries stay in use; older snapshots and
-    /// enumerations end.
-    /// - Returns: what was kept and what may be lost.
-    /// - Throws: ``LarderError/Code/invalidArgument`` when no damage is found, ``LarderError/Code/noSuchDatabase`` when
-    ///   there is no such database, ``LarderError/Code/io`` when the disk fails or is full: then nothing has changed.
+    /// Copies all readable entries of a damaged database to new files, including later writes, and keeps the damaged
+    /// files below `DAMAGED` in its larder. No entry returns to an older state: if only an older state is readable, the
+    /// entry is dropped. The call first reads the whole database to find the damage, and then writes the new files.
+    /// Meanwhile the policy and the readable entries stay in use; older snapshots and enumerations end.
+    /// - Returns: what was kept, and what may be lost.
+    /// - Throws: ``LarderError/Code/invalidArgument`` if no damage is found, ``LarderError/Code/noSuchDatabase`` if
+    ///   there is no such database, ``LarderError/Code/io`` if the disk fails or is full. Nothing is changed in these
+    ///   cases.
     public static func salvage(named name: String, directory: String? = nil) throws(LarderError) -> SalvageReport {
         try DatabaseName.check(name, operation: "salvage")
         guard let engine = try existingLarder(directory) else {
@@ -106,7 +106,7 @@ extension Cache {
         return SalvageReport(try engine.salvageDamaged(name))
     }
 
-    /// The larder's engine; nil if there is no such directory, which is not created only to find nothing in it.
+    /// Returns the larder's engine, or nil if the directory does not exist. Does not create it.
     private static func existingLarder(_ directory: String?) throws(LarderError) -> Engine? {
         let directory = directory ?? defaultDirectory
         guard FileSystem.isDirectory(directory) else { return nil }

@@ -1,15 +1,17 @@
 import LarderEngine
 import LarderObserving
 
-// Changes from a position on.
+// Change feeds.
 
 extension Cache {
-    /// The changes of the database from a position on, each with the place to go on behind it: at any later time, and after
-    /// a restart of the program. Where what is behind it is not known any more, all entries are told first.
+    /// Returns the changes after a position. Each change has the position to resume after it, at any later time and
+    /// after a restart of the program. If the history after the position is no longer available, all entries are
+    /// reported first.
     /// - Parameters:
-    ///   - position: where to begin: that of an earlier change, `beginning`, or `now`.
-    ///   - prefix: only entries whose keys begin with it, and purges. The same one belongs to a position.
-    /// - Throws: ``LarderError/Code/invalidArgument`` for what is no position.
+    ///   - position: where to start: the position of an earlier change, `beginning`, or `now`.
+    ///   - prefix: limits the feed to entries whose keys begin with it, and purges. Resume a position with the same
+    ///     prefix.
+    /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid position.
     public func changes(since position: ChangePosition, prefix: some CacheKey = "") throws(LarderError)
         -> PositionedChanges<[UInt8]>
     {

@@ -1,30 +1,31 @@
 import LarderEngine
 import LarderFetching
 
-// Reads that ask an origin for what the cache does not have.
+// Read-through calls, which read missing values from an origin.
 
 extension Cache {
     // MARK: One key
 
-    /// The model of a key; if the cache has no fresh one, what `fetch` returns, which then is stored.
+    /// Returns the model of a key. On a miss it runs `fetch`, and stores the result.
     ///
     /// ```swift
     /// let weather = try await cache.value(Weather.self, forKey: "oslo") { try await api.weather(in: "oslo") }
     /// ```
-    /// Of all callers in the process who want the key at the same time, one runs its closure; the others wait for its
-    /// value. If the entry has a grace, they get the stale value at once meanwhile. The closure runs in a task of its own:
-    /// a caller who is cancelled throws `CancellationError` and leaves it to the others; when all have gone, the task is
-    /// cancelled. If somebody else writes, removes or purges the key meanwhile, the callers get what was fetched, and
-    /// nothing is stored.
+    /// Concurrent callers in the process share one fetch of a key: one runs its closure, and the others wait for the
+    /// value. If the entry has a grace, they get the stale value at once in the meantime. The closure runs in a task of
+    /// its own: a cancelled caller throws `CancellationError` without affecting the others, and the task is cancelled
+    /// when no caller is left. If the key is written, removed or purged in the meantime, the callers get the fetched
+    /// value, but it is not stored.
     ///
-    /// A value that the cache has costs what `value(_:forKey:)` costs, on the caller's thread. An entry that is no such model,
-    /// such as one that an older version of the program stored, counts as missing, and ``CacheOptions/onEvent`` reports it.
+    /// A cache hit costs what `value(_:forKey:)` costs, on the caller's thread. An entry of another type, such as one
+    /// from an older version of the program, counts as missing, and ``CacheOptions/onEvent`` reports it.
     /// - Parameters:
-    ///   - type: the model's type. May be left out if the context determines it.
+    ///   - type: the model's type. May be omitted if the context determines it.
     ///   - key: the entry's key.
     ///   - options: see ``FetchOptions``.
-    ///   - fetch: asks the origin. Must not fetch the same key: that throws ``FetchError/Code/recursion``.
-    /// - Throws: what `fetch` throws, to all who wait, if there is nothing to serve instead; ``FetchError``;
+    ///   - fetch: reads the value from the origin. Must not fetch the same key: that throws
+    ///     ``FetchError/Code/recursion``.
+    /// - Throws: if there is nothing to serve instead, the error of `fetch`, to all waiting callers; ``FetchError``;
     ///   ``LarderError`` as `CacheReading.value(_:forKey:fillCache:)` and `set(_:forKey:policy:tags:durability:)`;
     ///   `CancellationError`.
     @inlinable public func value<Value: Codable & Sendable>(
@@ -42,8 +43,8 @@ extension Cache {
         return try await fetchedOrThrow(type, key, options) { try await fetch() }
     }
 
-    /// Like the call above, for an origin that may not have the value: then `fetch` returns nil, and so does the call,
-    /// here and for ``FetchOptions/absent`` for everybody else.
+    /// Like the call above, for an origin that may have no value. `fetch` then returns nil, and so does the call. The
+    /// absence is remembered for all callers for ``FetchOptions/absent``.
     @_disfavoredOverload
     @inlinable public func value<Value: Codable & Sendable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
@@ -60,8 +61,8 @@ extension Cache {
         return try await fetched(type, key, options, fetch)
     }
 
-    /// The decoded model that is kept beside the fresh entry of a key, and the commit unit to wait for, 0 for none.
-    /// - Parameter endsSoon: set if it is time to fetch the entry anew.
+    /// Returns the cached decoded model of a fresh entry, and the commit unit to wait for, 0 for none.
+    /// - Parameter endsSoon: set if the entry should be refreshed now.
     @inlinable func keptModel<Value: Sendable>(
         _ type: Value.Type, _ key: some CacheKey, endsSoon: inout Bool
     ) -> (model: Value, sequence: UInt64)? {
@@ -75,12 +76,13 @@ extension Cache {
         return (model, sequence)
     }
 
-    /// What the cache has of a key, fresh or stale, and then what the origin has, which is stored: up to two values.
+    /// Returns the cached value of a key, fresh or stale, followed by the fetched value, which is stored: up to two
+    /// values.
     /// - Parameters:
     ///   - type: the model's type.
     ///   - key: the entry's key.
-    ///   - options: see ``FetchOptions``; its source does not matter.
-    ///   - fetch: asks the origin.
+    ///   - options: see ``FetchOptions``; its source is ignored.
+    ///   - fetch: reads the value from the origin.
     public func cachedThenFetched<Value: Codable & Sendable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
         fetch: @escaping @Sendable () async throws -> Value?
@@ -88,7 +90,7 @@ extension Cache {
         sequence(type, key, options, fetch) { _, _ in false }
     }
 
-    /// Like the call above; the second value is left out if it equals the first one.
+    /// Like the call above, without the second value if it equals the first one.
     public func cachedThenFetched<Value: Codable & Sendable & Equatable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, leavingOutEqual: Bool,
         options: FetchOptions = FetchOptions(), fetch: @escaping @Sendable () async throws -> Value?
@@ -115,19 +117,18 @@ extension Cache {
 
     // MARK: Several keys
 
-    /// The models of several keys: those that the cache has, and for all others what one call of `fetch` returns, which
-    /// then is stored. Keys for which it returns nothing are left out, and that is remembered for
-    /// ``FetchOptions/absent``.
+    /// Returns the models of several keys. One call of `fetch` gets all keys that are not cached, and its results are
+    /// stored. Keys without a result are missing from the dictionary, which is remembered for ``FetchOptions/absent``.
     ///
-    /// Where there is something to serve for every key, stale values too, that is served as with one key, and the closure
-    /// runs in the background: see ``FetchOptions/softTimeout``. If one is missing, the call waits for the closure, and keys
-    /// that somebody else is fetching are waited for. Unlike with one key, the closure ends with the caller's cancellation;
-    /// who waits for its keys then fetches them by himself.
+    /// If every key has at least a stale value, these are returned as for one key, and the closure runs in the
+    /// background: see ``FetchOptions/softTimeout``. If a value is missing, the call waits for the closure, and for
+    /// running fetches of its keys. Unlike for one key, the closure is cancelled with the caller. Callers waiting for
+    /// its keys then fetch them themselves.
     /// - Parameters:
     ///   - type: the models' type.
     ///   - keys: the entries' keys.
     ///   - options: see ``FetchOptions``.
-    ///   - fetch: gets the keys whose values are missing, each once, and asks the origin for them.
+    ///   - fetch: receives the missing keys, each once, and reads them from the origin.
     /// - Throws: as `value(_:forKey:options:fetch:)`.
     public func values<Key: CacheKey & Hashable & Sendable, Value: Codable & Sendable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, options: FetchOptions = FetchOptions(),
@@ -162,7 +163,7 @@ extension Cache {
         return found.merging(try await FlightTable.shared.values(backends, checked, fetch)) { $1 }
     }
 
-    // MARK: Without the shortest way
+    // MARK: Slow path
 
     @usableFromInline func fetchedOrThrow<Value: Codable & Sendable>(
         _ type: Value.Type, _ key: some CacheKey, _ options: FetchOptions,
@@ -200,7 +201,7 @@ extension Cache {
         return try await FlightTable.shared.value(backend, checked, load)
     }
 
-    /// The fresh model of a key if it is not older than `maxAge`.
+    /// Returns the fresh model of a key if it is not older than `maxAge`.
     func youngEnough<Value: Decodable>(_ key: Key, _ maxAge: Int64?) async throws(LarderError) -> Value? {
         let now = source.database.now()
         guard let record = try await source.recordForTask(key, "fetch"),
@@ -209,12 +210,12 @@ extension Cache {
         return try await source.decodeForTask(Value.self, record, key)
     }
 
-    /// Fetches an entry anew in the background, unless somebody does so already.
+    /// Refreshes an entry in the background, unless another caller is doing so.
     @usableFromInline func refreshAhead<Value: Codable & Sendable>(
         _ type: Value.Type, _ key: some CacheKey, _ options: FetchOptions,
         _ load: @escaping @Sendable () async throws -> Value?
     ) {
-        // The engine refuses what cannot be a key, and the options, before there is a hit.
+        // The engine refuses invalid keys and options before there can be a hit.
         guard options.refreshesAhead, options.source == .cacheElseOrigin,
             let key = try? source.key(key, "fetch")
         else { return }

@@ -1,26 +1,26 @@
 import LarderEngine
 import LarderPlatform
 
-// Larders that leave nothing behind. LevelDB needs files, and its C interface offers no other place for them. So they
-// are in a file system in memory, in a directory that is removed with the larder.
+// Larders without persistent files. LevelDB needs files, and its C interface has no other storage, so they are in a
+// file system in memory, in a directory that is removed with the larder.
 
 extension Cache {
-    /// Opens a cache in memory, for tests: a larder of its own that ends with its last handle. It runs through the same
-    /// code as a larder on the disk, so a test sees what a program sees.
+    /// Opens a cache in memory, for tests: a separate larder that ends with its last handle. It runs the same code as a
+    /// larder on disk.
     ///
     /// ```swift
     /// let cache = try Cache.inMemory(policy: .low)
     /// try cache.set(reader, forKey: "reader")
     /// ```
     /// On Linux its files are below `/dev/shm`, which is memory; elsewhere below `$TMPDIR` or `/tmp`. They are removed
-    /// when the last cache, snapshot and enumeration of this larder is closed or released, and at the latest when the
-    /// process exits. The next call removes those of a killed process. Open other databases of the same larder with
-    /// ``directory``.
+    /// when the last cache, snapshot and enumeration of this larder is closed or released, at the latest when the
+    /// process exits. Files of a killed process are removed by the next call. Use ``directory`` to open other databases
+    /// of the same larder.
     /// - Parameters:
     ///   - name: the database, as for `init(named:directory:options:)`.
-    ///   - policy: the database's; nil for ``UpdatePolicy/lowest``, 7 days.
-    ///   - options: such as a time that is moved by hand. Without a durability, writes are not synced, which memory does not
-    ///     need.
+    ///   - policy: the policy of the database; nil for ``UpdatePolicy/lowest``, 7 days.
+    ///   - options: for example a time source that a test controls. Without a durability, writes are not synced, which
+    ///     memory does not need.
     public static func inMemory(
         named name: String = Cache.standardName, policy: UpdatePolicy? = nil, options: CacheOptions = CacheOptions()
     ) throws(LarderError) -> Cache {
@@ -49,14 +49,14 @@ extension Cache {
     }
 }
 
-/// The directories of this process' larders in memory.
+/// The directories of this process's larders in memory.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
+/// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
 final class MemoryDirectories: @unchecked Sendable {
     static let shared = MemoryDirectories()
 
     private static let prefix = "larder-memory-\(getuid())-"
-    /// A file system in memory, if there is one.
+    /// The directory of a file system in memory, if there is one.
     static let place: String = {
         if FileSystem.isDirectory("/dev/shm"), access("/dev/shm", W_OK | X_OK) == 0 { return "/dev/shm" }
         guard let named = getenv("TMPDIR"), named.pointee != 0 else { return "/tmp" }
@@ -68,11 +68,11 @@ final class MemoryDirectories: @unchecked Sendable {
     private var count = 0
 
     private init() {
-        // A program that just ends releases nothing.
+        // Exiting does not release the larders.
         atexit { MemoryDirectories.shared.removeAll() }
     }
 
-    /// A new directory, which nobody else uses.
+    /// Creates a new directory for this caller alone.
     func make() throws(LarderError) -> String {
         removeLeftovers()
         while true {
@@ -81,7 +81,7 @@ final class MemoryDirectories: @unchecked Sendable {
                 return count
             }
             let path = "\(Self.place)/\(Self.prefix)\(getpid())-\(number)"
-            // A process with the same number has left it behind, and it could not be removed.
+            // A leftover of a process with the same number, which could not be removed.
             if FileSystem.exists(path) { continue }
             do throws(FileError) {
                 try FileSystem.makeDirectory(path)
@@ -94,7 +94,7 @@ final class MemoryDirectories: @unchecked Sendable {
     }
 
     func remove(_ path: String) {
-        // The next process that creates one removes what is left.
+        // If this fails, the next process that creates a larder in memory removes the rest.
         try? FileSystem.removeTree(path)
         lock.withLock { _ = made.remove(path) }
     }
@@ -104,7 +104,7 @@ final class MemoryDirectories: @unchecked Sendable {
         for path in paths { remove(path) }
     }
 
-    /// Removes the directories of processes that have ended without doing so.
+    /// Removes directories left behind by processes that have exited.
     private func removeLeftovers() {
         for name in (try? FileSystem.list(Self.place)) ?? [] where name.hasPrefix(Self.prefix) {
             guard let process = name.dropFirst(Self.prefix.count).split(separator: "-").first.flatMap({ pid_t($0) }),
@@ -114,7 +114,7 @@ final class MemoryDirectories: @unchecked Sendable {
         }
     }
 
-    /// Whether nobody holds a larder: the process may be in another container, and not visible from here.
+    /// Whether no process holds a larder. The process may be in another container, where its number is not visible.
     private func isFree(_ path: String) -> Bool {
         let file = open(path + "/LOCK", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return errno == ENOENT }

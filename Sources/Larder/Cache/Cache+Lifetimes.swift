@@ -3,12 +3,12 @@ import LarderEngine
 // The lifetimes of stored entries.
 
 extension Cache {
-    /// Gives an entry another lifetime; its value and its time of storing do not change.
+    /// Changes the lifetime of an entry. Its value and the time at which it was stored stay the same.
     /// - Parameters:
     ///   - key: the entry's key.
-    ///   - policy: intervals count from now. ``EntryPolicy/database`` gives the entry back to the database's
-    ///     policy, which counts from the time of storing; ``EntryPolicy/keep`` changes nothing. The entry keeps its
-    ///     grace; `invalidArgument` is thrown for a policy with another one.
+    ///   - policy: intervals count from now. With ``EntryPolicy/database`` the entry follows the database's policy
+    ///     again, counted from the time at which it was stored; ``EntryPolicy/keep`` changes nothing. The entry keeps
+    ///     its grace: `invalidArgument` is thrown for a policy with another one.
     ///   - durability: nil for ``CacheOptions/durability``.
     /// - Returns: whether there was a fresh entry.
     @discardableResult
@@ -18,11 +18,11 @@ extension Cache {
         try renew(try renewal(key, policy, durability)) != nil
     }
 
-    /// Reads the model of a key and gives its entry another lifetime in the same step: for sessions that end when they
-    /// are not used. Policies as for `touch(_:policy:durability:)`.
-    /// - Returns: nil when there is no fresh entry.
-    /// - Throws: as `CacheReading.value(_:forKey:fillCache:)`. An entry that cannot be decoded gets
-    ///   its new lifetime nevertheless.
+    /// Reads the model of a key and changes the lifetime of its entry in one step, for example for sessions that expire
+    /// when unused. Policies as for `touch(_:policy:durability:)`.
+    /// - Returns: nil if there is no fresh entry.
+    /// - Throws: as `CacheReading.value(_:forKey:fillCache:)`. An entry that cannot be decoded still gets its new
+    ///   lifetime.
     public func value<Value: Decodable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, renewing policy: EntryPolicy,
         durability: Durability? = nil
@@ -32,12 +32,12 @@ extension Cache {
         return try source.decode(type, record, renewal.key)
     }
 
-    /// Another lifetime for an entry, validated.
+    /// A validated change of an entry's lifetime.
     struct Renewal: Sendable {
         let key: Key
         let policy: EntryPolicy.Checked
         let durability: Durability?
-        /// Whether the caller gets the value, so that it counts as a read.
+        /// Whether the value is returned, so that the call counts as a read.
         let isRead: Bool
     }
 
@@ -53,7 +53,7 @@ extension Cache {
         return Renewal(key: key, policy: policy, durability: durability, isRead: isRead)
     }
 
-    /// - Returns: the fresh entry as it was before; nil if there was none.
+    /// - Returns: the fresh entry before the change; nil if there was none.
     func renew(_ renewal: Renewal) throws(LarderError) -> Record? {
         let record = try source.whileOpen("touch") { (_) throws(LarderError) -> Record? in
             guard try source.hasFiles() else { return nil }

@@ -10,15 +10,15 @@ extension Cache {
     }
 
     /// Removes several entries in one batch: all or none.
-    /// - Returns: how many of them were there, and fresh.
+    /// - Returns: the number of fresh entries that were removed.
     /// - Throws: ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes.
     @discardableResult
     public func remove(_ keys: some Sequence<some CacheKey>, durability: Durability? = nil) throws(LarderError) -> Int {
         try remove(try source.keys(keys, "remove"), durability)
     }
 
-    /// Removes a fresh entry if it holds `value`, compared like in `replace(_:with:forKey:policy:tags:durability:)`: a
-    /// value that somebody else has stored meanwhile stays.
+    /// Removes a fresh entry if it holds `value`, compared as in `replace(_:with:forKey:policy:tags:durability:)`. A
+    /// value that another caller has stored in the meantime stays.
     /// - Returns: whether it was removed.
     @discardableResult
     public func remove<Value: Encodable>(_ key: some CacheKey, ifEqual value: Value, durability: Durability? = nil)
@@ -28,8 +28,8 @@ extension Cache {
     }
 
     /// Removes an entry and returns its value, in one step.
-    /// - Returns: nil when there was no fresh entry.
-    /// - Throws: ``LarderError/Code/decoding`` when the value is of another type; the entry is removed nevertheless.
+    /// - Returns: nil if there was no fresh entry.
+    /// - Throws: ``LarderError/Code/decoding`` if the value is of another type; the entry is still removed.
     public func removeValue<Value: Decodable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, durability: Durability? = nil
     ) throws(LarderError) -> Value? {
@@ -39,7 +39,7 @@ extension Cache {
     }
 
     /// Removes an entry.
-    /// - Returns: the fresh entry that was there.
+    /// - Returns: the fresh entry that was removed.
     func take(_ key: Key, _ durability: Durability?) throws(LarderError) -> Record? {
         let record = try source.whileOpen("remove") { (_) throws(LarderError) -> Record? in
             guard try source.hasFiles() else {
@@ -57,8 +57,8 @@ extension Cache {
         return record
     }
 
-    /// Removes entries. The keys are validated.
-    /// - Returns: how many of them were there, and fresh.
+    /// Removes entries. The keys must be validated.
+    /// - Returns: the number of fresh entries that were removed.
     func remove(_ keys: [Key], _ durability: Durability?) throws(LarderError) -> Int {
         try source.whileOpen("remove") { (_) throws(LarderError) in
             guard !keys.isEmpty, try source.hasFiles() else {
@@ -77,13 +77,13 @@ extension Cache {
         }
     }
 
-    /// Empties the database at once, whatever its size. The policy stays. A crash leaves the old database or an empty
-    /// one. Older snapshots and enumerations throw ``LarderError/Code/purged``.
-    /// - Parameter counting: whether the report has the number of entries; to count them, all are read.
+    /// Empties the database, at a cost that does not depend on its size. The policy stays. A crash leaves the old
+    /// database or an empty one. Older snapshots and enumerations throw ``LarderError/Code/purged``.
+    /// - Parameter counting: whether to report the number of entries, which requires reading all of them.
     @discardableResult
     public func removeAll(counting: Bool = false) throws(LarderError) -> PurgeReport {
         try source.whileOpen("purge") { (engine) throws(LarderError) in
-            // The background thread removes the old files: soon, rather than in its next round.
+            // Wakes the background thread, so that the old files are removed soon.
             defer { engine.wakeMaintenance() }
             let report = try source.database.purge(counting: counting)
             source.database.notePurge(entries: report.entries ?? 0)
@@ -91,20 +91,20 @@ extension Cache {
         }
     }
 
-    /// Removes all entries with a tag at once, however many they are. The removal is durable when the call returns, and
-    /// from then on no read returns such an entry; their space is reclaimed in the background. What is being fetched for a
-    /// key with the tag is too old then, and is not stored.
+    /// Removes all entries with a tag, at a cost that does not depend on their number. The removal is durable when the
+    /// call returns, and no later read returns such an entry; their space is reclaimed in the background. A running
+    /// fetch of a key with the tag is out of date, and its result is not stored.
     /// - Parameters:
-    ///   - tag: as for `set(_:forKey:policy:tags:durability:)`. A removal is also remembered for a tag that no entry has.
-    ///   - soft: whether the entries are stale instead of gone: calls that fetch may still return them for the rest of
-    ///     their grace, while somebody fetches the new value. Entries without a grace are gone.
-    /// - Throws: ``LarderError/Code/invalidArgument`` for an impossible tag, or more than 1024 of them; nothing is removed
-    ///   then.
+    ///   - tag: as for `set(_:forKey:policy:tags:durability:)`. The removal is also recorded if no entry has the tag.
+    ///   - soft: whether to make the entries stale instead of removing them. Calls that fetch may still return them
+    ///     within their grace, while the new value is being fetched. Entries without a grace are removed.
+    /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid tag, or more than 1024 of them; nothing is removed
+    ///   in that case.
     public func removeAll(tagged tag: String, soft: Bool = false) throws(LarderError) {
         try removeAll(tagged: [tag], soft: soft)
     }
 
-    /// Like the call above, for all entries with one or more of several tags, in one step. Without tags, nothing happens.
+    /// Like the call above, for all entries with at least one of several tags, in one step. Does nothing without tags.
     public func removeAll(tagged tags: some Sequence<String>, soft: Bool = false) throws(LarderError) {
         let tags = tags.map { Array($0.utf8) }
         try source.whileOpen("purge") { (engine) throws(LarderError) in
@@ -114,9 +114,8 @@ extension Cache {
         }
     }
 
-    /// Removes the entries whose keys begin with `prefix`, in batches of at most 512. Entries that were stored before
-    /// the call are gone when it returns; entries that are stored meanwhile may stay. A failure or a crash in between
-    /// leaves some of them.
+    /// Removes the entries whose keys begin with `prefix`, in batches of at most 512. Removes all entries that were
+    /// stored before the call; entries stored during the call may stay. After a failure or a crash some of them remain.
     /// - Throws: ``LarderError/Code/invalidArgument`` for a prefix of more than 65,536 bytes.
     @discardableResult
     public func remove(prefix: some CacheKey) throws(LarderError) -> PurgeReport {
@@ -126,8 +125,8 @@ extension Cache {
         }
     }
 
-    /// Removes the expired entries, in batches of at most 512, and gives their space back to the disk. Reads all
-    /// entries and compacts the files: the thorough form of what the larder does in the background.
+    /// Removes the expired entries, in batches of at most 512, and returns their space to the disk. Reads all entries
+    /// and compacts the files: the thorough form of the background sweep.
     @discardableResult
     public func removeExpired() throws(LarderError) -> PurgeReport {
         try source.whileOpen("remove expired") { (_) throws(LarderError) in
@@ -135,12 +134,12 @@ extension Cache {
         }
     }
 
-    /// Does now, for all databases of the larder, what the background threads do: removes the expired entries that are
-    /// due, along an index and in batches of at most 512, and the files of purged databases. The index is coarse: an
-    /// entry is due within a 64th of its life after its deadline, or within about a second. The index has the entries
-    /// in LevelDB that live less than a day. Entries that live longer are found by a scan every six hours, and by
-    /// `removeExpired()` at once.
-    /// - Returns: how many entries were swept meanwhile.
+    /// Runs the background work of all databases of the larder now. Removes the expired entries that are due, along an
+    /// index and in batches of at most 512, and the files of purged databases. The index is coarse: an entry is due
+    /// within a 64th of its lifetime after its deadline, or within about a second. It covers the entries in LevelDB
+    /// that live less than a day. Entries that live longer are found by a scan every six hours, or by `removeExpired()`
+    /// at once.
+    /// - Returns: the number of entries that were swept.
     @discardableResult
     public func sweep() throws(LarderError) -> Int {
         try source.whileOpen("sweep") { (engine) throws(LarderError) in

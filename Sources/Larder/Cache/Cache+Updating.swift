@@ -2,11 +2,11 @@ import LarderEngine
 import LarderModelCoding
 import LarderPlatform
 
-// Changes that depend on the stored value.
+// Read-modify-write calls.
 
 extension Cache {
-    /// Reads an entry, lets `body` change it, and stores the result, in one step: if somebody else has changed the
-    /// entry meanwhile, `body` runs again with the new value.
+    /// Updates an entry atomically: reads it, lets `body` change it, and stores the result. If another caller has
+    /// changed the entry in the meantime, `body` runs again with the new value.
     ///
     /// ```swift
     /// try cache.update(Basket.self, forKey: "ana") { basket in
@@ -14,24 +14,24 @@ extension Cache {
     ///     basket?.items.append(item)
     /// }
     /// ```
-    /// No lock is held while `body` runs: it may take its time and may call the cache.
+    /// No lock is held while `body` runs: it may be slow, and it may call the cache.
     /// - Parameters:
     ///   - type: the model's type.
     ///   - key: the entry's key.
-    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule: a deadline of
-    ///     its own stays; an entry that follows the database's policy counts as stored now, and its time begins anew.
-    ///   - tags: as for `set(_:forKey:policy:tags:durability:)`. Without any, the entry keeps those that it has.
-    ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default, nil,
-    ///     stands for 64 times, and for more until 5 seconds have passed. Runs are separated by random rests that grow,
-    ///     up to half a second, so that many who change one key all get their turn.
+    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule: a
+    ///     deadline of its own stays; an entry that follows the database's policy counts as stored now, so its time
+    ///     starts again.
+    ///   - tags: as for `set(_:forKey:policy:tags:durability:)`. Without any, the entry keeps its tags.
+    ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less. The default, nil,
+    ///     means 64 times, and more until 5 seconds have passed. Random, growing pauses of up to half a second separate
+    ///     the runs, so that many callers that change one key all succeed.
     ///   - durability: nil for ``CacheOptions/durability``.
-    ///   - body: gets the model, or nil when there is no fresh entry, or one that is no such model, which
-    ///     ``CacheOptions/onEvent`` reports. Leaves the model to store, or nil to remove the entry. May run several times, so
-    ///     its side effects must allow that. When it throws, nothing is written.
-    /// - Returns: what the last run of `body` returned.
-    /// - Throws: ``LarderError/Code/conflict`` when somebody else changed the entry in every attempt; otherwise as
-    ///   `CacheReading.value(_:forKey:fillCache:)` and `set(_:forKey:policy:tags:durability:)`, and what
-    ///   `body` throws.
+    ///   - body: receives the model; nil if there is no fresh entry, or one of another type, which
+    ///     ``CacheOptions/onEvent`` reports. It leaves the model to store, or nil to remove the entry. It may run
+    ///     several times, so its side effects must be repeatable. If it throws, nothing is written.
+    /// - Returns: the result of the last run of `body`.
+    /// - Throws: ``LarderError/Code/conflict`` if another caller changed the entry in every attempt; otherwise as
+    ///   `CacheReading.value(_:forKey:fillCache:)` and `set(_:forKey:policy:tags:durability:)`, and errors of `body`.
     @discardableResult
     public func update<Value: Codable, Result>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, tags: [String] = [],
@@ -53,7 +53,7 @@ extension Cache {
         }
     }
 
-    /// How long an update without a number of attempts tries.
+    /// The time limit of an update without a number of attempts.
     static let updateMilliseconds = 5_000
 
     func checkAttempts(_ attempts: Int?) throws(LarderError) {
@@ -68,11 +68,12 @@ extension Cache {
 
     // MARK: Numbers
 
-    /// Adds to an integer in one step; a key without a fresh entry counts as 0. The entry keeps its rule and its tags, and
-    /// counts as stored now. The stored value is the decimal digits of the number, like in JSON and in commands of the daemon.
+    /// Adds to an integer in one step. A key without a fresh entry counts as 0. The entry keeps its rule and its tags,
+    /// and counts as stored now. The stored value is the number's decimal digits, as in JSON and in the daemon's
+    /// commands.
     /// - Returns: the sum.
-    /// - Throws: ``LarderError/Code/decoding`` when the value is not an integer; ``LarderError/Code/invalidArgument``
-    ///   when the sum is not an `Int`.
+    /// - Throws: ``LarderError/Code/decoding`` if the value is not an integer; ``LarderError/Code/invalidArgument`` if
+    ///   the sum is not an `Int`.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Int = 1, durability: Durability? = nil)
         throws(LarderError) -> Int
@@ -80,7 +81,7 @@ extension Cache {
         try add(WholeCounter(number: step), try source.key(key, "increment"), durability).number
     }
 
-    /// Like the call above, for integers of another type: the sum must be one of that type too.
+    /// Like the call above, for integers of another type: the sum must fit into it.
     @discardableResult
     public func increment<Value: FixedWidthInteger & Sendable>(
         _ key: some CacheKey, by step: Value, durability: Durability? = nil
@@ -88,11 +89,11 @@ extension Cache {
         try add(WholeCounter(number: step), try source.key(key, "increment"), durability).number
     }
 
-    /// Adds to a number in one step; a key without a fresh entry counts as 0. The entry keeps its rule and counts as
+    /// Adds to a number in one step. A key without a fresh entry counts as 0. The entry keeps its rule and counts as
     /// stored now.
     /// - Returns: the sum, as a `Double`.
-    /// - Throws: ``LarderError/Code/decoding`` when the value is not a number; ``LarderError/Code/invalidArgument``
-    ///   when the sum is not finite.
+    /// - Throws: ``LarderError/Code/decoding`` if the value is not a number; ``LarderError/Code/invalidArgument`` if
+    ///   the sum is not finite.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Double, durability: Durability? = nil)
         throws(LarderError) -> Double
@@ -133,7 +134,7 @@ extension Cache {
 }
 
 extension CacheSource {
-    /// What an update has to write that found `record` and left `model`; nil if there is nothing to do.
+    /// Returns the write of an update that found `record` and left `model`; nil if there is nothing to write.
     func write<Value: Encodable>(
         _ model: Value?, in record: Record?, _ key: Key, _ policy: EntryPolicy, _ tags: [String],
         _ durability: Durability?
@@ -155,19 +156,19 @@ enum CounterOutcome<Number> {
     case outOfRange
 }
 
-/// A number that is stored as text and can be added to.
+/// A number that is stored as text and can be incremented.
 protocol Counter: Sendable {
     static var zero: Self { get }
-    /// In words, for messages.
+    /// The kind of number, for messages.
     static var kind: String { get }
-    /// Nil for what is no such number.
+    /// Nil if the text is not such a number.
     init?(text: UnsafeRawBufferPointer)
-    /// Nil for a sum that is no such number.
+    /// Nil if the sum is not representable.
     func sum(_ step: Self) -> Self?
     var text: String { get }
 }
 
-/// A whole number of any width as a counter.
+/// An integer of any width as a counter.
 struct WholeCounter<Number: FixedWidthInteger & Sendable>: Counter {
     let number: Number
 
@@ -193,7 +194,7 @@ extension Double: Counter {
     static var kind: String { "a finite number" }
 
     init?(text bytes: UnsafeRawBufferPointer) {
-        // Double's own parser also takes hexadecimal and names.
+        // Double's own parser also accepts hexadecimal numbers and names.
         let isDecimal = bytes.allSatisfy { $0 >= 0x30 && $0 <= 0x39 || "+-.eE".utf8.contains($0) }
         guard isDecimal, bytes.count <= 400, let text = String(validating: bytes, as: UTF8.self),
             let number = Double(text), number.isFinite
@@ -206,7 +207,7 @@ extension Double: Counter {
         return sum.isFinite ? sum : nil
     }
 
-    /// Without `.0` behind whole numbers, as the daemon writes them.
+    /// Without `.0` after integers, as the daemon writes them.
     var text: String {
         Int(exactly: self).map(\.description) ?? description
     }

@@ -1,6 +1,6 @@
 import LarderEngine
 
-/// A database of models: a stored model stays fresh for as long as its policy says, and is never returned afterwards.
+/// A database of models. A model is returned until it expires by its policy, and never afterwards.
 ///
 /// ```swift
 /// let cache = try Cache(named: "userdb", policy: .low)            // fresh for 24 hours
@@ -8,16 +8,16 @@ import LarderEngine
 /// let reader = try cache.value(Reader.self, forKey: "reader")     // nil from 24 hours on
 /// ```
 ///
-/// - A *larder*, the directory, holds many databases, and one process holds the larder. Opening the same name twice in
-///   a process gives two handles on one database. A second process gets an error that names the holder, and may talk to
-///   it through `larderd` and LarderClient.
-/// - The policy lives in the database. An entry without a policy of its own follows it, even if it changes later.
-/// - When a write returns, it has happened, at the promised durability. See ``CacheOptions/durability``.
-/// - All reading calls are in ``CacheReading``, which ``CacheSnapshot`` shares.
+/// - A *larder*, the directory, holds many databases, and one process holds the larder. Opening a name twice in a
+///   process gives two handles on one database. A second process gets an error that names the holder; it can use the
+///   larder through `larderd` and LarderClient.
+/// - The policy is stored in the database. Entries without a policy of their own follow it, even if it changes later.
+/// - When a write returns, it has the promised durability. See ``CacheOptions/durability``.
+/// - The reading calls are in ``CacheReading``, which ``CacheSnapshot`` shares.
 ///
-/// Thread-safe. In asynchronous code Swift takes the form of a call that does not block: `try await cache.value(…)`.
+/// Thread-safe. In asynchronous code Swift picks the form of a call that does not block: `try await cache.value(…)`.
 public final class Cache: CacheReading {
-    /// The name of the default database. Clients of `larderd` begin in it too.
+    /// The name of the default database, which clients of `larderd` start in too.
     public static let standardName = "0"
 
     /// The source of the reading calls.
@@ -26,17 +26,18 @@ public final class Cache: CacheReading {
     public let directory: String
     let durability: Durability?
 
-    /// Opens a database. Its files are created by the first write. It keeps its policy; a new one has
+    /// Opens a database. The first write creates its files. An existing database keeps its policy; a new one has
     /// ``UpdatePolicy/lowest``, 7 days.
     /// - Parameters:
     ///   - name: 1 to 64 characters of a-z, 0-9, `.`, `_` and `-`, beginning with a letter, a digit or `_`; a number
-    ///     must be one of 0 to 15. Names that end with `.outbox` are kept for the larder's own use.
+    ///     must be from 0 to 15. Names that end with `.outbox` are reserved for Larder.
     ///   - directory: the larder. Created if it is missing. The default is ``defaultDirectory``.
-    ///   - options: how this cache reads and writes, and how the larder is opened if the process has not opened it yet.
-    /// - Throws: ``LarderError/Code/larderHeld`` when another process holds the larder; ``LarderError/Code/damaged``
-    ///   when the database's files are damaged: nothing is changed then, and `salvage(named:directory:)` or
-    ///   `setAsideDamaged(named:directory:)` is the remedy; ``LarderError/Code/newerFormat`` when a newer Larder
-    ///   wrote them; ``LarderError/Code/invalidArgument`` for an impossible name or option, and for an option of the larder
+    ///   - options: how this cache reads and writes, and how the larder is opened if it is not open in this process.
+    /// - Throws: ``LarderError/Code/larderHeld`` if another process holds the larder; ``LarderError/Code/damaged`` if
+    ///   the database's files are damaged, which changes nothing: use `salvage(named:directory:)` or
+    ///   `setAsideDamaged(named:directory:)`; ``LarderError/Code/newerFormat`` if a newer Larder wrote them;
+    ///   ``LarderError/Code/invalidArgument`` for an invalid name or option, and for an option of the larder that
+    ///   differs from the one it was opened with.
     ///   other than it was opened with.
     public convenience init(
         named name: String = Cache.standardName, directory: String? = nil, options: CacheOptions = CacheOptions()
@@ -52,19 +53,19 @@ public final class Cache: CacheReading {
             try await BlockingWork.run { () throws(LarderError) in try Opened(name, nil, directory, options) })
     }
 
-    /// Opens a database, creates it if there is none, and sets its policy. The new policy also applies to existing
+    /// Opens a database, creates it if it is missing, and sets its policy. The new policy also applies to existing
     /// entries, but does not revive expired ones.
     ///
     /// - Parameters:
     ///   - name: as for `init(named:directory:options:)`, like the errors.
-    ///   - policy: how long entries stay fresh that have no policy of their own.
-    ///   - grace: for how long entries are kept behind their deadline for calls that fetch, unless they have a grace of
-    ///     their own, from 0 to 9,000,000,000 seconds, in whole milliseconds. Nil keeps the database's; a new database
+    ///   - policy: how long entries without a policy of their own stay fresh.
+    ///   - grace: how long entries are kept after their deadline for calls that fetch, unless they have a grace of
+    ///     their own: 0 to 9,000,000,000 seconds, in whole milliseconds. Nil keeps the database's grace; a new database
     ///     has none.
-    ///   - percent: by how many percent the lives of entries that follow the policy are shortened at most when they are
-    ///     stored, at random, 0 to 100. Nil keeps the database's; a new database has 0.
+    ///   - percent: the jitter, 0 to 100: the lifetimes of entries that follow the policy are shortened at random by up
+    ///     to this percentage when they are stored. Nil keeps the database's jitter; a new database has 0.
     ///   - directory: the larder. Created if it is missing. The default is ``defaultDirectory``.
-    ///   - options: how this cache reads and writes, and how the larder is opened if the process has not opened it yet.
+    ///   - options: how this cache reads and writes, and how the larder is opened if it is not open in this process.
     public convenience init(
         named name: String = Cache.standardName, policy: UpdatePolicy, grace: Duration? = nil,
         jitter percent: Int? = nil, directory: String? = nil, options: CacheOptions = CacheOptions()
@@ -108,7 +109,7 @@ public final class Cache: CacheReading {
         durability = opened.durability
     }
 
-    /// A database that was opened for a cache.
+    /// A database opened for a cache.
     struct Opened: Sendable {
         let source: CacheSource
         let directory: String
@@ -130,7 +131,7 @@ public final class Cache: CacheReading {
                     name, policy: policy.policy, grace: policy.grace, jitter: policy.jitter)
             } else {
                 database = try engine.database(name)
-                // Now rather than at the first read, so that damage is reported where errors are expected.
+                // Prepare now, so that damage is reported here and not by the first read.
                 try database.prepare(forWriting: false)
             }
             source = CacheSource(
@@ -141,8 +142,8 @@ public final class Cache: CacheReading {
         }
     }
 
-    /// The default larder: `<program>/larder` in the user's cache directory (`$XDG_CACHE_HOME`, else `~/.cache`), so
-    /// that two programs do not meet by accident.
+    /// The default larder: `<program>/larder` in the user's cache directory (`$XDG_CACHE_HOME`, or `~/.cache`), so that
+    /// two programs do not share one by accident.
     public static var defaultDirectory: String { DefaultPaths.programLarder(program: programName) }
 
     private static var programName: String {
@@ -154,11 +155,12 @@ public final class Cache: CacheReading {
     /// Changes the database's policy. It also applies to existing entries that follow it, but does not revive expired
     /// ones.
     /// - Parameters:
-    ///   - policy: how long entries stay fresh that have no policy of their own.
+    ///   - policy: how long entries without a policy of their own stay fresh.
     ///   - grace: as for `init(named:policy:grace:jitter:directory:options:)`; also applies to existing entries. Nil
-    ///     keeps the present one.
-    ///   - percent: as there; applies to what is stored from now on. Nil keeps the present one.
-    /// - Throws: ``LarderError/Code/invalidArgument`` for an impossible grace or jitter.
+    ///     keeps the current one.
+    ///   - percent: the jitter, as for the initializer; applies to entries stored from now on. Nil keeps the current
+    ///     one.
+    /// - Throws: ``LarderError/Code/invalidArgument`` for an invalid grace or jitter.
     public func setPolicy(_ policy: UpdatePolicy, grace: Duration? = nil, jitter percent: Int? = nil)
         throws(LarderError)
     {
@@ -168,9 +170,10 @@ public final class Cache: CacheReading {
         }
     }
 
-    /// A view of the database as it is now, without later writes. Freshness is judged at each read: entries that have expired
-    /// since, by their deadline, a new policy or a purge of their tag, are not returned. If the disk limit needs the space
-    /// that a view keeps, it ends, and reads throw ``LarderError/Code/invalidated``.
+    /// Returns a view of the current state of the database, without later writes. Freshness is checked at each read:
+    /// entries that have since expired, by their deadline, a new policy or a purge of their tag, are not returned. If
+    /// the space held by the view is needed for the disk limit, the view ends, and reads throw
+    /// ``LarderError/Code/invalidated``.
     public func snapshot() throws(LarderError) -> CacheSnapshot {
         let lease = try source.hold("snapshot")
         defer { withExtendedLifetime(lease) {} }
@@ -180,17 +183,17 @@ public final class Cache: CacheReading {
                 onDecodingFailure: source.onDecodingFailure))
     }
 
-    /// Reads several values that belong together: in `body` the database stays as it was at the beginning, whatever is
-    /// written meanwhile. See `snapshot()`.
-    /// - Throws: ``LarderError``, and what `body` throws.
+    /// Reads several values consistently: `body` sees the database as it is at the start, regardless of concurrent
+    /// writes. See `snapshot()`.
+    /// - Throws: ``LarderError``, and errors of `body`.
     public func withSnapshot<Result>(_ body: (CacheSnapshot) throws -> Result) throws -> Result {
         let snapshot = try snapshot()
         defer { snapshot.close() }
         return try body(snapshot)
     }
 
-    /// Closes this handle: from now on every call throws ``LarderError/Code/closed``. Running calls finish. The larder
-    /// is synced, closed and free for other processes when its last cache, snapshot and enumeration is closed or
-    /// released. Idempotent.
+    /// Closes this handle: later calls throw ``LarderError/Code/closed``. Running calls complete. The larder is synced,
+    /// closed and available to other processes once its last cache, snapshot and enumeration is closed or released.
+    /// Idempotent.
     public func close() { source.close() }
 }

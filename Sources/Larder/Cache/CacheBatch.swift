@@ -1,15 +1,15 @@
 import LarderEngine
 import LarderPlatform
 
-/// Writes that all happen or none: collected here, applied by `Cache.apply(_:durability:)`.
+/// A set of writes to apply atomically with `Cache.apply(_:durability:)`.
 ///
-/// Models are encoded when they are added. For equal keys the last change wins. Entries are stamped with the time at
-/// which the batch is applied.
+/// Models are encoded when they are added. The last change of a key wins. Entries get the time at which the batch is
+/// applied.
 ///
-/// Thread-safe: several threads may fill one batch, and each call adds in one step. The proof for `@unchecked
-/// Sendable`: `list`, `bytes` and `refusal` are read and written with the lock held, the rest is constant.
+/// Thread-safe: several threads may fill one batch, and each call adds in one step. `@unchecked Sendable`: `list`,
+/// `bytes` and `refusal` are guarded by `lock`; the rest is constant.
 public final class CacheBatch: @unchecked Sendable {
-    /// The most that one batch holds, keys and values, in bytes: 1 GiB.
+    /// The capacity of a batch, keys and values, in bytes: 1 GiB.
     public static let bytesMax = 1 << 30
 
     private let codec: ModelCodec
@@ -19,14 +19,14 @@ public final class CacheBatch: @unchecked Sendable {
     /// Why the batch cannot be applied.
     private var refusal: LarderError?
 
-    /// An empty batch.
+    /// Creates an empty batch.
     /// - Parameter codec: encodes the models. ``Cache/makeBatch()`` uses the cache's.
     public init(codec: ModelCodec = .standard) { self.codec = codec }
 
     /// Adds a model to store under a key.
     /// - Throws: ``LarderError/Code/encoding``, naming key and type; ``LarderError/Code/invalidArgument`` for a key of
-    ///   more than 65,536 bytes, a value of more than 536,870,912, an impossible policy, impossible tags, or a batch that
-    ///   is full. The batch is unchanged then.
+    ///   more than 65,536 bytes, a value of more than 536,870,912, an invalid policy, invalid tags, or a full batch.
+    ///   The batch is unchanged in these cases.
     public func set(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderError) {
@@ -35,7 +35,7 @@ public final class CacheBatch: @unchecked Sendable {
         try add(payload, codec, key, policy, tags)
     }
 
-    /// Adds bytes to store as they are under a key. Errors as for ``set(_:forKey:policy:tags:)``.
+    /// Adds bytes to store unchanged under a key. Errors as for ``set(_:forKey:policy:tags:)``.
     public func setBytes(
         _ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderError) {
@@ -46,7 +46,7 @@ public final class CacheBatch: @unchecked Sendable {
     }
 
     /// Adds the removal of a key, whether or not there is an entry. If the key has more than 65,536 bytes,
-    /// `Cache.apply(_:durability:)` throws ``LarderError/Code/invalidArgument``, and nothing of the batch happens.
+    /// `Cache.apply(_:durability:)` throws ``LarderError/Code/invalidArgument``, and nothing of the batch is applied.
     public func remove(_ key: some CacheKey) {
         do throws(LarderError) {
             let key = try Key(checking: key, "batch", nil)
@@ -78,10 +78,10 @@ public final class CacheBatch: @unchecked Sendable {
         }
     }
 
-    /// How many changes were added.
+    /// The number of changes.
     public var count: Int { lock.withLock { list.count } }
 
-    /// Whether nothing was added.
+    /// Whether the batch has no changes.
     public var isEmpty: Bool { count == 0 }
 
     /// The total length of the added keys and values, in bytes.
@@ -96,8 +96,8 @@ public final class CacheBatch: @unchecked Sendable {
         }
     }
 
-    /// The changes that were added so far.
-    /// - Throws: `invalidArgument` if an impossible change was added.
+    /// Returns the changes added so far.
+    /// - Throws: `invalidArgument` if an invalid change was added.
     func changes() throws(LarderError) -> [EntryWrite] {
         try lock.withLock { () throws(LarderError) in
             if let refusal { throw refusal }

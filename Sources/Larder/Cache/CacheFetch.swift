@@ -1,12 +1,12 @@
 import LarderEngine
 import LarderFetching
 
-/// One key of a cache, for who fetches its value.
+/// A key of a cache as seen by a fetching caller.
 struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
     let cache: Cache
     let key: Key
     let name: FetchName
-    /// Whether the caller has already read the key, so that its read was counted.
+    /// Whether the caller has already read the key, so that the read was counted.
     let isCounted: Bool
 
     init(_ cache: Cache, _ key: Key, isCounted: Bool) {
@@ -21,7 +21,7 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
 
     func now() -> Int64 { database.leaseTime() }
 
-    // MARK: Asking
+    // MARK: Lookups
 
     func ask(maxAge: Int64?, lease: Int64?, waits: FetchWait) async throws -> FetchReply<Value> {
         let held = try source.hold("fetch")
@@ -45,19 +45,19 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
                 if let value = try await source.decodeForTask(Value.self, record, key, isReplaceable: true) {
                     return answer.state == .fresh ? .fresh(value) : .stale(value)
                 }
-                // It counts as a miss: a newer value is needed.
+                // It counts as a miss: the caller needs a newer value.
                 if isSecond { _ = try source.decodeOrThrow(Value.self, record, key) }
                 isSecond = true
                 request.maxAge = 0
                 request.askedAt = max(database.now(), record.header.storedAt)
-                // The former one may have seen this value stored.
+                // The previous waiter may already have been notified of this value.
                 if waits != .never { request.waiter = waiter(wakeUp, lease) }
             case .lead(let token): return .lead(token: token, found(answer, record, request))
             case .queued(let until):
                 await wakeUp.wait(milliseconds: until - now())
                 guard Task.isCancelled else { continue }
                 request.mayWait = false
-                // The lease may have come at the same moment.
+                // The lease may have been granted at the same time.
                 if case .lead(let token) = try await look(request, held.engine).0.state {
                     database.release(key, token, .open)
                 }
@@ -73,9 +73,9 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
         LeaseWaiter(source.leaseHolder, leaseMilliseconds: lease) { wakeUp.signal() }
     }
 
-    /// What the entry has beside the right to fetch it anew.
+    /// Returns the entry found together with a lease.
     private func found(_ answer: FetchAnswer, _ record: Record?, _ request: FetchRequest) -> FoundValue<Value>? {
-        // What cannot be decoded is about to be replaced.
+        // A value that cannot be decoded is about to be replaced.
         guard let record, let header = answer.header,
             let value = try? source.decodeOrThrow(Value.self, record, key)
         else { return nil }
@@ -83,7 +83,7 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
         return FoundValue(value, isFresh: isFresh, isYoung: request.isYoung(header))
     }
 
-    /// The engine's answer: from memory on this thread, else from a thread that may block.
+    /// Returns the engine's answer: from memory on this thread, or from a thread that may block.
     private func look(_ request: FetchRequest, _ engine: Engine) async throws(LarderError) -> (FetchAnswer, Record?) {
         if let (answer, record, ticket) = try answer(request, .memoryOnly) {
             if engine.pipeline.isDecided(ticket) {
@@ -119,7 +119,7 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
         return (answer, record, ticket)
     }
 
-    // MARK: The end
+    // MARK: Results
 
     func store(_ value: Value, token: UInt64, _ options: CheckedFetch) async throws {
         let (payload, codec) = try source.encode(value, key)
@@ -153,8 +153,8 @@ struct CacheFetch<Value: Codable & Sendable>: FetchBackend {
 }
 
 extension CacheSource {
-    /// What `read` returns; nil if it met an entry that cannot be decoded, and the origin may be asked for a new one. Who asks
-    /// then reports it.
+    /// Returns the result of `read`; nil if it met an entry that cannot be decoded and the origin may replace it. The
+    /// fetching call then reports it.
     func decodable<Result>(
         _ options: FetchOptions, _ read: () async throws(LarderError) -> Result?
     ) async throws(LarderError) -> Result? {

@@ -1,8 +1,8 @@
 import LarderEngine
 
-/// One prepared change of an entry: encoded, its key and its policy validated.
+/// A prepared change of an entry: encoded, with a validated key and policy.
 ///
-/// A value: a synchronous caller carries it out at once, an asynchronous one passes it to another thread.
+/// A value, so that a synchronous caller can carry it out and an asynchronous one can pass it to another thread.
 struct EntryWrite: Sendable {
     /// The change of the entry.
     enum Action: Sendable {
@@ -10,7 +10,7 @@ struct EntryWrite: Sendable {
         case remove
     }
 
-    /// The condition for the change, checked at its instant.
+    /// The condition of the change, checked when it is applied.
     enum Condition: Sendable {
         case none
         /// There is no fresh entry.
@@ -19,9 +19,9 @@ struct EntryWrite: Sendable {
         case present
         /// There is a fresh entry that holds these bytes.
         case equal(Payload)
-        /// The fresh entry, or its absence, is still what was read before.
+        /// The fresh entry, or its absence, is unchanged since it was read.
         case unchanged(Record?)
-        /// The right to fetch the key that this token names is good.
+        /// The lease with this token is valid.
         case lease(UInt64)
     }
 
@@ -45,7 +45,7 @@ struct EntryWrite: Sendable {
         }
     }
 
-    /// Whether the former entry must be known.
+    /// Whether the previous entry must be loaded.
     var loads: Bool {
         switch condition {
         case .none, .lease: action.loads
@@ -85,12 +85,12 @@ extension EntryWrite.Condition {
 }
 
 extension EntryWrite.Action {
-    /// Whether the change depends on the former entry.
+    /// Whether the change depends on the previous entry.
     var loads: Bool {
         if case .put(_, _, let policy, _) = self { policy.lifetime == .keep } else { false }
     }
 
-    /// Those of the new entry, unless it keeps its former ones.
+    /// The tags of the new entry, unless it keeps the previous ones.
     var tags: Tags? { if case .put(_, _, _, let tags) = self { tags } else { nil } }
 
     var isRemoval: Bool { if case .remove = self { true } else { false } }
@@ -99,7 +99,7 @@ extension EntryWrite.Action {
     /// - Parameters:
     ///   - ahead: how far the larder's time is ahead of the clock.
     ///   - long: the payload, prepared beforehand; nil if it is not long.
-    ///   - isRefresh: whether it was fetched with a lease.
+    ///   - isRefresh: whether the value was fetched with a lease.
     func apply(
         _ update: inout Update, _ index: Int, ahead: Int64, long: LargeValue? = nil, isRefresh: Bool = false
     ) {
@@ -130,8 +130,8 @@ extension CacheSource {
             key: key, action: try put(payload, codec, key, policy, tags), condition: condition, durability: durability)
     }
 
-    /// The action that stores what is encoded.
-    /// - Parameter kept: the tags if none are named.
+    /// The action that stores an encoded value.
+    /// - Parameter kept: the tags if none are specified.
     func put(
         _ payload: Payload, _ codec: Codec, _ key: Key, _ policy: EntryPolicy, _ tags: [String],
         keeping kept: Tags? = nil
@@ -182,9 +182,9 @@ extension Cache {
         }
     }
 
-    /// Prepares a long value, so that no other thread waits while it is stored; nil for one that is not long.
+    /// Prepares a long value, so that no other thread waits while it is stored; nil if the value is not long.
     private func stage(_ write: EntryWrite, _ durability: Durability?) throws(LarderError) -> LargeValue? {
-        // What tags say is known only when the value is stored.
+        // The tags are known only when the value is stored.
         guard case .put(let payload, _, let policy, nil) = write.action, !write.action.loads,
             payload.count >= Database.largeValueBytesMin
         else { return nil }

@@ -2,10 +2,10 @@ import LarderEngine
 
 /// An entry of an ``EntrySequence``.
 ///
-/// It was fresh when the enumeration reached it, unless expired entries were asked for too. Its key can be kept. In a
-/// synchronous run, its value and its other properties can be read until the run takes its next step, and throw
-/// ``LarderError/Code/invalidArgument`` afterwards; in an asynchronous run they can be kept as well. Single owner, like
-/// the run it belongs to.
+/// It was fresh when the enumeration reached it, unless expired entries are included. Its key can be kept. In a
+/// synchronous run, its value and its other properties can be read until the next step, and throw
+/// ``LarderError/Code/invalidArgument`` afterwards; in an asynchronous run they can be kept too. Single owner, like the
+/// run it belongs to.
 public struct CacheEntry<Value: Decodable> {
     enum Content {
         /// The position of a run's cursor.
@@ -13,7 +13,7 @@ public struct CacheEntry<Value: Decodable> {
         case copied(CopiedEntry<Value>)
     }
 
-    /// Whether an entry is one of those that were asked for.
+    /// Whether to include an entry.
     typealias Filter = (CacheEntry<Value>) throws -> Bool
 
     let content: Content
@@ -25,9 +25,9 @@ public struct CacheEntry<Value: Decodable> {
     /// The key's bytes.
     public var keyBytes: [UInt8] { Array(storedKey.bytes) }
 
-    /// The model, read and decoded now; the next call does not decode it again.
-    /// - Throws: ``LarderError/Code/decoding`` when the value is of another type, whatever
-    ///   ``CacheOptions/onDecodingFailure`` says.
+    /// Returns the model. The first call reads and decodes it.
+    /// - Throws: ``LarderError/Code/decoding`` if the value is of another type, independent of
+    ///   ``CacheOptions/onDecodingFailure``.
     public func value() throws(LarderError) -> Value {
         switch content {
         case .current(let iterator, let position): try iterator.value(at: position, storedKey)
@@ -35,7 +35,7 @@ public struct CacheEntry<Value: Decodable> {
         }
     }
 
-    /// The stored bytes, whatever their codec.
+    /// Returns the stored bytes, whatever their codec.
     public func bytes() throws(LarderError) -> [UInt8] {
         switch content {
         case .current(let iterator, let position): Array(try iterator.record(at: position, storedKey).payload)
@@ -43,7 +43,8 @@ public struct CacheEntry<Value: Decodable> {
         }
     }
 
-    /// When the entry was stored, its age, its deadline; does not read the value.
+    /// Returns the metadata of the entry: the time at which it was stored, its age, its deadline. Does not read the
+    /// value.
     public func info() throws(LarderError) -> EntryInfo {
         switch content {
         case .current(let iterator, let position): try iterator.info(at: position, storedKey)
@@ -65,7 +66,7 @@ public struct CacheEntry<Value: Decodable> {
         return text
     }
 
-    /// Like ``value()``, but nil if a failure to decode counts as a miss.
+    /// Like ``value()``, but returns nil if a decoding failure counts as a miss.
     func valueIfAny() throws(LarderError) -> Value? {
         switch content {
         case .current(let iterator, let position): try iterator.valueIfAny(at: position, storedKey)
@@ -73,7 +74,7 @@ public struct CacheEntry<Value: Decodable> {
         }
     }
 
-    /// Adds the model to others, unless it counts as a miss.
+    /// Adds the model to a dictionary, unless it counts as a miss.
     func add(to dictionary: inout [String: Value]) throws(LarderError) {
         guard let value = try valueIfAny() else { return }
         guard dictionary.updateValue(value, forKey: try textKey()) == nil else {

@@ -1,18 +1,18 @@
 import LarderEngine
 
-/// One run over an ``EntrySequence``.
+/// A run over an ``EntrySequence``.
 ///
-/// Keeps the larder open, and its files on the disk, until it is at its end, closed or released. Single owner: used by
-/// one thread at a time.
+/// Keeps the larder open, and its files on the disk, until it reaches the end, or is closed or released. Single owner:
+/// used by one thread at a time.
 public final class EntryIterator<Value: Decodable> {
     private let database: Database
     private let options: EntryOptions
     private let filters: [CacheEntry<Value>.Filter]
     private var remaining: Int
     private var run: Run?
-    /// Increases with every move, so that an entry knows whether the cursor is still at it.
+    /// Increases with every move, so that an entry can check whether the cursor is still at it.
     private var position = 0
-    /// The current entry's model, if it was decoded.
+    /// The current entry's decoded model, if any.
     private var decoded: Value?
 
     private struct Run {
@@ -33,9 +33,9 @@ public final class EntryIterator<Value: Decodable> {
 
     deinit { close() }
 
-    /// The next entry; nil at the end.
-    /// - Throws: ``LarderError/Code/purged`` and ``LarderError/Code/deleted`` when the database was purged or deleted
-    ///   during the run; what a filter throws.
+    /// Returns the next entry; nil at the end.
+    /// - Throws: ``LarderError/Code/purged`` and ``LarderError/Code/deleted`` if the database was purged or deleted
+    ///   during the run; errors of filters.
     public func next() throws(LarderError) -> CacheEntry<Value>? {
         while let entry = try step() {
             guard try filters.allow(entry) else { continue }
@@ -45,7 +45,7 @@ public final class EntryIterator<Value: Decodable> {
         return nil
     }
 
-    /// The next entry, before filters.
+    /// Returns the next entry before filtering.
     private func step() throws(LarderError) -> CacheEntry<Value>? {
         position += 1
         decoded = nil
@@ -61,7 +61,7 @@ public final class EntryIterator<Value: Decodable> {
         return nil
     }
 
-    /// Ends the run: the next entry is nil, and values of entries can no longer be read. Idempotent.
+    /// Ends the run: there is no next entry, and values of entries can no longer be read. Idempotent.
     public func close() {
         run?.cursor.close()
         run = nil
@@ -99,7 +99,7 @@ public final class EntryIterator<Value: Decodable> {
         return value
     }
 
-    /// Like ``value(at:_:)``, but nil if a failure to decode counts as a miss.
+    /// Like ``value(at:_:)``, but returns nil if a decoding failure counts as a miss.
     func valueIfAny(at position: Int, _ key: Key) throws(LarderError) -> Value? {
         let run = try run(at: position, key)
         if let decoded { return decoded }

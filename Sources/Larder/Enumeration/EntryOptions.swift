@@ -1,24 +1,24 @@
 import LarderEngine
 
-/// Which entries an enumeration goes over, and how.
+/// The range and the order of an enumeration.
 public struct EntryOptions: Sendable {
     /// Only keys that begin with these bytes. The default is empty: all keys.
     public var prefix: [UInt8]
-    /// The lower bound: only keys that are equal to it or follow it in the order of bytes. The default is nil: none.
+    /// The inclusive lower bound in the order of bytes. The default is nil: none.
     public var from: [UInt8]?
-    /// The upper bound: only keys before it, itself excluded. The default is nil: none.
+    /// The exclusive upper bound in the order of bytes. The default is nil: none.
     public var to: [UInt8]?
-    /// From the last key to the first. The default is false.
+    /// Whether to enumerate from the last key to the first. The default is false.
     public var backward: Bool
-    /// Whether expired entries that were not swept yet are included. The default is false.
+    /// Whether to include expired entries that have not been removed yet. The default is false.
     public var includingExpired: Bool
-    /// Whether blocks that are read from the disk stay in the block cache. The default is false, so that an enumeration
-    /// of everything does not push out frequently used blocks.
+    /// Whether blocks that are read from the disk stay in the block cache. The default is false, so that a full
+    /// enumeration does not evict frequently used blocks.
     public var fillCache: Bool
-    /// The most entries to return, counted after filters. The default is nil: all.
+    /// The maximum number of entries, counted after filters. The default is nil: all.
     public var limit: Int?
 
-    /// Each option is described at the property of its name.
+    /// Creates options. Each parameter is described at the property of its name.
     public init(
         prefix: any CacheKey = "", from: (any CacheKey)? = nil, to: (any CacheKey)? = nil, backward: Bool = false,
         includingExpired: Bool = false, fillCache: Bool = false, limit: Int? = nil
@@ -39,7 +39,7 @@ public struct EntryOptions: Sendable {
             fillCache: fillCache)
     }
 
-    /// How many entries may still be returned.
+    /// Returns the number of entries that may still be returned.
     func checkedLimit(_ database: String) throws(LarderError) -> Int {
         guard let limit else { return .max }
         guard limit >= 0 else {
@@ -50,12 +50,12 @@ public struct EntryOptions: Sendable {
         return limit
     }
 
-    /// The relation between the cursor's key and the bounds; the cursor begins at one of them.
+    /// The position of the cursor's key relative to the bounds; the cursor starts at one of them.
     enum Position {
         case inside
-        /// The key is the upper bound itself, where a backward run begins.
+        /// The key is the upper bound itself, where a backward run starts.
         case before
-        /// The run is over.
+        /// The run is past the end.
         case behind
     }
 

@@ -1,19 +1,19 @@
 // swift-format-ignore-file: AmbiguousTrailingClosureOverload
-// Closures that await and closures that do not have one form each.
+// Some calls have one form for closures that await and one for closures that do not.
 
 import LarderEngine
 import LarderPlatform
 
-// Enumeration in asynchronous code: threads that may block read ahead, and the asking task decodes.
+// Asynchronous enumeration: threads that may block read ahead, and the calling task decodes.
 
 extension EntrySequence: AsyncSequence {
     public typealias Element = CacheEntry<Value>
     public typealias Failure = LarderError
 
-    /// Begins a run. It ends, and releases its files, at its end or when it is released.
+    /// Starts a run. It releases its files at its end or when it is released.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 
-    /// One run over an ``EntrySequence`` of asynchronous code. Single owner: belongs to one task.
+    /// An asynchronous run over an ``EntrySequence``. Single owner: belongs to one task.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private let source: CacheSource
         private let filters: [CacheEntry<Value>.Filter]
@@ -27,8 +27,8 @@ extension EntrySequence: AsyncSequence {
             reader = EntryReader(sequence.source, sequence.options)
         }
 
-        /// The next entry; nil at the end.
-        /// - Throws: as ``EntryIterator/next()``; the run is over then.
+        /// Returns the next entry; nil at the end.
+        /// - Throws: as ``EntryIterator/next()``; the run is over afterwards.
         public mutating func next() async throws(LarderError) -> CacheEntry<Value>? {
             try await next(isolation: #isolation)
         }
@@ -39,7 +39,7 @@ extension EntrySequence: AsyncSequence {
             do throws(LarderError) {
                 if remaining == nil { remaining = try reader.options.checkedLimit(source.database.name) }
                 while let left = remaining, left > 0, let next = try await nextRead() {
-                    // Entries that have expired since they were read ahead are left out.
+                    // Skip entries that have expired since they were read ahead.
                     if !reader.options.includingExpired, next.hasExpired(source) { continue }
                     let copy = CopiedEntry<Value>(source, next.record, next.info)
                     let entry = CacheEntry<Value>(content: .copied(copy), storedKey: next.key)
@@ -76,7 +76,7 @@ extension EntrySequence: AsyncSequence {
         return results
     }
 
-    /// Like the call above, for a closure that awaits nothing.
+    /// Like the call above, for a closure that does not await.
     public func map<Result>(_ transform: (CacheEntry<Value>) throws -> Result) async throws -> [Result] {
         try await map { (entry: CacheEntry<Value>) async throws in try transform(entry) }
     }
@@ -112,10 +112,10 @@ extension EntrySequence: AsyncSequence {
 
 /// Reads entries ahead, on threads that may block.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held, and the cursor
-/// is used by one call of ``readAhead()`` at a time, since a run has one owner.
+/// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`, and the cursor is used by one call of
+/// ``readAhead()`` at a time, because a run has one owner.
 final class EntryReader: @unchecked Sendable {
-    /// An entry as it was read.
+    /// An entry that was read ahead.
     struct Entry: Sendable {
         let key: Key
         let record: Record
@@ -126,7 +126,7 @@ final class EntryReader: @unchecked Sendable {
         }
     }
 
-    /// The limits of what is read ahead: entries, and about so many bytes.
+    /// Limits for reading ahead: the number of entries, and their approximate size in bytes.
     private static let entriesMax = 128
     private static let bytesMax = 256 << 10
 
@@ -135,7 +135,7 @@ final class EntryReader: @unchecked Sendable {
     private let lock = Lock()
     private var hasBegun = false
     private var isClosed = false
-    /// With the engine, which keeps the larder open.
+    /// Includes the engine, which keeps the larder open.
     private var run: (cursor: EntryCursor, engine: Engine)?
 
     init(_ source: CacheSource, _ options: EntryOptions) {
@@ -143,7 +143,7 @@ final class EntryReader: @unchecked Sendable {
         self.options = options
     }
 
-    /// The next entries; none at the end.
+    /// Returns the next entries; none at the end.
     func readAhead() async throws(LarderError) -> [Entry] {
         try await BlockingWork.run { () throws(LarderError) in try self.read() }
     }

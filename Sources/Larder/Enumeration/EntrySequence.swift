@@ -14,17 +14,17 @@ import LarderEngine
 /// for try await entry in cache.entries(of: Reader.self, from: "a", to: "m") { print(entry.key) }
 /// ```
 ///
-/// Each run sees the entries as they are when it begins: without later writes, and without entries that expire
-/// meanwhile. During a run, files that are no longer needed stay on the disk, so a run should not last for hours. In a
-/// larder that has taken half of ``CacheOptions/diskBytesMax`` they do not stay: then a run goes on over the entries as they
-/// are, each key at most once. A run of a snapshot never does.
+/// Each run sees the entries as of its start: no later writes, and no entries that expire during the run. While it
+/// lasts, obsolete files stay on the disk, so a run should not last for hours. If the larder has used half of
+/// ``CacheOptions/diskBytesMax``, they are removed: the run then continues over the current entries, each key at most
+/// once. A run of a snapshot never does.
 ///
-/// The beginning of a run, however few entries it returns, takes time for every entry of the database that is not in
-/// LevelDB yet (usually at most what 64 MiB of journal hold), and memory for those with the prefix. Reaching the first
-/// entry takes time for removed entries before it that LevelDB has not compacted away.
+/// Starting a run takes time for every entry of the database that is not in LevelDB yet (usually at most the contents
+/// of 64 MiB of journal), and memory for those with the prefix. Reaching the first entry takes time for removed entries
+/// before it that LevelDB has not compacted yet.
 ///
-/// It is not a `Sequence`, whose iterator cannot throw: a failing disk would look like the end of the data. It is an
-/// `AsyncSequence`: threads that may block read ahead, some hundred entries at a time, and the task that asks decodes
+/// It is not a `Sequence`, because a `Sequence`'s iterator cannot throw: a failing disk would look like the end of the
+/// data. It is an `AsyncSequence`: threads that may block read some hundred entries ahead, and the calling task decodes
 /// the models.
 ///
 /// Single owner, like its runs: used by one thread at a time.
@@ -38,8 +38,8 @@ public struct EntrySequence<Value: Decodable> {
         self.options = options
     }
 
-    /// Only the entries for which `isIncluded` is true. Called lazily, for each entry in turn. A ``LarderError`` that
-    /// it throws arrives unchanged; any other error arrives as the ``LarderError/underlying`` error of
+    /// Returns the entries for which `isIncluded` is true. Called lazily, for each entry in turn. A ``LarderError``
+    /// that it throws is passed on; any other error becomes the ``LarderError/underlying`` error of
     /// ``LarderError/Code/filterFailed``.
     public func filter(_ isIncluded: @escaping (CacheEntry<Value>) throws -> Bool) -> EntrySequence {
         var filtered = self
@@ -47,15 +47,15 @@ public struct EntrySequence<Value: Decodable> {
         return filtered
     }
 
-    /// Begins a run, for loops that cannot be a closure. Blocks its thread, and so does each step of the run. For the
-    /// costs see ``EntrySequence``.
+    /// Starts a run, for loops that cannot be a closure. It and each step of the run block the thread. For the costs
+    /// see ``EntrySequence``.
     @available(*, noasync, message: "go over the entries with for try await")
     public func makeIterator() throws(LarderError) -> EntryIterator<Value> { try run() }
 
     private func run() throws(LarderError) -> EntryIterator<Value> { try EntryIterator(source, options, filters) }
 
-    /// Calls `body` for each entry, until the last or until `body` sets its second argument to true.
-    /// - Throws: ``LarderError``, and what `body` throws.
+    /// Calls `body` for each entry until the last, or until `body` sets its second argument to true.
+    /// - Throws: ``LarderError``, and errors of `body`.
     @available(*, noasync, message: "go over the entries with for try await")
     public func enumerate(_ body: (CacheEntry<Value>, _ stop: inout Bool) throws -> Void) throws {
         let iterator = try run()
@@ -64,8 +64,8 @@ public struct EntrySequence<Value: Decodable> {
         while !stop, let entry = try iterator.next() { try body(entry, &stop) }
     }
 
-    /// The results of `transform` for all entries.
-    /// - Throws: ``LarderError``, and what `transform` throws.
+    /// Returns the results of `transform` for all entries.
+    /// - Throws: ``LarderError``, and errors of `transform`.
     public func map<Result>(_ transform: (CacheEntry<Value>) throws -> Result) throws -> [Result] {
         var results: [Result] = []
         let iterator = try run()
@@ -74,14 +74,14 @@ public struct EntrySequence<Value: Decodable> {
         return results
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     public func count() throws(LarderError) -> Int {
         var count = 0
         try forEach { _ in count += 1 }
         return count
     }
 
-    /// The keys. Values are read only for a filter. Keys that are not UTF-8, and so not a `String`, are left out:
+    /// Returns the keys. Values are read only for a filter. Omits keys that are not UTF-8 and so not a `String`;
     /// ``CacheEntry/keyBytes`` has them.
     public func keys() throws(LarderError) -> [String] {
         var keys: [String] = []
@@ -91,7 +91,7 @@ public struct EntrySequence<Value: Decodable> {
         return keys
     }
 
-    /// The models. An entry with a value of another type is an error or is left out: see
+    /// Returns the models. An entry with a value of another type is an error or is omitted: see
     /// ``CacheOptions/onDecodingFailure``.
     public func values() throws(LarderError) -> [Value] {
         var values: [Value] = []
@@ -101,9 +101,9 @@ public struct EntrySequence<Value: Decodable> {
         return values
     }
 
-    /// The models by their keys. An entry with a value of another type is an error or is left out: see
+    /// Returns the models by their keys. An entry with a value of another type is an error or is omitted: see
     /// ``CacheOptions/onDecodingFailure``.
-    /// - Throws: ``LarderError/Code/decoding`` at a key that is not UTF-8, and at a key that Swift considers equal to
+    /// - Throws: ``LarderError/Code/decoding`` for a key that is not UTF-8, and for a key that Swift considers equal to
     ///   another one with different bytes, because a dictionary cannot hold both.
     public func dictionary() throws(LarderError) -> [String: Value] {
         var dictionary: [String: Value] = [:]

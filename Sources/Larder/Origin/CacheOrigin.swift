@@ -1,54 +1,57 @@
 import LarderEngine
 import Synchronization
 
-/// What stands behind a cache and has the truth: a server, a database, a web service, another larder. An ``OriginCache``
-/// asks it.
+/// The source of truth behind a cache: a server, a database, a web service or another larder. An ``OriginCache`` reads
+/// through to it.
 ///
-/// Only ``read(_:)`` must be written. An origin that can say what changes also has ``tellsChanges`` and
-/// ``tellChanges(to:)``; without them an entry is good for as long as its policy and the origin's lifetime say.
+/// Only ``read(_:)`` is required. An origin that can report changes also implements ``tellsChanges`` and
+/// ``tellChanges(to:)``. Without them an entry is fresh for as long as its policy and the origin's lifetime allow.
 ///
-/// Keys and values are bytes here, so that anything can be an origin: a value is what a cache would store, a model as its
-/// codec writes it. ``ClosureOrigin`` makes one of closures, in models too.
+/// Keys and values are bytes, so that anything can be an origin. A value is stored in the cache as it is: a model in
+/// the encoding of its codec. ``ClosureOrigin`` builds an origin from closures, for bytes or for models.
 ///
-/// Calls come from any thread, several at a time.
+/// Methods are called from any thread, several at the same time.
 public protocol CacheOrigin: Sendable {
-    /// The origin for people: in errors, without secrets.
+    /// The name of the origin in error messages. Must not contain secrets.
     var name: String { get }
 
     /// Reads entries.
-    /// - Parameter keys: distinct, at least one.
-    /// - Returns: an answer for each key, in the order of `keys`.
-    /// - Throws: if any of them cannot be answered. Who reads gets a stale value then, if there is one, or this error.
+    /// - Parameter keys: distinct keys, at least one.
+    /// - Returns: one answer per key, in the order of `keys`.
+    /// - Throws: an error if any of the keys cannot be read. The reader then gets a stale value if there is one, else
+    ///   this error.
     func read(_ keys: [[UInt8]]) async throws -> [OriginAnswer]
 
-    /// Stores a value. Returns when the origin has it.
-    /// - Throws: whatever happened. The cache then forgets the key if the origin may have stored the value:
+    /// Stores a value, and returns after the origin has stored it.
+    /// - Throws: any error. The cache then removes its entry if the origin may have stored the value:
     ///   ``CacheOrigin/mayHaveChanged(_:after:)``.
     func write(_ value: OriginWriting, forKey key: [UInt8]) async throws -> OriginAcknowledgement
 
-    /// Removes entries, whether they are there or not. Returns when they are gone. Errors as for ``write(_:forKey:)``.
+    /// Removes entries, and returns after they are removed. Missing entries are not an error. Throws as
+    /// ``write(_:forKey:)``.
     func remove(_ keys: [[UInt8]]) async throws
 
-    /// Whether a write or a removal that threw an error may have changed some of its keys. If not, the cache keeps what it
-    /// has for them.
+    /// Whether a write or a removal that threw an error may have changed some of its keys. If not, the cache keeps its
+    /// entries for them.
     func mayHaveChanged(_ keys: [[UInt8]], after error: any Error) -> Bool
 
-    /// Whether the origin says what changes. Then only what it has answered since ``OriginChanges/begin()``, and not said
-    /// to have changed, is fresh. Constant.
+    /// Whether the origin reports changes. If so, an entry is fresh only if it was read since ``OriginChanges/begin()``
+    /// and has not been reported as changed. Constant.
     var tellsChanges: Bool { get }
 
-    /// Says what changes, for as long as it can. The cache calls it once it is made, if ``tellsChanges`` is true, and again
-    /// some time after it has returned or thrown; meanwhile nothing is believed. The task is cancelled when the cache is
-    /// closed.
+    /// Reports changes for as long as it can. If ``tellsChanges`` is true, the cache calls this method when it is
+    /// created, and again after a delay when the method has returned or thrown. Until then no entry counts as current.
+    /// The task is cancelled when the cache is closed.
     func tellChanges(to changes: OriginChanges) async throws
 
-    /// What the origin answered in one epoch is known to be current, unless it said otherwise, until the epoch changes;
-    /// nil if nothing is known to be current now. For origins that find out by a clock that nobody told them anything, like
-    /// those with a heartbeat. Asked for at every read: must return at once, and not call the cache.
+    /// The current epoch, or nil if nothing is known to be current now. Values that the origin has returned in one
+    /// epoch are current until they are reported as changed or the epoch changes. For origins that detect a lost
+    /// connection by time, such as those with a heartbeat. Called at every read: must return at once, and must not call
+    /// the cache.
     var epoch: UInt64? { get }
 
-    /// Whether it has limits of its own for its calls, and leaves alone for a while what has failed. Then the cache adds
-    /// none; else those of ``OriginCacheLimits`` hold. Constant.
+    /// Whether the origin limits its own calls and backs off after failures. The cache then adds no limits of its own;
+    /// otherwise those of ``OriginCacheLimits`` apply. Constant.
     var keepsLimits: Bool { get }
 }
 
@@ -64,8 +67,8 @@ extension CacheOrigin {
     /// Throws ``OriginFailure/readOnly(_:)``.
     public func remove(_ keys: [[UInt8]]) async throws { throw OriginFailure.readOnly(name) }
 
-    /// False for the errors that say that nothing was done, ``OriginFailure/readOnly(_:)``, ``OriginFailure/refused(_:)`` and
-    /// ``OriginFailure/resting(_:reason:)``; true for all others.
+    /// False for errors that exclude a change: ``OriginFailure/readOnly(_:)``, ``OriginFailure/refused(_:)`` and
+    /// ``OriginFailure/resting(_:reason:)``. True for all others.
     public func mayHaveChanged(_ keys: [[UInt8]], after error: any Error) -> Bool {
         switch error as? OriginFailure {
         case .readOnly, .refused, .resting: false
@@ -86,19 +89,19 @@ extension CacheOrigin {
     public var keepsLimits: Bool { false }
 }
 
-/// What an origin has for a key.
+/// The answer of an origin for a key.
 public struct OriginAnswer: Sendable {
     /// The value; nil if the origin has none.
     public var bytes: [UInt8]?
-    /// How the value is encoded. ``Codec/raw``, the default, does for JSON, property lists, text and bytes.
+    /// The encoding of the value. ``Codec/raw``, the default, is right for JSON, property lists, text and bytes.
     public var codec: Codec
-    /// How long the entry still lives at the origin, counted from the moment in which it was asked; nil if it does not end.
+    /// The remaining lifetime at the origin, counted from the start of the read; nil if the entry does not expire.
     public var lifetime: Duration?
-    /// Whether the origin will say when the entry changes. Of no meaning for origins that say nothing; what others do not
-    /// watch is given to who asked, and not kept.
+    /// Whether the origin will report a change of the entry. Ignored for origins that report no changes. If it is
+    /// false, the value is returned to the reader but not cached.
     public var isWatched = true
 
-    /// A value.
+    /// Creates an answer with a value.
     public init(_ bytes: [UInt8], codec: Codec = .raw, lifetime: Duration? = nil) {
         self.bytes = bytes
         self.codec = codec
@@ -110,20 +113,20 @@ public struct OriginAnswer: Sendable {
         codec = .raw
     }
 
-    /// The origin has no value.
+    /// The answer for a key without a value.
     public static let absent = OriginAnswer()
 }
 
-/// A value that is stored at an origin.
+/// A value to store at an origin.
 public struct OriginWriting: Sendable {
     /// The value.
     public let bytes: [UInt8]
-    /// How it is encoded.
+    /// The encoding of the value.
     public let codec: Codec
-    /// How long it lives there; nil if it does not end.
+    /// The lifetime at the origin; nil if the entry does not expire.
     public let lifetime: Duration?
 
-    /// A value.
+    /// Creates a value to store.
     public init(_ bytes: [UInt8], codec: Codec = .raw, lifetime: Duration? = nil) {
         self.bytes = bytes
         self.codec = codec
@@ -131,47 +134,46 @@ public struct OriginWriting: Sendable {
     }
 }
 
-/// What an origin says of a value that it has stored.
+/// The reply of an origin to a write.
 public struct OriginAcknowledgement: Sendable {
-    /// How long the entry lives at the origin, counted from the moment in which it was asked to store it; nil if it does not
-    /// end.
+    /// The lifetime at the origin, counted from the start of the write; nil if the entry does not expire.
     public var lifetime: Duration?
-    /// Whether the origin will say when the entry changes, as for ``OriginAnswer/isWatched``.
+    /// Whether the origin will report a change of the entry, as for ``OriginAnswer/isWatched``.
     public var isWatched: Bool
-    /// When the origin was last known to have the value, if it says so after the write: what it said to have changed
-    /// before, the write itself included, does not concern the value. Nil: a change that was told during the write may be
-    /// newer than the value, which is then not kept.
+    /// The moment at which the origin confirmed the value after the write, if it does. Changes reported before it,
+    /// including the write itself, are ignored. If it is nil, a change that was reported during the write may be newer
+    /// than the value, which is then not cached.
     public var confirmedAt: OriginMoment?
 
-    /// The value is stored.
+    /// Creates the reply to a successful write.
     public init(lifetime: Duration? = nil, isWatched: Bool = true) {
         self.lifetime = lifetime
         self.isWatched = isWatched
     }
 }
 
-/// The errors of origins that Larder has, and one for origins of your own.
+/// Errors of the origins in Larder, and ``refused(_:)`` for origins of your own.
 public enum OriginFailure: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The origin takes no writes.
+    /// The origin does not support writes.
     case readOnly(String)
-    /// The origin gave another number of answers than there were keys.
+    /// The number of answers differs from the number of keys.
     case wrongAnswers(String, expected: Int, got: Int)
-    /// The origin has failed some times in a row, and is not asked for a while: its name, and what happened last. Nothing
-    /// was done. See ``OriginCacheLimits``.
+    /// The circuit breaker is open after several failures in a row: the origin is not called for a while. The values
+    /// are its name and the last failure. Nothing was changed. See ``OriginCacheLimits``.
     case resting(String, reason: String)
-    /// The origin did not answer within ``OriginCacheLimits/call``. A write or removal may have been done, or may be done
-    /// later: nothing is kept for its key until the origin's function has ended.
+    /// The origin did not answer within ``OriginCacheLimits/call``. A write or removal may have been done, or may still
+    /// be done: nothing is cached for its key until the origin's function has returned.
     case timedOut(String, milliseconds: Int)
-    /// To be thrown by your own origin: it has answered, and says no to this call alone, for a reason; it has changed
-    /// nothing. It does not count as a failure for which the origin is left alone.
+    /// The origin rejected this call, and changed nothing. Throw this from your own origin. It does not count as a
+    /// failure of the origin.
     case refused(String)
 
-    /// What was wrong, for people.
+    /// A description of the error for people.
     public var description: String {
         switch self {
-        case .readOnly(let name): "the origin '\(name)' takes no writes: it has no function for them"
+        case .readOnly(let name): "the origin '\(name)' is read-only: it has no function for writes"
         case .wrongAnswers(let name, let expected, let got):
-            "the origin '\(name)' gave \(got) answers for \(expected) keys: it must give one for each, in their order"
+            "the origin '\(name)' returned \(got) values for \(expected) keys; it must return one per key, in the same order"
         case .resting(let name, let reason):
             "the origin '\(name)' is not asked for a moment because it failed: \(reason)"
         case .timedOut(let name, let milliseconds): "the origin '\(name)' did not answer within \(milliseconds) ms"

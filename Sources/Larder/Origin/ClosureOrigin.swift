@@ -1,25 +1,25 @@
 import LarderEngine
 
-/// An origin made of closures: for a web service, a database, anything that a function can ask.
+/// An origin made of closures: for a web service, a database, or anything else that a function can read.
 ///
 /// ```swift
 /// let origin = ClosureOrigin("prices") { key in OriginAnswer(try await http.get("/prices/" + key)) }
 /// let prices = OriginCache(try Cache(named: "prices", policy: .middle), origin: origin)
 /// ```
-/// It says nothing of changes: entries live as long as their policy and the lifetimes in its answers say.
-/// ``OriginCache/invalidate(_:)-(CacheKey)`` ends an entry by hand.
+/// It reports no changes: entries live as long as their policy and the lifetimes in the answers allow.
+/// ``OriginCache/invalidate(_:)-(CacheKey)`` invalidates an entry by hand.
 public struct ClosureOrigin: CacheOrigin {
     public let name: String
     private let reads: @Sendable ([[UInt8]]) async throws -> [OriginAnswer]
     private let writes: (@Sendable ([UInt8], OriginWriting) async throws -> OriginAcknowledgement)?
     private let removes: (@Sendable ([[UInt8]]) async throws -> Void)?
 
-    /// An origin that is asked for several keys at once.
+    /// Creates an origin that reads several keys with one call.
     /// - Parameters:
-    ///   - name: for messages.
-    ///   - write: stores a value; nil if the origin takes none.
-    ///   - remove: removes entries; nil if the origin takes no writes.
-    ///   - readMany: gets distinct keys, and gives an answer for each, in their order.
+    ///   - name: the name in messages.
+    ///   - write: stores a value; nil if the origin is read-only.
+    ///   - remove: removes entries; nil if the origin is read-only.
+    ///   - readMany: reads distinct keys, and returns one answer per key in their order.
     public init(
         _ name: String,
         write: (@Sendable (_ key: [UInt8], _ value: OriginWriting) async throws -> OriginAcknowledgement)? = nil,
@@ -32,23 +32,23 @@ public struct ClosureOrigin: CacheOrigin {
         removes = remove
     }
 
-    /// An origin that is asked for one key at a time, by its text. Several keys are asked for at the same time, at most
+    /// Creates an origin that reads one key at a time, as text. Several keys are read concurrently, at most
     /// ``concurrentReads``.
     /// - Parameters:
-    ///   - name: for messages.
-    ///   - read: gives the answer for a key. Keys that are no UTF-8 fail with ``OriginFailure/refused(_:)``: those are for
-    ///     an origin that takes bytes.
+    ///   - name: the name in messages.
+    ///   - read: returns the answer for a key. Keys that are not UTF-8 fail with ``OriginFailure/refused(_:)``; use the
+    ///     initializer that takes bytes for those.
     public init(_ name: String, read: @escaping @Sendable (_ key: String) async throws -> OriginAnswer) {
         self.init(name, readMany: { keys in try await Self.each(keys) { try await read(Self.text($0)) } })
     }
 
-    /// An origin whose values are models.
+    /// Creates an origin whose values are models.
     /// - Parameters:
-    ///   - name: for messages.
-    ///   - type: the models' type.
-    ///   - codec: how they are encoded for the cache.
-    ///   - lifetime: for how long what it gives is good; nil: as long as the policy of the cache says.
-    ///   - read: gives the model of a key, nil if there is none.
+    ///   - name: the name in messages.
+    ///   - type: the type of the models.
+    ///   - codec: encodes them for the cache.
+    ///   - lifetime: how long a model is fresh; nil for as long as the policy of the cache allows.
+    ///   - read: returns the model of a key, or nil if there is none.
     public init<Value: Codable & Sendable>(
         _ name: String, of type: Value.Type, codec: ModelCodec = .standard, lifetime: Duration? = nil,
         read: @escaping @Sendable (_ key: String) async throws -> Value?
@@ -60,7 +60,7 @@ public struct ClosureOrigin: CacheOrigin {
         }
     }
 
-    /// How many keys of one call are asked for at the same time: 8.
+    /// The maximum number of keys of one call that are read at the same time: 8.
     public static let concurrentReads = 8
 
     public func read(_ keys: [[UInt8]]) async throws -> [OriginAnswer] { try await reads(keys) }
@@ -77,7 +77,7 @@ public struct ClosureOrigin: CacheOrigin {
 
     private static func text(_ key: [UInt8]) throws(OriginFailure) -> String {
         if let text = String(validating: key, as: UTF8.self) { return text }
-        // Else two keys could be one text.
+        // Otherwise two keys could have the same text.
         throw .refused("this origin takes keys that are text, and '\(Key(key))' is no UTF-8")
     }
 

@@ -1,65 +1,64 @@
 import LarderEngine
 import LarderPlatform
 
-/// What a cache may believe of its origin's answers.
+/// Decides which origin replies may be cached.
 ///
-/// An *epoch* is a time in which the origin says what changes. What was answered in the present one, and was not said to
-/// have changed since the question was sent, may be stored. When it ends, all that the origin gave is stale at once: the
-/// entries have a tag, which is purged softly, whatever their number. Keys that are said to have changed are *due*, until the
-/// cache has made their entries stale too.
+/// An *epoch* is an uninterrupted period of change notifications. A reply may be stored if it was received in the
+/// current epoch and its key was not invalidated since the request was sent. When the epoch ends, all entries of the
+/// origin are soft-purged by tag, whatever their number. Invalidated keys are *due* until their entries are stale.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: all mutable state is guarded by `lock`.
 final class InvalidationEpoch: @unchecked Sendable {
-    /// The present epoch.
+    /// The current epoch.
     struct Epoch: Hashable {
-        /// Nil if the origin does not say what changes, although it should.
+        /// Nil if the origin should report changes but currently does not.
         fileprivate var told: UInt64?
         fileprivate var own: UInt64?
 
         var isBelieved: Bool { told != nil && own != nil }
     }
 
-    /// What was true when a call began, or when a question was sent.
+    /// The state when a call began, or when a request was sent.
     struct Ticket: Sendable {
         let epoch: Epoch
-        /// Grows with each.
+        /// Increases with each ticket.
         let number: UInt64
         fileprivate let sequence: UInt64
     }
 
-    /// When a key was last said to have changed.
+    /// The last invalidations of a key.
     private struct Change {
-        /// By anybody.
+        /// By any source.
         var last: UInt64 = 0
-        /// By the program, of which the origin has not said what it includes.
+        /// By the program; a confirmation of the origin does not cover it.
         var demanded: UInt64 = 0
     }
 
     private let originEpoch: @Sendable () -> UInt64?
     let isTold: Bool
     private let lock = Lock()
-    /// Held while the database is made to agree, one caller at a time.
+    /// Held while the database is updated, by one caller at a time.
     private let settling = Lock()
     private var told: UInt64?
     private var epochs: UInt64 = 0
-    /// What the database agrees with; nil while that changes.
+    /// The epoch that the database agrees with; nil during an update.
     private var settled: Epoch?
-    /// By the sequences in which they were said to have changed.
+    /// The keys whose entries must become stale, with the sequences of their invalidations.
     private var due: [[UInt8]: UInt64] = [:]
-    // What was said while calls were under way, so that they learn of it.
+    // Invalidations during running calls, for those calls.
     private var calls = 0
     private var tickets: UInt64 = 0
-    /// Those of ``OriginMoment``.
+    /// A number of ``OriginMoment``.
     private var sequence: UInt64 = 0
     private var changes: [[UInt8]: Change] = [:]
-    /// What was begun before this sequence counts as changed.
+    /// Keys of calls that began before this sequence count as changed.
     private var floor: UInt64 = 0
     private static let changesMax = 100_000
     private var writes: [[UInt8]: Int] = [:]
 
     /// - Parameters:
-    ///   - isTold: whether the origin says what changes.
-    ///   - epoch: the origin's own.
+    ///   - isTold: whether the origin reports changes.
+    ///   - epoch: returns the origin's own epoch.
     init(isTold: Bool, epoch: @escaping @Sendable () -> UInt64?) {
         self.isTold = isTold
         originEpoch = epoch
@@ -78,7 +77,7 @@ final class InvalidationEpoch: @unchecked Sendable {
         return lock.withLock { epoch(own) }
     }
 
-    /// Whether the database agrees with what the origin has said of keys, so that what is fresh there may be served.
+    /// Whether the database reflects all invalidations of the keys, so that its fresh entries may be served.
     func isSettled(_ keys: some Sequence<some CacheKey>) -> Bool {
         let own = own
         return lock.withLock {
@@ -86,7 +85,7 @@ final class InvalidationEpoch: @unchecked Sendable {
         }
     }
 
-    // MARK: What the origin says
+    // MARK: Notifications of the origin
 
     func begin() {
         lock.withLock {
@@ -95,7 +94,7 @@ final class InvalidationEpoch: @unchecked Sendable {
         }
     }
 
-    /// - Returns: whether changes were told until now.
+    /// - Returns: whether changes were reported until now.
     @discardableResult
     func lose() -> Bool {
         guard isTold else { return false }
@@ -105,7 +104,7 @@ final class InvalidationEpoch: @unchecked Sendable {
         }
     }
 
-    /// Everything may have changed.
+    /// Handles a notification that any entry may have changed.
     func loseAll() { lock.withLock { loseAllLocked() } }
 
     private func loseAllLocked() {
@@ -114,9 +113,9 @@ final class InvalidationEpoch: @unchecked Sendable {
         told = epochs
     }
 
-    /// Keys have changed, and their entries are to be made stale.
-    /// - Parameter isTold: whether the origin says so, and not the program.
-    /// - Returns: whether nothing was to be done before, so that somebody must begin.
+    /// Notes that keys have changed and their entries must become stale.
+    /// - Parameter isTold: whether the notification is from the origin, not from the program.
+    /// - Returns: whether no keys were due before, so that the caller must start `settle`.
     func changed(_ keys: [[UInt8]], isTold isOrigins: Bool = false) -> Bool {
         lock.withLock {
             note(keys, isDemanded: !isOrigins)
@@ -129,7 +128,7 @@ final class InvalidationEpoch: @unchecked Sendable {
         }
     }
 
-    /// Keys have changed that nobody has listed: nothing is kept that was asked for before this.
+    /// Notes that unlisted keys have changed: replies to earlier requests are not cached.
     func changedMany() {
         lock.withLock {
             sequence = OriginMoment.next().number
@@ -154,10 +153,10 @@ final class InvalidationEpoch: @unchecked Sendable {
 
     // MARK: Calls
 
-    /// How many calls and questions are under way, for tests.
+    /// The number of running calls and requests, for tests.
     var callCount: Int { lock.withLock { calls } }
 
-    /// A call begins, or a question to the origin.
+    /// Begins a call, or a request to the origin.
     func beginCall() -> Ticket {
         let own = own
         return lock.withLock {
@@ -178,7 +177,7 @@ final class InvalidationEpoch: @unchecked Sendable {
         }
     }
 
-    /// Whether what was answered to a question is still what the origin has, as far as it has said.
+    /// Whether a reply is still current, as far as the origin has reported changes.
     func isGood(_ ticket: Ticket, _ key: [UInt8]) -> Bool {
         let own = own
         return lock.withLock {
@@ -186,7 +185,7 @@ final class InvalidationEpoch: @unchecked Sendable {
         }
     }
 
-    /// Whether the answer may also be stored. Asks nobody: locks of the database may be held.
+    /// Whether the reply may also be stored. Calls nothing else, so locks of the database may be held.
     func mayStore(_ ticket: Ticket, _ key: [UInt8]) -> Bool {
         lock.withLock {
             ticket.epoch.isBelieved && ticket.epoch == settled && ticket.sequence >= floor
@@ -194,7 +193,7 @@ final class InvalidationEpoch: @unchecked Sendable {
         }
     }
 
-    /// A value is being written.
+    /// Begins a write.
     func beginWrite(_ keys: [[UInt8]]) -> Ticket {
         let own = own
         return lock.withLock {
@@ -205,10 +204,11 @@ final class InvalidationEpoch: @unchecked Sendable {
         }
     }
 
-    /// The origin has answered, or failed. What is read from now on is newer.
-    /// - Parameter confirmedAt: when the origin said that it has the value, if it did: what it told before is no change of it.
-    /// - Returns: what the value that was written is as good as; nil if somebody else wrote one of the keys meanwhile, or a
-    ///   change of them was told.
+    /// Ends a write after the origin has answered or failed. Later reads are newer than the write.
+    /// - Parameter confirmedAt: the moment at which the origin confirmed the value, if it did. Earlier notifications
+    ///   are ignored.
+    /// - Returns: a ticket for storing the written value; nil if another caller wrote one of the keys in the meantime,
+    ///   or a change of them was reported.
     func endWrite(_ keys: [[UInt8]], _ began: Ticket, _ confirmedAt: OriginMoment? = nil) -> Ticket? {
         lock.withLock {
             var isAlone = began.sequence >= floor
@@ -229,7 +229,7 @@ final class InvalidationEpoch: @unchecked Sendable {
 
     // MARK: The database
 
-    /// Makes the database agree with what the origin has said. May block.
+    /// Updates the database to reflect all notifications of the origin. May block.
     func settle(_ database: Database) throws(LarderError) {
         try settling.withLock { () throws(LarderError) in
             let own = own
@@ -240,10 +240,10 @@ final class InvalidationEpoch: @unchecked Sendable {
                 return (now, before, due)
             }
             if before != now {
-                // In an epoch that was not believed nothing was stored.
+                // Nothing was stored in an epoch without notifications.
                 if before.map(\.isBelieved) ?? true {
-                    // First: an answer of the former epoch that may just be on its way to the disk is stored before the
-                    // purge or not at all. Of a key without an entry the purge does not know that it would get the tag.
+                    // Do this first: a reply of the previous epoch that is being stored now is stored before the purge,
+                    // or not at all. The purge does not know keys without an entry, which would get the tag.
                     database.endLeases(prefix: [])
                     try database.purge(tags: [Array(Self.tag.utf8)], soft: true)
                 }
@@ -257,10 +257,10 @@ final class InvalidationEpoch: @unchecked Sendable {
         }
     }
 
-    /// What is being fetched for the keys is out of date, and their entries are stale. May block.
+    /// Drops running fetches of the keys, and makes their entries stale. May block.
     static func makeStale(_ keys: [[UInt8]], _ database: Database) throws(LarderError) {
         let keys = keys.map { Key($0) }
-        // First: what is stored behind this was asked for behind it.
+        // Do this first: values that are stored afterwards were also requested afterwards.
         database.endLeases(keys)
         guard database.exists else { return }
         for start in stride(from: 0, to: keys.count, by: 256) {
@@ -271,6 +271,6 @@ final class InvalidationEpoch: @unchecked Sendable {
         }
     }
 
-    /// The tag of all entries that an origin gave that says what changes.
+    /// The tag of all entries from an origin that reports changes.
     static let tag = "larder:origin"
 }

@@ -2,7 +2,7 @@ import LarderEngine
 import LarderFetching
 import LarderPlatform
 
-// Questions to the origin.
+// Requests to the origin.
 
 extension OriginCache {
     func backend<Value: Codable & Sendable>(_ key: some CacheKey, isCounted: Bool) throws(LarderError)
@@ -44,8 +44,8 @@ extension OriginCache {
         return try await answer(backend, checked, call, since: began)?.model
     }
 
-    /// What the cache has, or the origin. Who joins a question that was asked before the value changed asks again, within the
-    /// same hard timeout.
+    /// Returns the cached value, or the origin's. A caller that joined a request from before a change of the value
+    /// repeats it, within the same hard timeout.
     func answer<Value: Codable & Sendable>(
         _ backend: OriginFetch<Value>, _ options: CheckedFetch, _ call: InvalidationEpoch.Ticket, since began: Int64
     ) async throws -> OriginFetched<Value>? {
@@ -58,7 +58,7 @@ extension OriginCache {
         }
     }
 
-    /// Whether the origin has said that what it answered to an earlier caller has changed.
+    /// Whether the reply to an earlier caller has since been reported as changed.
     func isOutdated(_ fetched: OriginFetched<some Any>, _ call: InvalidationEpoch.Ticket, _ key: Key) -> Bool {
         guard let answered = fetched.answer, answered.ticket.number < call.number else { return false }
         return !trust.isGood(answered.ticket, Array(key.bytes))
@@ -75,8 +75,8 @@ extension OriginCache {
         FlightTable.shared.refresh(backend, checked) { [self] in try await ask(type, [bytes])[0] }
     }
 
-    /// Asks the origin, once for all keys.
-    /// - Parameter began: when the call began for which it is asked; nil if nobody waits.
+    /// Reads all keys with one request to the origin.
+    /// - Parameter began: when the caller's call began; nil if no caller waits.
     func ask<Value: Codable & Sendable>(
         _ type: Value.Type, _ keys: [[UInt8]], since began: Int64? = nil
     ) async throws -> [OriginFetched<Value>] {
@@ -121,9 +121,9 @@ extension OriginCache {
         }
     }
 
-    // MARK: Keeping
+    // MARK: Storing
 
-    /// Whether an answer may be kept: nobody has said that it changed.
+    /// Whether a reply may be cached: no change of it was reported.
     func mayStore(_ answered: OriginAnswered, _ key: Key) -> Bool {
         let key = Array(key.bytes)
         return (answered.answer.isWatched || !trust.isTold) && trust.isGood(answered.ticket, key)

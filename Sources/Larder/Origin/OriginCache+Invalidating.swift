@@ -1,33 +1,35 @@
 import LarderEngine
 
-// What the program itself has heard of changes at the origin, by a way of its own: a webhook, a message, a person.
+// Invalidations by the program, which may know of changes at the origin from a webhook, a message or a person.
 
 extension OriginCache {
-    /// Ends the entry of a key that has changed at the origin: it is stale, and looked up again at its next read; within
-    /// its grace it serves if the origin cannot answer. That the origin had no value is forgotten too. The origin itself
-    /// is not told.
+    /// Invalidates the entry of a key that has changed at the origin. The entry becomes stale, and the next read asks
+    /// the origin again. Within its grace it is still served if the origin cannot answer. A remembered absence is
+    /// forgotten too. The origin is not notified.
     ///
-    /// What was asked for before the call is not kept, and no read that begins after it has returned gets it as fresh.
-    /// - Throws: ``LarderError`` if the larder fails: then reads of the key fail too, until it is done.
+    /// Replies to requests from before the call are not cached, and no read that begins after the call has returned
+    /// gets them as fresh.
+    /// - Throws: ``LarderError`` if the larder fails; reads of the key then fail too until the invalidation succeeds.
     ///   ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes.
     public func invalidate(_ key: some CacheKey) async throws { try await invalidate(CollectionOfOne(key)) }
 
-    /// Ends the entries of several keys, like `invalidate(_:)` of one.
+    /// Invalidates the entries of several keys, like `invalidate(_:)` for one.
     public func invalidate(_ keys: some Sequence<some CacheKey>) async throws {
         try await end(try bytes(keys, "invalidate"))
     }
 
-    /// Ends all entries whose keys begin with `prefix`, like `invalidate(_:)` of one. Questions for other keys that are
-    /// under way are not kept either. Costs a read and a write of each such entry.
-    /// - Throws: ``LarderError`` if the larder fails: then some entries may be as they were, and the call may be repeated.
+    /// Invalidates all entries whose keys begin with `prefix`, like `invalidate(_:)` for one. Running requests for
+    /// other keys are not cached either. Costs a read and a write per entry.
+    /// - Throws: ``LarderError`` if the larder fails. Some entries may then be unchanged; the call can be repeated.
     public func invalidate(prefix: some CacheKey) async throws {
         let prefix = Array(try cache.source.key(prefix, "invalidate").bytes)
         trust.changedMany()
         try await makeStale(prefix: prefix)
     }
 
-    /// Ends all entries, like `invalidate(_:)` of one. Costs nothing for each if the origin says what changes
-    /// (``CacheOrigin/tellsChanges``), else a read and a write of each. Errors as for `invalidate(prefix:)`.
+    /// Invalidates all entries, like `invalidate(_:)` for one. The cost does not depend on their number if the origin
+    /// reports changes (``CacheOrigin/tellsChanges``); otherwise it is a read and a write per entry. Throws as
+    /// `invalidate(prefix:)`.
     public func invalidateAll() async throws {
         trust.changedMany()
         guard trust.isTold else { return try await makeStale(prefix: []) }
@@ -38,11 +40,11 @@ extension OriginCache {
         }
     }
 
-    /// Removes the entry of a key here, and not at the origin: nothing of it is served, also if the origin cannot answer.
-    /// Everything else as for `invalidate(_:)`.
+    /// Removes the entry of a key from the cache but not from the origin. It is not served even if the origin cannot
+    /// answer. Otherwise like `invalidate(_:)`.
     public func purge(_ key: some CacheKey) async throws { try await purge(CollectionOfOne(key)) }
 
-    /// Removes the entries of several keys here, like `purge(_:)` of one; all or none.
+    /// Removes the entries of several keys from the cache, like `purge(_:)` for one: all or none.
     public func purge(_ keys: some Sequence<some CacheKey>) async throws {
         let keys = try bytes(keys, "purge")
         guard !keys.isEmpty else { return }
@@ -51,8 +53,8 @@ extension OriginCache {
         _ = try await BlockingWork.run { () throws(LarderError) in try cache.remove(keys) }
     }
 
-    /// Removes all entries here whose keys begin with `prefix`, like `purge(_:)` of one, in batches of at most 512. Questions
-    /// for other keys that are under way are not kept either. Errors as for `invalidate(prefix:)`.
+    /// Removes all entries whose keys begin with `prefix` from the cache, like `purge(_:)` for one, in batches of at
+    /// most 512. Running requests for other keys are not cached either. Throws as `invalidate(prefix:)`.
     public func purge(prefix: some CacheKey) async throws {
         let prefix = Array(try cache.source.key(prefix, "purge").bytes)
         trust.changedMany()
@@ -60,8 +62,8 @@ extension OriginCache {
         _ = try await BlockingWork.run { () throws(LarderError) in try cache.remove(prefix: prefix) }
     }
 
-    /// Removes all entries here, like `purge(_:)` of one, at once and however many they are.
-    /// - Throws: ``LarderError`` if the larder fails: then nothing was removed.
+    /// Removes all entries from the cache, like `purge(_:)` for one, at a cost that does not depend on their number.
+    /// - Throws: ``LarderError`` if the larder fails. Nothing was removed then.
     public func purgeAll() async throws {
         trust.changedMany()
         let cache = cache
@@ -82,14 +84,14 @@ extension OriginCache {
         try await settle(keys)
     }
 
-    /// How many keys are read with one cursor, so that none pins files for long.
+    /// The number of keys read with one cursor. It is limited so that no cursor pins files for long.
     private static let keysPerCursor = 4096
 
     private func makeStale(prefix: [UInt8]) async throws(LarderError) {
         let source = cache.source
         try await BlockingWork.run { () throws(LarderError) in
             try source.whileOpen("invalidate") { (_) throws(LarderError) in
-                // Of keys without an entry too. Behind this nothing is stored that was asked for before the call.
+                // Also for keys without an entry. After this, replies to requests from before the call are not stored.
                 source.database.endLeases(prefix: prefix)
                 var options = EntryOptions(prefix: prefix, limit: Self.keysPerCursor)
                 while true {
@@ -97,7 +99,7 @@ extension OriginCache {
                     do throws(LarderError) {
                         keys = try Self.keys(source, options)
                     } catch  where error.code == .purged {
-                        // What is there now was stored behind the purge, perhaps before this.
+                        // The entries were stored after a purge, but perhaps before this call.
                         options.from = nil
                         continue
                     }

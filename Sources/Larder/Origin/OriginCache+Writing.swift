@@ -1,24 +1,25 @@
 import LarderEngine
 
-// Values that go to the origin.
+// Writes to the origin.
 
 extension OriginCache {
-    /// Stores a model at the origin, and keeps it here as ``writing`` says. Returns when the origin has it.
+    /// Stores a model at the origin, and caches it as ``writing`` specifies. Returns after the origin has stored it.
     ///
-    /// It is kept only if nobody else wrote the key meanwhile and the origin said nothing of a change, apart from this write:
-    /// else the next read asks.
+    /// The model is cached only if no other caller wrote the key in the meantime and the origin reported no other
+    /// change of it. Otherwise the next read asks the origin.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.
-    ///   - lifetime: how long it lives at the origin, a millisecond at least; nil if it does not end.
-    ///   - policy: how long it stays fresh here; never longer than at the origin.
-    ///   - tags: those of the entry here, as for `Cache.set(_:forKey:policy:tags:durability:)`.
-    /// - Throws: what the origin throws. If it may have the value all the same (``CacheOrigin/mayHaveChanged(_:after:)``), the
-    ///   next read asks; else what is here stays. Nor is it known with
-    ///   ``OriginFailure/timedOut(_:milliseconds:)``, when ``OriginCacheLimits/call`` is over: the value may still get
-    ///   there, and as long as the origin's function has not ended, nothing is kept for the key and each read asks.
-    ///   ``OriginFailure/resting(_:reason:)`` if the origin is left alone, and ``LarderError`` for a value, key, lifetime,
-    ///   policy or tags that are impossible, and after ``close()``: then the origin was not asked, and what is here stays.
+    ///   - lifetime: the lifetime at the origin, at least a millisecond; nil if the entry does not expire.
+    ///   - policy: how long the entry is fresh in the cache; never longer than at the origin.
+    ///   - tags: the entry's tags in the cache, as for `Cache.set(_:forKey:policy:tags:durability:)`.
+    /// - Throws: errors of the origin. If the origin may still have stored the value
+    ///   (``CacheOrigin/mayHaveChanged(_:after:)``), the next read asks it; otherwise the cached entry stays.
+    ///   ``OriginFailure/timedOut(_:milliseconds:)`` after ``OriginCacheLimits/call``: the value may still be stored,
+    ///   and until the origin's function has returned, nothing is cached for the key and each read asks the origin.
+    ///   ``OriginFailure/resting(_:reason:)`` while the circuit breaker is open, and ``LarderError`` for an invalid
+    ///   value, key, lifetime, policy or tag, and after ``close()``. In these cases the origin was not called, and the
+    ///   cached entry stays.
     public func set<Value: Codable & Sendable>(
         _ value: Value, forKey key: some CacheKey, lifetime: Duration? = nil, policy: EntryPolicy = .database,
         tags: [String] = []
@@ -51,11 +52,11 @@ extension OriginCache {
         guard await keep(action, stored, bytes, ticket) else { return await forget([bytes]) }
     }
 
-    /// Removes an entry at the origin and here. Returns when it is gone at both.
+    /// Removes an entry from the origin and from the cache, and returns when it is gone from both.
     /// - Throws: as `set(_:forKey:lifetime:policy:tags:)`.
     public func remove(_ key: some CacheKey) async throws { try await remove(CollectionOfOne(key)) }
 
-    /// Removes several entries at the origin and here, like `remove(_:)` of one.
+    /// Removes several entries from the origin and from the cache, like `remove(_:)` for one.
     public func remove(_ keys: some Sequence<some CacheKey>) async throws {
         let keys = try Array(Set(keys.map { Array(try cache.source.key($0, "remove").bytes) }))
         if cache.source.isClosed { throw cache.source.closedError("remove") }
@@ -69,9 +70,10 @@ extension OriginCache {
         await forget(keys)
     }
 
-    /// Runs a write or a removal at the origin. What is here for the keys is forgotten if it fails and may have been done.
-    /// - Returns: what the origin said, and what a value that was written is as good as: see `endWrite`. The caller ends the
-    ///   call of ``trust``.
+    /// Runs a write or a removal at the origin. Removes the cached entries of the keys if it fails but may have been
+    /// done.
+    /// - Returns: the origin's reply, and a ticket for storing the written value: see `endWrite`. The caller must call
+    ///   `endCall` of ``trust``.
     private func write<Value: Sendable>(
         _ keys: [[UInt8]], _ body: @escaping @Sendable () async throws -> Value,
         confirmedAt: (Value) -> OriginMoment?
@@ -79,7 +81,7 @@ extension OriginCache {
         let pass = try limiter.enter()
         let began = trust.beginWrite(keys)
         let end = await limiter.run(pass, body) { [weak self] in
-            // Only now it is known that nothing more is written.
+            // Only now is it certain that nothing more will be written.
             guard let self else { return }
             _ = trust.endWrite(keys, began)
             trust.endCall()
@@ -101,20 +103,20 @@ extension OriginCache {
         }
     }
 
-    /// Keeps a value that the origin has acknowledged.
-    /// - Returns: false if it may no longer be what the origin has, or cannot be stored.
+    /// Caches a value that the origin has acknowledged.
+    /// - Returns: false if the origin may have a newer value, or the value cannot be stored.
     private func keep(
         _ action: EntryWrite.Action, _ key: Key, _ bytes: [UInt8], _ ticket: InvalidationEpoch.Ticket
     ) async -> Bool {
         let (cache, trust) = (cache, trust)
         let isKept = try? await BlockingWork.run { () throws(LarderError) -> Bool in
             try cache.source.whileOpen("set") { (_) throws(LarderError) in
-                // What was told until now, this write included, concerns the former entry: the new one must not become
-                // stale for it later.
+                // Notifications received so far, this write included, refer to the previous entry. Handle them now, so
+                // that they do not make the new entry stale later.
                 if !trust.isSettled(CollectionOfOne(bytes)) { try trust.settle(cache.source.database) }
                 return try cache.source.database.commit([key], loading: action.loads, durability: cache.durability) {
                     update in
-                    // With the key's lock held: what is said later makes the entry stale.
+                    // The key's lock is held: later notifications make the entry stale.
                     guard trust.mayStore(ticket, bytes) else { return false }
                     action.apply(&update, 0, ahead: cache.source.database.timeAhead)
                     return true
@@ -124,7 +126,7 @@ extension OriginCache {
         return isKept ?? false
     }
 
-    /// Removes what is here. If that fails, the keys stay noted as changed, and reads of them fail until it is done.
+    /// Removes the cached entries. If that fails, the keys stay due, and reads of them fail until they are removed.
     private func forget(_ keys: [[UInt8]]) async {
         _ = trust.changed(keys)
         let (cache, trust) = (cache, trust)

@@ -2,53 +2,52 @@ import LarderEngine
 import LarderFetching
 import LarderPlatform
 
-/// A cache in front of an origin: a read that the cache cannot answer asks the origin, once for all who want the key.
+/// A read-through cache in front of an origin. Concurrent misses of a key share one request to the origin.
 ///
 /// ```swift
 /// let prices = OriginCache(try Cache(named: "prices", policy: .middle, grace: .seconds(3_600)), origin: origin)
 /// let price = try await prices.value(Price.self, forKey: "apple")      // nil if the origin has none
 /// ```
 ///
-/// - An entry lives until the earlier of what the policy says and of what the origin says, counted from the moment in which
-///   the origin was asked.
-/// - If the origin says what changes (``CacheOrigin/tellsChanges``), an entry is fresh only as long as the origin is known
-///   to have the same. When the origin cannot say so any more, everything is *unverified* at once: looked up again at its
-///   first read, and served within its grace, as a stale value, only if the origin cannot answer. So is what a program
-///   finds on the disk when it starts.
-/// - What the origin has no value for is remembered too, for ``FetchOptions/absent``.
-/// - Nothing is stored that was asked for before the origin said that it changed.
+/// - An entry lives for the shorter of its policy's and the origin's lifetime, counted from the start of the request.
+/// - If the origin reports changes (``CacheOrigin/tellsChanges``), an entry is fresh only while the origin is known to
+///   have the same value. When notifications are interrupted, all entries become *unverified* at once: the first read
+///   of an entry asks the origin again, and gets the entry as a stale value, within its grace, only if the origin
+///   cannot answer. Entries from a previous run of the program are unverified too.
+/// - The absence of a value at the origin is remembered for ``FetchOptions/absent``.
+/// - A reply is not cached if its key was reported as changed after the request was sent.
 ///
-/// Reads of the ``cache`` itself see what is stored and fresh, and do not ask what the origin has said lately. What is
-/// written to it by itself is not the origin's.
+/// Reads of the ``cache`` itself return fresh entries without considering the origin's latest notifications. Values
+/// that are written to it directly do not reach the origin.
 ///
 /// Thread-safe.
 public final class OriginCache: Sendable {
-    /// How values get to the origin.
+    /// How values are written to the origin.
     public enum Writing: Hashable, Sendable {
-        /// A write returns when the origin has acknowledged it, and the value is kept here too. The default.
+        /// Write-through: a write returns after the origin has acknowledged it, and the value is cached. The default.
         case through
-        /// A write returns when the origin has acknowledged it, and the next read asks for it.
+        /// Write-around: a write returns after the origin has acknowledged it, and the next read asks the origin.
         case around
     }
 
-    /// The tag with which entries are stored whose origin says what changes. They have it beside their own.
+    /// The tag that entries get in addition to their own if the origin reports changes.
     public static let tag = InvalidationEpoch.tag
 
-    /// The cache in front.
+    /// The cache in front of the origin.
     public let cache: Cache
-    /// What is asked.
+    /// The origin that misses are read from.
     public let origin: any CacheOrigin
-    /// How values get to the origin.
+    /// How values are written to the origin.
     public let writing: Writing
-    /// How calls fetch that do not say it.
+    /// The fetch options of calls that specify none.
     public let options: FetchOptions
     let trust: InvalidationEpoch
     let limiter: OriginLimiter
     let changes: OriginChanges
     private let listener: Task<Void, Never>?
 
-    /// ``FetchOptions`` that wait for the origin, ten seconds at most, and leave a key for which it has failed alone for a
-    /// second. Writes take as long as ``OriginCacheLimits/call`` allows.
+    /// The default ``FetchOptions``: calls wait for the origin for at most ten seconds, and a key whose read failed is
+    /// not requested again for a second. ``OriginCacheLimits/call`` limits writes.
     public static var standardOptions: FetchOptions {
         var options = FetchOptions()
         options.softTimeout = nil
@@ -57,14 +56,14 @@ public final class OriginCache: Sendable {
         return options
     }
 
-    /// Puts a cache in front of an origin. Asks nothing yet.
+    /// Puts a cache in front of an origin. Sends no request yet.
     /// - Parameters:
-    ///   - cache: used by this object alone as long as it exists. Its policy says how long entries live, its grace for how
-    ///     long they serve while the origin cannot answer.
-    ///   - origin: what is asked.
-    ///   - writing: how values get there.
-    ///   - options: how calls fetch that do not say it.
-    ///   - limits: how long calls of the origin may take, and when it is left alone because it has failed.
+    ///   - cache: must be used by this object alone while the object exists. Its policy defines how long entries live,
+    ///     its grace how long they are served while the origin cannot answer.
+    ///   - origin: the origin that misses are read from.
+    ///   - writing: how values are written to the origin.
+    ///   - options: the fetch options of calls that specify none.
+    ///   - limits: the time limit of calls to the origin, and its circuit breaker.
     public init(
         _ cache: Cache, origin: some CacheOrigin, writing: Writing = .through,
         options: FetchOptions = OriginCache.standardOptions, limits: OriginCacheLimits = OriginCacheLimits()
@@ -85,7 +84,7 @@ public final class OriginCache: Sendable {
             while !Task.isCancelled {
                 try? await origin.tellChanges(to: changes)
                 if changes.lose() { failures = 0 }
-                // Longer each time, and never the same for many.
+                // Exponential back-off, with jitter so that many caches do not retry at the same time.
                 let longest = min(30_000, 100 << min(failures, 16))
                 try? await Task.sleep(for: .milliseconds(Int.random(in: (longest / 2)...longest)))
                 failures += 1
@@ -100,9 +99,9 @@ public final class OriginCache: Sendable {
         changes.end()
     }
 
-    /// Stops to hear what the origin says, and closes the cache. Idempotent. Calls that wait for the origin fail at once with
-    /// ``LarderError/Code/closed``, and their tasks are cancelled: a write may have been done, or be done later. Those of
-    /// origins that keep limits themselves (``CacheOrigin/keepsLimits``) end within these.
+    /// Stops listening for changes, and closes the cache. Idempotent. Calls that wait for the origin fail at once with
+    /// ``LarderError/Code/closed``, and their tasks are cancelled: a write may have been done, or may still be done.
+    /// Calls to origins with limits of their own (``CacheOrigin/keepsLimits``) end within those.
     public func close() {
         endListening()
         changes.lost()
@@ -110,25 +109,26 @@ public final class OriginCache: Sendable {
         limiter.close()
     }
 
-    /// Whether the origin says what changes, as far as it is known, so that what it answers now may be kept. Always true for
-    /// origins that never say it.
+    /// Whether changes are being reported, so that replies may be cached now. Always true for origins that never report
+    /// changes.
     public var isBelieved: Bool { trust.epoch.isBelieved }
 
-    /// How the origin is: whether it rests, and what calls to it came to. Asks nobody; costs a lock.
+    /// The state of the circuit breaker, and call counters. Does not call the origin; takes a lock.
     public var status: OriginCacheStatus { limiter.status }
 
     // MARK: Reading
 
-    /// The model of a key: what the cache has, else what the origin has, which is then kept.
+    /// Returns the model of a key from the cache, or reads it from the origin and caches it.
     /// - Parameters:
-    ///   - type: the model's type. May be left out if the context determines it.
+    ///   - type: the model's type. May be omitted if the context determines it.
     ///   - key: the entry's key.
-    ///   - options: nil for ``options``. With a ``FetchOptions/softTimeout`` of zero an unverified value is served at once, as
-    ///     any other stale one.
+    ///   - options: nil for ``options``. With a ``FetchOptions/softTimeout`` of zero an unverified value is served at
+    ///     once, like any other stale value.
     /// - Returns: nil if the origin has no value.
-    /// - Throws: what the origin throws, or ``OriginFailure`` if it rests or took too long, if there is nothing to serve
-    ///   instead; what ``Cache`` throws for a closure that
-    ///   fetches; ``LarderError/Code/decoding`` if what the origin has is no such model: nothing is kept then.
+    /// - Throws: if there is nothing to serve instead, errors of the origin, or ``OriginFailure`` if its circuit
+    ///   breaker is open or the call took too long; the errors of ``Cache`` for a fetch closure;
+    ///   ``LarderError/Code/decoding`` if the origin's value is not a model of this type. Nothing is cached in that
+    ///   case.
     public func value<Value: Codable & Sendable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions? = nil
     ) async throws -> Value? {
@@ -146,8 +146,8 @@ public final class OriginCache: Sendable {
         return try await fetched(type, key, options, since: began)
     }
 
-    /// The models of several keys: those that the cache has, and for all others what the origin answers to one question.
-    /// Keys for which it has nothing are left out. Parameters and errors as for `value(_:forKey:options:)`.
+    /// Returns the models of several keys. All keys that are not cached are read from the origin with one request. Keys
+    /// without a value are missing from the result. Parameters and errors as for `value(_:forKey:options:)`.
     public func values<Key: CacheKey & Hashable & Sendable, Value: Codable & Sendable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, options: FetchOptions? = nil
     ) async throws -> [Key: Value] {
@@ -191,9 +191,9 @@ public final class OriginCache: Sendable {
         return found
     }
 
-    /// Makes the database agree with what the origin has said, unless it does.
+    /// Makes the database reflect all notifications of the origin, unless it already does.
     func settle(_ keys: some Sequence<some CacheKey>) async throws(LarderError) {
-        // What is said while it is settled is the next call's.
+        // Later notifications are handled by the next call.
         guard !trust.isSettled(keys) else { return }
         let (trust, source) = (trust, cache.source)
         try await BlockingWork.run { () throws(LarderError) in

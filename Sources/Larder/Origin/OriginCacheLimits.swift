@@ -1,25 +1,25 @@
 import LarderEngine
 
-/// How long calls of an ``OriginCache`` to its origin may take, and when the origin is left alone. Not for origins that keep
-/// limits themselves (``CacheOrigin/keepsLimits``).
+/// The time limit of an ``OriginCache``'s calls to its origin, and the settings of its circuit breaker. Ignored for
+/// origins with limits of their own (``CacheOrigin/keepsLimits``).
 ///
-/// A value. Spans count in whole milliseconds, and are at least a millisecond and at most a day; others are taken as the
-/// nearest of these.
+/// Durations are rounded to milliseconds and clamped to the range from a millisecond to a day.
 public struct OriginCacheLimits: Hashable, Sendable {
-    /// The most that one call takes, whatever ``FetchOptions/hardTimeout`` says; then it fails with
-    /// ``OriginFailure/timedOut(_:milliseconds:)``, and its task is cancelled. The default is ten seconds.
+    /// The most that one call may take, independent of ``FetchOptions/hardTimeout``. A call that takes longer fails
+    /// with ``OriginFailure/timedOut(_:milliseconds:)``, and its task is cancelled. The default is ten seconds.
     public var call = Duration.seconds(10)
-    /// How many calls in a row have the origin rest that fail or take too long. A question that fails again and again,
-    /// without taking too long, counts once. The default is 5; at least 1.
+    /// The number of failures and timeouts in a row that open the circuit breaker. Repeated failures of the same read
+    /// count once, unless they are timeouts. The default is 5; at least 1.
     public var failuresBeforeRest = 5
-    /// How long the origin rests: its calls fail with ``OriginFailure/resting(_:reason:)`` at once, and reads are answered
-    /// with what is within its grace. Then one call at a time tries it, until one is answered. The default is a second.
+    /// How long the circuit breaker stays open. Calls then fail with ``OriginFailure/resting(_:reason:)`` at once, and
+    /// reads return entries within their grace. Afterwards one call at a time probes the origin until one is answered.
+    /// The default is a second.
     public var rest = Duration.seconds(1)
 
-    /// The defaults; change what you need.
+    /// Creates the default limits.
     public init() {}
 
-    /// Checked, in milliseconds.
+    /// The clamped values, in milliseconds.
     struct Checked: Sendable {
         let call: Int64
         let failuresBeforeRest: Int
@@ -37,24 +37,23 @@ public struct OriginCacheLimits: Hashable, Sendable {
     }
 }
 
-/// How the origin of an ``OriginCache`` is, as far as the calls of this cache have told, and what has happened. Counters
-/// only grow. A value.
+/// The state of an ``OriginCache``'s origin as seen by the calls of this cache, and counters. Counters only grow.
 public struct OriginCacheStatus: Hashable, Sendable {
-    /// Whether a call would fail at once, because the origin rests, or because one call tries it at this moment. Never so
-    /// for origins that keep limits themselves.
+    /// Whether a call would fail at once, because the circuit breaker is open or another call is probing the origin.
+    /// Always false for origins with limits of their own.
     public internal(set) var isResting = false
-    /// How long no call at all is let in; zero if one may try the origin, or does.
+    /// The time until the next call may probe the origin; zero if one may, or is doing so.
     public internal(set) var restLeft = Duration.zero
-    /// How many calls have failed in a row, as ``OriginCacheLimits/failuresBeforeRest`` counts them.
+    /// The number of failures in a row, as ``OriginCacheLimits/failuresBeforeRest`` counts them.
     public internal(set) var failuresInRow = 0
-    /// Questions, writes and removals that the origin was given.
+    /// The number of reads, writes and removals sent to the origin.
     public internal(set) var calls = 0
-    /// How many of them failed or took too long.
+    /// The number of calls that failed or timed out.
     public internal(set) var failures = 0
-    /// How many of them took too long.
+    /// The number of calls that timed out.
     public internal(set) var timeouts = 0
-    /// Calls that failed at once, because the origin rested. They are none of ``calls``.
+    /// The number of calls that failed at once because the circuit breaker was open. Not included in ``calls``.
     public internal(set) var refused = 0
-    /// Why the last call failed; nil after one that was answered.
+    /// The failure of the last call; nil if it was answered.
     public internal(set) var lastError: String?
 }

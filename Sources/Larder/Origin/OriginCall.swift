@@ -1,14 +1,14 @@
 import LarderPlatform
 
-/// A call that is waited for until its limit is over. What runs is told to end then, and may go on nevertheless.
+/// A call with a time limit. Its task is cancelled at the limit, but may continue to run.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: all mutable state is guarded by `lock`.
 final class OriginCall<Value: Sendable>: @unchecked Sendable {
     /// How the wait ended.
     enum End: Sendable {
         case answered(Result<Value, any Error>)
         case timedOut
-        /// The cache was closed meanwhile. What runs may go on, as behind a limit.
+        /// The cache was closed. The task may continue to run, as after the limit.
         case closed
     }
 
@@ -18,11 +18,11 @@ final class OriginCall<Value: Sendable>: @unchecked Sendable {
 
     private init() {}
 
-    /// Runs `body` in a task of its own, which is cancelled with the caller's and when the limit is over.
+    /// Runs `body` in a task of its own, which is cancelled with the caller's task and at the limit.
     /// - Parameters:
     ///   - milliseconds: the limit.
-    ///   - late: is called when `body` has ended for which nobody has waited; never if it does not end.
-    ///   - begun: gets what ends the wait because the cache is closed.
+    ///   - late: called when `body` has ended after the wait; never called if it does not end.
+    ///   - begun: receives a closure that ends the wait because the cache is closed.
     static func run(
         milliseconds: Int64, _ body: @escaping @Sendable () async throws -> Value,
         late: @escaping @Sendable () async -> Void = {}, begun: (@escaping @Sendable () -> Void) -> Void = { _ in }
@@ -50,7 +50,7 @@ final class OriginCall<Value: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// - Returns: whether it had not ended before.
+    /// - Returns: whether the call had not ended before.
     private func finish(_ end: End) -> Bool {
         let (isFirst, continuation) = lock.withLock { () -> (Bool, UnsafeContinuation<End, Never>?) in
             guard self.end == nil else { return (false, nil) }

@@ -1,14 +1,14 @@
 import LarderEngine
 import LarderPlatform
 
-/// Where an origin says what has changed: one cache that asks it.
+/// Reports the changes of an origin to one cache.
 ///
-/// All calls return at once, and may come from any thread. What is said counts from the moment in which the call returns:
-/// no read that begins later serves the former value as fresh.
+/// All methods return at once, and may be called from any thread. A change takes effect when the call returns: no read
+/// that begins later serves the previous value as fresh.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: `waiting`, `waits` and `hasEnded` are guarded by `lock`; the rest is constant.
 public final class OriginChanges: @unchecked Sendable {
-    /// Weak: it asks the origin for its epoch, and an origin may keep this object for as long as it lives.
+    /// Weak, because it holds the origin for its epoch, and an origin may keep this object for its whole life.
     private weak var trust: InvalidationEpoch?
     private let database: Database
     private let lock = Lock()
@@ -21,30 +21,30 @@ public final class OriginChanges: @unchecked Sendable {
         self.database = database
     }
 
-    /// From now on every change is said. What was known before is looked up again.
+    /// Starts an epoch: from now on every change is reported. Entries from before are verified again.
     public func begin() { trust?.begin() }
 
-    /// These entries are no longer what they were, or may not be.
+    /// Reports that entries have changed, or may have.
     public func changed(_ keys: some Sequence<some CacheKey>) {
         let keys = keys.map(\.keyBytes).filter { $0.count <= Key.bytesMax }
         guard !keys.isEmpty, let trust, trust.changed(keys, isTold: true) else { return }
-        // Readers of these keys do it themselves. This is for keys that nobody reads.
+        // Readers of these keys settle them themselves. This is for keys without a reader.
         Task { [trust, database] in
             try? await BlockingWork.run { () throws(LarderError) in try trust.settle(database) }
         }
     }
 
-    /// Any entry may have changed. Costs nothing for each.
+    /// Reports that any entry may have changed. The cost does not depend on the number of entries.
     public func changedAll() { trust?.loseAll() }
 
-    /// Changes are no longer said: nothing is known to be current until ``begin()``. Returning from
-    /// ``CacheOrigin/tellChanges(to:)``, or throwing, does the same.
+    /// Ends the epoch: changes are no longer reported, and no entry counts as current until ``begin()``. Returning or
+    /// throwing from ``CacheOrigin/tellChanges(to:)`` does the same.
     public func lost() { trust?.lose() }
 
-    /// - Returns: whether changes were said until now.
+    /// - Returns: whether changes were reported until now.
     func lose() -> Bool { trust?.lose() ?? false }
 
-    /// Returns when the cache is closed, or the task is cancelled: for origins that are told what changes by callbacks.
+    /// Returns when the cache is closed or the task is cancelled. For origins that receive changes by callbacks.
     public func untilClosed() async {
         let number = lock.withLock {
             waits += 1

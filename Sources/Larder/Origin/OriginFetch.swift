@@ -1,23 +1,23 @@
 import LarderEngine
 import LarderFetching
 
-/// What a call got for a key: from the cache, or from the origin.
+/// The result of a call for a key, from the cache or from the origin.
 struct OriginFetched<Value: Sendable>: Sendable {
-    /// Nil: the origin has none.
+    /// Nil if the origin has no value.
     let model: Value?
-    /// What the origin answered, and when it was asked; nil for what the cache had.
+    /// The origin's reply and the time of the request; nil for a cached value.
     var answer: OriginAnswered?
 }
 
-/// What the origin answered, and when it was asked.
+/// A reply of the origin, and the time of the request.
 struct OriginAnswered: Sendable {
     let answer: OriginAnswer
     let ticket: InvalidationEpoch.Ticket
-    /// In milliseconds of the clock by which leases end.
+    /// In milliseconds of the lease clock.
     let sentAt: Int64
 }
 
-/// One key of a cache whose value an origin has: what the origin answers is stored only while it is known to be so.
+/// A key of a cache with an origin. Replies are stored only while they are known to be current.
 struct OriginFetch<Value: Codable & Sendable>: FetchBackend {
     let cache: OriginCache
     let base: CacheFetch<Value>
@@ -63,40 +63,41 @@ struct OriginFetch<Value: Codable & Sendable>: FetchBackend {
     func release(token: UInt64, _ release: FetchRelease) async { await base.release(token: token, release) }
 
     func release(after error: any Error, _ options: CheckedFetch) -> FetchRelease {
-        // The origin has answered, with what this caller cannot have; or it rests, and its keys need no rests of their own,
-        // which would end later.
+        // The origin replied with a value that this caller cannot use. Or the circuit breaker is open, and a back-off
+        // of the key itself would end later.
         if case .refused? = error as? OriginFailure { return .open }
         return (error as? LarderError)?.code == .decoding || cache.limiter.isResting
             ? .open : base.release(after: error, options)
     }
 
     func failedInBackground(_ error: any Error) {
-        // That it rests was told when it began.
+        // The open circuit breaker was already reported.
         if case .resting? = error as? OriginFailure { return }
         base.failedInBackground(error)
     }
 }
 
-/// How long an entry lives at its origin.
+/// The lifetime of an entry at its origin.
 struct OriginLifetime {
-    /// In milliseconds; nil: without end.
+    /// In milliseconds; nil if it does not expire.
     private let milliseconds: Int64?
     private let since: Int64
 
-    /// - Parameter since: when the origin was asked, in milliseconds of the clock by which leases end.
+    /// - Parameter since: when the request was sent, in milliseconds of the lease clock.
     init(_ lifetime: Duration?, since: Int64) {
         self.since = since
-        // A lifetime that no policy has never ends either.
+        // Lifetimes that are longer than any policy do not expire either.
         milliseconds = lifetime.flatMap { $0 < .zero ? 0 : $0.wholeMilliseconds }
     }
 
-    /// The policy of an entry that ends with its life there, or earlier if its own policy says so; nil if it is over.
+    /// Returns a policy that ends with the lifetime at the origin or with the own policy, whichever is earlier; nil if
+    /// the lifetime is over.
     func policy(_ own: EntryPolicy, _ database: Database) -> EntryPolicy? {
         guard let milliseconds else { return own }
         let left = milliseconds - (database.leaseTime() - since)
         guard left > 0 else { return nil }
         guard let checked = try? own.checked() else { return own }
-        // Entries' instants are those of the clock, and the larder's time may be ahead of it.
+        // Deadlines of entries follow the system clock, and the larder's time may be ahead of it.
         let end = database.now() + left - database.timeAhead
         switch checked.lifetime {
         case .governed, .keep:
@@ -114,7 +115,7 @@ struct OriginLifetime {
 }
 
 extension Duration {
-    /// Rounded down: an entry never lives longer here. Nil if it is longer than any policy.
+    /// Rounds down, so that an entry never lives longer in the cache. Nil if it is longer than any policy.
     fileprivate var wholeMilliseconds: Int64? {
         let (seconds, attoseconds) = components
         guard seconds <= UpdatePolicy.longestMilliseconds / 1000 else { return nil }

@@ -1,12 +1,12 @@
 import LarderEngine
 import LarderPlatform
 
-/// Lets the calls of a cache to its origin through: each within a limit, and none for a while when the origin has failed
-/// some times in a row. An origin that keeps limits itself is only counted.
+/// Limits the calls of a cache to its origin: a time limit for each call, and a circuit breaker. Calls to origins with
+/// limits of their own are only counted.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: all mutable state is guarded by `lock`.
 final class OriginLimiter: @unchecked Sendable {
-    /// A call that was let in.
+    /// A call that was admitted.
     struct Pass: Sendable {
         fileprivate let isProbe: Bool
         fileprivate let number: Int
@@ -15,7 +15,7 @@ final class OriginLimiter: @unchecked Sendable {
     /// How a call ended.
     enum Ending {
         case answered
-        /// Nothing is known of the origin: the caller has given up.
+        /// The caller cancelled the call, which says nothing about the origin.
         case abandoned
         case failed(any Error)
         case timedOut
@@ -28,12 +28,12 @@ final class OriginLimiter: @unchecked Sendable {
     private let lock = Lock()
     private var breaker: Breaker
     private var counts = OriginCacheStatus()
-    /// The number of the call that tries the origin; nil if none does.
+    /// The number of the call that probes the origin; nil if none does.
     private var probe: Int?
-    /// Which questions have failed since the last answer, by their hashes.
+    /// Hashes of the reads that have failed since the last success.
     private var failedQuestions: Set<Int> = []
     private static let failedQuestionsMax = 1024
-    /// What ends the calls that are waited for, by their numbers; nil when closed.
+    /// Closures that end the waiting calls, by call number; nil when closed.
     private var ends: [Int: @Sendable () -> Void]? = [:]
 
     init(_ origin: some CacheOrigin, _ limits: OriginCacheLimits, _ database: Database) {
@@ -44,7 +44,7 @@ final class OriginLimiter: @unchecked Sendable {
         breaker = Breaker(failures: self.limits.failuresBeforeRest, restMilliseconds: self.limits.rest)
     }
 
-    /// By the clock by which leases end, in nanoseconds.
+    /// The lease clock, in nanoseconds.
     private func now() -> Int64 { database.leaseTime() * 1_000_000 }
 
     /// Whether a call would fail at once.
@@ -63,7 +63,7 @@ final class OriginLimiter: @unchecked Sendable {
 
     // MARK: Calls
 
-    /// - Throws: ``OriginFailure/resting(_:reason:)``: nothing was called.
+    /// - Throws: ``OriginFailure/resting(_:reason:)``, without a call to the origin.
     func enter() throws(OriginFailure) -> Pass {
         let entered = lock.withLock { () -> Result<Pass, OriginFailure> in
             if let reason = breaker.refusal(now()) {
@@ -77,12 +77,12 @@ final class OriginLimiter: @unchecked Sendable {
         return try entered.get()
     }
 
-    /// Runs a call that was let in.
+    /// Runs an admitted call.
     /// - Parameters:
-    ///   - question: the keys that are read; nil for writes.
-    ///   - patience: how many milliseconds the caller's own limit has left, in which the call counts as one that took too
-    ///     long if it is given up then; nil if it has none.
-    ///   - late: is called when `body` has ended after its limit.
+    ///   - question: the keys to read; nil for writes.
+    ///   - patience: the rest of the caller's own time limit in milliseconds; a call cancelled after it counts as a
+    ///     timeout. Nil if there is no limit.
+    ///   - late: called when `body` has ended after its limit.
     func run<Value: Sendable>(
         _ pass: Pass, question: [[UInt8]]? = nil, patience: Int64? = nil,
         _ body: @escaping @Sendable () async throws -> Value, late: @escaping @Sendable () async -> Void = {}
@@ -118,7 +118,7 @@ final class OriginLimiter: @unchecked Sendable {
         if isClosed { end() }
     }
 
-    /// Nobody waits for a call any more. Those of origins that keep limits themselves end as these say.
+    /// Ends the wait for all calls. Origins with limits of their own end their calls themselves.
     func close() {
         let all = lock.withLock {
             defer { ends = nil }
@@ -127,7 +127,7 @@ final class OriginLimiter: @unchecked Sendable {
         for end in all.values { end() }
     }
 
-    /// For a call whose limit is over.
+    /// The error of a call that reached its limit.
     var timeout: OriginFailure { .timedOut(name, milliseconds: Int(limits.call)) }
 
     private static func ending(_ error: any Error, isLate: Bool) -> Ending {
@@ -139,7 +139,7 @@ final class OriginLimiter: @unchecked Sendable {
         }
     }
 
-    // MARK: Their ends
+    // MARK: Outcomes
 
     private func note(_ ending: Ending, _ pass: Pass, _ question: [[UInt8]]?) {
         let word = lock.withLock { () -> (isAsked: Bool, text: String)? in
@@ -156,7 +156,7 @@ final class OriginLimiter: @unchecked Sendable {
         if let word { database.reportOrigin(isAsked: word.isAsked, word.text) }
     }
 
-    /// With the lock held.
+    /// Called with `lock` held.
     private func count(_ ending: Ending, _ pass: Pass, _ question: [[UInt8]]?) {
         let isProbe = pass.isProbe && probe == pass.number
         if isProbe { probe = nil }
@@ -176,7 +176,7 @@ final class OriginLimiter: @unchecked Sendable {
         }
     }
 
-    /// Whether a question has not failed since the last answer: one that fails again and again says nothing of others.
+    /// Whether a read has not failed since the last success. Repeated failures of one read say nothing about others.
     private func isNew(_ question: [[UInt8]]?) -> Bool {
         guard let question else { return true }
         if failedQuestions.count >= Self.failedQuestionsMax { failedQuestions = [] }
@@ -186,7 +186,7 @@ final class OriginLimiter: @unchecked Sendable {
     private func fail(_ reason: String, _ isProbe: Bool, isCounted: Bool) {
         counts.failures += 1
         counts.lastError = reason
-        // Calls that were sent before the rest began say nothing of the one that tries the origin.
+        // Calls sent before the circuit opened say nothing about the probe.
         guard !keepsLimits, isProbe || !breaker.isOpen else { return }
         if isCounted { breaker.noteFailure(reason, now()) } else { breaker.noteAbandoned() }
     }

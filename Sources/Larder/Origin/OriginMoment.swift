@@ -1,16 +1,16 @@
 import LarderEngine
 import Synchronization
 
-/// A moment in the order of everything that the origins of this process say.
+/// A position in the order of all notifications from the origins of this process.
 public struct OriginMoment: Hashable, Sendable {
     let number: UInt64
 
     private static let last = Atomic<UInt64>(0)
 
-    /// After everything that was said until now. To be taken where the origin's words arrive, in their order.
+    /// The moment after all notifications so far. Take it where notifications of the origin arrive, in their order.
     public static func now() -> OriginMoment { OriginMoment(number: last.load(ordering: .acquiring)) }
 
-    /// A moment that nothing else has.
+    /// A new, unique moment.
     static func next() -> OriginMoment {
         OriginMoment(number: last.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue)
     }

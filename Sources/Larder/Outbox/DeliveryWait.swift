@@ -1,14 +1,14 @@
 import LarderPlatform
 
-/// A task that waits until a write is delivered: whatever ends that first.
+/// A task that waits for the delivery of a write, or for an earlier end of the wait.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: all is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: all state is guarded by `lock`.
 final class DeliveryWait: @unchecked Sendable {
     private let lock = Lock()
     private var continuation: UnsafeContinuation<Bool, Never>?
     private var result: Bool?
 
-    /// To be called once.
+    /// Must be called once.
     func begin(_ continuation: UnsafeContinuation<Bool, Never>) {
         let result = lock.withLock {
             if self.result == nil { self.continuation = continuation }
@@ -17,7 +17,7 @@ final class DeliveryWait: @unchecked Sendable {
         if let result { continuation.resume(returning: result) }
     }
 
-    /// Only the first result counts.
+    /// Ends the wait. Only the first result is used.
     func end(_ result: Bool) {
         let waiting = lock.withLock {
             if self.result == nil { self.result = result }

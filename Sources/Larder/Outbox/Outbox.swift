@@ -2,8 +2,8 @@ import LarderEngine
 import LarderOutboxes
 import LarderPlatform
 
-/// Writes that are stored now and delivered later: what a program saves is in the cache at once, and its handler brings it
-/// where it belongs, in order, until that has worked.
+/// A write-behind queue: a saved value is in the cache at once, and a handler delivers it to its destination later, in
+/// order, until that succeeds.
 ///
 /// ```swift
 /// let outbox = try Outbox<Order>(cache) { delivery in
@@ -12,43 +12,46 @@ import LarderPlatform
 /// try await outbox.save(order, forKey: "order:17")
 /// ```
 ///
-/// - The entry and the note that it is to be delivered are one commit unit: both are there after a crash or `kill -9`, or
-///   neither. What `save(_:forKey:policy:tags:)` has returned from is delivered, after a restart too, as
-///   soon as an outbox of the database is opened again.
-/// - Deliveries begin in the order of the writes. A key has at most one write that waits, its last: earlier ones that still
-///   wait are not delivered. No key is delivered twice at a time.
-/// - Each write is delivered *at least once*: after a crash, or if the handler throws although it has done its work, once
-///   more, with the same ``OutboxDelivery/token``.
-/// - A write that cannot be decoded, because the model has changed, holds nobody up: see the initializer.
-/// - When the handler throws ``DeliveryRefusal``, the write is given up. When it throws anything else, the write rests and is
-///   tried again: after 100 ms, then longer, up to 30 s, never the same for many. Others go on meanwhile; if eight attempts
-///   fail in a row, everything rests in the same way, and then one write is tried.
+/// - The entry and the pending delivery are one commit unit: after a crash or `kill -9` both exist or neither.
+///   Everything that `save(_:forKey:policy:tags:)` has accepted is delivered, even after a restart, once an outbox of
+///   the database is opened again.
+/// - Deliveries start in the order of the writes. Only the last pending write of a key is delivered; it replaces
+///   earlier ones. No key has two deliveries at the same time.
+/// - Each write is delivered *at least once*. It is delivered again, with the same ``OutboxDelivery/token``, after a
+///   crash, or if the handler throws although it has done its work.
+/// - A write that cannot be decoded, because the model has changed, blocks no other writes: see the initializer.
+/// - If the handler throws ``DeliveryRefusal``, the write is dropped. After any other error it is retried with
+///   exponential back-off and jitter, from 100 ms up to 30 s, while other writes are delivered. After eight failures in
+///   a row the whole outbox backs off in the same way, and then tries one write.
 ///
-/// What waits stands in the companion database, `NAME.outbox`, which nothing is evicted from. One outbox at a time has it:
-/// one process holds a larder, and a second outbox in the process is refused. Entries that the cache itself stores are not
+/// Pending writes are stored in the companion database, `NAME.outbox`, from which nothing is evicted. It can be open
+/// once: one process holds a larder, and a second outbox in the process is refused. Writes to the cache itself are not
 /// delivered.
 ///
 /// Thread-safe.
 public final class Outbox<Value: Codable & Sendable>: Sendable {
-    /// The cache that has the entries.
+    /// The cache with the entries.
     public let cache: Cache
     private let core: OutboxDeliverer
 
     private var outbox: LarderOutboxes.Outbox { core.outbox }
 
-    /// Opens the outbox of a cache's database, and begins to deliver what waits. May block, to read it.
+    /// Opens the outbox of a cache's database, and starts to deliver pending writes. May block to read them.
     /// - Parameters:
-    ///   - cache: has the entries.
-    ///   - concurrency: how many deliveries run at a time, of different keys, 1 to 64; the next ones begin when all of them
-    ///     have ended. With 1, the default, they are in the order of the writes altogether.
-    ///   - keysMax: of how many keys writes may wait; further ones throw ``LarderError/Code/writesSuspended``.
-    ///   - undecodable: gets the writes whose bytes are no `Value`, as when the model has changed since they were saved. It
-    ///     delivers them, or throws, as `handler` does. Without one they are kept, for a version of the program that can read
-    ///     them: they hold nobody up, ``OutboxProgress/undecodable`` counts them, and ``OutboxProgress/lastFailure`` says why.
-    ///   - handler: delivers a write. Called again until it returns or throws ``DeliveryRefusal``. Its task is cancelled when
-    ///     the outbox is closed, and the write stays. A handler that never returns holds the others up.
-    /// - Throws: ``LarderError/Code/invalidArgument`` if the database's outbox is open already, or has a name too long for a
-    ///   companion; ``LarderError`` as for opening a cache.
+    ///   - cache: the cache with the entries.
+    ///   - concurrency: the number of concurrent deliveries, of different keys, 1 to 64. The next group starts after
+    ///     all of them have ended. With 1, the default, deliveries are in the order of the writes.
+    ///   - keysMax: the maximum number of keys with pending writes; further ones throw
+    ///     ``LarderError/Code/writesSuspended``.
+    ///   - undecodable: receives writes that cannot be decoded as `Value`, for example because the model has changed
+    ///     since. It delivers them, or throws, like `handler`. Without it they are kept for a version of the program
+    ///     that can read them: they block no other writes, ``OutboxProgress/undecodable`` counts them, and
+    ///     ``OutboxProgress/lastFailure`` has the reason.
+    ///   - handler: delivers a write. Called again until it returns or throws ``DeliveryRefusal``. Its task is
+    ///     cancelled when the outbox is closed, and the write stays pending. A handler that never returns blocks
+    ///     further deliveries.
+    /// - Throws: ``LarderError/Code/invalidArgument`` if the database's outbox is already open, or the database's name
+    ///   is too long for a companion; ``LarderError`` as for opening a cache.
     public init(
         _ cache: Cache, concurrency: Int = 1, keysMax: Int = 1_000_000,
         undecodable: (@Sendable (UndecodableDelivery) async throws -> Void)? = nil,
@@ -86,12 +89,12 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
     }
 
     deinit {
-        // Not here: it waits for the handler.
+        // Not here, because it waits for the handler.
         Task { [core] in await BlockingWork.run { core.stop() } }
     }
 
-    /// Stops to deliver: the handler's tasks are cancelled, and this waits for their ends. What waits stays. Idempotent. Within
-    /// the handler it does not wait: the outbox is closed when the handler has ended.
+    /// Stops delivering: cancels the handler's tasks, and waits until they have ended. Pending writes stay. Idempotent.
+    /// Called within the handler it does not wait: the outbox closes when the handler has ended.
     public func close() {
         if core.isInHandler { return stopBehindHandler() }
         core.stop()
@@ -156,12 +159,13 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
 
     // MARK: Writes
 
-    /// Stores a model in the cache, and has it delivered. Returns when both are as durable as any write of the larder.
+    /// Stores a model in the cache and queues its delivery. Returns when both are as durable as any write of the
+    /// larder.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.
-    ///   - policy: how long the entry in the cache stays fresh. What waits does not end.
-    ///   - tags: those of the entry, as for `Cache.set(_:forKey:policy:tags:durability:)`, like the errors.
+    ///   - policy: how long the entry in the cache stays fresh. Pending deliveries do not expire.
+    ///   - tags: the tags of the entry, as for `Cache.set(_:forKey:policy:tags:durability:)`, like the errors.
     public func save(
         _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderError) {
@@ -180,7 +184,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Removes an entry from the cache, and has the removal delivered: with no value.
+    /// Removes an entry from the cache and queues the delivery of its removal, with a nil value.
     public func remove(_ key: some CacheKey) throws(LarderError) {
         try accept(try cache.source.key(key, "remove"), .remove, nil, .raw)
     }
@@ -206,7 +210,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         let token = OutboxEntry.makeToken()
         try source.whileOpen("save") { (engine) throws(LarderError) in
             while true {
-                // Opens both, and waits as any writer does while there is too much to be written.
+                // Opens both databases, and waits like any writer while too much is queued for the disk.
                 for database in [source.database, outbox.database] {
                     try database.commit([key], loading: false) { _ in }
                 }
@@ -216,7 +220,7 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
                 let other = TransactionPart(database: outbox.database, keys: [key], loadedCount: 0, watches: [])
                 let end = try engine.transact(part, and: other, now: source.database.now(), .mayBlock) {
                     (update, other) throws(LarderError) in
-                    // With the key's locks held, so that numbers are in the order of the writes.
+                    // The key's locks are held, so that numbers are in the order of the writes.
                     guard let number = outbox.index.note([bytes], bytes: [size], now: update.now) else {
                         throw LarderError(.writesSuspended, "no writes are taken now", operation: "save")
                     }
@@ -235,9 +239,9 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    // MARK: What waits
+    // MARK: Pending writes
 
-    /// What has been done since the outbox was opened, and what is left.
+    /// The counters since the outbox was opened, and the number of pending writes.
     public var progress: OutboxProgress {
         let counts = outbox.counts
         return OutboxProgress(
@@ -247,13 +251,12 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
             refused: counts.refused.read(), undecodable: core.undecodableCount, lastFailure: core.lastFailure)
     }
 
-    /// Whether a write of a key waits: what the cache, or its origin, has may not be known to others yet.
+    /// Whether a write of a key is pending, so that its destination may not have the value of the cache yet.
     public func isWaiting(_ key: some CacheKey) -> Bool { key.withKeyBytes { outbox.index.isWaiting($0) } }
 
-    /// Returns when no write of a key waits, when the outbox is closed, or when the task is cancelled. Writes whose handler throws
-    /// again and again wait as long. Within the handler that delivers a write of the key, which waits until it has ended, it
-    /// returns at once.
-    /// - Returns: whether none waits.
+    /// Waits until no write of a key is pending, the outbox is closed, or the task is cancelled. Keeps waiting for
+    /// writes that are being retried. Called within the handler that delivers a write of the key, it returns at once.
+    /// - Returns: whether no write is pending.
     @discardableResult
     public func untilDelivered(_ key: some CacheKey) async -> Bool {
         if core.isDelivering(key.keyBytes) { return false }
@@ -273,18 +276,19 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         LarderError(.closed, "the outbox was closed", operation: operation, database: cache.name, key: key)
     }
 
-    /// Forgets all writes that wait. Of one that is being delivered at this moment nothing waits any more; if its handler
-    /// throws, it is not tried again. The entries in the cache stay.
-    /// - Returns: how many keys waited.
-    /// - Throws: ``LarderError``; ``LarderError/Code/closed`` if the outbox was closed, and nothing is forgotten.
+    /// Drops all pending writes. A write that is being delivered is dropped too: if its handler throws, it is not
+    /// retried. The entries in the cache stay.
+    /// - Returns: the number of keys with pending writes.
+    /// - Throws: ``LarderError``; ``LarderError/Code/closed`` if the outbox was closed, in which case nothing is
+    ///   dropped.
     @discardableResult
     public func purge() throws(LarderError) -> Int {
-        // What waits may be another's by now.
+        // Pending writes may belong to another outbox by now.
         if core.isStopping { throw closed("purge") }
         return try cache.source.whileOpen("purge") { (_) throws(LarderError) in
             let count = outbox.index.waiting
             try outbox.discard()
-            // What was saved since then waits.
+            // Writes saved since then are pending.
             try outbox.load()
             return count
         }
@@ -296,8 +300,8 @@ public final class Outbox<Value: Codable & Sendable>: Sendable {
         try await BlockingWork.run { () throws(LarderError) in try self.purge() }
     }
 
-    /// Delivers the next ones that are due, and waits for that: for larders whose background threads do not run.
-    /// - Returns: in how many milliseconds there is more to do.
+    /// Delivers the next writes that are due, and waits for them. For larders without background threads.
+    /// - Returns: the time until more is due, in milliseconds.
     @discardableResult
     func deliverDue() async -> Int64 { await BlockingWork.run { [core] in core.round() } }
 }

@@ -3,17 +3,17 @@ import LarderOutboxes
 import LarderPlatform
 import Synchronization
 
-/// Has what waits in an outbox delivered, on a thread of its own: in the order of the writes, some at a time, and a key never
-/// twice at a time.
+/// Delivers the pending writes of an outbox on a thread of its own: in the order of the writes, several at a time, and
+/// never two of one key.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what stands below "guarded" is read and written with the lock held, and
-/// what stands below "confined" is used by whoever runs a round, one at a time.
+/// Thread-safe. `@unchecked Sendable`: the properties below "Guarded" are guarded by `lock`; those below "Confined" are
+/// used only by the thread that runs a round.
 final class OutboxDeliverer: @unchecked Sendable {
     enum End: Sendable {
         case delivered
         case refused(String)
         case failed(String)
-        /// There is nobody who can read it.
+        /// The value cannot be decoded, and there is no function for it.
         case undecodable(String)
         /// The outbox is being closed.
         case cancelled
@@ -21,16 +21,16 @@ final class OutboxDeliverer: @unchecked Sendable {
 
     typealias Handler = @Sendable (LarderOutboxes.Outbox.Parcel) async -> End
 
-    /// What the running handler delivers, and for whom: who waits for that in there would wait for himself.
+    /// The write that the running handler delivers. Waiting for it inside the handler would never end.
     struct Delivering: Sendable {
         fileprivate let deliverer: ObjectIdentifier
         fileprivate let key: [UInt8]
     }
     @TaskLocal static var delivering: Delivering?
 
-    /// Whether this is called within the handler.
+    /// Whether the caller is the handler.
     var isInHandler: Bool { Self.delivering?.deliverer == ObjectIdentifier(self) }
-    /// Whether this is called within the handler that delivers a write of `key`.
+    /// Whether the caller is the handler that delivers a write of `key`.
     func isDelivering(_ key: [UInt8]) -> Bool { isInHandler && Self.delivering?.key == key }
 
     let outbox: LarderOutboxes.Outbox
@@ -53,10 +53,10 @@ final class OutboxDeliverer: @unchecked Sendable {
     private var failuresInRow = 0
     private var rollbacks: UInt64
 
-    /// How many bytes of values are under way at a time.
+    /// The maximum size of concurrently delivered values, in bytes.
     private static let bytesMax = 16 << 20
-    /// After so many failures without a success between them it is the receiver who fails, and not a write: everything rests,
-    /// and then one write is tried.
+    /// After this many failures in a row the receiver is assumed to be down: the outbox backs off, and then tries one
+    /// write.
     private static let failuresBeforeRest = 8
 
     init(_ outbox: LarderOutboxes.Outbox, _ lease: EngineLease, concurrency: Int, _ handler: @escaping Handler) {
@@ -70,7 +70,7 @@ final class OutboxDeliverer: @unchecked Sendable {
 
     var lastFailure: String? { lock.withLock { failure } }
 
-    /// How many of the keys that wait have writes that nobody can read.
+    /// The number of pending keys whose writes cannot be decoded.
     var undecodableCount: Int {
         let keys = lock.withLock { undecodable }
         return keys.count { $0.withUnsafeBytes { outbox.index.isWaiting($0) } }
@@ -89,14 +89,14 @@ final class OutboxDeliverer: @unchecked Sendable {
 
     var isStopping: Bool { mustStop.load(ordering: .acquiring) }
 
-    /// Cancels what is under way, and does not wait for its end.
+    /// Cancels running deliveries without waiting for them.
     func beginStop() {
         mustStop.store(true, ordering: .releasing)
         outbox.index.wake()
         for task in lock.withLock({ running }) { task.cancel() }
     }
 
-    /// Cancels what is under way, and waits for its end. What waits stays. Idempotent.
+    /// Cancels running deliveries, and waits until they have ended. Pending writes stay. Idempotent.
     func stop() {
         beginStop()
         let thread = lock.withLock {
@@ -104,7 +104,7 @@ final class OutboxDeliverer: @unchecked Sendable {
             return self.thread
         }
         thread?.join()
-        // A round that somebody else runs ends before the next outbox of the database begins.
+        // A round that another thread runs ends before the next outbox of the database starts.
         let isFirst = rounds.withLock {
             defer { isOver = true }
             return !isOver
@@ -113,11 +113,11 @@ final class OutboxDeliverer: @unchecked Sendable {
         endWaits()
     }
 
-    /// Nobody waits for a delivery that does not come any more.
+    /// Ends all waits for deliveries that will not happen.
     func endWaits() { outbox.index.tellWaiters(now: .max) }
 
-    /// Delivers the next ones, and waits for their ends.
-    /// - Returns: in how many milliseconds there is more to do, unless something new comes.
+    /// Delivers the next writes, and waits until the deliveries have ended.
+    /// - Returns: the time until more is due, in milliseconds, if no new write arrives.
     func round() -> Int64 {
         rounds.withLock {
             let now = engine.monotonic()
@@ -125,7 +125,7 @@ final class OutboxDeliverer: @unchecked Sendable {
             if restsUntil > now { return restsUntil - now }
             do throws(LarderError) {
                 if engine.rollbackCount != rollbacks {
-                    // What was applied may be gone again, and what was removed may be there again.
+                    // Applied writes may have been rolled back, and removed ones may exist again.
                     rollbacks = engine.rollbackCount
                     try outbox.load()
                 }
@@ -182,7 +182,7 @@ final class OutboxDeliverer: @unchecked Sendable {
                 outbox.index.rest(parcel.turn, until: engine.monotonic() + rest)
                 continue
             case .undecodable(let reason):
-                // The receiver was not asked, and is not to blame.
+                // The receiver was not called, so this is not its failure.
                 note(reason)
                 outbox.index.rest(parcel.turn, until: engine.monotonic() + RetryBackoff.longest)
                 continue
@@ -208,7 +208,7 @@ final class OutboxDeliverer: @unchecked Sendable {
             }
         }
         lock.withLock { running = tasks }
-        // Who stops cancels what is listed before; this cancels what was listed too late for that.
+        // A stop cancels the tasks listed before it; this cancels tasks listed too late for that.
         if isStopping { for task in tasks { task.cancel() } }
         defer { lock.withLock { running = [] } }
         return answers.wait()
@@ -217,9 +217,9 @@ final class OutboxDeliverer: @unchecked Sendable {
     private func note(_ text: String) { lock.withLock { failure = text } }
 }
 
-/// Which databases have an outbox that is open: one deliverer each.
+/// The databases with an open outbox, to allow one deliverer each.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the set is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: the set is guarded by `lock`.
 final class OpenOutboxes: @unchecked Sendable {
     static let shared = OpenOutboxes()
 

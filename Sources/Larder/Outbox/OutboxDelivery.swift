@@ -1,72 +1,72 @@
 import LarderEngine
 
-/// A write that an ``Outbox`` hands to its handler.
+/// A write passed to the handler of an ``Outbox``.
 public struct OutboxDelivery<Value: Sendable>: Sendable {
     /// The key's bytes.
     public let keyBytes: [UInt8]
-    /// The model that was saved; nil if the entry was removed.
+    /// The saved model; nil if the entry was removed.
     public let value: Value?
-    /// The same 32 hexadecimal digits at each attempt to deliver this write, also after a crash, and no other write's: give
-    /// it to a server that does nothing twice, as an idempotency key.
+    /// An idempotency key for the receiver: 32 hexadecimal digits, unique to this write and the same at each attempt,
+    /// even after a crash.
     public let token: String
-    /// 1 at the first attempt since the program has started, 2 at the second.
+    /// The number of the attempt since the program started, beginning with 1.
     public let attempt: Int
-    /// When it was saved, in milliseconds since 1970.
+    /// The time at which the write was saved, in milliseconds since 1970.
     public let acceptedAt: Int64
 
     /// The key as text.
     public var key: String { String(decoding: keyBytes, as: UTF8.self) }
 }
 
-/// A write that an ``Outbox`` has and cannot decode, such as one that a former version of the program has saved, with another
-/// model.
+/// A write of an ``Outbox`` that cannot be decoded, for example because a previous version of the program saved it with
+/// another model.
 public struct UndecodableDelivery: Sendable {
     /// The key's bytes.
     public let keyBytes: [UInt8]
-    /// What was saved.
+    /// The saved bytes.
     public let bytes: [UInt8]
-    /// How it is encoded.
+    /// The encoding of the bytes.
     public let codec: Codec
-    /// Why it cannot be decoded.
+    /// The reason why it cannot be decoded.
     public let error: LarderError
     /// As for ``OutboxDelivery/token``.
     public let token: String
     /// As for ``OutboxDelivery/attempt``.
     public let attempt: Int
-    /// When it was saved, in milliseconds since 1970.
+    /// The time at which the write was saved, in milliseconds since 1970.
     public let acceptedAt: Int64
 
     /// The key as text.
     public var key: String { String(decoding: keyBytes, as: UTF8.self) }
 }
 
-/// What a handler of an ``Outbox`` throws to give a write up: it is not tried again, and forgotten.
+/// An error that a handler of an ``Outbox`` throws to drop a write: it is not retried.
 public struct DeliveryRefusal: Error, Hashable, Sendable, CustomStringConvertible {
-    /// Why, for people.
+    /// The reason, for people.
     public let reason: String
 
-    /// Gives a write up.
+    /// Drops a write.
     public init(_ reason: String) { self.reason = reason }
 
     /// The reason.
     public var description: String { reason }
 }
 
-/// What an ``Outbox`` has done since it was opened, and what is left.
+/// The counters of an ``Outbox`` since it was opened, and its pending writes.
 public struct OutboxProgress: Hashable, Sendable {
-    /// How many keys wait.
+    /// The number of keys with pending writes.
     public let waiting: Int
-    /// For how long the oldest has waited; nil if none waits.
+    /// The age of the oldest pending write; nil if there is none.
     public let oldest: Duration?
-    /// Writes that the handler has delivered.
+    /// The number of delivered writes.
     public let delivered: Int
-    /// Attempts after the first.
+    /// The number of attempts after the first.
     public let retried: Int
-    /// Writes that the handler has given up.
+    /// The number of writes that the handler has refused.
     public let refused: Int
-    /// How many of those that wait cannot be decoded: no attempt of this program will deliver them, unless it has a function
+    /// The number of pending writes that cannot be decoded. This program cannot deliver them unless it has a function
     /// for them.
     public let undecodable: Int
-    /// Why the last attempt failed that did, for people; nil if none has.
+    /// The reason of the last failed attempt, for people; nil if there is none.
     public let lastFailure: String?
 }

@@ -1,7 +1,7 @@
 import LarderEngine
 
-// The reading calls of asynchronous code. If memory has the answer, it comes on the caller's thread; Larder's own
-// threads read the disk and wait for commits. The calls do and throw the same as their synchronous namesakes.
+// Asynchronous forms of the reading calls. They answer from memory on the caller's thread; Larder's own threads read
+// the disk and wait for commits. The calls behave and throw like their synchronous forms.
 
 extension CacheReading {
     // MARK: One entry

@@ -1,15 +1,15 @@
 import LarderEngine
 
-/// All reading calls, for a ``Cache`` and a ``CacheSnapshot``.
+/// The reading calls of a ``Cache`` and a ``CacheSnapshot``.
 ///
-/// - Expired entries are never returned: entry and value are nil from the deadline on. An enumeration judges an entry
-///   when it reaches it: until the next step the value of that entry can be read, even if it expires meanwhile.
-/// - Reads see every earlier write, by any thread, and wait until it has reached the promised durability.
-/// - Each call that may read from the disk has two forms with one name. The synchronous one blocks its thread. Swift
-///   picks the other one in asynchronous code: it answers from memory on the caller's thread, and leaves the rest to
-///   Larder's own threads, so that nothing blocks Swift's cooperative pool.
+/// - Expired entries are never returned: the results are nil after the deadline. An enumeration checks an entry when it
+///   reaches it; until the next step its value can be read, even if the entry expires in the meantime.
+/// - Reads see every earlier write, by any thread, and wait until it has the promised durability.
+/// - Each call that may read from the disk has two forms with one name. The synchronous one blocks its thread. In
+///   asynchronous code Swift picks the other one: it answers from memory on the caller's thread, and leaves the rest to
+///   Larder's own threads, so that Swift's cooperative pool is never blocked.
 /// - All calls throw ``LarderError``: ``LarderError/Code/closed`` after `Cache.close()`, ``LarderError/Code/deleted``
-///   once the database was deleted, ``LarderError/Code/io`` and ``LarderError/Code/damaged`` when the disk fails,
+///   after the database was deleted, ``LarderError/Code/io`` and ``LarderError/Code/damaged`` if the disk fails,
 ///   ``LarderError/Code/invalidArgument`` for a key of more than 65,536 bytes.
 ///
 /// Thread-safe.
@@ -22,26 +22,25 @@ extension CacheReading {
     /// The database's name.
     public var name: String { source.database.name }
 
-    /// The present policy of entries without a rule of their own.
+    /// The current policy of entries without a rule of their own.
     public var policy: UpdatePolicy { source.database.policy }
 
     // MARK: One entry
 
-    /// The model stored under a key; nil when there is none or it has expired.
+    /// Returns the model stored under a key; nil if there is none or it has expired.
     ///
-    /// Every read decodes the model again: it is the caller's own. If the compiler knows that a model is `Sendable`,
-    /// Swift picks another form of this call, which keeps the decoded model of an entry in memory, so that the next
-    /// read costs a lookup (see ``CacheOptions/decodedModels``). A public type is `Sendable` only if it is declared so,
-    /// and generic code uses that form only for a type parameter that is declared so.
+    /// Every read decodes a new model for its caller. If the compiler knows that a model is `Sendable`, Swift picks
+    /// another form of this call, which keeps the decoded model of an entry in memory, so that the next read costs a
+    /// lookup (see ``CacheOptions/decodedModels``). A public type is `Sendable` only if it is declared so, and generic
+    /// code uses that form only for a type parameter that is declared so.
     /// - Parameters:
-    ///   - type: the type to decode. May be left out if the context determines it.
+    ///   - type: the type to decode. May be omitted if the context determines it.
     ///   - key: the entry's key.
-    ///   - fillCache: whether blocks that are read from the disk stay in the block cache. Turn it off for data that is
-    ///     read once.
-    /// - Throws: ``LarderError/Code/decoding``, with key and type, when the value is of another type, unless
-    ///   ``CacheOptions/onDecodingFailure`` says otherwise. Entries that were stored as raw bytes can be read as
-    ///   `[UInt8]`, `Data` or, if they are UTF-8, `String`; for other types they are read as JSON, which is what other
-    ///   programs store.
+    ///   - fillCache: whether blocks that are read from the disk stay in the block cache. Set it to false for data that
+    ///     is read once.
+    /// - Throws: ``LarderError/Code/decoding``, with key and type, if the value is of another type, unless
+    ///   ``CacheOptions/onDecodingFailure`` specifies otherwise. Entries stored as raw bytes can be read as `[UInt8]`,
+    ///   `Data` or, if they are UTF-8, `String`; for other types they are decoded as JSON, which other programs store.
     @inlinable public func value<Value: Decodable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, fillCache: Bool = true
     ) throws(LarderError) -> Value? {
@@ -56,8 +55,8 @@ extension CacheReading {
         try source.sharedModel(type, key, fillCache: fillCache)
     }
 
-    /// Like `value(_:forKey:fillCache:)`: `try cache["reader", as: Reader.self]`. There is no setter: in Swift it
-    /// could not throw, and a failed write must not pass silently.
+    /// Like `value(_:forKey:fillCache:)`: `try cache["reader", as: Reader.self]`. There is no setter, because a setter
+    /// cannot throw in Swift, and a failed write must not pass silently.
     public subscript<Value: Decodable>(key: some CacheKey, as type: Value.Type) -> Value? {
         @inlinable get throws(LarderError) { try value(type, forKey: key) }
     }
@@ -67,7 +66,7 @@ extension CacheReading {
         @inlinable get throws(LarderError) { try value(type, forKey: key) }
     }
 
-    /// The stored bytes of a key, whatever their codec; nil when there are none or they have expired.
+    /// Returns the stored bytes of a key, whatever their codec; nil if there are none or they have expired.
     @inlinable public func bytes(forKey key: some CacheKey, fillCache: Bool = true) throws(LarderError) -> [UInt8]? {
         let source = source
         return try key.withKeyBytes { source.bytes($0, fillCache: fillCache) }.get()
@@ -79,19 +78,20 @@ extension CacheReading {
         return try source.record(try source.key(key, "contains"), "contains") != nil
     }
 
-    /// Facts about an entry without decoding its value: when it was stored, its age, its deadline. Also of a stale one,
-    /// within its grace: see ``EntryInfo/isExpired``. Nil when there is neither. A snapshot knows fresh ones only.
+    /// Returns the metadata of an entry without decoding its value: the time at which it was stored, its age, its
+    /// deadline. Also for a stale entry within its grace: see ``EntryInfo/isExpired``. Nil if there is neither. A
+    /// snapshot knows fresh entries only.
     public func info(forKey key: some CacheKey) throws(LarderError) -> EntryInfo? {
         try source.info(try source.key(key, "info"))
     }
 
-    /// The rest of an entry's lifetime; nil when there is no fresh entry.
+    /// Returns the remaining lifetime of an entry; nil if there is no fresh entry.
     public func timeToLive(forKey key: some CacheKey) throws(LarderError) -> TimeToLive? {
         try info(forKey: key).flatMap { $0.isExpired ? nil : $0.left }
     }
 
-    /// The tags of an entry, in the order in which they were given; nil when there is no fresh entry. Tags that other
-    /// programs have given and that are not UTF-8 are left out.
+    /// Returns the tags of an entry, in the order in which they were specified; nil if there is no fresh entry. Omits
+    /// tags from other programs that are not UTF-8.
     public func tags(forKey key: some CacheKey) throws(LarderError) -> [String]? {
         let source = source
         return try source.record(try source.key(key, "tags"), "tags").map { TagRules.texts($0.tags?.all ?? []) }
@@ -99,8 +99,8 @@ extension CacheReading {
 
     // MARK: Many entries
 
-    /// The models stored under several keys, as they are at one instant. Keys without a fresh entry are left out. Of
-    /// two keys that Swift considers equal although their bytes differ, the dictionary has one.
+    /// Returns the models stored under several keys, at one instant. Keys without a fresh entry are missing from the
+    /// result. If Swift considers two keys equal although their bytes differ, the dictionary has one of them.
     public func values<Key: CacheKey & Hashable, Value: Decodable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, fillCache: Bool = true
     ) throws(LarderError) -> [Key: Value] {
@@ -108,7 +108,7 @@ extension CacheReading {
         return Self.dictionary(keys, try source.ownModels(type, keys, fillCache: fillCache))
     }
 
-    /// Like the call above, for models that may be shared: those of entries in memory cost a lookup each.
+    /// Like the call above, for models that may be shared: models of entries in memory cost a lookup each.
     public func values<Key: CacheKey & Hashable, Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, fillCache: Bool = true
     ) throws(LarderError) -> [Key: Value] {
@@ -125,8 +125,8 @@ extension CacheReading {
         return found
     }
 
-    /// The models stored under several keys, as they are at one instant, in the order of the keys, with `notFound` for
-    /// each key without a fresh entry.
+    /// Returns the models stored under several keys, at one instant, in the order of the keys, with `notFound` for each
+    /// key without a fresh entry.
     public func values<Value: Decodable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<some CacheKey>, notFound: Value,
         fillCache: Bool = true
@@ -134,7 +134,7 @@ extension CacheReading {
         try source.ownModels(type, Array(keys), fillCache: fillCache).map { $0 ?? notFound }
     }
 
-    /// Like the call above, for models that may be shared: those of entries in memory cost a lookup each.
+    /// Like the call above, for models that may be shared: models of entries in memory cost a lookup each.
     public func values<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<some CacheKey>, notFound: Value,
         fillCache: Bool = true
@@ -142,8 +142,8 @@ extension CacheReading {
         try source.sharedModels(type, Array(keys), fillCache: fillCache).map { $0 ?? notFound }
     }
 
-    /// The number of fresh entries. Reads the headers of all of them, unless nothing was written to LevelDB since they
-    /// were last counted.
+    /// Returns the number of fresh entries. Reads the headers of all of them, unless LevelDB was not written to since
+    /// the last count.
     public func count() throws(LarderError) -> Int {
         let source = source
         return try source.whileOpen("count") { (_) throws(LarderError) in
@@ -154,8 +154,8 @@ extension CacheReading {
         }
     }
 
-    /// The entries in the order of their keys' bytes, read lazily: nothing happens before the sequence is used, and
-    /// values are read and decoded only on request. For the costs see ``EntrySequence``.
+    /// Returns the entries in the order of their keys' bytes, read lazily: nothing happens before the sequence is used,
+    /// and values are read and decoded on request. For the costs see ``EntrySequence``.
     ///
     /// ```swift
     /// for try await entry in cache.entries(of: Reader.self, from: "a", to: "m") { print(entry.key, try entry.value()) }
@@ -167,11 +167,11 @@ extension CacheReading {
     /// Like ``entries(of:_:)``, with one parameter for each option.
     /// - Parameters:
     ///   - type: the model's type.
-    ///   - from: the lower bound, itself included; nil for none.
-    ///   - to: the upper bound, itself excluded; nil for none.
+    ///   - from: the inclusive lower bound; nil for none.
+    ///   - to: the exclusive upper bound; nil for none.
     ///   - prefix: only keys that begin with it.
-    ///   - backward: from the last key to the first.
-    ///   - limit: the most entries to return; nil for all.
+    ///   - backward: whether to enumerate from the last key to the first.
+    ///   - limit: the maximum number of entries; nil for all.
     public func entries<Value: Decodable>(
         of type: Value.Type, from: (any CacheKey)? = nil, to: (any CacheKey)? = nil, prefix: any CacheKey = "",
         backward: Bool = false, limit: Int? = nil
@@ -180,8 +180,8 @@ extension CacheReading {
         return EntrySequence(source: source, options: options)
     }
 
-    /// The keys in the order of their bytes; values are not read. For the costs see ``EntrySequence``.
-    /// Keys that are not UTF-8, and so not a `String`, are left out; ``EntrySequence/enumerate(_:)`` gives their bytes.
+    /// Returns the keys in the order of their bytes, without reading values. For the costs see ``EntrySequence``. Omits
+    /// keys that are not UTF-8 and so not a `String`; ``EntrySequence/enumerate(_:)`` has their bytes.
     public func keys(_ options: EntryOptions = EntryOptions()) throws(LarderError) -> [String] {
         try EntrySequence<Never>(source: source, options: options).keys()
     }

@@ -1,10 +1,10 @@
 import LarderEngine
 
-/// A read-only view of a database as it was at one instant, with every reading call that ``Cache`` has.
+/// A read-only view of a database at one instant, with all reading calls of ``Cache``.
 ///
-/// - It freezes data, not time: it does not return entries that expire meanwhile. Changes of the policy take effect.
+/// - It freezes data, not time: entries that expire are no longer returned. Changes of the policy take effect.
 /// - It keeps the larder open, and old files on the disk, until it is closed or released.
-/// - Once the database was purged or deleted, its calls throw ``LarderError/Code/purged`` or
+/// - After a purge or deletion of the database its calls throw ``LarderError/Code/purged`` or
 ///   ``LarderError/Code/deleted``; after a failed write that made the larder reopen the database,
 ///   ``LarderError/Code/invalidated``.
 ///
@@ -15,6 +15,6 @@ public final class CacheSnapshot: CacheReading {
 
     init(source: CacheSource) { self.source = source }
 
-    /// Releases the larder and its files. Idempotent; afterwards every call throws ``LarderError/Code/closed``.
+    /// Releases the larder and its files. Idempotent; later calls throw ``LarderError/Code/closed``.
     public func close() { source.close() }
 }

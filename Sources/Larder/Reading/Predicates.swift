@@ -10,7 +10,7 @@ import LarderEngine
 // skipped: see CacheOptions.onDecodingFailure.
 
 extension EntrySequence {
-    /// Only the entries whose model satisfies the predicate.
+    /// Returns only the entries whose model satisfies the predicate.
     public func filter(_ predicate: Predicate<Value>) -> EntrySequence {
         filter { entry in
             guard let value = try entry.valueIfAny() else { return false }
@@ -20,15 +20,15 @@ extension EntrySequence {
 }
 
 extension CacheReading {
-    /// The keys of the models that satisfy the predicate:
-    /// `try cache.keys(matching: #Predicate<Reader> { $0.book.price > 10 })`.
+    /// Returns the keys of the models that satisfy the predicate: `try cache.keys(matching: #Predicate<Reader> {
+    /// $0.book.price > 10 })`.
     public func keys<Value: Decodable>(
         matching predicate: Predicate<Value>, _ options: EntryOptions = EntryOptions()
     ) throws(LarderError) -> [String] {
         try entries(of: Value.self, options).filter(predicate).keys()
     }
 
-    /// The models that satisfy the predicate, by their keys.
+    /// Returns the models that satisfy the predicate, by their keys.
     public func dictionary<Value: Decodable>(
         matching predicate: Predicate<Value>, _ options: EntryOptions = EntryOptions()
     ) throws(LarderError) -> [String: Value] {

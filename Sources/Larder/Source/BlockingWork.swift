@@ -5,7 +5,7 @@ import LarderPlatform
 ///
 /// At most ``threadsMax`` threads, started when there is work and kept for the life of the process; further work waits.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: all state is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: all state is guarded by `lock`.
 final class BlockingWork: @unchecked Sendable {
     private static let shared = BlockingWork()
     static let threadsMax = 4
@@ -27,7 +27,7 @@ final class BlockingWork: @unchecked Sendable {
                 continuation.resume(returning: result)
             }
         }
-        // The continuation orders what `body` did before what follows, but ThreadSanitizer knows of locks only.
+        // The continuation orders `body` before the code that follows, but ThreadSanitizer knows only locks.
         shared.lock.withLock {}
         return try result.get()
     }

@@ -2,8 +2,8 @@ import LarderEngine
 import LarderObserving
 
 extension CacheSource {
-    /// The changes from a position on.
-    /// - Parameter read: the value of an entry.
+    /// Returns the changes after a position.
+    /// - Parameter read: reads the value of an entry.
     func feed<Value: Sendable>(
         since position: ChangePosition, _ prefix: some CacheKey,
         _ read: @escaping @Sendable (Record, [UInt8]) throws -> Value
@@ -23,7 +23,7 @@ extension CacheSource {
         }
     }
 
-    /// The next step that has something to tell; nil when this cache was closed.
+    /// Returns the next step with changes; nil if this cache was closed.
     private func nextStep(_ text: ChangePosition, _ options: FeedOptions) async throws -> FeedStep? {
         guard var position = FeedPosition(text.description) else { return nil }
         while !isClosed, !Task.isCancelled {

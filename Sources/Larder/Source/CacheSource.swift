@@ -2,22 +2,23 @@ import LarderEngine
 import LarderPlatform
 import Synchronization
 
-/// The source from which a ``Cache`` or a ``CacheSnapshot`` reads. Opaque: it exists so that ``CacheReading`` can hold
-/// every reading call once. A type that wraps a cache can pass on the cache's source.
+/// The source from which a ``Cache`` or a ``CacheSnapshot`` reads. Opaque: it lets ``CacheReading`` define every
+/// reading call once. A type that wraps a cache can return the cache's source.
 ///
-/// Keeps the larder open until it is closed or released. Thread-safe. The proof for `@unchecked Sendable`: `lease` is
-/// read and written with the lock held; the rest is constant and thread-safe itself.
+/// Keeps the larder open until it is closed or released. Thread-safe. `@unchecked Sendable`: `lease` is guarded by
+/// `lock`; the rest is constant and thread-safe.
 public final class CacheSource: @unchecked Sendable {
     let database: Database
-    /// The snapshot to read instead of the database, if there is one.
+    /// The snapshot to read instead of the current database, if there is one.
     let snapshot: Snapshot?
     let codec: ModelCodec
-    /// The identity of ``codec``, which takes a while to determine.
+    /// The identity of ``codec``, which is expensive to determine.
     let codecIdentity: AnyObject?
     let onDecodingFailure: DecodingFailureAction
-    /// Whether decoded models are kept beside entries in memory. A snapshot keeps none: it does not read those entries.
+    /// Whether decoded models are kept with the entries in memory. A snapshot keeps none, because it does not read
+    /// those entries.
     let keepsDecoded: Bool
-    /// Has the rights to fetch that calls of this cache got.
+    /// Holds the leases of fetching calls of this cache.
     let leaseHolder = LeaseHolder()
     let relays = ChangeRelays()
     let feedSignals = FeedSignals()
@@ -41,7 +42,7 @@ public final class CacheSource: @unchecked Sendable {
     /// Whether ``close()`` was called.
     var isClosed: Bool { closed.load(ordering: .acquiring) }
 
-    /// The engine, which stays open for as long as the caller holds the result.
+    /// Returns the engine, which stays open while the caller holds the result.
     func hold(_ operation: String) throws(LarderError) -> EngineLease {
         guard let lease = lock.withLock({ lease }) else { throw closedError(operation) }
         return lease
@@ -57,7 +58,7 @@ public final class CacheSource: @unchecked Sendable {
         -> Result
     {
         let lease = try hold(operation)
-        // Here no lock is held, so what entries have released meanwhile can be freed.
+        // No lock is held here, so released entries can be freed.
         defer { database.releaseDetached() }
         defer { withExtendedLifetime(lease) {} }
         do throws(LarderError) {
@@ -74,22 +75,22 @@ public final class CacheSource: @unchecked Sendable {
         feedSignals.close()
         snapshot?.close()
         leaseHolder.end()
-        // Released outside the lock: the last release shuts the larder down, which takes a while.
+        // Released outside the lock, because the last release shuts the larder down, which takes time.
         var last = lock.withLock {
             defer { lease = nil }
             return lease
         }
         withExtendedLifetime(last) {}
         last = nil
-        // Models that were kept beside entries may hold this cache.
+        // Models that were kept with entries may hold this cache.
         database.releaseDetached()
     }
 
     // MARK: Entries
 
     /// Reads the fresh entry of a key.
-    /// - Parameter body: called once if there is one, with its header and its payload. Locks may be held meanwhile:
-    ///   only copy what is needed.
+    /// - Parameter body: called once if there is one, with its header and its payload. May be called with locks held:
+    ///   it must only copy the data.
     /// - Returns: whether there is a fresh entry.
     func read(
         _ key: UnsafeRawBufferPointer, _ operation: String, now: Int64? = nil, fillCache: Bool = true,
@@ -102,7 +103,7 @@ public final class CacheSource: @unchecked Sendable {
             record.withPayload { body(record.header, $0) }
             return true
         }
-        // Memory is read without a lease: a larder that is shut down meanwhile has nothing in memory.
+        // Memory is read without a lease: a larder that is being shut down has nothing in memory.
         if isClosed { throw closedError(operation) }
         var ticket = CommitTicket.none
         let isFresh = try database.read(
@@ -121,7 +122,7 @@ public final class CacheSource: @unchecked Sendable {
         }
     }
 
-    /// The fresh entry of a key, judged at `now`.
+    /// Returns the fresh entry of a key at the time `now`.
     func record(_ key: Key, _ operation: String = "get", now: Int64? = nil, fillCache: Bool = true)
         throws(LarderError) -> Record?
     {
@@ -134,7 +135,7 @@ public final class CacheSource: @unchecked Sendable {
         }
     }
 
-    /// The fresh entries of several keys as they are at one instant, in the order of `keys`.
+    /// Returns the fresh entries of several keys at one instant, in the order of `keys`.
     func records(_ keys: [Key], fillCache: Bool) throws(LarderError) -> [Record?] {
         if keys.isEmpty { return [] }
         return try whileOpen("get") { (engine) throws(LarderError) in
@@ -148,25 +149,24 @@ public final class CacheSource: @unchecked Sendable {
                 update in keys.indices.map { update.current($0) }
             }
             try engine.pipeline.wait(for: ticket)
-            // Updates count nothing that they read.
+            // Updates do not count their reads.
             let hits = found.reduce(0) { $0 + ($1 == nil ? 0 : 1) }
             database.noteReads(hits: hits, misses: keys.count - hits)
             return found
         }
     }
 
-    /// Whether the database has files. Without files there is nothing to change, and none should be created to find
-    /// out.
-    /// - Throws: when the database was deleted.
+    /// Whether the database has files. Without files there is nothing to change, and the check must not create any.
+    /// - Throws: an error if the database was deleted.
     func hasFiles() throws(LarderError) -> Bool {
         if database.exists { return true }
         let isThere = try database.get(Key([])) != nil
-        // Nobody has asked for that key.
+        // The lookup was internal and must not count.
         database.noteReads(hits: isThere ? -1 : 0, misses: isThere ? 0 : -1)
         return isThere
     }
 
-    /// Reads keys one by one, so that memory knows of each whether it has an entry. Counts as no read.
+    /// Reads keys one at a time, so that memory knows whether each has an entry. Not counted as reads.
     func remember(_ keys: [Key]) throws(LarderError) {
         var (hits, misses) = (0, 0)
         defer { database.noteReads(hits: -hits, misses: -misses) }
@@ -178,7 +178,7 @@ public final class CacheSource: @unchecked Sendable {
         }
     }
 
-    /// A cursor that keeps the larder open; nil when there are no files.
+    /// Returns a cursor that keeps the larder open; nil if there are no files.
     func cursor(_ options: EnumerationOptions) throws(LarderError) -> (EntryCursor, Engine)? {
         let lease = try hold("enumerate")
         defer { withExtendedLifetime(lease) {} }
@@ -204,8 +204,9 @@ public final class CacheSource: @unchecked Sendable {
         return checked
     }
 
-    /// The model in a record, or nil if a failure to decode counts as a miss.
-    /// - Parameter isReplaceable: whether the caller can make a new value, so that it always counts as one, and is reported.
+    /// Returns the model in a record; nil if a decoding failure counts as a miss.
+    /// - Parameter isReplaceable: whether the caller can make a new value. A failure then always counts as a miss, and
+    ///   is reported.
     func decode<Value: Decodable>(_ type: Value.Type, _ record: Record, _ key: Key, isReplaceable: Bool = false)
         throws(LarderError) -> Value?
     {
@@ -214,7 +215,7 @@ public final class CacheSource: @unchecked Sendable {
         }
     }
 
-    /// Like ``decode(_:_:_:)``, and also returns how much memory the model takes.
+    /// Like ``decode(_:_:_:)``, and also returns the memory size of the model.
     func decode<Value: Decodable>(_ type: Value.Type, _ record: Record, _ key: Key, _ size: inout ModelSize)
         throws(LarderError) -> Value?
     {
@@ -267,7 +268,7 @@ public final class CacheSource: @unchecked Sendable {
         try codec.payload(of: value, key, database.name)
     }
 
-    /// Removes a key if it still holds this very record.
+    /// Removes a key if it still holds this record.
     func remove(_ key: Key, holding record: Record) throws(LarderError) {
         try whileOpen("remove") { (_) throws(LarderError) in
             try database.commit([key], loading: true) { update in
@@ -278,7 +279,7 @@ public final class CacheSource: @unchecked Sendable {
 }
 
 extension ModelCodec {
-    /// The bytes of a value, their length checked; errors name key and type.
+    /// Returns the encoded bytes of a value, checked for length; errors name key and type.
     func payload<Value: Encodable>(of value: Value, _ key: Key, _ database: String?) throws(LarderError)
         -> (Payload, Codec)
     {
@@ -303,8 +304,8 @@ extension Payload {
     }
 }
 
-/// Keeps an engine open. References to this object are counted fast; references to the engine are not, because the
-/// process's list of engines has weak ones.
+/// Keeps an engine open. Counting references to this object is faster than counting references to the engine, because
+/// the process's list of engines holds weak ones.
 final class EngineLease: Sendable {
     let engine: Engine
 

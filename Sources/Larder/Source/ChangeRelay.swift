@@ -2,7 +2,7 @@ import LarderEngine
 import LarderObserving
 import LarderPlatform
 
-/// Hands what the engine tells to a sequence of changes. Thread-safe: constant.
+/// Forwards the engine's notifications to a sequence of changes. Thread-safe: constant.
 final class ChangeRelay: EntryObserver {
     let buffer: ChangeBuffer
     let observation: Observation
@@ -31,9 +31,9 @@ final class ChangeRelay: EntryObserver {
     }
 }
 
-/// The sequences of changes of one cache, which end with it.
+/// The change sequences of one cache, which end with it.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
+/// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
 final class ChangeRelays: @unchecked Sendable {
     private let lock = Lock()
     private var relays: [ObjectIdentifier: ChangeRelay] = [:]
@@ -60,7 +60,7 @@ final class ChangeRelays: @unchecked Sendable {
 }
 
 extension CacheSource {
-    /// Begins to collect changes of the database.
+    /// Starts to collect changes of the database.
     func changes(_ keys: ObservedKeys, bufferMax: Int) throws(LarderError) -> CacheChanges {
         guard bufferMax >= 1 else {
             throw LarderError(

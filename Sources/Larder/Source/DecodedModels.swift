@@ -1,14 +1,14 @@
 import LarderEngine
 
-// Decoded models are kept beside the bytes of entries in memory, so that reading one again costs a lookup and no
-// decoding. Only the overloads for Sendable models use this: what several readers get must be safe to share.
+// Decoded models are kept with the bytes of entries in memory, so that reading one again costs a lookup and no
+// decoding. Only the overloads for Sendable models use this, because several readers share the model.
 
 extension CacheSource {
-    /// The fresh model of a key: its decoded form if the entry is in memory and has one, else decoded, and then kept if
-    /// the entry is in memory.
+    /// Returns the fresh model of a key. Uses the decoded model of an entry in memory if there is one; otherwise
+    /// decodes the entry, and keeps the model if the entry is in memory.
     ///
-    /// Inlinable, so that a caller who knows the types copies the model as its own type, and has direct access to the
-    /// key's bytes: that halves the cost of a read from memory.
+    /// Inlinable, so that a caller with concrete types copies the model as its own type and accesses the key's bytes
+    /// directly. This halves the cost of a read from memory.
     @inlinable func sharedModel<Value: Decodable & Sendable>(_ type: Value.Type, _ key: some CacheKey, fillCache: Bool)
         throws(LarderError) -> Value?
     {
@@ -22,7 +22,7 @@ extension CacheSource {
         return model
     }
 
-    /// Like ``sharedModel(_:_:fillCache:)``, for asynchronous callers: only what must wait leaves their thread.
+    /// Like ``sharedModel(_:_:fillCache:)``, for asynchronous callers: only work that must wait leaves their thread.
     @inlinable func sharedModelForTask<Value: Decodable & Sendable>(
         _ type: Value.Type, _ key: some CacheKey, fillCache: Bool
     ) async throws(LarderError) -> Value? {
@@ -35,14 +35,14 @@ extension CacheSource {
         return model
     }
 
-    /// Gives access to the decoded model that is kept beside the fresh entry of a key, if there is one of this type.
-    /// - Parameter body: called at most once, with the address of the model, to copy it. Locks are held meanwhile.
-    /// - Returns: nil if `body` was not called, else the commit unit to wait for with ``waitForCommit(_:)``; 0 for
+    /// Gives access to the decoded model of a fresh entry, if there is one of this type.
+    /// - Parameter body: called at most once, with the address of the model, to copy it. Called with locks held.
+    /// - Returns: nil if `body` was not called, otherwise the commit unit to wait for with ``waitForCommit(_:)``; 0 for
     ///   none.
     @usableFromInline func readDecoded(
         _ type: ObjectIdentifier, _ key: UnsafeRawBufferPointer, _ body: (UnsafeRawPointer) -> Void
     ) -> UInt64? {
-        // A larder that is shut down meanwhile has nothing attached, so it need not be held here.
+        // A larder that is being shut down has no decoded models, so it need not be held open here.
         guard keepsDecoded, !isClosed, key.count <= Key.bytesMax else { return nil }
         var ticket = CommitTicket.none
         let isRead = database.readAttached(key, now: database.now(), ticket: &ticket) { attachment in
@@ -53,8 +53,8 @@ extension CacheSource {
         return isRead ? ticket.sequence : nil
     }
 
-    /// Like ``readDecoded(_:_:_:)``, for who fetches.
-    /// - Parameter endsSoon: set if the entry ends so soon that it is time to fetch it anew.
+    /// Like ``readDecoded(_:_:_:)``, for fetching callers.
+    /// - Parameter endsSoon: set if the entry should be refreshed now.
     @usableFromInline func readDecoded(
         _ type: ObjectIdentifier, _ key: UnsafeRawBufferPointer, endsSoon: inout Bool,
         _ body: (UnsafeRawPointer) -> Void
@@ -77,7 +77,7 @@ extension CacheSource {
         }
     }
 
-    /// Like ``sharedModel(_:_:fillCache:)``, if no decoded model is kept.
+    /// Like ``sharedModel(_:_:fillCache:)``, if there is no decoded model.
     @usableFromInline func modelToShare<Value: Decodable & Sendable>(
         _ type: Value.Type, _ key: some CacheKey, fillCache: Bool
     ) throws(LarderError) -> Value? {
@@ -128,8 +128,8 @@ extension CacheSource {
         }
     }
 
-    /// Like ``decode(_:_:_:)``, for asynchronous callers: if an entry that cannot be decoded must be removed, another
-    /// thread does it.
+    /// Like ``decode(_:_:_:)``, for asynchronous callers: another thread removes an entry that cannot be decoded, if it
+    /// must be removed.
     func decodeForTask<Value: Decodable>(
         _ type: Value.Type, _ record: Record, _ key: Key, isReplaceable: Bool = false
     ) async throws(LarderError) -> Value? {
@@ -144,14 +144,14 @@ extension CacheSource {
         }
     }
 
-    /// What memory knows of a key: its fresh entry, or that there is none.
+    /// The state of a key in memory: its fresh entry, or its absence.
     struct Known {
         var record: Record?
-        /// The version of the entry to which something can be attached.
+        /// The version of the entry to which a model can be attached.
         var version: UInt64 = 0
     }
 
-    /// The answer that needs no waiting; nil if the disk must be read, or a commit waited for.
+    /// Returns the state if it needs no waiting; nil if the disk must be read, or a commit is pending.
     func known(_ key: Key, _ operation: String = "get") throws(LarderError) -> Known? {
         guard snapshot == nil else { return nil }
         return try whileOpen(operation) { (engine) throws(LarderError) in
@@ -166,12 +166,12 @@ extension CacheSource {
             }.get()
             guard case .cold = read else {
                 guard engine.pipeline.isDecided(ticket) else {
-                    // The thread that waits reads again, and counts.
+                    // The thread that waits reads and counts again.
                     let hits = known.record == nil ? 0 : 1
                     database.noteReads(hits: -hits, misses: hits - 1)
                     return nil
                 }
-                // Decided already, so this does not wait; it may have failed.
+                // The commit is decided, so this does not wait; it may have failed.
                 try engine.pipeline.wait(for: ticket)
                 return known
             }
@@ -179,7 +179,7 @@ extension CacheSource {
         }
     }
 
-    /// The fresh model of a key, decoded for this caller alone.
+    /// Returns the fresh model of a key, decoded for this caller alone.
     @usableFromInline func ownModel<Value: Decodable>(_ type: Value.Type, _ key: some CacheKey, fillCache: Bool)
         throws(LarderError) -> Value?
     {
@@ -194,7 +194,7 @@ extension CacheSource {
         var ticket = CommitTicket.none
         var found: Record?
         var version: UInt64 = 0
-        // Copied, not decoded, under the shard's lock: decoding calls code of the model.
+        // The payload is copied, not decoded, under the shard's lock, because decoding runs code of the model.
         let read = try key.withBytes { bytes in
             Result { () throws(LarderError) in
                 try database.readInMemory(bytes, now: now, ticket: &ticket) { header, record, itsVersion in
@@ -212,7 +212,7 @@ extension CacheSource {
         return try decodedAndAttached(type, found, key, version: version)
     }
 
-    /// The model in the record of an entry in memory; it is kept beside the entry if that is allowed.
+    /// Returns the model in the record of an entry in memory, and keeps it with the entry if that is allowed.
     func decodedAndAttached<Value: Decodable & Sendable>(
         _ type: Value.Type, _ record: Record, _ key: Key, version: UInt64
     ) throws(LarderError) -> Value? {

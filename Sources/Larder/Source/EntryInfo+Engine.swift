@@ -12,14 +12,14 @@ extension EntryInfo {
 }
 
 extension EntryInfo {
-    /// The rest of a fresh entry's lifetime.
+    /// The remaining lifetime of a fresh entry.
     var left: TimeToLive {
         timeToLiveMilliseconds.map { .milliseconds($0) } ?? .never
     }
 }
 
 extension CacheSource {
-    /// Facts about what is stored under a key, fresh or stale. A snapshot sees fresh entries only.
+    /// Metadata of the entry of a key, fresh or stale. A snapshot sees fresh entries only.
     func info(_ key: Key) throws(LarderError) -> EntryInfo? {
         let now = database.now()
         guard snapshot == nil else {
@@ -57,7 +57,7 @@ extension CacheSource {
         return (isKnown, found, ticket)
     }
 
-    /// Facts about an entry besides its value.
+    /// Metadata of an entry, without its value.
     func info(_ header: RecordHeader, byteCount: Int, now: Int64) -> EntryInfo {
         EntryInfo(header, byteCount: byteCount, rules: database.rules, now: now, ahead: database.timeAhead)
     }

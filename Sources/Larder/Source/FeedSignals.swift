@@ -3,9 +3,9 @@ import LarderPlatform
 
 /// The tasks of one cache that wait for a change.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
 final class FeedSignals: @unchecked Sendable {
-    /// A task that waits, until the first of several events.
+    /// A task that waits for the first of several events.
     private final class Signal: @unchecked Sendable {
         private let lock = Lock()
         private var continuation: UnsafeContinuation<Void, Never>?
@@ -35,7 +35,7 @@ final class FeedSignals: @unchecked Sendable {
     private var signals: [ObjectIdentifier: Signal] = [:]
     private var isClosed = false
 
-    /// Waits for a change behind a position, for the end of the task, or of the cache.
+    /// Waits for a change after a position, or for the end of the task or the cache.
     func wait(_ database: Database, _ position: FeedPosition, _ prefix: [UInt8]) async {
         guard case .behind(let feed?, let place) = position.start else { return }
         let signal = Signal()
@@ -54,7 +54,7 @@ final class FeedSignals: @unchecked Sendable {
         database.stopWaiting(waiter)
     }
 
-    /// Nobody waits any more, now and later.
+    /// Ends all current and future waits.
     func close() {
         let all = lock.withLock {
             isClosed = true

@@ -3,8 +3,8 @@ import LarderEngine
 // Several models at one instant.
 
 extension CacheSource {
-    /// The models of several keys as they are at one instant, each decoded for this caller alone; nil for a key without
-    /// a fresh entry.
+    /// Returns the models of several keys at one instant, each decoded for this caller alone; nil for a key without a
+    /// fresh entry.
     func ownModels<Value: Decodable>(_ type: Value.Type, _ keys: [some CacheKey], fillCache: Bool)
         throws(LarderError) -> [Value?]
     {
@@ -16,7 +16,8 @@ extension CacheSource {
         return values
     }
 
-    /// Like ``ownModels(_:_:fillCache:)``, for asynchronous callers: another thread reads what memory does not have.
+    /// Like ``ownModels(_:_:fillCache:)``, for asynchronous callers: another thread reads entries that are not in
+    /// memory.
     func modelsForTask<Value: Decodable>(_ type: Value.Type, _ keys: [some CacheKey], fillCache: Bool)
         async throws(LarderError) -> [Value?]
     {
@@ -44,8 +45,8 @@ extension CacheSource {
         return values
     }
 
-    /// Like ``ownModels(_:_:fillCache:)``, but takes decoded forms where they are kept, and keeps the others if their
-    /// entries are in memory.
+    /// Like ``ownModels(_:_:fillCache:)``, but uses decoded models of entries in memory, and keeps the models that it
+    /// decodes.
     func sharedModels<Value: Decodable & Sendable>(_ type: Value.Type, _ keys: [some CacheKey], fillCache: Bool)
         throws(LarderError) -> [Value?]
     {
@@ -62,7 +63,7 @@ extension CacheSource {
         return values
     }
 
-    /// A fresh entry, with its key's index, and the version to which something can be attached; 0 if nothing can.
+    /// A fresh entry, the index of its key, and the version to which a model can be attached; 0 for none.
     private struct Found: Sendable {
         let index: Int
         let record: Record
@@ -82,7 +83,7 @@ extension CacheSource {
         return try await BlockingWork.run { () throws(LarderError) in try self.foundRecords(keys, fillCache) }
     }
 
-    /// Like ``recordsInMemory(_:waits:_:)``, but puts models that are kept decoded into their places at once.
+    /// Like ``recordsInMemory(_:waits:_:)``, but stores decoded models in their places at once.
     private func takingDecoded<Value>(_ type: Value.Type, _ keys: [Key], _ values: inout [Value?], waits: Bool)
         throws(LarderError) -> [Found]?
     {
@@ -94,9 +95,9 @@ extension CacheSource {
         }
     }
 
-    /// Reads keys one by one, so that memory keeps each result, an entry or none; after that all can be read at one
-    /// instant.
-    /// - Returns: false if there is no memory for that. Even otherwise it may not be enough: then the disk is read for
+    /// Reads keys one at a time, so that memory keeps each result, an entry or its absence. Afterwards all can be read
+    /// at one instant.
+    /// - Returns: false if there is no memory for that. Even if there is, it may not suffice: then the disk is read for
     ///   all of them.
     private func keepRead(_ keys: [Key], _ fillCache: Bool) throws(LarderError) -> Bool {
         guard snapshot == nil, fillCache, database.attachmentBytesMax > 0 else { return false }
@@ -104,17 +105,16 @@ extension CacheSource {
         return true
     }
 
-    /// The fresh entries of keys with their indices, if memory knows all of them.
+    /// Returns the fresh entries of keys with their indices, if all are known in memory.
     /// - Parameters:
-    ///   - waits: whether to wait for commits; if not, and there is one to wait for, the answer is nil.
-    ///   - use: takes what is kept beside an entry; locks are held meanwhile. If it returns true, the entry is left
-    ///     out.
-    /// - Returns: nil if the disk must be read. Then what `use` took is worthless.
+    ///   - waits: whether to wait for commits; if not, and a commit is pending, the result is nil.
+    ///   - use: receives the decoded model of an entry; called with locks held. Returns true to omit the entry.
+    /// - Returns: nil if the disk must be read. Results of `use` are invalid in that case.
     private func recordsInMemory(_ keys: [Key], waits: Bool, _ use: (Int, Attachment) -> Bool) throws(LarderError)
         -> [Found]?
     {
         if keys.isEmpty {
-            // Without keys nothing is read, but a closed cache says so nevertheless.
+            // An empty request reads nothing, but still throws if the cache is closed.
             _ = try hold("get")
             return []
         }
@@ -132,7 +132,7 @@ extension CacheSource {
             }
             guard case .hit = read else { return nil }
             guard waits || engine.pipeline.isDecided(ticket) else {
-                // The thread that waits reads again, and counts.
+                // The thread that waits reads and counts again.
                 database.noteReads(hits: -hits, misses: hits - keys.count)
                 return nil
             }

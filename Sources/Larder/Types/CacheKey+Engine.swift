@@ -3,7 +3,7 @@ import LarderEngine
 // Keys in the engine's form.
 
 extension Key {
-    /// The engine's key, its length checked.
+    /// Creates the engine's key, and checks its length.
     init(checking key: some CacheKey, _ operation: String, _ database: String?) throws(LarderError) {
         let made: Key? = key.withKeyBytes { $0.count <= Key.bytesMax ? Key($0) : nil }
         guard let made else {

@@ -2,50 +2,50 @@ import LarderEngine
 
 /// How a ``Cache`` reads and writes, and how its larder is opened.
 ///
-/// The first group belongs to each cache. The second, from ``blockCacheBytes`` on, belongs to the larder, that is, to the
-/// directory: it takes effect when the process opens the larder. While the larder is open, opening another cache throws
-/// ``LarderError/Code/invalidArgument`` if one of these was set to something else than the larder has. Use the same options
-/// for all caches of a larder, or set those of the second group for the first cache only.
+/// The first group applies to each cache. The second group, starting with ``blockCacheBytes``, applies to the larder,
+/// that is, to the directory: it takes effect when the process opens the larder. While the larder is open, opening
+/// another cache throws ``LarderError/Code/invalidArgument`` if one of these options is set to another value. Use the
+/// same options for all caches of a larder, or set those of the second group for the first cache only.
 public struct CacheOptions: Sendable {
-    /// What acknowledged writes survive, unless a write says otherwise. Nil, the default, means the durability with
-    /// which the larder was opened, which is ``Durability/everysecond`` by default.
+    /// The failures that acknowledged writes survive, unless a write specifies its own durability. Nil, the default,
+    /// means the durability with which the larder was opened, by default ``Durability/everysecond``.
     public var durability: Durability?
     /// How models are encoded. The default is ``ModelCodec/standard``: JSON, and bytes as they are.
     public var codec: ModelCodec = .standard
-    /// What happens when files of a database turn out to be damaged: flipped bits, files that were cut short or are
-    /// missing.
+    /// The reaction to damaged files of a database: flipped bits, truncated or missing files.
     public enum DamageAction: Sendable, Hashable {
-        /// Reads that meet the damage throw ``LarderError/Code/damaged``, and nothing is changed before a call of
-        /// `Cache.salvage(named:directory:)` or `Cache.setAsideDamaged(named:directory:)`.
+        /// Reads that meet the damage throw ``LarderError/Code/damaged``. Nothing is changed until
+        /// `Cache.salvage(named:directory:)` or `Cache.setAsideDamaged(named:directory:)` is called.
         case throwError
-        /// The larder does by itself what `Cache.salvage(named:directory:)` does: at once if the damage prevents
-        /// opening a database, else on a background thread; until that is finished, reads that meet the damage throw.
+        /// The larder calls `Cache.salvage(named:directory:)` itself: at once if the damage prevents opening a
+        /// database, otherwise on a background thread. Until it has finished, reads that meet the damage throw.
         /// ``CacheOptions/onEvent`` reports it.
         case salvage
     }
 
-    /// What happens when a stored value is not a model of the requested type. The default is an error. Calls with a closure
-    /// that can make a new one, `value(_:forKey:options:fetch:)`, `values(_:forKeys:options:fetch:)` and `update`, take it for a
-    /// miss in any case; with the default ``onEvent`` reports that.
+    /// The reaction to a stored value that is not a model of the requested type. The default is an error. Calls with a
+    /// closure that can make a new one, `value(_:forKey:options:fetch:)`, `values(_:forKeys:options:fetch:)` and
+    /// `update`, always treat it as a miss, and with the default report it to ``onEvent``.
     public var onDecodingFailure: DecodingFailureAction = .throwError
-    /// Whether the decoded models of entries in memory are kept beside their bytes, within ``memoryBytes``, so that
-    /// reading one again costs a lookup and no decoding. A model is kept if it, and its stored value, each take at most a
-    /// quarter of ``memoryBytes``, 4 MiB with the default; larger ones are decoded at each read. The default is true. Any write to the entry in the process
-    /// drops its model, and so do expiry and eviction. Objects and closures that a model's own initializer makes or
-    /// refers to are not counted. Classes are always decoded again, so that no two readers share an object; so are
-    /// models that are ``DecodedEachTime``. Set it to false if every read must decode.
+    /// Whether decoded models of entries in memory are kept with their bytes, within ``memoryBytes``, so that reading
+    /// one again costs a lookup and no decoding. The default is true; set it to false if every read must decode.
+    ///
+    /// A model is kept if it and its stored value each take at most a quarter of ``memoryBytes``, 4 MiB by default;
+    /// larger ones are decoded at each read. Any write to the entry in the process drops its model, and so do expiry
+    /// and eviction. Objects and closures that a model's own initializer creates or refers to are not counted. Classes
+    /// are always decoded again, so that no two readers share an object; so are models that are ``DecodedEachTime``.
     public var decodedModels = true
 
     /// Memory for uncompressed blocks read from tables, shared by all databases, in bytes. The default is 32 MiB, the
     /// range 0 to 1 TiB.
     public var blockCacheBytes = 32 << 20 { didSet { chosen.insert("blockCacheBytes") } }
-    /// Memory for entries beside LevelDB, shared by all databases of the larder, keys and overhead included, in bytes:
-    /// 16 MiB; 0 for none. Results are the same with and without. Written entries that are not in LevelDB yet are in
-    /// memory in any case: those of some 64 MiB of journal, and 128 MiB at most, when writers wait.
+    /// Memory for entries in front of LevelDB, in bytes, including keys and overhead, shared by all databases of the
+    /// larder: 16 MiB by default; 0 for none. It does not change results. Entries that are not in LevelDB yet are kept
+    /// in memory in addition: those of about 64 MiB of journal, and at most 128 MiB; then writers wait.
     public var memoryBytes = 16 << 20 { didSet { chosen.insert("memoryBytes") } }
-    /// The most bytes that all files of the larder may take on the disk: tables, journal, and what is being removed. What is
-    /// worth the least is evicted: entries that were seldom read lately, in relation to their size. From 16 MiB to
-    /// 1 PiB. Nil, the default, means no limit: a program that keeps entries for ever should not lose them unasked.
+    /// The disk limit for all files of the larder in bytes: tables, journal, and files being removed. Entries that were
+    /// rarely read lately in relation to their size are evicted first. From 16 MiB to 1 PiB. Nil, the default, means no
+    /// limit, because a program that keeps entries forever should not lose them unasked.
     public var diskBytesMax: Int? { didSet { chosen.insert("diskBytesMax") } }
     /// Bits per key of the Bloom filter, which saves reads of missing keys. The default is 10, the range 0 (none) to
     /// 64.
@@ -60,49 +60,49 @@ public struct CacheOptions: Sendable {
     /// The most databases with files in one larder. The default is 64, the range 1 to 10,000.
     public var databasesMax = 64 { didSet { chosen.insert("databasesMax") } }
     /// Whether the larder's background threads run. They sync every second, write entries from the journal to LevelDB,
-    /// sweep expired entries and retry after failed writes. The default is true; false is for tests that move time by
-    /// hand and call `Cache.sweep()`, which does all of that.
+    /// sweep expired entries and retry after failed writes. The default is true. Set it to false for tests that control
+    /// the time and call `Cache.sweep()`, which does all of that.
     public var backgroundMaintenance = true { didSet { chosen.insert("backgroundMaintenance") } }
-    /// What happens when files of a database turn out to be damaged. The default is an error.
+    /// The reaction to damaged files of a database. The default is an error.
     public var onDamage: DamageAction = .throwError { didSet { chosen.insert("onDamage") } }
     /// The source of time. The default is the system's clocks; tests use a ``ManualTimeSource``.
     public var timeSource: any TimeSource = SystemTimeSource() { didSet { chosen.insert("timeSource") } }
     /// Called with events for the operator, such as a failed fsync in the background. Called from any thread, and must
-    /// not call the cache, because locks may be held. A larder has one: caches of one larder take copies of the same options,
-    /// or leave it nil. The default is nil.
+    /// not call the cache, because locks may be held. A larder has one handler: caches of one larder use copies of the
+    /// same options, or leave it nil. The default is nil.
     public var onEvent: (@Sendable (CacheEvent) -> Void)? { didSet { listener = onEvent.map { EventListener($0) } } }
 
-    /// Which options of the larder were set.
+    /// The options of the larder that were set.
     private var chosen: Set<String> = []
     private var listener: EventListener?
 
-    /// The defaults; change what you need.
+    /// Creates the default options.
     public init(codec: ModelCodec = .standard, durability: Durability? = nil) {
         self.codec = codec
         self.durability = durability
     }
 }
 
-/// What happens when a stored value is not a model of the requested type.
+/// The reaction to a stored value that is not a model of the requested type.
 public enum DecodingFailureAction: Sendable, Hashable {
-    /// ``LarderError/Code/decoding``, naming key, type and codec.
+    /// Throw ``LarderError/Code/decoding``, naming key, type and codec.
     case throwError
-    /// As if there were no such entry.
+    /// Treat the entry as missing.
     case treatAsMiss
-    /// As if there were no such entry, and the entry is removed, unless it was stored again meanwhile. A snapshot
-    /// removes nothing.
+    /// Treat the entry as missing, and remove it unless it was stored again in the meantime. A snapshot removes
+    /// nothing.
     case removeAndMiss
 }
 
-/// An event in a larder that an operator should know.
+/// An event in a larder that an operator should know about.
 public struct CacheEvent: Sendable, CustomStringConvertible {
     /// The importance of an event.
     public enum Level: String, Sendable, CaseIterable {
-        /// For finding a fault in Larder itself.
+        /// Details for finding a bug in Larder itself.
         case debug
         /// Something was opened, created or repaired.
         case info
-        /// Something was lost that can be made again, or may fail later.
+        /// Something was lost that can be recreated, or may fail later.
         case warning
         /// Something failed: a write, an fsync, a database.
         case error
@@ -110,7 +110,7 @@ public struct CacheEvent: Sendable, CustomStringConvertible {
 
     /// The importance of the event.
     public let level: Level
-    /// What happened, in one line. Values are never part of it.
+    /// A description of the event in one line. Never contains values.
     public let message: String
 
     /// The level and the message.
@@ -137,7 +137,7 @@ extension CacheOptions {
         }
         var options = EngineOptions()
         options.startsThreadsOnDemand = true
-        // A program knows its models: even large ones cost far more to decode than to keep.
+        // A program knows its models: even large ones are much cheaper to keep than to decode again.
         options.largestMemoryPart = 4
         options.durability = durability ?? .everysecond
         options.blockCacheBytes = blockCacheBytes
@@ -159,7 +159,7 @@ extension CacheOptions {
         return options
     }
 
-    /// Refuses options that a larder which was open before does not have.
+    /// Refuses options that differ from those of the open larder.
     func check(_ engine: Engine) throws(LarderError) {
         let present = engine.options
         if durability == .everysecond, present.durability == .os {
@@ -191,7 +191,7 @@ extension CacheOptions {
     }
 }
 
-/// A program's closure for events, with an identity: copies of options have the same one.
+/// A program's event handler, with an identity: copies of options share it.
 private final class EventListener: Sendable {
     let body: @Sendable (CacheEvent) -> Void
 

@@ -1,12 +1,12 @@
 import LarderEngine
 
-// Policies and tags in the engine's form, with errors that say what is allowed.
+// Policies and tags in the engine's form, with errors that describe the allowed values.
 
 extension EntryPolicy.Checked {
-    /// The rule of an entry that is stored at `now`.
+    /// Returns the rule of an entry that is stored at `now`.
     /// - Parameters:
-    ///   - settings: the database's.
-    ///   - ahead: how far the larder's time is ahead of the clock, by which instants are given.
+    ///   - settings: the database's policy.
+    ///   - ahead: how far the larder's time is ahead of the clock that absolute deadlines refer to.
     ///   - former: the rule of the fresh entry that is replaced; nil if there is none.
     func rule(_ settings: DatabasePolicy, now: Int64, ahead: Int64, former: DeadlineRule?) -> DeadlineRule {
         switch lifetime {
@@ -25,12 +25,12 @@ extension EntryPolicy.Checked {
     }
 }
 
-/// What the owner of a database wants to change of its policy, checked.
+/// A validated change of a database's policy.
 struct PolicyChange: Sendable {
     let policy: UpdatePolicy
-    /// In milliseconds; nil keeps the present one.
+    /// In milliseconds; nil keeps the current grace.
     let grace: Int64?
-    /// In percent; nil keeps the present one.
+    /// In percent; nil keeps the current jitter.
     let jitter: Int?
 
     init(

@@ -2,7 +2,7 @@ import LarderEngine
 import LarderModelCoding
 
 extension LarderError {
-    /// The same error, with the caller's name for what the engine calls an update or a get.
+    /// Returns the same error with the name of the caller's operation instead of the engine's "update" or "get".
     func during(_ operation: String) -> LarderError {
         guard operation != self.operation, self.operation == "update" || self.operation == "get" else { return self }
         return LarderError(
@@ -19,7 +19,7 @@ extension LarderError {
             operation: "set", database: database, key: key.description, underlying: error)
     }
 
-    /// A stored value that is not of the requested type. The text names types and fields, never values.
+    /// A stored value of another type. The text names types and fields, never values.
     static func decodingFailed(_ type: Any.Type, _ codec: Codec, _ key: Key, _ database: String, _ error: any Error)
         -> LarderError
     {

@@ -1,5 +1,5 @@
-// The types that users of Larder share with the engine, one by one: the whole module would bring names of the C library
-// too. Types that the client shares too, such as EntryPolicy, CacheKey and EntryInfo, come with the codecs.
+// Types that users of Larder share with the engine, exported one by one: the whole module would also export names of
+// the C library. Types that the client shares too, such as EntryPolicy, CacheKey and EntryInfo, come with the codecs.
 
 @_exported import LarderModelCoding
 
