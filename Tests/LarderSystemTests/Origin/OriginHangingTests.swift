@@ -40,7 +40,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
         for (line, client) in zip(same + different + changes, asking) {
             let reply = try String(decoding: client.receiveToEnd(), as: UTF8.self)
-            #expect(reply.hasPrefix("-ERR the daemon stops") || reply.hasPrefix("*1\r\n"), "\(line): \(reply)")
+            #expect(reply.hasPrefix("-ERR the daemon is shutting down") || reply.hasPrefix("*1\r\n"), "\(line): \(reply)")
         }
         #expect(try String(decoding: asking[0].receiveToEnd(), as: UTF8.self) == "")
     }
@@ -57,7 +57,7 @@ import Testing
         #expect(try daemon.connect().call("PING") == "+PONG\r\n")
         #expect(try daemon.stop() == .exited(0))
         let reply = try String(decoding: client.receiveToEnd(), as: UTF8.self)
-        #expect(reply.hasPrefix("-ERR the daemon stops"), "\(reply)")
+        #expect(reply.hasPrefix("-ERR the daemon is shutting down"), "\(reply)")
         let again = try DaemonProcess(in: place)
         #expect(try again.connect().call("ORIGIN").hasPrefix("*2\r\n$3\r\nurl\r\n$0\r\n"))
     }

@@ -4,7 +4,7 @@ enum ChangeChannel {
     private static let start = Array("__change@".utf8)
     private static let end = Array("__".utf8)
 
-    /// Whether a channel, or a pattern, is for changes.
+    /// Whether a channel or pattern is for changes.
     static func isOne(_ name: [UInt8]) -> Bool { name.starts(with: start) }
 
     static func database(_ name: String) -> [UInt8] { start + Array(name.utf8) + end }
@@ -15,7 +15,7 @@ enum ChangeChannel {
 
     /// The database and the key of the channel for one entry.
     static func parse(_ channel: [UInt8]) -> (database: String, key: [UInt8])? {
-        // No name of a database has a colon.
+        // Database names contain no colon.
         guard isOne(channel), let colon = channel.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         let name = channel[start.count..<colon]
         guard name.count > end.count, name.suffix(end.count).elementsEqual(end) else { return nil }

@@ -1,12 +1,12 @@
 import LarderPlatform
 
-/// Which connections of the server listen to which channels.
+/// The subscribers of each channel.
 ///
-/// The table has parts, each with its own lock, held for a change or while a message is put into the queues of the
-/// loops. So publishers on several loops seldom meet, and a connection that has stopped listening finds all of its last
-/// messages in its queue.
+/// The table has parts, each with its own lock, which is held for a change or while a message is added to the queues of
+/// the loops. So publishers on several loops seldom contend, and a connection that has unsubscribed finds all of its
+/// last messages in its queue.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: each part is read and written with its lock held.
+/// `@unchecked Sendable`: the parts are guarded by their locks.
 final class ChannelTable: @unchecked Sendable {
     private final class Part {
         let lock = Lock()
@@ -20,7 +20,7 @@ final class ChannelTable: @unchecked Sendable {
     init() { parts = (0..<Self.partCount).map { _ in Part() } }
 
     private func part(_ channel: [UInt8]) -> Part {
-        // The dictionary in each part hashes with another seed.
+        // The dictionary in each part uses another hash seed.
         parts[(channel.hashValue >> 7) & (Self.partCount - 1)]
     }
 
@@ -37,15 +37,15 @@ final class ChannelTable: @unchecked Sendable {
         }
     }
 
-    /// How many connections listen to a channel.
+    /// The number of subscribers of a channel.
     func count(_ channel: [UInt8]) -> Int {
         let part = part(channel)
         return part.lock.withLock { part.audiences[channel]?.count ?? 0 }
     }
 
-    /// Sends a message to all who listen to a channel.
-    /// - Parameter message: called once, if anybody listens.
-    /// - Returns: how many listen.
+    /// Sends a message to all subscribers of a channel.
+    /// - Parameter message: called once, if there are subscribers.
+    /// - Returns: the number of subscribers.
     func send(to channel: [UInt8], from: PushQueue?, _ message: () -> PushMessage) -> Int {
         let part = part(channel)
         return part.lock.withLock {
@@ -55,11 +55,11 @@ final class ChannelTable: @unchecked Sendable {
         }
     }
 
-    /// The channels to which somebody listens, in no order.
+    /// The channels with subscribers, in no order.
     var channels: [[UInt8]] { parts.flatMap { part in part.lock.withLock { Array(part.audiences.keys) } } }
 }
 
-/// A connection, for those who send it messages: its number, and the queue of its loop.
+/// A connection as a receiver of messages: its ID, and the queue of its loop.
 struct Subscriber: Sendable {
     let id: Int64
     let queue: PushQueue
@@ -75,7 +75,7 @@ struct Audience: Sendable {
     private var groups: [Group] = []
     private(set) var count = 0
 
-    /// Adds a connection that is not in it.
+    /// Adds a connection that is not a member yet.
     mutating func add(_ subscriber: Subscriber) {
         count += 1
         if let index = groups.firstIndex(where: { $0.queue === subscriber.queue }) {
@@ -94,8 +94,8 @@ struct Audience: Sendable {
         count -= 1
     }
 
-    /// Puts a message into the queues of all.
-    /// - Parameter from: the queue of the loop that calls this, if a loop does.
+    /// Adds a message to the queues of all members.
+    /// - Parameter from: the queue of the calling loop, if a loop calls this.
     func send(_ message: PushMessage, from: PushQueue?) {
         for group in groups {
             group.queue.add(PushQueue.Delivery(message: message, connections: group.connections), from: from)

@@ -5,10 +5,10 @@ import Synchronization
 
 /// The connections of MONITOR, which see every command.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held.
+/// `@unchecked Sendable`: the list is guarded by `lock`.
 final class Monitors: @unchecked Sendable {
     private let lock = Lock()
-    /// Those of each event loop.
+    /// One group per event loop.
     private var groups: [(queue: PushQueue, group: MonitorGroup)] = []
     private let count = Atomic<Int>(0)
 
@@ -37,8 +37,8 @@ final class Monitors: @unchecked Sendable {
         count.store(groups.reduce(0) { $0 + $1.group.members.count }, ordering: .relaxed)
     }
 
-    /// Shows a line to all: each event loop gets it once.
-    /// - Parameter excepted: a connection that wants no replies, and so no lines.
+    /// Shows a line to all; each event loop gets it once.
+    /// - Parameter excepted: a connection with replies switched off, which gets no lines.
     func show(_ line: [UInt8], except excepted: Int64?) {
         let message = PushMessage.line(line)
         for (queue, group) in lock.withLock({ groups }) {
@@ -51,7 +51,7 @@ final class Monitors: @unchecked Sendable {
         }
     }
 
-    /// A command as MONITOR prints it: the time, the database and the client, and the words in quotes.
+    /// Formats a command for MONITOR: the time, the database and the client, and the words in quotes.
     static func line(
         now: Int64, database: String, address: String, count: Int, word: (Int) -> UnsafeRawBufferPointer
     ) -> [UInt8] {
@@ -85,9 +85,9 @@ final class Monitors: @unchecked Sendable {
     }
 }
 
-/// Commands per second, sampled some times a second, and the peak of memory, for INFO.
+/// Commands per second, sampled several times a second, and the memory peak, for INFO.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the samples are read and written with the lock held.
+/// `@unchecked Sendable`: the samples are guarded by `lock`.
 final class Rates: @unchecked Sendable {
     private static let samplesMax = 16
 
@@ -100,10 +100,10 @@ final class Rates: @unchecked Sendable {
     private var samples: [Sample] = []
     private var peak = 0
 
-    /// - Parameter at: milliseconds of the monotonic clock.
+    /// - Parameter at: the time in milliseconds of the monotonic clock.
     func note(at: Int64, commands: Int) {
         lock.withLock {
-            // Counters that were reset start again.
+            // The counters were reset.
             if let last = samples.last, commands < last.commands { samples = [] }
             samples.append(Sample(at: at, commands: commands))
             if samples.count > Self.samplesMax { samples.removeFirst() }
@@ -117,7 +117,7 @@ final class Rates: @unchecked Sendable {
         }
     }
 
-    /// - Returns: the highest value that was ever given.
+    /// - Returns: the highest value so far.
     func notePeak(_ bytes: Int) -> Int {
         lock.withLock {
             peak = max(peak, bytes)

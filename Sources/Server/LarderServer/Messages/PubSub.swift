@@ -9,10 +9,9 @@ struct Publication: Sendable {
     let payload: [UInt8]
 }
 
-/// Publish and subscribe: channels, patterns, and sharded channels, whose names are separate.
+/// Publish and subscribe: channels, patterns, and sharded channels, which have their own namespace.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the patterns are read and written with the lock held; the rest
-/// guards itself.
+/// `@unchecked Sendable`: the patterns are guarded by `patternLock`; the rest is thread-safe.
 final class PubSub: @unchecked Sendable {
     /// The kind of a name to subscribe to.
     enum Kind: Hashable, CaseIterable, Sendable {
@@ -26,30 +25,30 @@ final class PubSub: @unchecked Sendable {
         var audience = Audience()
     }
 
-    /// How many bytes of messages wait for loops to take them.
+    /// The bytes of messages that wait in the loops' queues.
     let pending = PendingBytes()
     private let pendingBytesMax: Int
     private let channels = ChannelTable()
     private let shardChannels = ChannelTable()
     private let patternLock = Lock()
     private var patterns: [[UInt8]: Pattern] = [:]
-    /// How many times a pattern got its first subscriber.
+    /// The number of times a pattern got its first subscriber.
     private var patternsSeen = 0
     private let patternCountNow = Atomic<Int>(0)
     private let changeLock = Lock()
-    /// Guarded by `changeLock`: how many subscriptions are to changes, and who wants to know of them.
+    /// The number of subscriptions to changes, and the function to call when they change. Guarded by `changeLock`.
     private var changeTopics = 0
     private var changeTopicsChanged: @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void = { _, _, _ in
     }
 
     init(pendingBytesMax: Int) { self.pendingBytesMax = pendingBytesMax }
 
-    /// Whether loops are so far behind with messages that publishers should wait. One atomic load.
+    /// Whether publishers should wait because loops are too far behind with messages. One atomic load.
     var isCongested: Bool { pending.bytes.read() > pendingBytesMax }
 
     // MARK: Subscribing
 
-    /// Adds a connection that is not there yet.
+    /// Adds a connection that is not subscribed yet.
     func add(_ subscriber: Subscriber, to name: [UInt8], _ kind: Kind) {
         if kind != .shardChannel, ChangeChannel.isOne(name) { countChangeTopic(name, 1) }
         switch kind {
@@ -83,13 +82,13 @@ final class PubSub: @unchecked Sendable {
         }
     }
 
-    /// Sets a function that is called for each subscription to changes of entries that begins, before the subscriber
-    /// hears of anything, and when the last ends. One call at a time.
+    /// Sets a function that is called for each new subscription to changes, before the subscriber gets any message, and
+    /// when the last one ends. Calls do not overlap.
     func onChangeTopics(
         _ body: @escaping @Sendable (_ name: [UInt8], _ isFirst: Bool, _ isLast: Bool) -> Void
     ) { changeLock.withLock { changeTopicsChanged = body } }
 
-    /// Whether anybody listens to changes of entries.
+    /// Whether there are subscribers to changes.
     var hasChangeListeners: Bool { changeLock.withLock { changeTopics > 0 } }
 
     private func countChangeTopic(_ name: [UInt8], _ step: Int) {
@@ -103,10 +102,10 @@ final class PubSub: @unchecked Sendable {
 
     // MARK: Publishing
 
-    /// Sends a message to all who listen to a channel, or to a pattern that matches it. Patterns match no sharded
+    /// Sends a message to the subscribers of a channel, and of patterns that match it. Patterns do not match sharded
     /// channels.
-    /// - Parameter from: the queue of the loop that calls this, if a loop does.
-    /// - Returns: how many copies are sent.
+    /// - Parameter from: the queue of the calling loop, if a loop calls this.
+    /// - Returns: the number of copies sent.
     func publish(_ publication: Publication, from: PushQueue? = nil) -> Int {
         let (channel, payload) = (publication.channel, publication.payload)
         guard publication.kind == .channel else {
@@ -114,7 +113,7 @@ final class PubSub: @unchecked Sendable {
         }
         var count = channels.send(to: channel, from: from) { .message("message", channel: channel, payload) }
         guard patternCountNow.read() > 0 else { return count }
-        // Patterns are matched without the lock, which publishers on all loops share.
+        // Match patterns without the lock, which publishers on all loops share.
         let matching = patternLock.withLock({ patterns }).filter { $0.value.glob.matches(channel) }
         for (name, _) in matching.sorted(by: { $0.value.number < $1.value.number }) {
             let message = PushMessage.message(pattern: name, channel: channel, payload)
@@ -127,8 +126,8 @@ final class PubSub: @unchecked Sendable {
         return count
     }
 
-    /// Sends a change of entries to those who listen to its channel, or to a pattern for such channels. Other patterns,
-    /// such as `*`, do not match.
+    /// Sends a change to the subscribers of its channel, and of patterns for change channels. Other patterns, such as
+    /// `*`, do not match.
     func publishChange(_ channel: [UInt8], _ payload: [UInt8]) {
         _ = channels.send(to: channel, from: nil) { .message("message", channel: channel, payload) }
         guard patternCountNow.read() > 0 else { return }
@@ -140,7 +139,7 @@ final class PubSub: @unchecked Sendable {
         }
     }
 
-    /// How many copies would be sent.
+    /// The number of copies that would be sent.
     func count(_ publication: Publication) -> Int {
         guard publication.kind == .channel else { return shardChannels.count(publication.channel) }
         return patternLock.withLock { patterns }.values.filter { $0.glob.matches(publication.channel) }
@@ -149,7 +148,7 @@ final class PubSub: @unchecked Sendable {
 
     // MARK: Queries
 
-    /// The matching names of a kind to which somebody listens, in no order.
+    /// The names of a kind that have subscribers and match a pattern, in no order.
     func names(_ kind: Kind, matching pattern: GlobPattern?) -> [[UInt8]] {
         let all =
             switch kind {
@@ -160,11 +159,11 @@ final class PubSub: @unchecked Sendable {
         return pattern.map { pattern in all.filter { pattern.matches($0) } } ?? all
     }
 
-    /// How many connections listen to a channel.
+    /// The number of subscribers of a channel.
     func count(_ channel: [UInt8], isSharded: Bool) -> Int {
         (isSharded ? shardChannels : channels).count(channel)
     }
 
-    /// How many different patterns there are.
+    /// The number of different patterns.
     var patternCount: Int { patternCountNow.read() }
 }

@@ -1,14 +1,14 @@
 import LarderRESP
 
-/// A message without a request, encoded once for all connections that get it.
+/// A message that is not a reply, encoded once for all receivers.
 ///
 /// Thread-safe: constant.
 final class PushMessage: Sendable {
-    /// The form of the message in either version of the protocol.
+    /// The encoding of the message for each protocol version.
     private enum Form: Sendable {
-        /// One encoding, that of RESP3; RESP2 differs in the first byte only.
+        /// The RESP3 encoding; RESP2 differs in the first byte only.
         case message([UInt8])
-        /// In RESP2 a message of a channel of its own, and only while the connection is in subscriber mode.
+        /// In RESP2, a message on its own channel, sent only while the connection is in subscriber mode.
         case invalidation(two: [UInt8]?, three: [UInt8])
         /// RESP3 only.
         case three([UInt8])
@@ -17,12 +17,12 @@ final class PushMessage: Sendable {
     }
 
     private let form: Form
-    /// About how many bytes one copy takes.
+    /// The approximate size of one copy.
     let byteCount: Int
     /// Whether it is a line of MONITOR.
     var isLine: Bool { line != nil }
     var line: [UInt8]? { if case .line(let bytes) = form { bytes } else { nil } }
-    /// Whether it says that everything may have changed.
+    /// Whether it invalidates everything.
     let isOfEverything: Bool
 
     private init(_ form: Form, isOfEverything: Bool = false) {
@@ -72,8 +72,8 @@ final class PushMessage: Sendable {
 
     // MARK: Tracking
 
-    /// Keys that were changed; nil for all.
-    /// - Parameter isRedirected: whether the message goes to another connection than the one that has read the keys.
+    /// Invalidates keys; nil for all.
+    /// - Parameter isRedirected: whether the message goes to another connection than the one that read the keys.
     static func invalidation(_ keys: [[UInt8]]?, isRedirected: Bool) -> PushMessage {
         func write(_ buffer: inout ReplyBuffer) {
             guard let keys else { return buffer.null() }
@@ -97,7 +97,7 @@ final class PushMessage: Sendable {
         return PushMessage(.invalidation(two: two, three: three), isOfEverything: keys == nil)
     }
 
-    /// The connection that should get the reports is gone.
+    /// Reports that the connection that receives the reports is closed.
     static func redirectBroken(_ id: Int64) -> PushMessage {
         PushMessage(
             .three(
@@ -108,11 +108,11 @@ final class PushMessage: Sendable {
                 }))
     }
 
-    /// Writes the message in the form for a connection.
+    /// Encodes the message for a connection.
     /// - Parameter isSubscriber: whether the connection has subscriptions.
     func write(to replies: inout ReplyBuffer, isSubscriber: Bool) {
         switch form {
-        // Where messages look like replies, a late message must not be taken for a reply.
+        // In RESP2 messages look like replies: a late message must not be mistaken for one.
         case .message(let bytes): if replies.version == .three || isSubscriber { replies.push(encoded: bytes) }
         case .line(let bytes): replies.raw(bytes)
         case .three(let bytes): if replies.version == .three { replies.raw(bytes) }

@@ -5,17 +5,17 @@ import Synchronization
 ///
 /// - Any thread adds messages; the loop delivers them in the same order. So the messages of one publisher stay in
 ///   order.
-/// - The loop is woken once for all messages that are added before it comes.
+/// - The loop is woken once for all messages added before it runs.
 ///
-/// Thread-safe, except where a comment says "for the loop". The proof for `@unchecked Sendable`: the messages are
-/// guarded by the lock; ``deliver`` is set before anything is added, and called by the loop only.
+/// Thread-safe, except where a comment says "for the loop". `@unchecked Sendable`: the messages are guarded by `lock`;
+/// ``deliver`` is set before messages are added, and is called by the loop only.
 final class PushQueue: @unchecked Sendable {
     /// A message with the connections that get it.
     struct Delivery: Sendable {
         let message: PushMessage
-        /// Numbers of connections of this loop; those that are gone are skipped.
+        /// IDs of connections of this loop; closed ones are skipped.
         var connections: [Int64] = []
-        /// The connections of a line of MONITOR, which all get it in the same way.
+        /// The connections for a line of MONITOR, which all get it in the same form.
         var monitors: MonitorGroup?
     }
 
@@ -23,19 +23,18 @@ final class PushQueue: @unchecked Sendable {
     private var waiting: [Delivery] = []
     private var wake: (() -> Void)?
     private let hasWaiting = Atomic<Bool>(false)
-    /// Bytes that wait in all queues of the server.
+    /// Bytes waiting in all queues of the server.
     private let pending: PendingBytes
-    /// Hands one message to its connections. Set once, by the loop.
+    /// Delivers one message to its connections. Set once, by the loop.
     var deliver: (Delivery) -> Void = { _ in }
 
     init(_ pending: PendingBytes) { self.pending = pending }
 
-    /// - Parameter wake: has the loop call ``deliverAll()``; called with the lock held, from any thread. Nil once the
-    ///   loop has ended.
+    /// - Parameter wake: makes the loop call ``deliverAll()``; called with `lock` held, from any thread. Nil once the
+    ///   loop has stopped.
     func onAdded(_ wake: (() -> Void)?) { lock.withLock { self.wake = wake } }
 
-    /// - Parameter from: the queue of the loop that calls this, which needs no waking; nil for another thread, or if
-    ///   unknown.
+    /// - Parameter from: the queue of the calling loop, which need not be woken; nil for another thread, or if unknown.
     func add(_ delivery: Delivery, from: PushQueue? = nil) {
         pending.bytes.add(delivery.message.byteCount)
         lock.withLock {
@@ -46,10 +45,10 @@ final class PushQueue: @unchecked Sendable {
         }
     }
 
-    /// Whether a message waits. One atomic load.
+    /// Whether no message is waiting. One atomic load.
     var isEmpty: Bool { !hasWaiting.load(ordering: .acquiring) }
 
-    /// Delivers everything that waits. For the loop.
+    /// Delivers all waiting messages. For the loop.
     func deliverAll() {
         while !isEmpty {
             let taken = lock.withLock {
@@ -65,12 +64,12 @@ final class PushQueue: @unchecked Sendable {
     }
 }
 
-/// Bytes of messages that wait in queues to be delivered. Thread-safe.
+/// The bytes of messages that wait for delivery. Thread-safe.
 final class PendingBytes: Sendable {
     let bytes = Atomic<Int>(0)
 }
 
-/// Connections of one event loop that monitor; made anew when one of them begins or ends.
+/// The monitoring connections of one event loop; replaced when one starts or stops monitoring.
 ///
 /// Thread-safe: constant.
 final class MonitorGroup: Sendable {

@@ -1,7 +1,7 @@
 import LarderEngine
 
-/// Publishes what happens to entries, to the channels of ``ChangeChannel``, while anybody listens to one. Unlike keyspace
-/// notifications it needs no setting, and tells kinds of changes instead of names of commands.
+/// Publishes changes of entries to the channels of ``ChangeChannel`` while there are subscribers. Unlike keyspace
+/// notifications, it needs no setting, and reports kinds of changes instead of command names.
 ///
 /// Thread-safe: constant.
 final class ChangePublisher: EntryObserver {
@@ -35,7 +35,7 @@ final class ChangePublisher: EntryObserver {
         }
     }
 
-    /// An origin says that entries have changed. Who keeps copies lets them go.
+    /// Reports changes at the origin, so that subscribers discard their copies.
     /// - Parameter keys: nil for all of the database.
     func noticedByOrigin(_ keys: [[UInt8]]?, _ database: Database) {
         guard pubsub.hasChangeListeners else { return }

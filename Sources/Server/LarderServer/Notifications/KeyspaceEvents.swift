@@ -1,7 +1,7 @@
 import LarderCommandCatalog
 import LarderEngine
 
-/// Which events of entries are published: the setting `notify-keyspace-events`.
+/// The published events: the setting `notify-keyspace-events`.
 struct KeyspaceEvents: OptionSet, Sendable {
     let rawValue: Int
 
@@ -12,23 +12,23 @@ struct KeyspaceEvents: OptionSet, Sendable {
     static let generic = KeyspaceEvents(rawValue: 4)
     static let string = KeyspaceEvents(rawValue: 8)
     static let expired = KeyspaceEvents(rawValue: 16)
-    /// Entries that were removed to keep a limit of the disk. Those that leave only memory are still stored.
+    /// Entries removed to keep a disk limit. Entries evicted from memory only are still stored.
     static let evicted = KeyspaceEvents(rawValue: 32)
     static let new = KeyspaceEvents(rawValue: 64)
     /// Accepted for compatibility: reads are not reported.
     static let missed = KeyspaceEvents(rawValue: 128)
-    /// Events of types that do not exist here: lists, sets, hashes, sorted sets, streams, modules.
+    /// Events of types that Larder does not have: lists, sets, hashes, sorted sets, streams, modules.
     private static let others: [(Character, KeyspaceEvents)] = [
         ("l", KeyspaceEvents(rawValue: 256)), ("s", KeyspaceEvents(rawValue: 512)),
         ("h", KeyspaceEvents(rawValue: 1024)), ("z", KeyspaceEvents(rawValue: 2048)),
         ("t", KeyspaceEvents(rawValue: 4096)), ("d", KeyspaceEvents(rawValue: 8192)),
     ]
     private static let all: KeyspaceEvents = others.reduce([.generic, .string, .expired, .evicted]) { $0.union($1.1) }
-    /// In the order in which Redis shows them.
+    /// In the order of Redis.
     private static let letters: [(Character, KeyspaceEvents)] =
         [("g", .generic), ("$", .string)] + others.prefix(4) + [("x", .expired), ("e", .evicted)] + others.suffix(2)
 
-    /// Nil if a letter is unknown to Redis.
+    /// Nil if Redis does not know a letter.
     init?(_ text: String) {
         self = []
         for letter in text {
@@ -47,7 +47,7 @@ struct KeyspaceEvents: OptionSet, Sendable {
 
     init(rawValue: Int) { self.rawValue = rawValue }
 
-    /// The text that Redis shows. It leaves `n` out if all others are there.
+    /// The text that Redis shows. It omits `n` if all others are set.
     var text: String {
         var text = ""
         if isSuperset(of: Self.all) {
@@ -111,7 +111,7 @@ extension WriteTag {
         }
     }
 
-    /// Whether the entry counts as new even if there was one: Redis removes the old one first, without an event.
+    /// Whether the entry counts as new even if it existed: Redis removes the old one first, without an event.
     var replaces: Bool { [.rename, .move, .copy, .restore].contains(self) }
 
     /// Whether the command moves an entry from one key to another.

@@ -3,17 +3,15 @@ import LarderEngine
 import LarderPlatform
 import Synchronization
 
-/// Reports to clients what happened to entries: keyspace notifications, and invalidations for clients that track what
-/// they have read.
+/// Reports changes of entries to clients: keyspace notifications, and invalidations for tracking clients.
 ///
-/// - Only committed changes are reported, before the writer gets its answer.
-/// - The expiry of an entry with a deadline of its own is reported once, when the deadline comes. The expiry of an
-///   entry that follows a policy is reported when its space is reclaimed. What expired before this process began is not
+/// - Only committed changes are reported, before the writer gets its reply.
+/// - The expiry of an entry with its own deadline is reported once, at the deadline. The expiry of an entry that
+///   follows a policy is reported when its space is reclaimed. Entries that expired before this process started are not
 ///   reported.
-/// - While nobody listens, nothing is noted anywhere.
+/// - Without subscribers, nothing is recorded.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the properties below "guarded" are read and written with the lock
-/// held.
+/// `@unchecked Sendable`: the properties below "Guarded" are guarded by `lock`.
 package final class Notifier: ChangeObserver, @unchecked Sendable {
     /// One entry of one database.
     private struct EntryName: Hashable {
@@ -39,13 +37,13 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     private let lock = Lock()
     // Guarded:
     private var events: KeyspaceEvents = []
-    /// Deadlines that entries have of their own, while somebody listens.
+    /// The deadlines of entries with their own deadline, while there are subscribers.
     private var deadlines = DeadlineWatch<EntryName>()
     private var isWatching = false
-    /// How many scans for deadlines are running, and the changes meanwhile, which they may have missed.
+    /// The number of running scans for deadlines, and the changes since their start, which they may have missed.
     private var scans = 0
     private var changedSince: Set<EntryName> = []
-    /// How many callers are emptying each database; they report that themselves.
+    /// The number of callers that are purging each database; they report that themselves.
     private var flushing: [ObjectIdentifier: Int] = [:]
     private var tooMany: (@Sendable (Int) -> Void)?
     private var background: @Sendable (@escaping @Sendable () -> Void) -> Void = { $0() }
@@ -61,18 +59,18 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         tracking.onClientsChanged { [weak self] in self?.wishesChanged() }
     }
 
-    /// Runs what takes long. Until this is set, that is done at once, by the caller.
+    /// Sets how long work is run. Until then, the caller runs it at once.
     func runInBackground(_ background: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
         lock.withLock { self.background = background }
     }
 
     // MARK: Listening
 
-    /// Which events are published: the setting `notify-keyspace-events`.
+    /// The published events: the setting `notify-keyspace-events`.
     package var eventsText: String { lock.withLock { events }.text }
 
-    /// Changes which events are published. Thread-safe.
-    /// - Returns: false if the text is not understood; then nothing was changed.
+    /// Changes the published events. Thread-safe.
+    /// - Returns: false if the text is invalid; then nothing was changed.
     package func setEvents(_ text: String) -> Bool {
         guard let new = KeyspaceEvents(text) else { return false }
         lock.withLock { events = new }
@@ -82,7 +80,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
 
     package static func isValid(_ text: String) -> Bool { KeyspaceEvents(text) != nil }
 
-    /// What is wrong with a text that ``setEvents(_:)`` refuses.
+    /// The error for a text that ``setEvents(_:)`` refuses.
     package static var eventsError: String { KeyspaceEvents.errorText }
 
     /// Whether a write must look up the old entry.
@@ -113,13 +111,14 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
                 guard let cursor = try database.cursor(EnumerationOptions(includeExpired: true)) else { continue }
                 defer { cursor.close() }
                 while try cursor.next() {
-                    // An entry that cannot be read has no deadline that counts.
+                    // An entry that cannot be read has no deadline to report.
                     guard let header = try? cursor.header(), case .own(let deadline) = header.rule, deadline > start
                     else { continue }
                     note(EntryName(database: database, key: Array(try cursor.key().bytes)), deadline)
                 }
             } catch {
-                // Emptied or damaged meanwhile: the old entries are gone, and new ones are reported by their writes.
+                // The database was purged or damaged in the meantime: the old entries are gone, and new ones are
+                // reported by their writes.
             }
         }
         lock.withLock {
@@ -135,7 +134,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Reports once that there are more deadlines than can be watched. Called with the lock held.
+    /// Reports once that there are more deadlines than can be watched. Called with `lock` held.
     private func noteFull() {
         guard let tooMany else { return }
         self.tooMany = nil
@@ -143,7 +142,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
     }
 
     /// Sets a function that is called once, with the number of watched deadlines, when an entry gets a deadline that
-    /// will not be reported. It must be short, and must not call this.
+    /// will not be reported. It must be short, and must not call this object.
     func onTooManyDeadlines(_ body: @escaping @Sendable (Int) -> Void) { lock.withLock { tooMany = body } }
 
     // MARK: What happened
@@ -152,7 +151,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         lock.withLock {
             var isAnnounced = false
             for (index, change) in changes.enumerated() {
-                // Redis stores the new entry before it reports that the old key is gone, and so do we.
+                // Like Redis, store the new entry before reporting the removal of the old key.
                 let arrival = index + 1 < changes.count ? changes[index + 1] : nil
                 let announces = arrival.map { isMove(from: change, to: $0) } ?? false
                 if announces, let arrival, events.isActive { publish(.new, "new", arrival) }
@@ -170,7 +169,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         return WriteTag(rawValue: departure.origin.tag)?.moves ?? false
     }
 
-    /// Called with the lock held.
+    /// Called with `lock` held.
     /// - Parameter isAnnounced: whether the entry was reported as new.
     private func tell(_ change: EntryChange, isAnnounced: Bool) {
         let old = isWatching ? watch(change) : nil
@@ -189,11 +188,10 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
             for event in tag.removed { publish(event.kind, event.name, change) }
         case .evicted: publish(.evicted, "evicted", change)
         case .swept(let header, let deadline):
-            // The expiry of an entry with a deadline of its own was reported when the deadline came, unless that was
-            // just now.
+            // The expiry of an entry with its own deadline was already reported at the deadline, unless that is now.
             guard header.rule == .governed ? deadline > startedAt : old != nil else { return }
             if engine.isExpiryHeld {
-                // A checkpoint does not wait for the end of CLIENT PAUSE; the event does.
+                // During CLIENT PAUSE, checkpoints continue but events wait.
                 deadlines.set(EntryName(database: change.database, key: change.key), deadline)
             } else {
                 publish(.expired, "expired", change)
@@ -205,8 +203,8 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         if case .fresh = former { true } else { false }
     }
 
-    /// Notes an entry's deadline. Called with the lock held.
-    /// - Returns: the former deadline.
+    /// Records an entry's deadline. Called with `lock` held.
+    /// - Returns: the previous deadline.
     private func watch(_ change: EntryChange) -> Int64? {
         let name = EntryName(database: change.database, key: change.key)
         let old = deadlines.deadline(name)
@@ -227,8 +225,9 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         if !isToldLater { tracking.invalidateAll(in: [database.name]) }
     }
 
-    /// Runs `body`, which empties databases; clients that track keys get one report, when it is done.
-    /// - Parameter isForAll: whether all of them get it, whatever databases they have used, as Redis does.
+    /// Runs `body`, which purges databases. Tracking clients get one report at the end.
+    /// - Parameter isForAll: whether all tracking clients get it, regardless of the databases they have used, as in
+    ///   Redis.
     func tellOnce<Result, Failure: Error>(
         of databases: [Database], isForAll: Bool = false, _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -253,7 +252,7 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
 
     // MARK: Time
 
-    /// Publishes the events of entries whose deadlines have come. Called often; cheap when there is nothing to do.
+    /// Publishes the events of entries whose deadlines have passed. Called often; cheap if there is nothing to do.
     func tick() {
         guard engine.changes.isOn, !hasBackgroundWork.exchange(true, ordering: .acquiringAndReleasing) else { return }
         let background = lock.withLock { self.background }
@@ -263,13 +262,13 @@ package final class Notifier: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Reports what has expired by now.
+    /// Reports the entries that have expired.
     func expire() {
         let now = engine.now()
-        // After CLIENT PAUSE.
+        // Wait for the end of CLIENT PAUSE.
         var hasMore = !engine.isExpiryHeld
         while hasMore {
-            // In slices, so that commits do not wait for long.
+            // In slices, so that commits are not delayed for long.
             let expired = lock.withLock { () -> [EntryName] in
                 var expired: [EntryName] = []
                 while expired.count < Self.slice, let name = deadlines.popDue(now: now) {

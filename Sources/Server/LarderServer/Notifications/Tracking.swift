@@ -2,34 +2,34 @@ import LarderEngine
 import LarderPlatform
 import Synchronization
 
-/// A connection that wants a report when something that it has read changes.
+/// A connection that is notified when keys that it has read change.
 ///
-/// It stays the same when the connection gives its settings again: what it has read before concerns it as well then.
+/// It stays the same when the connection changes its settings: keys read before are still tracked.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: ``settings`` and ``databases`` are read and written with the lock held,
-/// `isTracking` is atomic, and the rest is constant.
+/// `@unchecked Sendable`: ``settings`` and ``databases`` are guarded by `lock`, `isTracking` is atomic, and the rest is
+/// constant.
 final class TrackingClient: @unchecked Sendable {
     enum Mode: Sendable {
-        /// All keys that it reads.
+        /// All keys that the client reads.
         case read
-        /// The keys read by the command behind CLIENT CACHING YES.
+        /// The keys read by the command after CLIENT CACHING YES.
         case optIn
-        /// All keys except those read by the command behind CLIENT CACHING NO.
+        /// All keys except those read by the command after CLIENT CACHING NO.
         case optOut
         /// All keys with one of these prefixes, read or not.
         case broadcast([[UInt8]])
     }
 
     let subscriber: Subscriber
-    /// Whether it may know what happens in the database of this name.
+    /// Whether the client may receive the events of the database with this name.
     let hears: @Sendable (String) -> Bool
     private let isTracking = Atomic<Bool>(true)
     private let lock = Lock()
     private var settings: TrackingSettings
-    /// The databases that it has had selected: it can have read in no others.
+    /// The databases that the client has selected; it cannot have read keys of others.
     private var databases: Set<String>
 
-    /// - Parameter database: the one that it has selected.
+    /// - Parameter database: the currently selected one.
     init(
         _ subscriber: Subscriber, _ settings: TrackingSettings, database: String,
         hears: @escaping @Sendable (String) -> Bool
@@ -48,10 +48,10 @@ final class TrackingClient: @unchecked Sendable {
     var isActive: Bool { isTracking.load(ordering: .relaxed) }
     func end() { isTracking.store(false, ordering: .relaxed) }
 
-    /// It selects a database.
+    /// Called when the client selects a database.
     func visit(_ database: String) { lock.withLock { _ = databases.insert(database) } }
 
-    /// Goes on with the settings of another one of the same connection, which nobody else has.
+    /// Takes over the settings of another client of the same connection, which is not shared.
     func take(_ other: TrackingClient) {
         let (settings, databases) = (other.settings, other.databases)
         lock.withLock {
@@ -60,7 +60,8 @@ final class TrackingClient: @unchecked Sendable {
         }
     }
 
-    /// Whether what happens to a database as a whole concerns it; with ``Mode/broadcast(_:)`` also what happens in it.
+    /// Whether the client is notified of changes of a whole database; with ``Mode/broadcast(_:)``, also of changes of
+    /// its keys.
     func isConcerned(by database: String) -> Bool {
         let settings = now
         if case .broadcast = settings.mode { return settings.onlyDatabase.map { $0 == database } ?? true }
@@ -77,32 +78,32 @@ final class TrackingClient: @unchecked Sendable {
     }
 }
 
-/// What CLIENT TRACKING ON says.
+/// The settings of CLIENT TRACKING ON.
 struct TrackingSettings: Sendable {
     var mode = TrackingClient.Mode.read
-    /// The number of the connection that gets the reports instead; 0 for itself.
+    /// The ID of the connection that receives the reports instead; 0 for this one.
     var redirect: Int64 = 0
-    /// Whether its own changes are not reported to it.
+    /// Whether the client is not notified of its own changes.
     var isNoLoop = false
-    /// The only database whose changes it hears of, with ``TrackingClient/Mode/broadcast(_:)``; nil for all.
+    /// The only database whose changes are reported, with ``TrackingClient/Mode/broadcast(_:)``; nil for all.
     var onlyDatabase: String?
 }
 
-/// Who has read which keys, and gets a report when they change: CLIENT TRACKING.
+/// Tracks which client has read which keys, and notifies it when they change: CLIENT TRACKING.
 ///
-/// - A key is noted *before* it is read, and reported when a later change is committed. So a client that reads again
-///   after a report gets the reported change or something newer.
-/// - The table is bounded: a key that must leave it is reported as if it had changed.
-/// - Keys of all databases share one table, as in Redis. What happens to a database as a whole concerns those who have had it
-///   selected.
+/// - A key is recorded *before* it is read, and reported when a later change is committed. So a client that reads again
+///   after a report gets the reported change or a newer one.
+/// - The table is bounded: a key that is evicted from it is reported as changed.
+/// - Keys of all databases share one table, as in Redis. Changes of a whole database are reported to the clients that
+///   have selected it.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the parts are guarded by their locks, the rest by `lock`.
+/// `@unchecked Sendable`: the parts are guarded by their locks, the rest by `lock`.
 final class Tracking: @unchecked Sendable {
     /// A client that has read a key.
     private struct Reader {
         let client: TrackingClient
-        /// The last commit unit of the client itself before it read the key, or before it was last notified of a change of
-        /// the key. What it has read includes its own changes up to there.
+        /// The last commit unit of the client before it read the key, or before it was last notified of a change of the
+        /// key. What it has read includes its own changes up to this unit.
         var ownUnit: UInt64
 
         func isClient(_ other: TrackingClient) -> Bool { client === other }
@@ -111,9 +112,9 @@ final class Tracking: @unchecked Sendable {
     private final class Part {
         let lock = Lock()
         var readers: [[UInt8]: [Reader]] = [:]
-        /// Readers that have changed the key themselves and have not read it again.
+        /// Readers that have changed the key since they last read it.
         var writers: [[UInt8]: [TrackingClient]] = [:]
-        /// When the entries that were read expire.
+        /// When the tracked entries expire.
         var deadlines = DeadlineWatch<[UInt8]>()
 
         /// - Returns: whether the client had changed the key.
@@ -148,10 +149,10 @@ final class Tracking: @unchecked Sendable {
 
     var hasClients: Bool { clientCount.read() > 0 }
     var hasBroadcast: Bool { broadcastCount.read() > 0 }
-    /// How many keys may be noted; 0 for no limit.
+    /// The most tracked keys; 0 for no limit.
     var keysMax: Int { keysLimit.read() }
 
-    /// Changes how many keys may be noted. Keys beyond the new limit are reported as if they had changed.
+    /// Changes the most tracked keys. Keys beyond the new limit are reported as changed.
     func changeLimit(to most: Int) {
         keysLimit.store(max(0, most), ordering: .relaxed)
         guard most > 0 else { return }
@@ -167,11 +168,11 @@ final class Tracking: @unchecked Sendable {
         }
     }
 
-    /// How many keys are noted.
+    /// The number of tracked keys.
     var trackedKeys: Int { keyCount.read() }
-    /// The sum over all noted keys of the clients that have read each, clients that are gone included.
+    /// The sum over all keys of the clients that have read each, including closed connections.
     var trackedItems: Int { itemCount.read() }
-    /// How many different prefixes are tracked.
+    /// The number of different prefixes tracked.
     var prefixCount: Int {
         Set(lock.withLock { Array(clients.values) }.filter(\.isBroadcast).flatMap(\.prefixes)).count
     }
@@ -179,8 +180,9 @@ final class Tracking: @unchecked Sendable {
 
     // MARK: Clients
 
-    /// Adds a client. Where its connection tracks already, that one takes its settings, and what it has read stays noted.
-    /// - Returns: the one that counts.
+    /// Adds a client. If its connection tracks already, the existing client takes over its settings, and keeps its
+    /// tracked keys.
+    /// - Returns: the client in use.
     func add(_ client: TrackingClient) -> TrackingClient {
         let (counts, changed) = lock.withLock {
             let present = clients[client.subscriber.id]
@@ -203,11 +205,11 @@ final class Tracking: @unchecked Sendable {
             return clientsChanged
         }
         changed()
-        // Its keys leave the table when they change, like those of others.
+        // Its keys are removed from the table when they change.
         if !hasClients { forgetKeys { !$0.isActive } }
     }
 
-    /// Forgets what was noted for some clients. Others may come and read meanwhile: what they have read stays.
+    /// Removes the tracked keys of some clients. Keys read by other clients in the meantime stay.
     private func forgetKeys(of isGone: (TrackingClient) -> Bool) {
         for part in parts {
             part.lock.withLock {
@@ -229,11 +231,11 @@ final class Tracking: @unchecked Sendable {
 
     private func part(_ key: [UInt8]) -> Part { parts[(key.hashValue >> 7) & (Self.partCount - 1)] }
 
-    /// Notes that a client is about to read a key.
-    /// - Parameter ownUnit: the last commit unit of the client; its own changes up to there are in what it reads. 0 if
-    ///     it cannot be notified before its reply.
-    /// - Returns: whether the client has read the key before, has changed it since, and must be notified of that before it
-    ///   gets what it reads now. It is not notified again when that change is committed.
+    /// Records that a client is about to read a key.
+    /// - Parameter ownUnit: the last commit unit of the client, whose own changes up to there are in what it reads. 0
+    ///   if it cannot be notified before its reply.
+    /// - Returns: whether the client has read the key before, has changed it since, and must be notified of that before
+    ///   it gets the new value. It is not notified again when that change is committed.
     @discardableResult
     func willRead(_ key: [UInt8], _ client: TrackingClient, ownUnit: UInt64 = 0) -> Bool {
         let part = part(key)
@@ -241,7 +243,7 @@ final class Tracking: @unchecked Sendable {
             if var readers = part.readers[key] {
                 let wasWritten = !part.writers.isEmpty && part.endWriting(key, client)
                 if let index = readers.firstIndex(where: { $0.isClient(client) }) {
-                    // Its change in a script has left no note: such a client is notified when that is committed.
+                    // A change in a script is not recorded: such a client is notified at the commit.
                     guard client.isNoLoop || wasWritten && ownUnit > 0 else { return (false, nil) }
                     readers[index].ownUnit = max(ownUnit, readers[index].ownUnit)
                     part.readers[key] = readers
@@ -262,8 +264,8 @@ final class Tracking: @unchecked Sendable {
         return isChanged
     }
 
-    /// Notes that a client is about to change a key. That it has read the key is forgotten when the change is committed, unless
-    /// it reads the key again before, in the same transaction or pipeline.
+    /// Records that a client is about to change a key. Its read of the key is dropped when the change is committed,
+    /// unless it reads the key again before that, in the same transaction or pipeline.
     func willWrite(_ key: [UInt8], _ client: TrackingClient) {
         let part = part(key)
         part.lock.withLock {
@@ -274,7 +276,7 @@ final class Tracking: @unchecked Sendable {
         }
     }
 
-    /// Notes when an entry that was read expires.
+    /// Records when a read entry expires.
     func didRead(_ key: [UInt8], deadline: Int64) {
         let part = part(key)
         part.lock.withLock {
@@ -283,9 +285,9 @@ final class Tracking: @unchecked Sendable {
         }
     }
 
-    /// Takes a key out of the table. Called with the part's lock held.
+    /// Removes a key from the table. Called with the part's lock held.
     /// - Parameters:
-    ///   - database: readers that may not know what happens there have read another key of this name, and stay.
+    ///   - database: readers without access to this database have read the key in another one, and stay.
     ///   - writer: the client that changed the key with the commit unit `unit`; it stays if it has read the key since.
     private func take(
         _ key: [UInt8], _ part: Part, in database: String? = nil, by writer: Int64 = 0, unit: UInt64 = 0
@@ -295,7 +297,7 @@ final class Tracking: @unchecked Sendable {
                 let client = reader.client
                 if database.map({ !client.hears($0) }) ?? false { return true }
                 guard client.subscriber.id == writer, client.isActive else { return false }
-                // A later command may have been going to change the key, and has not.
+                // A later command may have intended to change the key, without doing so.
                 if unit != 0, unit <= reader.ownUnit { return true }
                 return client.isNoLoop && part.writers[key]?.contains(where: { $0 === client }) != true
             }
@@ -315,7 +317,7 @@ final class Tracking: @unchecked Sendable {
 
     // MARK: Reporting
 
-    /// Reports keys that were changed.
+    /// Reports changed keys.
     func invalidate(_ changes: [EntryChange]) {
         guard hasClients else { return }
         for change in changes {
@@ -324,7 +326,7 @@ final class Tracking: @unchecked Sendable {
         if hasBroadcast { broadcast(changes.map { ($0.key, $0.origin.client, $0.database.name) }) }
     }
 
-    /// Reports keys whose entries expired, or are others at the origin.
+    /// Reports keys whose entries expired, or changed at the origin.
     func invalidate(_ keys: [[UInt8]], in database: String) {
         guard hasClients, !keys.isEmpty else { return }
         for key in keys { invalidate(key, by: 0, in: database) }
@@ -338,7 +340,7 @@ final class Tracking: @unchecked Sendable {
         send([key], to: readers.filter { !($0.isNoLoop && $0.subscriber.id == client) })
     }
 
-    /// Reports the entries whose deadlines have come.
+    /// Reports the entries whose deadlines have passed.
     func expire(now: Int64) {
         guard keyCount.read() > 0 else { return }
         for part in parts {
@@ -353,15 +355,15 @@ final class Tracking: @unchecked Sendable {
         }
     }
 
-    /// Reports that everything in some databases may have changed, to those who are concerned: a larder whose origin is
-    /// another database of itself would otherwise tell itself so for ever.
-    /// - Parameter databases: nil for all there can be.
+    /// Invalidates all keys of some databases, for the clients that track them. Skipping the others prevents an endless
+    /// loop between two databases of one larder, one of which is the origin of the other.
+    /// - Parameter databases: nil for all.
     func invalidateAll(in databases: [String]?) {
         guard hasClients else { return }
         let all = lock.withLock { Array(clients.values) }
         let told =
             databases.map { names in all.filter { client in names.contains { client.isConcerned(by: $0) } } } ?? all
-        // What is kept of others' keys is told once more than necessary, at most.
+        // If others' keys stay in the table, they are reported once more than necessary at most.
         if told.count == all.count {
             let gone = Set(told.map { ObjectIdentifier($0) })
             forgetKeys { gone.contains(ObjectIdentifier($0)) || !$0.isActive }
@@ -380,7 +382,7 @@ final class Tracking: @unchecked Sendable {
     private func broadcast(_ keys: [(key: [UInt8], by: Int64, database: String)]) {
         for client in lock.withLock({ clients.values.filter(\.isBroadcast) }) {
             for prefix in client.prefixes {
-                // In order, each once, as Redis sends them.
+                // In order, and each only once, as in Redis.
                 let own = client.isNoLoop ? client.subscriber.id : -1
                 let matching = Set(
                     keys.filter {
@@ -415,9 +417,9 @@ final class Tracking: @unchecked Sendable {
     }
 }
 
-/// All connections, with the queue for the messages of each.
+/// All connections, and the queue for the messages of each.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the lock held.
+/// `@unchecked Sendable`: the table is guarded by `lock`.
 final class ConnectionDirectory: @unchecked Sendable {
     private let lock = Lock()
     private var queues: [Int64: PushQueue] = [:]

@@ -1,9 +1,9 @@
 import LarderPlatform
 import LarderRESP
 
-/// A reply that comes from elsewhere, and for which no thread waits. Its session owns it; whoever replies may be any thread.
+/// A reply that another thread will deliver. It belongs to its session; any thread may set it.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the reply is read and written with the lock held.
+/// `@unchecked Sendable`: the reply is guarded by `lock`.
 final class AwaitedReply: @unchecked Sendable {
     typealias Reply = Result<RESPValue, CommandError>
 
@@ -11,10 +11,10 @@ final class AwaitedReply: @unchecked Sendable {
     private var reply: Reply?
     private let wakeUp: (@Sendable () -> Void)?
 
-    /// - Parameter wakeUp: has the command run again.
+    /// - Parameter wakeUp: makes the command run again.
     init(wakeUp: (@Sendable () -> Void)?) { self.wakeUp = wakeUp }
 
-    /// The reply; nil as long as there is none.
+    /// The reply; nil until it is set.
     var value: Reply? { lock.withLock { reply } }
 
     func set(_ reply: Reply) {

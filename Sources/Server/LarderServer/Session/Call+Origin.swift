@@ -2,28 +2,29 @@ import LarderEngine
 import LarderOriginClients
 import LarderOutboxes
 
-/// Reading entries of a database with an origin: what is known here is read here; for everything else the command asks, and
-/// runs again.
+/// Reads entries of a database with an origin. Current entries are read here; for others, the command requests them
+/// from the origin and runs again.
 extension Call {
-    /// Whether reads concern the origin: not those of a snapshot, which sees the larder.
+    /// Whether reads go through the origin. Reads of a snapshot do not: they see the larder.
     var readsOrigin: Bool {
         guard session.origin.isUsed, run == nil else { return false }
         if case .current = session.view { return true }
         return false
     }
 
-    /// A transaction knows nothing of origins.
+    /// Throws if the database has an origin: transactions do not use origins.
     func checkHasNoOrigin() throws(CommandError) {
         guard server.origins.isUsed, try server.origins.tier(of: database.name) != nil else { return }
         throw .originInTransaction
     }
 
-    /// What waits is changed by its owner alone.
+    /// Throws if the database is an outbox: only its owner changes it.
     func checkIsNoOutbox() throws(CommandError) {
         if server.origins.isOutbox(database.name) { throw .inOutbox }
     }
 
-    /// Entries of another database cannot be brought into one with an origin: they would not be there.
+    /// Throws if another database has an origin: entries cannot be moved into it, because the origin would not have
+    /// them.
     func checkHasNoOrigin(_ other: Database) throws(CommandError) {
         guard server.origins.isUsed else { return }
         if server.origins.isOutbox(other.name) { throw .inOutbox }
@@ -32,7 +33,7 @@ extension Call {
     }
 
     /// Reads the fresh entry of a key.
-    /// - Parameter servesStale: whether what is stale does too, where the origin was set so.
+    /// - Parameter servesStale: whether a stale entry is returned too, if the origin has the option STALE.
     /// - Returns: whether there is one.
     mutating func readBehindOrigin(
         _ key: Key, below bytesMax: Int = .max, servesStale: Bool = true,
@@ -63,17 +64,17 @@ extension Call {
         switch bytes.withUnsafeBytes({ tier.knowledge($0, now: now) }) {
         case .absent: return false
         case .kept: if try readKept(key, below: bytesMax, body) { return true }
-        // It was brought meanwhile.
+        // It was delivered in the meantime.
         case .pending, .nothing: break
         }
         if servesStale, session.origin.servesStale, tier.settings.servesStale, try readUnverified(key, body) {
             return true
         }
         missing = bytes
-        throw CommandError("ORIGIN the origin must be asked")
+        throw CommandError("ORIGIN this command needs the origin")
     }
 
-    /// The fresh entries of several keys, if one reply has room for them.
+    /// Reads the fresh entries of several keys, up to the limit of one reply.
     mutating func readBehindOrigin(_ keys: [Key]) throws(CommandError) -> [Record?] {
         var room = server.limits.replyBytesMax
         var records: [Record?] = []
@@ -93,7 +94,7 @@ extension Call {
         return records
     }
 
-    /// How many keys have an entry, of any type.
+    /// Counts the keys that have an entry of any type.
     mutating func countBehindOrigin(_ keys: [Key]) throws(CommandError) -> Int {
         var count = 0
         for key in keys {
@@ -107,14 +108,14 @@ extension Call {
         return count
     }
 
-    /// Whether what was read last is there, and no string.
+    /// Whether the last key read exists, but is not a string.
     private mutating func takeOtherType() -> Bool {
         defer { isOfOtherType = false }
         return isOfOtherType
     }
 
-    /// Reads a write that waits for the origin: whatever else is known, nothing is newer here.
-    /// - Returns: whether there is an entry; nil if no write waits any more.
+    /// Reads a queued write from the outbox. Nothing newer exists here.
+    /// - Returns: whether there is an entry; nil if the key has no queued write any more.
     private mutating func readWaiting(
         _ outbox: Outbox, _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool? {
@@ -149,7 +150,8 @@ extension Call {
         throw cold()
     }
 
-    /// Reads what may be stale, where the database has a grace: what the larder has, or what a replica of the origin says.
+    /// Reads a possibly stale value, if the database has a grace: the cached entry, or the reply of a replica of the
+    /// origin.
     mutating func readUnverified(
         _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool {
@@ -157,7 +159,7 @@ extension Call {
         guard let tier = session.origin.tier, let reading = session.origin.call?.early(Array(key.bytes)),
             let value = reading.value, rules.grace > 0
         else { return try readStale(key, body) }
-        // A replica may lag behind what was known here lately, and what was written here.
+        // A replica may lag behind entries that were current here, and behind writes through this daemon.
         if key.withBytes({ tier.wasKnown($0) }), try readStale(key, body) { return true }
         let rule = tier.rule(of: reading, now: now)
         value.withUnsafeBytes { body(RecordHeader(storedAt: now, rule: rule), $0) }
@@ -167,11 +169,11 @@ extension Call {
         return true
     }
 
-    /// Reads what the larder has within its grace, fresh or not.
+    /// Reads the cached entry within its grace, fresh or stale.
     private mutating func readStale(
         _ key: Key, _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(CommandError) -> Bool {
-        // Before that it was another origin's, or nobody's.
+        // Older entries come from another origin, or were set locally.
         let since = session.origin.tier?.since ?? 0
         var isFound = false
         let isAnswered: Bool
@@ -199,28 +201,28 @@ extension Call {
 
 extension CommandError {
     static let originInTransaction = CommandError(
-        "ORIGIN a transaction with other commands than those with keys of one database, or a script that runs here, cannot use "
-            + "a database with an origin: it would see what is here, not what the origin has")
+        "ORIGIN a database with an origin cannot be used by scripts, or by transactions that use several databases or "
+            + "commands without keys: they would see cached values instead of the origin's")
 
     static let inOutbox = CommandError(
-        "ORIGIN this database has writes that were acknowledged and wait for an origin: nothing else is stored, changed or "
-            + "given a deadline here. DEL and PURGE forget them")
+        "ORIGIN this database is an outbox: it contains acknowledged writes for an origin, and entries cannot be stored "
+            + "or changed here. DEL and PURGE drop writes")
 
-    static let originsClosed = CommandError("ERR the daemon stops: the origin stays as it was")
+    static let originsClosed = CommandError("ERR the daemon is shutting down: the origin was not changed")
 
     static func betweenOrigins(_ name: String) -> CommandError {
         CommandError(
-            "ORIGIN the database '\(name)' has an origin, and has what that has: entries do not go between it and other "
-                + "databases. Read and store them, or set ORIGIN NONE before")
+            "ORIGIN entries cannot be moved or copied into or out of database '\(name)', because it has an origin: "
+                + "read and store them instead, or set ORIGIN NONE first")
     }
 
-    /// The origin's error as it is, or the reason why there is no answer.
+    /// The origin's own error, or the reason why there is no reply.
     init(_ error: OriginError) {
         if case .refused(let reply) = error { self.init(reply) } else { self.init("ORIGIN \(error)") }
     }
 }
 
 extension OriginError {
-    /// Whether the origin has something under the key, and no string.
+    /// Whether the key exists at the origin, but is not a string.
     var isOfOtherType: Bool { if case .refused(let reply) = self { reply.hasPrefix("WRONGTYPE") } else { false } }
 }

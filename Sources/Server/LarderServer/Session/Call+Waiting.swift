@@ -1,9 +1,9 @@
 import LarderRESP
 
 extension Call {
-    /// Has a reply come from elsewhere; meanwhile only this connection waits. The command runs again then, and must ask
-    /// ``awaitedReply()`` before anything else.
-    /// - Parameter begin: is given what takes the reply, once, on any thread.
+    /// Waits for a reply from another thread without blocking other connections. The command then runs again, and must
+    /// call ``awaitedReply()`` first.
+    /// - Parameter begin: receives the function that sets the reply; call that once, on any thread.
     func awaitReply(
         _ begin: (_ reply: @escaping @Sendable (AwaitedReply.Reply) -> Void) throws(CommandError) -> Void
     ) throws(CommandError) -> Outcome {
@@ -13,7 +13,7 @@ extension Call {
         return try awaitedReply() ?? .done
     }
 
-    /// Replies with what has come from elsewhere, or waits for it; nil if nothing was begun. Any error ends the waiting.
+    /// Replies with the awaited reply, or continues to wait; nil if the command does not wait. Any error ends the wait.
     func awaitedReply() throws(CommandError) -> Outcome? {
         guard let awaited = session.awaited else { return nil }
         if let reply = awaited.value {
@@ -21,10 +21,12 @@ extension Call {
             session.replies.write(try reply.get())
             return .done
         }
-        if session.isStopping { throw CommandError("ERR the daemon stops; what was asked for may have been done") }
+        if session.isStopping {
+            throw CommandError("ERR the daemon is shutting down; the command may or may not have been executed")
+        }
         return .waits(until: session.clock.monotonic() + Self.wakeUpsMilliseconds)
     }
 
-    /// A command that waits is woken; it looks for itself as rarely as this.
+    /// A waiting command is woken by others; it also checks by itself at this interval.
     private static let wakeUpsMilliseconds: Int64 = 60_000
 }

@@ -2,7 +2,7 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// One command while it runs: its words, its time, and the place for its reply.
+/// A running command: its words, its time, and its reply.
 ///
 /// Confined to the connection's event loop. A handler writes its reply last, so that an error that it throws is the
 /// only reply.
@@ -11,25 +11,25 @@ struct Call {
     let server: ServerState
     /// The command's `now`, in milliseconds since 1970.
     let now: Int64
-    /// How far ``now`` is ahead of the wall clock, by which clients name instants; 0 unless the wall clock was set
-    /// back. Reads the clocks: for commands that take or return an instant.
+    /// How far ``now`` is ahead of the wall clock, in milliseconds; 0 unless the wall clock was set back. Clients name
+    /// instants by the wall clock. Reads the clocks: use it only in commands that take or return an instant.
     var timeAhead: Int64 { server.engine.clockOffsetMilliseconds }
-    /// Whether the command may wait for the disk: it does not run on an event loop.
+    /// Whether the command may wait for the disk, because it does not run on an event loop.
     let mayBlock: Bool
-    /// What the reply must wait for.
+    /// The commit that the reply waits for.
     var ticket = CommitTicket.none
-    /// The words of a queued command; nil if they are the parser's.
+    /// The words of a queued command; nil to use the parser's words.
     private let command: QueuedCommand?
-    /// The transaction to which the command belongs. Then the engine must not be called, because its locks are held.
+    /// The transaction of the command. While it is set, do not call the engine, because its locks are held.
     let run: TransactionRun?
-    /// Whether the command found that it must wait for the disk, and may not. Then it has done nothing, and runs again
-    /// from its beginning on another thread.
+    /// Whether the command needs the disk, but must not block. It has had no effect then, and runs again from the start
+    /// on another thread.
     private(set) var isCold = false
-    /// The key that the command must ask the origin for. Then it has done nothing, and runs again when it knows.
+    /// The key that must be read from the origin. The command has had no effect, and runs again with the reply.
     var missing: [UInt8]?
-    /// Whether the origin has something else than a string under the key that was read last.
+    /// Whether the last key read exists at the origin, but is not a string.
     var isOfOtherType = false
-    /// Whether what was read is stale.
+    /// Whether a stale value was read.
     var hasReadStale = false
 
     init(
@@ -48,7 +48,7 @@ struct Call {
 
     // MARK: Words
 
-    /// The number of words, the command's name included.
+    /// The number of words, including the command's name.
     var count: Int { command?.count ?? session.parser.argumentCount }
 
     /// A word's bytes, valid while the handler runs.
@@ -83,7 +83,7 @@ struct Call {
         return value
     }
 
-    /// The command's name, without a subcommand's.
+    /// The command's name without the subcommand.
     var name: String { spec?.name ?? "" }
 
     // MARK: The database
@@ -102,22 +102,22 @@ struct Call {
     /// Whether the command belongs to a transaction, and so runs with locks held.
     var isInTransaction: Bool { run != nil }
 
-    /// Ends a command that would have to wait for the disk.
+    /// Stops a command that would have to wait for the disk.
     mutating func cold() -> CommandError {
         isCold = true
         return CommandError("ERR the entry is not in memory")
     }
 
-    /// Moves a command that will process that many bytes to a thread where it delays no other connection. A command of
-    /// a transaction runs where the transaction does.
+    /// Moves a command that will process this many bytes to a thread where it does not delay other connections. A
+    /// command of a transaction runs where the transaction runs.
     mutating func mayTakeLong(bytes: Int) throws(CommandError) {
         if !mayBlock, !isInTransaction, bytes > Limits.loopBytesMax { throw cold() }
     }
 
-    /// Moves a command that will build a value of that many bytes to the thread that builds long values one after the
-    /// other. This limits their memory to one such value, however many clients ask for one.
+    /// Moves a command that will build a value of this many bytes to the thread that builds long values, one at a time.
+    /// This limits their memory to one such value, regardless of the number of clients.
     ///
-    /// In a transaction ``Call/admits(_:_:)`` decides.
+    /// In a transaction, ``Call/admits(_:_:)`` decides.
     mutating func mayBuild(bytes: Int) throws(CommandError) {
         try mayTakeLong(bytes: bytes)
         guard bytes >= Database.largeValueBytesMin, !isInTransaction else { return }
@@ -127,20 +127,21 @@ struct Call {
         }
     }
 
-    /// Whether an update may build a value of that many bytes.
+    /// Whether an update may build a value of this many bytes.
     func admits(_ bytes: Int, _ update: Update) -> Admission {
         guard bytes <= server.limits.valueBytesMax - update.builtBytes else { return .tooMuch }
         if bytes < Database.largeValueBytesMin || session.mayBuildLong { return .granted }
         return .elsewhere
     }
 
-    /// Runs a change that builds a value. If it must run on another thread, nothing was changed.
+    /// Runs a change that builds a value. If it must run on another thread, it has no effect here.
     mutating func build<Result>(
         _ keys: [Key], _ body: (inout Update, Call) -> Built<Result>
     ) throws(CommandError) -> Result {
         let call = self
         if !isInTransaction { session.waitForRoomToBuild() }
-        // The old value will not be read from LevelDB again, and its cache would keep even a block larger than itself.
+        // Do not fill the cache: the old value will not be read again, and the cache would keep even a block larger
+        // than itself.
         switch try update(keys, loading: true, fillCache: false, { body(&$0, call) }) {
         case .value(let result): return result
         case .failure(let error): throw error
@@ -154,7 +155,7 @@ struct Call {
         }
     }
 
-    /// Whether a value may be built here.
+    /// Whether, and where, a value may be built.
     enum Admission {
         case granted
         /// Only on the thread for long values.
@@ -168,21 +169,21 @@ struct Call {
         case refused(Admission)
     }
 
-    /// The facts of an entry, without its payload.
+    /// The metadata of an entry, without its payload.
     struct Facts {
         let header: RecordHeader
         let payloadCount: Int
     }
 
-    /// The facts of the fresh entry of a key.
+    /// Returns the metadata of a key's fresh entry.
     mutating func facts(_ index: Int) throws(CommandError) -> Facts? {
         var facts: Facts?
         try read(index) { header, payload in facts = Facts(header: header, payloadCount: payload.count) }
         return facts
     }
 
-    /// The header of what is stored under a key, fresh or stale, and the length of its payload in bytes. A transaction
-    /// and a snapshot see fresh entries only.
+    /// Returns the header of a key's stored entry, fresh or stale, and its payload's length in bytes. Transactions and
+    /// snapshots see fresh entries only.
     mutating func kept(_ index: Int) throws(CommandError) -> (RecordHeader, payloadCount: Int)? {
         guard run == nil, try session.snapshot() == nil, !readsOrigin else {
             return try facts(index).map { ($0.header, $0.payloadCount) }
@@ -207,7 +208,7 @@ struct Call {
     /// Replies with the payload of the fresh entry of a key, or null.
     mutating func replyWithValue(_ index: Int) throws(CommandError) {
         let replies = session.replyMemory
-        // A long value is copied on a thread where nobody waits for it.
+        // Long values are copied on a thread that delays no other connection.
         let isFresh = try read(index, below: Limits.loopBytesMax) { _, payload in replies.pointee.bulk(payload) }
         if !isFresh { replies.pointee.null() }
     }
@@ -283,7 +284,7 @@ struct Call {
         }
     }
 
-    /// Replies with the payloads of the fresh entries of several keys at one instant, or null for a key without one.
+    /// Replies with the payloads of the fresh entries of several keys at one instant; null for a key without an entry.
     mutating func replyWithValues(_ keys: [Key]) throws(CommandError) {
         // In a transaction, and with an open snapshot, each entry comes as a copy.
         guard run == nil, try session.snapshot() == nil, !readsOrigin else {
@@ -307,7 +308,7 @@ struct Call {
         }
     }
 
-    /// Like ``replyWithValues(_:)``, on an event loop: long values are left to a thread where nobody waits for them.
+    /// Like ``replyWithValues(_:)``, on an event loop: long values are copied on another thread.
     private mutating func replyWithValuesInMemory(_ keys: [Key]) throws(CommandError) {
         let call = self
         var headers: [(Int, RecordHeader)] = []
@@ -326,12 +327,11 @@ struct Call {
         for (index, header) in headers { note(keys[index], header, rules) }
     }
 
-    /// Holds the fresh entries of several keys at one instant, if one reply has room for their values. Very long values
-    /// are copied by one thread, one command after the other.
+    /// Holds the fresh entries of several keys at one instant, if their values fit into one reply. Very long values are
+    /// copied by a single thread, one command at a time.
     private mutating func hold(_ keys: [Key]) throws(CommandError) -> HeldEntries {
         let bytesMax = server.limits.replyBytesMax
-        // First one after the other: memory keeps what was read, if it may, and nothing is read for which the reply has
-        // no room.
+        // First read them one at a time: that fills memory, if allowed, and stops at the reply's limit.
         var byteCount = 0
         for index in keys.indices {
             try read(index + 1) { byteCount += $1.count }
@@ -352,14 +352,14 @@ struct Call {
         return entries
     }
 
-    /// The fresh entries of several keys at one instant, if one reply has room for their values.
+    /// Reads the fresh entries of several keys at one instant, if their values fit into one reply.
     mutating func read(_ keys: [Key]) throws(CommandError) -> [Record?] {
         if readsOrigin { return try readBehindOrigin(keys) }
         let open = try session.snapshot()
         if run != nil, open != nil { throw Self.snapshotIsOpen }
         var room = server.limits.replyBytesMax
         if mayBlock {
-            // One after the other, so that nothing is loaded for which the reply has no room.
+            // One at a time, to stop at the reply's limit.
             var records: [Record?] = []
             for key in keys {
                 let record = try read(key, open)
@@ -370,15 +370,14 @@ struct Call {
         } else if open != nil {
             throw cold()
         }
-        // Now together: most of them are in memory.
+        // Then all at one instant; most of them are in memory now.
         let records = try update(keys, loading: true) { update in keys.indices.map { update.current($0) } }
         room = server.limits.replyBytesMax
         for record in records { try take(record, from: &room) }
         return records
     }
 
-    /// Refuses to load values that together are longer than one reply may be. Values that need no loading are in
-    /// memory, and limited by it.
+    /// Throws if the values to load exceed the limit of one reply. Values in memory are limited by the memory itself.
     mutating func limitTotal(of keys: some Sequence<Key>) throws(CommandError) {
         guard mayBlock else { return }
         var room = server.limits.replyBytesMax
@@ -390,7 +389,7 @@ struct Call {
         if room < 0 { throw .tooLongReply(server.limits) }
     }
 
-    /// How many of the keys have a fresh entry; a key that is named twice counts twice.
+    /// Counts the keys with a fresh entry. A key given twice counts twice.
     mutating func countFresh(_ keys: [Key]) throws(CommandError) -> Int {
         if readsOrigin { return try countBehindOrigin(keys) }
         if let open = try session.snapshot() {
@@ -413,7 +412,7 @@ struct Call {
     }
 
     /// Removes the entries of keys.
-    /// - Returns: how many of them were fresh.
+    /// - Returns: the number of fresh entries removed.
     mutating func remove(_ keys: [Key]) throws(CommandError) -> Int {
         do throws(LarderError) {
             if mayUseMemoryOnly, let removed = try database.removeInMemory(keys, now: now, ticket: &ticket) {
@@ -432,18 +431,18 @@ struct Call {
         }
     }
 
-    /// Whether a command may ask memory only: no client tracks what it reads, and no locks are held.
+    /// Whether a command may read memory only: its client does not track reads, and no locks are held.
     private var mayUseMemoryOnly: Bool { !isInTransaction && !session.tracksReads && !server.notifier.needsFormer }
 
-    /// Runs one change of entries; the reply waits until it is committed.
+    /// Runs one change of entries. The reply waits for its commit.
     /// - Parameters:
-    ///   - headersOnly: whether the body needs no payload, so that none is loaded.
-    ///   - version: of the change of another larder that `body` applies.
+    ///   - headersOnly: whether the body needs no payloads, so that none are loaded.
+    ///   - version: the version of a replicated change that `body` applies.
     mutating func update<Result>(
         _ keys: [Key], loading: Bool, headersOnly: Bool = false, fillCache: Bool = true,
         observing version: ChangeVersion? = nil, _ body: (inout Update) throws(LarderError) -> Result
     ) throws(CommandError) -> Result {
-        // Only a lookup tells whether the entry is new, and that decides its event.
+        // The event depends on whether the entry is new, which requires a lookup.
         let loading = loading || server.notifier.needsFormer
         if let run {
             try checkHasNoOrigin()
@@ -472,7 +471,7 @@ struct Call {
         return try committed(result, ticket)
     }
 
-    /// Stores the words from `first` on, alternately keys and values; the reply waits until all of it is committed.
+    /// Stores keys and values, alternating from `first`. The reply waits until all are committed.
     mutating func putPairs(from first: Int) throws(CommandError) {
         let keys = try keys(from: first, step: 2)
         let values = keys.indices.map { bytes(first + 2 * $0 + 1) }
@@ -492,14 +491,13 @@ struct Call {
         }
     }
 
-    /// Prepares a long value for an update of this key alone; nil for a value that is not long. Takes as long as the
-    /// disk needs.
+    /// Stages a long value for an update of this key alone; nil for a shorter value. Blocks for the disk.
     mutating func stage(
         _ value: UnsafeRawBufferPointer, _ key: Key, rule: DeadlineRule = .governed, grace: Int64? = nil
     )
         throws(CommandError) -> LargeValue?
     {
-        // A long command does not run on a thread that must not block, and a transaction is limited.
+        // Long commands run only where blocking is allowed, and transactions are limited in size.
         guard value.count >= Database.largeValueBytesMin, mayBlock, !isInTransaction else { return nil }
         do throws(LarderError) {
             return try database.stage(value, key, rule: rule, grace: grace)
@@ -508,21 +506,21 @@ struct Call {
         }
     }
 
-    /// The result of a change; the reply will wait for its commit.
-    /// - Parameter ticket: nil if the change would have had to block, and may not.
+    /// Returns the result of a change, and makes the reply wait for its commit.
+    /// - Parameter ticket: nil if the change would have had to block, but must not.
     private mutating func committed<Result>(_ result: Result?, _ ticket: CommitTicket?) throws(CommandError) -> Result {
         guard let ticket else { throw cold() }
         depends(on: ticket)
         return Self.made(result)
     }
 
-    /// The result that the body of an update made. The body was called unless an error was thrown.
+    /// Unwraps the result of an update's body, which was called unless an error was thrown.
     private static func made<Result>(_ result: Result?) -> Result {
         guard let result else { preconditionFailure("the body of an update was not called") }
         return result
     }
 
-    /// Prepares the reports to subscribers of changes and to tracking clients.
+    /// Prepares the reports for change subscribers and tracking clients.
     private func prepare(_ update: inout Update, hasLoaded: Bool) {
         update.origin = WriteOrigin(tag: spec?.tag.rawValue ?? 0, client: session.id)
         guard hasLoaded, session.tracksReads else { return }
@@ -531,18 +529,18 @@ struct Call {
         }
     }
 
-    /// The command's row of the table.
+    /// The command's metadata.
     var spec: CommandMetadata? { command?.row ?? session.lastRow }
 
-    /// Notes the deadline of an entry that the client may keep.
+    /// Records the deadline of an entry that the client may cache.
     func note(_ key: Key, _ header: RecordHeader, _ rules: FreshnessRules) {
         guard let deadline = rules.deadline(header) else { return }
         server.tracking.didRead(Array(key.bytes), deadline: deadline)
     }
 
-    /// Runs one change of entries of two databases, the connection's and another one, as one commit unit. If the other
-    /// one has no files and something is written to it, it gets them first.
-    /// - Parameter loading: whether the entries of each are read; in a transaction they are.
+    /// Runs one change of entries of two databases, the connection's and another one, as one commit unit. The other
+    /// database's files are created if it is written to.
+    /// - Parameter loading: whether each database's entries are read; in a transaction they always are.
     mutating func update<Result>(
         _ keys: [Key], and other: Database, _ otherKeys: [Key], loading: (Bool, Bool) = (true, true),
         _ body: (inout Update, inout Update) throws(LarderError) -> Result
@@ -557,7 +555,7 @@ struct Call {
             }
             return Self.made(result)
         }
-        // Files are made only for what is written to them.
+        // Files are created only if the database is written to.
         for needsFiles in [other.exists, true] {
             if needsFiles, !other.isReady(forWriting: true) { try prepare(other) }
             var result: Result?
@@ -584,10 +582,10 @@ struct Call {
             case .dropped: continue
             }
         }
-        throw CommandError("ERR the database was emptied or deleted meanwhile: try again")
+        throw CommandError("ERR the database was purged or deleted during the command: try again")
     }
 
-    /// Opens the files of another database, and makes them if there are none.
+    /// Opens the files of another database, and creates them if missing.
     mutating func prepare(_ other: Database) throws(CommandError) {
         guard mayBlock else { throw cold() }
         do throws(LarderError) { try other.prepare(forWriting: true) } catch { throw CommandError(error) }

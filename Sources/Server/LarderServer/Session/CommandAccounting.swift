@@ -2,7 +2,7 @@ import LarderCommandCatalog
 import LarderPlatform
 import LarderRESP
 
-/// Counts of commands on the fast path, which are not reported one by one.
+/// The counts of fast-path commands, which are not reported individually.
 struct FastPathCounts {
     var get = 0
     var set = 0
@@ -13,26 +13,26 @@ struct FastPathCounts {
     var eval = 0
     var evalsha = 0
     var fcall = 0
-    /// Those of ``QuickCommands``, which are counted one by one.
+    /// Commands of ``QuickCommands``, which are counted individually.
     var quick = 0
-    /// How many more commands may share the time that was read last: a command counts as one, and each KiB that it
-    /// copies as one more.
+    /// How many more commands may use the last time that was read. A command counts as one, plus one for each KiB that
+    /// it copies.
     var workLeft = 0
-    /// The average duration of one in the last timed run.
+    /// The average duration of a command in the last timed run.
     var nanosecondsEach: Int64 = 0
-    /// Runs of the session, to choose those that are timed.
+    /// Runs of the session, to select those that are timed.
     var runs = 0
 
-    /// Some tens of microseconds of work.
+    /// Corresponds to some tens of microseconds of work.
     static let workPerTime = 64
 }
 
-/// A deferred command, for the time when its work is done.
+/// A deferred command that is noted when its work is done.
 struct PendingNote {
     let row: CommandMetadata
-    /// Nil if the words are the parser's.
+    /// Nil to use the parser's words.
     let command: QueuedCommand?
-    /// Where its reply begins; nil in a transaction.
+    /// The start of its reply; nil in a transaction.
     let start: Int?
 }
 
@@ -42,14 +42,14 @@ struct PendingNote {
 final class CommandAccounting {
     let server: ServerState
     let counter: CommandCounter
-    /// What other threads may know of the connection.
+    /// The record of the connection for other threads.
     let record: ClientRecord
-    /// Commands that took the fast path since ``noteRun(_:_:_:outputBytes:)``. Through a pointer, because each access to a stored
-    /// property of a class is checked for exclusiveness at run time.
+    /// The commands on the fast path since the last ``noteRun(_:_:_:outputBytes:)``. A pointer avoids the exclusivity
+    /// checks on a class's stored properties.
     let fastPath = UnsafeMutablePointer<FastPathCounts>.allocate(capacity: 1)
-    /// The deferred command that runs, to report it when its work is done.
+    /// The running deferred command, which is noted when its work is done.
     var pending: PendingNote?
-    /// The command that waits for its database to be opened; it is refused if that fails.
+    /// The command that waits until its database is open; it is refused if that fails.
     var preparing: CommandMetadata?
 
     init(server: ServerState, counter: CommandCounter, record: ClientRecord) {
@@ -61,7 +61,7 @@ final class CommandAccounting {
 
     deinit { fastPath.deallocate() }
 
-    /// The numbers of the commands that have a fast path.
+    /// The numbers of the fast-path commands.
     private static let numbers = (
         get: CommandMetadata.get.number, set: CommandMetadata.set.number, ping: CommandMetadata.ping.number,
         mget: CommandMetadata.mget.number, exists: CommandMetadata.exists.number, fetch: CommandMetadata.fetch.number,
@@ -69,10 +69,10 @@ final class CommandAccounting {
         fcall: CommandMetadata.fcall.number
     )
 
-    /// Every n-th run of the session is timed; the fast path of the others is assumed to take as long.
+    /// Every 16th run of the session is timed; the fast path of the others is assumed to take as long.
     private static let runsPerSample = 16
 
-    /// - Returns: when this run of the session began, if it is timed; else 0.
+    /// - Returns: the start of this run of the session if it is timed, otherwise 0.
     func beginSample() -> Int64 {
         fastPath.pointee.runs &+= 1
         return fastPath.pointee.runs % Self.runsPerSample == 1 ? MonotonicClock.nanoseconds() : 0
@@ -89,7 +89,7 @@ final class CommandAccounting {
             done.get + done.set + done.ping + done.mget + done.exists + done.fetch + done.eval + done.evalsha
             + done.fcall + done.quick
         if doneCount > 0 {
-            // If other commands ran too, the time includes theirs.
+            // If other commands ran too, the time includes them.
             if sample != 0, doneCount == count {
                 fastPath.pointee.nanosecondsEach = max(0, MonotonicClock.nanoseconds() - sample) / Int64(doneCount)
             }
@@ -117,7 +117,7 @@ final class CommandAccounting {
         record.outputBytes.store(outputBytes, ordering: .relaxed)
     }
 
-    /// Counts one of ``QuickCommands``, with the duration that the fast path had last.
+    /// Counts one command of ``QuickCommands``, with the last measured duration of the fast path.
     func noteQuick(_ number: Int) {
         fastPath.pointee.quick += 1
         note(number, 1)
@@ -129,7 +129,7 @@ final class CommandAccounting {
         record.lastCommand.store(number, ordering: .relaxed)
     }
 
-    /// Counts a command that ran, and logs it if it took long, unless its connection is unlogged.
+    /// Counts a command that ran, and logs it if it was slow, unless its connection is unlogged.
     /// - Parameter word: returns one of the `count` words of its call.
     func note(
         _ spec: CommandMetadata, _ nanoseconds: Int64, _ failed: Bool, _ count: Int,

@@ -1,38 +1,39 @@
 import LarderEngine
 import LarderPlatform
 
-/// A CHANGES that waits for a change. A value; the session's owner uses it.
+/// The state of a CHANGES command that waits for a change. A value; used by the session's owner.
 struct FeedWait {
-    /// What a command waits with, besides its words.
+    /// The clock and the callbacks of a waiting command.
     struct Means {
         /// The monotonic clock, in milliseconds.
         let clock: Int64
-        /// Has the command run again; nil where no command waits any more.
+        /// Makes the command run again; nil if commands must not wait any more.
         let wakeUp: (@Sendable () -> Void)?
-        /// Runs what would hold up the loop.
+        /// Runs work that would block the loop.
         let elsewhere: (@escaping @Sendable () -> Void) -> Void
     }
 
     private struct Waiting {
         let database: Database
-        /// In milliseconds of the monotonic clock.
+        /// The end of the wait, in milliseconds of the monotonic clock.
         let until: Int64
         let isWoken: WaitingFetch.Flag
-        /// Where the feed is begun; nil once that is known.
+        /// Determines the start of the feed; nil once that is known.
         let beginning: Beginning?
         var waiter: FeedWaiter?
     }
 
     private var waiting: Waiting?
-    /// Where a command that began at the end reads on.
+    /// The position from which a command that started at the end reads.
     private(set) var end: FeedPosition?
 
-    /// Whether a command waits, and nobody has woken it.
+    /// Whether a command waits and was not woken.
     var isWaiting: Bool { waiting.map { !$0.isWoken.isSet } ?? false }
 
-    /// Waits, if there is nothing to answer.
-    /// - Parameter milliseconds: nil for not at all, 0 for ever.
-    /// - Returns: until when the command waits, by the monotonic clock; nil if it answers now, from ``end`` if there is one.
+    /// Waits if there is nothing to return.
+    /// - Parameter milliseconds: nil to not wait, 0 to wait forever.
+    /// - Returns: the end of the wait, by the monotonic clock; nil if the command replies now, from ``end`` if that is
+    ///   set.
     mutating func mustWait(
         behind position: FeedPosition, _ prefix: [UInt8], milliseconds: Int64?, _ database: Database, _ means: Means
     ) -> Int64? {
@@ -60,7 +61,7 @@ struct FeedWait {
         guard position.start == .end, let wakeUp = means.wakeUp else {
             return wait(behind: position, prefix, until: until, database, means)
         }
-        // The end of what the database has at this moment; its changes may not be remembered yet.
+        // The current end of the database's changes, which may not be in the change log yet.
         let (beginning, isWoken) = (Beginning(), WaitingFetch.Flag())
         waiting = Waiting(database: database, until: until, isWoken: isWoken, beginning: beginning)
         means.elsewhere {
@@ -87,7 +88,7 @@ struct FeedWait {
         return until
     }
 
-    /// Nothing waits any more.
+    /// Ends the wait.
     mutating func stop() {
         guard let waiting else { return }
         if let waiter = waiting.waiter { waiting.database.stopWaiting(waiter) }
@@ -95,9 +96,9 @@ struct FeedWait {
     }
 }
 
-/// The end of a feed, once that is known.
+/// The end of a feed, once it is known.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the value is read and written with the lock held.
+/// `@unchecked Sendable`: the value is guarded by `lock`.
 private final class Beginning: @unchecked Sendable {
     private let lock = Lock()
     private var value: FeedPosition?

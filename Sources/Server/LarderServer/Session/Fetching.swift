@@ -1,11 +1,11 @@
 import LarderEngine
 import Synchronization
 
-/// A FETCH that waits for another connection's value. Its session owns it; what wakes it may be any thread.
+/// A FETCH that waits for another connection's value. It belongs to its session; any thread may wake it.
 final class WaitingFetch: Sendable {
     let request: FetchRequest
     let database: Database
-    /// When the command stops waiting, in milliseconds of the monotonic clock.
+    /// The end of the wait, in milliseconds of the monotonic clock.
     let until: Int64
     /// Whether the command must run again.
     let isWoken: Flag
@@ -26,15 +26,15 @@ final class WaitingFetch: Sendable {
     }
 }
 
-/// What a connection refreshes, and what it waits for. A value; the session's owner uses it.
+/// The leases of a connection, and its waiting FETCH. A value; used by the session's owner.
 struct Fetching {
-    /// The command that waits.
+    /// The waiting command.
     var waiting: WaitingFetch?
     /// The connection's leases; nil before the first.
     private var leases: LeaseHolder?
 
-    /// Who holds the connection's leases.
-    /// - Parameter most: how many.
+    /// Returns the holder of the connection's leases.
+    /// - Parameter most: the most leases.
     mutating func holder(most: Int) -> LeaseHolder {
         if let leases { return leases }
         let holder = LeaseHolder(most: most, limitName: "--max-leases")
@@ -42,8 +42,8 @@ struct Fetching {
         return holder
     }
 
-    /// The connection ends, or begins anew: somebody else gets its leases. Many of them on another thread, so that nobody
-    /// waits for that.
+    /// Passes the leases on to waiters, because the connection was closed or reset. Many leases are released on another
+    /// thread, so that this does not delay other connections.
     mutating func end(elsewhere: ((@escaping @Sendable () -> Void) -> Void)?) {
         if let waiting { waiting.database.stopWaiting(waiting.request) }
         waiting = nil

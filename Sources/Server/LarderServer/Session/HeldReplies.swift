@@ -3,15 +3,15 @@ import LarderRESP
 
 /// The replies of one connection that wait for commits, in the order of their requests.
 ///
-/// - Positions count the bytes of replies from the connection's beginning.
-/// - Replies do not overlap: each begins where the one before it ends, or later.
+/// - Positions count the bytes of replies since the connection was opened.
+/// - Replies do not overlap: each starts at or after the end of the previous one.
 ///
 /// A value; its owner guards it.
 struct HeldReplies {
     private struct Entry {
         var start: Int
         var end: Int
-        /// None once the reply is decided and only waits for those before it.
+        /// None once the reply is decided and only waits for previous ones.
         var ticket: CommitTicket
     }
 
@@ -23,12 +23,12 @@ struct HeldReplies {
     }
 
     private var entries: [Entry] = []
-    /// Entries before this one are released.
+    /// Entries before this index are released.
     private var first = 0
 
     var isEmpty: Bool { first == entries.count }
 
-    /// Where the first held reply begins: nothing from there on may be sent. Nil if none is held.
+    /// Where the first held reply starts: nothing from there on may be sent. Nil if none is held.
     var firstStart: Int? { isEmpty ? nil : entries[first].start }
 
     mutating func add(start: Int, end: Int, _ ticket: CommitTicket) {
@@ -37,10 +37,10 @@ struct HeldReplies {
 
     /// Releases the decided replies at the front; those that failed become errors first.
     ///
-    /// Replies behind an undecided one are not looked at, unless a reply fails: then all are, in one pass over the
-    /// bytes, however many replies fail.
+    /// Replies after an undecided one are not checked, unless a reply fails. Then all are checked in one pass over the
+    /// bytes, regardless of the number of failures.
     /// - Parameters:
-    ///   - sent: how many bytes were taken from the front of `replies` since the connection's beginning.
+    ///   - sent: the number of bytes taken from the front of `replies` since the connection was opened.
     ///   - decision: returns the state of a ticket.
     mutating func settle(in replies: inout ReplyBuffer, sent: Int, _ decision: (CommitTicket) -> Decision) {
         scan: while first < entries.count {
@@ -63,7 +63,7 @@ struct HeldReplies {
         }
     }
 
-    /// Replaces all failed replies by errors, and moves what follows.
+    /// Replaces all failed replies with errors, and moves the following bytes.
     private mutating func replaceFailed(
         in replies: inout ReplyBuffer, _ sent: Int, _ decision: (CommitTicket) -> Decision
     ) {

@@ -1,29 +1,29 @@
-/// How a session reaches the origin of its database. A value; the session's owner uses it.
+/// The connection's view of its database's origin. A value; used by the session's owner.
 struct OriginAccess {
     /// The origin of the selected database; nil if it has none.
     var tier: OriginTier?
-    /// Why the origin that the database should have cannot be asked.
+    /// Why the database's origin cannot be used.
     var failure: CommandError?
-    /// Whether the database has what waits for another one's origin.
+    /// Whether the database is an outbox.
     var isOutbox = false
-    /// Which of ``OriginTable/generation`` they are from.
+    /// The ``OriginTable/generation`` of these values.
     var generation = 0
-    /// What the current command has got so far.
+    /// The progress of the current command.
     var call: OriginCall?
-    /// How many of the next requests were asked for ahead.
+    /// The number of following requests that were prefetched.
     var aheadCount = 0
-    /// Whether the current command may have what is stale, because it has waited long enough.
+    /// Whether the current command may return a stale value, because it has waited long enough.
     var servesStale = false
 
-    /// Whether the current command reads, and was sent as it is.
+    /// Whether the current command reads, and was forwarded unchanged.
     var isForwarded = false
 
-    /// Whether commands are looked at before they run.
+    /// Whether commands are checked before they run.
     var isLookedAt: Bool { isUsed || isOutbox || call != nil }
 
     var isUsed: Bool { tier != nil || failure != nil }
 
-    /// The current command has ended.
+    /// Resets the state of the finished command.
     mutating func endCall() {
         call = nil
         servesStale = false

@@ -1,18 +1,18 @@
 import LarderRESP
 
-/// How a handler left its command.
+/// The state of a command after its handler has returned.
 enum Outcome {
     /// The reply is written.
     case done
     /// The reply is written, and the connection is closed once it is sent.
     case close
-    /// The reply comes from a thread that may block; nothing is written yet.
+    /// The reply will be written by a thread that may block; nothing is written yet.
     case deferred(DeferredWork)
-    /// Nothing is written, and the command runs again when it is woken, or at an instant of the monotonic clock. Only
-    /// its own connection waits.
+    /// Nothing is written. The command runs again when it is woken, or at this time of the monotonic clock. Other
+    /// connections are not delayed.
     case waits(until: Int64)
 }
 
 /// Runs on a worker and writes the reply.
-/// - Returns: what the connection's loop has to do then, if anything.
+/// - Returns: a function for the connection's loop to call afterwards, or nil.
 typealias DeferredWork = @Sendable (inout ReplyBuffer) throws(CommandError) -> (@Sendable (Session) -> Void)?

@@ -1,21 +1,20 @@
 import LarderEngine
 import LarderRESP
 
-/// Owns the replies of one connection from the moment they are written until they are taken to be sent: their bytes,
-/// and which of them wait for a commit.
+/// Owns the replies of one connection until they are sent: their bytes, and which of them wait for a commit.
 ///
-/// Positions count the bytes of replies since the connection's beginning. Used by the owner of its session only.
+/// Positions count the bytes of replies since the connection was opened. Used by the session's owner only.
 final class ReplyQueue {
-    /// Through a pointer, because each access to a stored property of a class is checked for exclusiveness at run time.
+    /// A pointer, because each access to a class's stored property is checked for exclusivity at run time.
     let memory = UnsafeMutablePointer<ReplyBuffer>.allocate(capacity: 1)
     private let pipeline: CommitPipeline
     private var held = HeldReplies()
-    /// How many bytes of replies were taken to be sent, since the beginning.
+    /// The number of reply bytes taken for sending since the connection was opened.
     private(set) var sentBytes = 0
-    /// Whether the current command's reply is sent whatever CLIENT REPLY says. Redis does so for the replies of
-    /// subscribing, which are messages themselves.
+    /// Whether the current command's reply is sent regardless of CLIENT REPLY. Redis does so for subscribe replies,
+    /// which are messages.
     var keepsReply = false
-    /// The last commit that a reply of the connection has waited for.
+    /// The last commit that a reply of the connection waited for.
     private(set) var lastTicket = CommitTicket.none
     /// Whether there may be uncommitted writes for which no reply waits.
     var hasSilentWrites = false
@@ -30,31 +29,31 @@ final class ReplyQueue {
         memory.deallocate()
     }
 
-    /// Where the next reply begins.
+    /// The start of the next reply.
     var position: Int { sentBytes + memory.pointee.count }
 
     /// Whether replies wait for a commit.
     var hasHeld: Bool { !held.isEmpty }
 
-    /// How many bytes may be sent now: everything before the first held reply.
+    /// The number of bytes that may be sent now: all before the first held reply.
     var sendableCount: Int { held.firstStart.map { $0 - sentBytes } ?? memory.pointee.count }
 
-    /// Forgets sent bytes at the front.
+    /// Removes sent bytes from the front.
     func didSend(_ count: Int) {
         memory.pointee.removeFirst(count)
         sentBytes += count
     }
 
-    /// Holds the reply that begins at `start` and ends where the next one begins, until its ticket is decided.
+    /// Holds the reply from `start` to the current end until its ticket is decided.
     func hold(from start: Int, _ ticket: CommitTicket) {
         lastTicket = max(lastTicket, ticket)
-        // The thread that decides later wakes the loop, which finds the reply held.
+        // If the ticket is decided after this check, the deciding thread wakes the loop, which finds the reply held.
         if pipeline.isDecided(ticket), pipeline.failure(of: ticket) == nil { return }
         held.add(start: start, end: position, ticket)
         if pipeline.isDecided(ticket) { settle() }
     }
 
-    /// Holds replies until their ticket is decided, so that each can become an error of its own.
+    /// Holds replies until their ticket is decided, so that each can be replaced by an error.
     func hold(_ regions: [Range<Int>], _ ticket: CommitTicket) {
         lastTicket = max(lastTicket, ticket)
         if pipeline.isDecided(ticket), pipeline.failure(of: ticket) == nil { return }
@@ -62,13 +61,13 @@ final class ReplyQueue {
         if pipeline.isDecided(ticket) { settle() }
     }
 
-    /// Notes the write of a command without a reply: it must be committed nevertheless.
+    /// Records the write of a command without a reply: it must still be committed.
     func noteSilentWrites(_ ticket: CommitTicket) {
         lastTicket = max(lastTicket, ticket)
         if ticket != .none, !pipeline.isDecided(ticket) { hasSilentWrites = true }
     }
 
-    /// Checks which commits are decided: the replies that waited for them can be sent then, or become errors.
+    /// Checks which commits are decided. Their replies can be sent, or are replaced by errors.
     func settle() {
         guard !held.isEmpty else { return }
         held.settle(in: &memory.pointee, sent: sentBytes) { ticket in
@@ -78,6 +77,6 @@ final class ReplyQueue {
         }
     }
 
-    /// Discards the reply that begins at `start`, except for the part that was sent: the header of a long transaction.
+    /// Discards the reply that starts at `start`, except for bytes already sent: the header of a long transaction.
     func discard(from start: Int) { memory.pointee.removeLast(max(0, position - max(start, sentBytes))) }
 }

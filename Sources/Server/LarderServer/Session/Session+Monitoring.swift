@@ -2,21 +2,21 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// The visible side of a session: statistics and MONITOR; and the effects of CLIENT PAUSE and REPLY on its commands.
+/// Statistics, MONITOR, CLIENT PAUSE and CLIENT REPLY.
 extension Session {
-    /// Counts a command that ran, and logs it if it took long.
+    /// Counts a command that ran, and logs it if it was slow.
     func note(_ spec: CommandMetadata, _ call: Call, nanoseconds: Int64, failed: Bool) {
         accounting.note(spec, nanoseconds, failed, call.count) { call.bytes($0) }
     }
 
-    /// Whether deferred work may be dropped if the connection is gone: only its reply was wanted, and no transaction
-    /// has begun.
+    /// Whether deferred work may be dropped if the connection was closed, because it only produces a reply, and no
+    /// transaction has started.
     var mayDropWork: Bool {
         guard let spec = accounting.pending?.row, transactions.execution == nil else { return false }
         return !isSilent || !spec.flags.contains(.write)
     }
 
-    /// Counts a deferred command whose work is done, and ends it.
+    /// Counts a deferred command whose work is done, and completes it.
     func notePending(_ result: WorkResult) {
         guard let pending = accounting.pending else { return }
         accounting.pending = nil
@@ -30,7 +30,7 @@ extension Session {
         if let start = pending.start { endCommand(start) }
     }
 
-    /// Updates the parts of the record that are not updated as commands run.
+    /// Updates the fields of the record that are not updated with each command.
     func noteRecord() {
         record.protocolVersion.store(replies.version.rawValue, ordering: .relaxed)
         record.inputBytes.store(parser.bufferedBytes, ordering: .relaxed)
@@ -43,7 +43,7 @@ extension Session {
         record.watchedKeys.store(transactions.watches.count, ordering: .relaxed)
     }
 
-    /// Whether nothing was sent to the client for so many milliseconds, and nothing waits to be sent.
+    /// Whether nothing was sent to the client for `milliseconds`, and nothing is waiting to be sent.
     func isIdle(for milliseconds: Int64) -> Bool {
         subscription.names == nil && !isMonitoring
             && server.engine.now() - record.lastActivity.load(ordering: .relaxed) > milliseconds
@@ -66,7 +66,7 @@ extension Session {
         server.noteAttention()
     }
 
-    /// Refuses commands on entries to a monitoring connection, with Redis' error: Redis treats it like a replica.
+    /// Refuses commands on entries on a monitoring connection with Redis' error: Redis treats it like a replica.
     func checkMonitoring(_ spec: CommandMetadata) throws(CommandError) {
         guard isMonitoring else { return }
         if !spec.flags.isDisjoint(with: [.write, .readonly, .publishes]) {
@@ -74,9 +74,9 @@ extension Session {
         }
     }
 
-    /// Shows a command to the connections that monitor.
+    /// Shows a command to the monitoring connections.
     func show(_ spec: CommandMetadata, _ call: Call) {
-        // Administrative commands are not shown, as in Redis.
+        // As in Redis, administrative commands are not shown.
         guard !spec.flags.contains(.admin), !record.isUnlogged.load(ordering: .relaxed) else { return }
         let secrets = spec.secretRange(call.count) { call.bytes($0) }
         let line = Monitors.line(
@@ -87,7 +87,7 @@ extension Session {
 
     // MARK: CLIENT PAUSE and REPLY
 
-    /// Whether a command has to wait for the end of CLIENT PAUSE.
+    /// Whether a command must wait for the end of CLIENT PAUSE.
     func isPaused(_ spec: CommandMetadata) -> Bool {
         guard server.hasAttention.load(ordering: .relaxed) else { return false }
         let isWrite =
@@ -98,14 +98,14 @@ extension Session {
         return server.pause.holds(isWrite: isWrite, now: server.engine.monotonic())
     }
 
-    /// Whether the command that runs gets no reply.
+    /// Whether the running command gets no reply.
     var isSilent: Bool { modes.replyMode == .off || modes.replyMode == .skipping || modes.replyMode == .skipsNext }
 
-    /// Ends a command whose reply begins at `start`: discards the reply if CLIENT REPLY forbids it.
+    /// Completes a command whose reply starts at `start`, and discards the reply if CLIENT REPLY requires it.
     func endCommand(_ start: Int) {
         defer { replyQueue.keepsReply = false }
         guard modes.replyMode != .on else { return }
-        // The part that was sent cannot be taken back: the header of a long transaction.
+        // Bytes already sent cannot be discarded: the header of a long transaction.
         if !replyQueue.keepsReply { replyQueue.discard(from: start) }
         switch modes.replyMode {
         case .skipsNext: modes.replyMode = .skipping

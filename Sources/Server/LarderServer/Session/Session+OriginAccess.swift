@@ -1,15 +1,15 @@
 extension Session {
-    /// Takes note of the origins that databases have now. Costs an atomic load if none has changed.
+    /// Updates the session's origin if any origin has changed. Costs one atomic load if none has.
     @inline(__always)
     func renewOrigin() {
         if server.origins.generation.load(ordering: .acquiring) != origin.generation { findOrigin() }
     }
 
-    /// The current command has ended, or what it has got from an origin is of no use any more.
+    /// The current command is complete, or its origin replies are outdated.
     func endOriginCall() {
         let hadCall = origin.call != nil
         origin.endCall()
-        // Without an origin the next commands have the fast path again.
+        // Without an origin, the next commands can use the fast path again.
         if hadCall, !origin.isLookedAt { noteMode() }
     }
 

@@ -1,11 +1,11 @@
 import LarderCommandCatalog
 import LarderRESP
 
-/// A session that listens to channels.
+/// Subscriptions of a session.
 extension Session {
     var subscriber: Subscriber { Subscriber(id: id, queue: pushes) }
 
-    /// In RESP2 a client cannot tell messages from replies, so a connection with subscriptions may run only a few
+    /// RESP2 clients cannot distinguish messages from replies, so a connection with subscriptions may run only a few
     /// commands.
     var isInSubscriberMode: Bool { subscription.names != nil && replies.version == .two }
 
@@ -18,26 +18,26 @@ extension Session {
     }
 
     func subscribe(_ name: [UInt8], _ kind: PubSub.Kind) {
-        // Changed in place: a changed copy that is put back would copy all names each time.
+        // Mutate in place: writing a changed copy back would copy all names each time.
         if subscription.names == nil { subscription.names = Subscriptions() }
         if subscription.names?.insert(name, kind) == true { server.pubsub.add(subscriber, to: name, kind) }
         noteMode()
-        // They may have changed since the command was judged, when this connection did not listen yet.
+        // The rights may have changed since the command was checked, when this connection had no subscriptions.
         renewRights()
     }
 
-    /// - Parameter isInTransaction: whether a transaction has begun a reply, which nothing may interrupt.
+    /// - Parameter isInTransaction: whether a transaction has started a reply, which must not be interrupted.
     func unsubscribe(_ name: [UInt8], _ kind: PubSub.Kind, isInTransaction: Bool) {
         if subscription.names?.remove(name, kind) == true {
             server.pubsub.remove(subscriber, from: name, kind)
-            // Messages that were published before are delivered first.
+            // Deliver messages that were published before first.
             if isOnLoop, !isInTransaction { pushes.deliverAll() }
         }
         if subscription.names?.isEmpty == true { subscription.names = nil }
         noteMode()
     }
 
-    /// Call it after a change of a mode of the connection that affects common commands.
+    /// Call it after a mode of the connection that affects common commands has changed.
     func noteMode() {
         parserMemory.pointee.isUnauthenticated = !modes.isAuthenticated
         let tracks = modes.tracking.map { !$0.isBroadcast } ?? false
@@ -64,17 +64,17 @@ extension Session {
         noteMode()
     }
 
-    /// Publishes a command's message. In a transaction, this is done once the transaction is applied, because until
-    /// then its commands may have to run again.
-    /// - Returns: how many copies are sent.
+    /// Publishes a command's message. In a transaction, messages are published after it was applied, because its
+    /// commands may have to run again.
+    /// - Returns: the number of copies sent.
     func publish(_ publication: Publication, isInTransaction: Bool) -> Int {
         if isInTransaction {
             subscription.published.append(publication)
             return server.pubsub.count(publication)
         }
         let count = server.pubsub.publish(publication, from: isOnLoop ? pushes : nil)
-        // A message from a connection to itself stands before the reply, as in Redis. If the reply is discarded, it
-        // comes with the other messages.
+        // As in Redis, a message from a connection to itself precedes the reply. If the reply is discarded, it is sent
+        // with the other messages.
         if subscription.names != nil, isOnLoop, modes.replyMode == .on { pushes.deliverAll() }
         return count
     }
@@ -86,7 +86,7 @@ extension Session {
         for publication in all { _ = server.pubsub.publish(publication, from: isOnLoop ? pushes : nil) }
     }
 
-    /// Call it once a deferred command has its reply.
+    /// Call it after a deferred command's reply is complete.
     func sendPushesBehindReply() {
         guard !subscription.behindReply.isEmpty else { return }
         let messages = subscription.behindReply
@@ -94,13 +94,13 @@ extension Session {
         for message in messages { push(message) }
     }
 
-    /// Adds a message for the client behind its replies.
+    /// Sends a message to the client after its replies.
     func push(_ message: PushMessage) {
-        // To MONITOR's client, the lines are replies.
+        // For a MONITOR client, the lines are replies.
         if message.isLine, modes.replyMode != .on { return }
         // Nothing may interrupt the reply of EXEC, which may wait for another thread.
         if let execution = transactions.execution, execution.isBegun { return execution.pushes.append(message) }
-        // Messages that FLUSHALL and similar commands cause for their own connection follow their reply, as in Redis.
+        // As in Redis, messages that FLUSHALL and similar commands cause for their own connection follow their reply.
         if message.isOfEverything, isWaiting,
             accounting.pending?.row.flags.isSuperset(of: [.write, .wholeDatabase]) ?? false
         {

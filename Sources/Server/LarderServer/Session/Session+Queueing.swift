@@ -2,7 +2,7 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// A session between MULTI and EXEC, and its watched keys.
+/// MULTI and WATCH of a session.
 extension Session {
     // MARK: Queueing
 
@@ -26,11 +26,11 @@ extension Session {
 
     // MARK: Watching
 
-    /// How many keys this connection watches.
+    /// The number of keys that this connection watches.
     var watchCount: Int { transactions.watches.count }
 
-    /// Watches those keys of the current database that it does not watch already.
-    /// - Returns: false if the disk must be read, and may not.
+    /// Watches the given keys of the current database, except those already watched.
+    /// - Returns: false if the disk must be read, but this thread must not block.
     func watch(_ keys: [Key], now: Int64, mayBlock: Bool) throws(LarderError) -> Bool {
         var fresh: [Key] = []
         var seen = Set(transactions.watches.filter { $0.database === self.database }.map(\.key))

@@ -2,10 +2,10 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// A session that does only what its connection's user may do.
+/// Access rules of a session.
 extension Session {
-    /// Takes the rules in force, if others are than before. A connection that would go on hearing what it may not hear any
-    /// more ends.
+    /// Applies the current access rules if they have changed. Closes a connection that receives messages it may no
+    /// longer receive.
     func renewRights() {
         let generation = server.access.generation.load(ordering: .acquiring)
         guard generation != rightsGeneration else { return }
@@ -19,9 +19,10 @@ extension Session {
         }
     }
 
-    static let reduced = "its user has lost rights, and it listens to changes, messages or commands"
+    static let reduced = "its user lost rights while the connection was subscribed to changes, messages or commands"
 
-    /// The fast path looks at no rights: it is for those who may do all that it does in the selected database.
+    /// Updates the fast path, which does not check rights: it is only for users who may run all of its commands in the
+    /// selected database.
     func noteFastRights() {
         let name = database.name
         let level: AccessLevel? =
@@ -31,12 +32,12 @@ extension Session {
         noteMode()
     }
 
-    /// Where a command stands, in the words of ACL LOG.
+    /// Where a command was called, as shown in ACL LOG.
     enum CallContext: String {
         case toplevel, multi, lua
     }
 
-    /// Refuses a call that the connection's user may not make.
+    /// Throws if the connection's user may not make a call.
     /// - Parameter word: returns the bytes of its words.
     func checkRights(
         _ row: CommandMetadata, count: Int, in context: CallContext = .toplevel, _ word: (Int) -> UnsafeRawBufferPointer
@@ -48,13 +49,13 @@ extension Session {
         throw refuse(row, refusal, queued == nil ? context : .multi)
     }
 
-    /// Whether messages that this connection asks for may go to another one.
+    /// Whether this connection's invalidations may be redirected to another connection.
     func mayRedirect(to id: Int64) -> Bool {
         guard let rights, rights.areLimited, let target = server.clientRegistry.find(id) else { return true }
         return target.credentials?.user == record.credentials?.user
     }
 
-    /// Whether this connection's user may hear what happens in a database, by the rules in force when that happens.
+    /// Whether this connection's user may receive the events of a database, by the rules at the time of the event.
     var hears: @Sendable (String) -> Bool {
         { [access = server.access, credentials = record.credentials] name in
             if access.generation.load(ordering: .acquiring) == 0 { return true }
@@ -62,17 +63,17 @@ extension Session {
         }
     }
 
-    /// Notes that somebody wanted to run a command that is switched off.
+    /// Logs the call of a disabled command.
     func refuseSwitchedOff(_ row: CommandMetadata, _ context: CallContext) -> CommandError {
         note(denial(.command, context, row.name, isSwitchedOff: true))
         return .switchedOff(row)
     }
 
-    /// Who the client is, for the log.
+    /// The client's name in the log.
     var logName: String { "\(record.known.user) (client \(id))" }
 
-    /// Notes a wrong password.
-    /// - Parameter name: that was given with it.
+    /// Logs a wrong password.
+    /// - Parameter name: the user name given with it.
     func notePassword(_ command: String, name: String) {
         let who = record.credentials.map { "client \(id) (uid \($0.user))" } ?? "client \(id)"
         let context: CallContext = transactions.queue == nil && transactions.execution == nil ? .toplevel : .multi
@@ -108,11 +109,11 @@ extension Session {
 }
 
 extension ServerState {
-    /// Puts rules in force, for connections that are open too: from their next command on.
+    /// Applies access rules, also to open connections from their next command on.
     func change(_ rules: AccessRules) {
         let old = access.change(rules)
         for record in clientRegistry.all where record.listens {
-            // Who sends nothing any more would go on listening.
+            // A connection that sends no commands would keep receiving messages.
             guard let now = rules.rights(of: record.credentials) else { continue }
             let before = old.rights(of: record.credentials)
             if before.map({ !now.covers($0) }) ?? now.areLimited { record.close(Session.reduced) }

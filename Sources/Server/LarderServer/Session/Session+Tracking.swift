@@ -3,9 +3,9 @@ import LarderEngine
 import LarderOriginClients
 import LarderRESP
 
-/// A session whose client keeps copies of what it has read, and is told when an entry changes.
+/// Client-side caching: the client keeps copies of entries and is notified when they change.
 extension Session {
-    /// Whether keys that are read are noted.
+    /// Whether keys that are read are tracked.
     var tracksReads: Bool {
         guard let tracking = modes.tracking else { return false }
         switch tracking.mode {
@@ -28,7 +28,8 @@ extension Session {
         if client != nil { renewRights() }
     }
 
-    /// Notes the keys that the parsed command is about to read, or to change, and writes the messages that precede its reply.
+    /// Records the keys that the parsed command is about to read or change, and writes the messages that precede its
+    /// reply.
     func noteUse(_ spec: CommandMetadata, _ start: inout Int) {
         let changed = willUse(spec, count: parser.argumentCount, isAlone: true) { parser.argument($0) }
         guard !changed.isEmpty else { return }
@@ -36,12 +37,12 @@ extension Session {
         start = replyQueue.position
     }
 
-    /// Notes the keys that a command is about to read, or to change.
+    /// Records the keys that a command is about to read or change.
     /// - Parameters:
-    ///   - isAlone: whether a message can be sent before the command's reply, which is not so within a transaction.
+    ///   - isAlone: whether a message can precede the command's reply, which is not possible within a transaction.
     ///   - word: returns the command's words.
-    /// - Returns: keys that this client has changed before. It must be notified of them before the command's reply, which has
-    ///   their new values.
+    /// - Returns: keys that this client has changed before. It must be notified of them before the command's reply,
+    ///   which contains their new values.
     @discardableResult
     func willUse(
         _ spec: CommandMetadata, count: Int, isAlone: Bool = false, _ word: (Int) -> UnsafeRawBufferPointer
@@ -51,7 +52,7 @@ extension Session {
             for index in spec.keyIndices(count: count, word) { server.tracking.willWrite(Array(word(index)), tracking) }
         }
         guard spec.flags.contains(.readonly), tracksReads else { return [] }
-        // Only a reader that can be notified at once, or does not want to be, may be left out when the change is committed.
+        // Skip only readers that can be notified at once, or do not want to be, when the change is committed.
         let ownUnit = isAlone && tracking.redirect == 0 || tracking.isNoLoop ? replyQueue.lastTicket.sequence : 0
         var changed: [[UInt8]] = []
         for index in spec.keyIndices(count: count, word) {
@@ -63,10 +64,11 @@ extension Session {
 
     // MARK: Before an origin
 
-    /// Tells the client, behind a reply, of what it has read there without a promise to hear of its next change: it must not
-    /// keep that. So it is if the key has changed since the origin was asked, which was told before the reply, and if the
-    /// origin says nothing of the key.
-    /// - Parameter tier: whose knowledge was served, with the readings of this command; nil if the origin itself has answered.
+    /// After a reply, invalidates the keys that were read without an invalidation promise, so that the client does not
+    /// keep them. That is the case if a key changed after its read was requested, which was notified before the reply,
+    /// or if the origin sends no invalidations for the key.
+    /// - Parameter tier: the tier that served the reads, including the replies for this command; nil if the origin
+    ///   replied itself.
     func tellUnheard(_ spec: CommandMetadata, _ keys: @autoclosure () -> [[UInt8]], _ tier: OriginTier?) {
         guard let tracking = modes.tracking, spec.flags.contains(.readonly), tracking.isBroadcast || tracksReads else {
             return
@@ -75,7 +77,8 @@ extension Session {
         if !unheard.isEmpty { server.tracking.tell(unheard, tracking, in: database.name) }
     }
 
-    /// Whether a change from now on would be told. Called when the key is noted: what is known then is heard of behind that.
+    /// Whether later changes of the key will be notified. Called after the key was recorded, so that no change is
+    /// missed.
     private func isHeard(_ key: [UInt8], _ tier: OriginTier) -> Bool {
         switch origin.call?.reading(key) {
         case .success(let reading)?: tier.isKnown(reading, of: key)
@@ -84,7 +87,7 @@ extension Session {
         }
     }
 
-    /// CLIENT CACHING applies to one command, or to the transaction that begins with it. One that waits runs again.
+    /// CLIENT CACHING applies to the next command, or to the transaction that it starts. A waiting command runs again.
     func endCaching(_ spec: CommandMetadata) {
         if modes.caching != nil, transactions.queue == nil, transactions.execution == nil,
             !spec.flags.contains(.keepsCaching)

@@ -2,12 +2,12 @@ import LarderEngine
 import LarderRESP
 
 extension Session {
-    /// Replies with the payloads of the fresh entries of several keys at one instant, or null for each that has none, if memory
-    /// can tell. What is long is copied where nobody waits for it. MGET's, on the fast path and beside it.
+    /// Replies from memory with the payloads of the fresh entries of several keys at one instant, or null for a key
+    /// without one. Long values are copied on another thread. For MGET, on the fast path and elsewhere.
     /// - Parameters:
     ///   - key: the bytes of each of `count` keys, valid during the call.
-    ///   - seen: hears of each entry that is there.
-    /// - Returns: `.cold`, and then nothing was replied, or `.hit`.
+    ///   - seen: called with each entry that exists.
+    /// - Returns: `.hit`, or `.cold` if the disk is needed; then nothing was replied.
     @inline(__always)
     func replyWithValuesInMemory(
         _ database: Database, _ count: Int, _ now: Int64, _ ticket: inout CommitTicket,

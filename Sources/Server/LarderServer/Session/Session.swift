@@ -3,48 +3,48 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// One connection's state, without its socket: bytes come in, commands run, reply bytes go out.
+/// One connection's state without its socket: bytes come in, commands run, reply bytes go out.
 ///
-/// - Replies leave in the order of the requests.
-/// - A reply that depends on an uncommitted write is held, and all later replies wait behind it. If the commit fails,
-///   the held replies that depend on it become errors.
-/// - On an event loop no command waits for the disk. A command that must is handed, with the session and the commands
-///   behind it, to a thread that may block.
-/// - A command on whole databases is handed out as work; no further command runs until its answer is here.
+/// - Replies are sent in the order of the requests.
+/// - A reply that depends on an uncommitted write is held, and all later replies wait for it. If the commit fails, the
+///   held replies that depend on it become errors.
+/// - On an event loop, commands do not block. A command that must wait for the disk is passed, with the session and the
+///   following commands, to a thread that may block.
+/// - A command on whole databases is returned as work; no further command runs until its result is back.
 ///
-/// Has one owner at a time: its event loop, a thread that runs it for the loop, or a test. `@unchecked Sendable`,
-/// because it is passed from one to the other as a value; the former owner does not touch it until it is back.
+/// It has one owner at a time: its event loop, a thread that runs it for the loop, or a test. `@unchecked Sendable`: it
+/// is passed between owners as a value, and the previous owner does not use it until it is returned.
 package final class Session: @unchecked Sendable {
     /// Why ``run(outputBytesMax:)`` returned.
     enum Pause {
         /// All complete commands have run.
         case needsInput
-        /// There is work for a thread that may block; ``finish(_:)`` takes its result.
+        /// There is work for a thread that may block; pass its result to ``finish(_:)``.
         case work(DeferredWork)
-        /// Files must be opened, created or reopened for the current command; then ``finishPreparing(_:)``.
+        /// Files must be opened, created or reopened for the current command; then call ``finishPreparing(_:)``.
         case prepare(Database, forWriting: Bool)
         /// The current command must read the disk: call ``runBlocking(outputBytesMax:slice:)`` on a thread that may
         /// block.
         case cold
-        /// The slice is used up; run again.
+        /// The time slice is used up; run again.
         case sliceEnded
-        /// Too many writes wait to be committed; run again later.
+        /// Too many uncommitted writes; run again later.
         case congested
         /// CLIENT PAUSE delays the command; run again later.
         case paused
-        /// The command waits for another connection's value: run again when it is woken, or at this instant of the
+        /// The command waits for another connection's value: run again when it is woken, or at this time of the
         /// monotonic clock.
         case waiting(until: Int64)
-        /// Too many reply bytes are unread; run again when they are sent.
+        /// Too many unsent reply bytes; run again after they are sent.
         case outputFull
-        /// The connection ends once the replies are sent.
+        /// The connection is closed after the replies are sent.
         case closing
     }
 
-    /// How much work a session may do at a time on a thread that may block.
+    /// The most work a session may do in one turn on a thread that may block.
     struct Slice {
         var commandsMax: Int
-        /// No further command begins after this instant of the monotonic clock.
+        /// No further command starts after this time of the monotonic clock.
         var until: Int64
         /// Whether this is the thread that builds long values.
         var mayBuildLong = true
@@ -57,12 +57,12 @@ package final class Session: @unchecked Sendable {
     /// The counts of its commands.
     let accounting: CommandAccounting
     let replyQueue: ReplyQueue
-    // Reached through pointers, because each access to a stored property of a class is checked for exclusiveness at run time.
-    // Used by the session's owner only.
+    // Pointers, because each access to a class's stored property is checked for exclusivity at run time. Used by the
+    // session's owner only.
     let parserMemory = UnsafeMutablePointer<RequestParser>.allocate(capacity: 1)
     /// The bytes of ``replyQueue``.
     let replyMemory: UnsafeMutablePointer<ReplyBuffer>
-    /// The connection, as the origin of a SET.
+    /// This connection as the origin of a SET.
     let setOrigin: WriteOrigin
     /// The queue of messages for this connection's loop.
     let pushes: PushQueue
@@ -75,26 +75,26 @@ package final class Session: @unchecked Sendable {
     var isWaiting = false
     var fetching = Fetching()
     var feedWait = FeedWait()
-    /// What the current command waits for, if that is a reply from elsewhere.
+    /// The reply from another thread that the current command waits for.
     var awaited: AwaitedReply?
     var origin = OriginAccess()
-    /// Whether a command waits for others, and nobody has woken it.
+    /// Whether a command waits and was not woken.
     var waitsForOthers: Bool {
         if let call = origin.call { return !call.isWoken.load(ordering: .acquiring) }
         if let awaited { return awaited.value == nil }
         return fetching.waiting.map { !$0.isWoken.isSet } ?? feedWait.isWaiting
     }
-    /// Whether no command waits for others any more.
+    /// Whether commands must not wait any more.
     var isStopping = false
-    /// Has the loop run a waiting command again. Thread-safe; nil for a session without a connection.
+    /// Makes the loop run a waiting command again. Thread-safe; nil for a session without a connection.
     var wakeUp: (@Sendable () -> Void)?
-    /// Runs what would hold up the loop, for a short time, on another thread; nil for a session without a connection.
+    /// Runs short work that would block the loop on another thread; nil for a session without a connection.
     var runElsewhere: ((@escaping @Sendable () -> Void) -> Void)?
     var isClosing = false
-    /// A parsed command that has not run yet, because files had to be opened, the disk had to be read, or commits had
-    /// to catch up.
+    /// Whether a parsed command has not run yet, because files had to be opened, the disk had to be read, or commits
+    /// had to catch up.
     var hasCommand = false
-    /// The last command that was found, and the word by which it was found.
+    /// The last command looked up, and the word by which it was found.
     var lastRow: CommandMetadata?
     var lastWord = ShortWord.other
     /// Whether commands run on the session's event loop now.
@@ -103,31 +103,31 @@ package final class Session: @unchecked Sendable {
     var mayBuildLong = false
     /// Whether the next command must run on that thread.
     var needsLongThread = false
-    /// Whether the most frequent commands may take the fast path; tests compare both paths.
+    /// Whether frequent commands may use the fast path; tests compare both paths.
     var allowsFastPath = true
     /// What the connection's user may do; nil without rules.
     var rights: Rights?
-    /// Which rules ``rights`` come from: ``AccessControl/generation``.
+    /// The ``AccessControl/generation`` of ``rights``.
     var rightsGeneration = 0
-    /// What the rights allow of the fast path: all of it, with `write`; runs of GET, with `read`; nil for nothing.
+    /// The fast-path commands that the rights allow: all with `write`, runs of GET with `read`, none with nil.
     var fastLevel: AccessLevel? = .write
-    /// Whether no mode of the connection changes the behaviour of the common commands.
+    /// Whether no mode of the connection affects the common commands.
     var takesFastPath = true
-    /// Whether that is so for runs of GET: more users may read than write.
+    /// The same for runs of GET: more users may read than write.
     var takesFastGets = true
-    /// The same in a database with an origin.
+    /// The same for runs of GET in a database with an origin.
     var takesOriginGets = false
 
     private(set) var database: Database {
         didSet { fastDatabase = Unmanaged.passUnretained(database) }
     }
-    /// ``database``, for commands so short that counting a reference would be felt: all loops would write to the same
-    /// counter. Valid as long as ``database`` is not changed, and a command that uses this does not change it.
+    /// ``database`` without reference counting, for very short commands: all loops would write to the same counter.
+    /// Valid until ``database`` is changed, which the commands that use this do not do.
     private(set) var fastDatabase: Unmanaged<Database>
     private(set) var view = ReadingView.current {
         didSet { if case .current = view { seesCurrent = true } else { seesCurrent = false } }
     }
-    /// Whether reads use the present state of the database, not a snapshot.
+    /// Whether reads use the current state of the database, not a snapshot.
     private(set) var seesCurrent = true
 
     var record: ClientRecord { accounting.record }
@@ -169,11 +169,11 @@ package final class Session: @unchecked Sendable {
     }
 
     deinit {
-        // A connection that is lost while another thread has its session does not learn of it.
+        // If a connection is lost while another thread has its session, `end` is not called.
         endSubscriptions()
         if modes.tracking != nil { track(nil) }
         server.directory.remove(id)
-        // If the session was on another thread when the connection was closed, nobody called `end`.
+        // Likewise if it was closed while the session was on another thread.
         endMonitoring()
         fetching.end(elsewhere: runElsewhere)
         feedWait.stop()
@@ -194,25 +194,24 @@ package final class Session: @unchecked Sendable {
         _modify { yield &replyMemory.pointee }
     }
 
-    /// Whether the next command is so long that it may have to wait until the disk has taken it.
+    /// Whether the next command is so long that it may have to wait for the disk to write it.
     var isCommandLong: Bool { needsLongThread || hasCommand && commandBytes >= Database.largeValueBytesMin }
 
-    /// The thread for long values waits until the former ones are in LevelDB, and gives their memory back.
+    /// On the thread for long values, waits until the previous ones are in LevelDB, and returns their memory.
     func waitForRoomToBuild() {
         if mayBuildLong, database.waitForRoomToBuild() { Allocator.giveBack() }
     }
 
-    /// Bytes of the current command from its first word to its last.
+    /// The bytes of the current command from its first word to its last.
     var commandBytes: Int {
         let (first, last) = (parser.argument(0), parser.argument(parser.argumentCount - 1))
-        // The words lie in the order in which they arrived.
+        // The words are in memory in the order in which they arrived.
         guard let start = first.baseAddress, let end = last.baseAddress else { return 0 }
         return end - start + last.count
     }
 
     // MARK: Results of other threads
 
-    /// The result of deferred work.
     struct WorkResult: Sendable {
         let reply: [UInt8]
         let then: (@Sendable (Session) -> Void)?
@@ -238,7 +237,7 @@ package final class Session: @unchecked Sendable {
         }
     }
 
-    /// Takes the result of ``Pause/work(_:)``; then ``run(outputBytesMax:)`` continues.
+    /// Applies the result of ``Pause/work(_:)``; then ``run(outputBytesMax:)`` continues.
     func finish(_ result: WorkResult) {
         isWaiting = false
         result.then?(self)
@@ -247,7 +246,7 @@ package final class Session: @unchecked Sendable {
         sendPushesBehindReply()
     }
 
-    /// Takes the result of ``Pause/prepare(_:forWriting:)``; then ``run(outputBytesMax:)`` continues with the same
+    /// Applies the result of ``Pause/prepare(_:forWriting:)``; then ``run(outputBytesMax:)`` continues with the same
     /// command.
     func finishPreparing(_ error: LarderError?) {
         isWaiting = false
@@ -262,21 +261,21 @@ package final class Session: @unchecked Sendable {
 
     // MARK: Output
 
-    /// How many bytes of replies were not taken yet.
+    /// The number of reply bytes not taken yet.
     var pendingOutput: Int { replies.count }
 
-    /// Holds the reply that begins at `start` until its ticket is decided.
+    /// Holds the reply that starts at `start` until its ticket is decided.
     func hold(from start: Int, _ ticket: CommitTicket) {
         if ticket != .none { replyQueue.hold(from: start, ticket) }
     }
 
-    /// Holds replies until their ticket is decided, so that each can become an error of its own.
+    /// Holds replies until their ticket is decided, so that each can be replaced by an error.
     func hold(_ regions: [Range<Int>], _ ticket: CommitTicket) {
         guard ticket != .none else { return }
         if isSilent { replyQueue.noteSilentWrites(ticket) } else { replyQueue.hold(regions, ticket) }
     }
 
-    /// Gives back memory that an idle connection does not need.
+    /// Frees memory that an idle connection does not need.
     func reclaim() {
         parser.reclaim()
         replies.reclaim()
@@ -294,7 +293,7 @@ package final class Session: @unchecked Sendable {
 
     func see(_ view: ReadingView) { self.view = view }
 
-    /// The snapshot to read from; nil for the present state of the database.
+    /// The snapshot to read from; nil for the current state of the database.
     func snapshot() throws(CommandError) -> OpenSnapshot? {
         switch view {
         case .current: return nil
@@ -302,16 +301,16 @@ package final class Session: @unchecked Sendable {
         case .expired:
             let seconds = server.limits.snapshotMilliseconds / 1000
             throw CommandError(
-                "ERR the snapshot was open for \(seconds) s and was closed: send SNAPSHOT CLOSE to continue")
+                "ERR the snapshot was closed after \(seconds) s: send SNAPSHOT CLOSE to continue")
         }
     }
 
-    /// Releases a snapshot that was open for too long.
+    /// Closes a snapshot that was open for too long.
     func expireSnapshot(monotonic: Int64) {
         if case .snapshot(_, let until) = view, monotonic >= until { view = .expired }
     }
 
-    /// The connection is gone.
+    /// Called when the connection is closed.
     func end() {
         isClosing = true
         endSubscriptions()
@@ -326,7 +325,7 @@ package final class Session: @unchecked Sendable {
         server.clientRegistry.remove(id)
     }
 
-    /// A record's payload, or null.
+    /// Replies with a record's payload, or null.
     func reply(_ record: Record?) {
         guard let record else { return replies.null() }
         record.withPayload { replies.bulk($0) }

@@ -1,21 +1,21 @@
-/// Owns the modes that commands have set on the connection: its user, which replies it wants, and its tracking of keys.
+/// The modes that commands have set on the connection: its authentication, replies, and tracking.
 ///
 /// A value; its session owns it.
 struct SessionModes {
-    /// Whether the password was given, or none is needed.
+    /// Whether the password was given, or is not needed.
     var isAuthenticated = true
     var replyMode = ReplyMode.on
-    /// What CLIENT TRACKING has begun.
+    /// The state of CLIENT TRACKING.
     var tracking: TrackingClient?
-    /// What CLIENT CACHING has set for the next command.
+    /// The setting of CLIENT CACHING for the next command.
     var caching: Bool?
 }
 
-/// What CLIENT REPLY has set.
+/// The setting of CLIENT REPLY.
 enum ReplyMode {
     case on, off
     /// The next command gets no reply.
     case skipsNext
-    /// The current command gets none.
+    /// The current command gets no reply.
     case skipping
 }

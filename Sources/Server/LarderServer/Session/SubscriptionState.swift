@@ -1,6 +1,6 @@
 import LarderRESP
 
-/// Owns the subscriptions of one connection, and messages that wait until a reply is complete.
+/// The subscriptions of one connection, and the messages that wait until a reply is complete.
 ///
 /// A value; its session owns it.
 struct SubscriptionState {
@@ -8,14 +8,14 @@ struct SubscriptionState {
     var names: Subscriptions?
     /// Messages that wait for the reply of the deferred command.
     var behindReply: [PushMessage] = []
-    /// Messages that the commands of a transaction publish once it is applied.
+    /// Messages that the commands of a transaction publish after it was applied.
     var published: [Publication] = []
 }
 
 /// The subscriptions of one connection. A value; its session owns it.
 struct Subscriptions {
     private(set) var names: [PubSub.Kind: Set<[UInt8]>] = [:]
-    /// The memory of the names, for the limit.
+    /// The memory use of the names, for the limit.
     private(set) var byteCount = 0
 
     static func byteCount(_ name: Int) -> Int { name + Limits.subscriptionOverheadBytes }
@@ -29,7 +29,7 @@ struct Subscriptions {
         return true
     }
 
-    /// - Returns: whether the name was there.
+    /// - Returns: whether the name existed.
     mutating func remove(_ name: [UInt8], _ kind: PubSub.Kind) -> Bool {
         guard names[kind]?.remove(name) != nil else { return false }
         byteCount -= Self.byteCount(name.count)
@@ -40,7 +40,7 @@ struct Subscriptions {
 
     func count(_ kind: PubSub.Kind) -> Int { names[kind]?.count ?? 0 }
 
-    /// The count that Redis replies: channels and patterns together, sharded channels separately.
+    /// The count in Redis' replies: channels and patterns together, sharded channels separately.
     func shownCount(_ kind: PubSub.Kind) -> Int {
         kind == .shardChannel ? count(kind) : count(.channel) + count(.pattern)
     }

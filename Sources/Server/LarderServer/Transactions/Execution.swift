@@ -1,10 +1,10 @@
 import LarderEngine
 import LarderRESP
 
-/// A transaction that EXEC has begun.
+/// A transaction started by EXEC.
 ///
-/// Its commands run with the locks of all their keys held and are one commit unit. If a command works on a whole
-/// database, the commands before it are one unit, and those behind it another.
+/// Its commands run with the locks of all their keys held, and form one commit unit. If a command works on a whole
+/// database, the commands before it form one unit, and those after it another.
 ///
 /// Confined to its session's owner.
 final class Execution {
@@ -14,20 +14,20 @@ final class Execution {
     var next = 0
     /// Whether the header of the reply was written.
     var isBegun = false
-    /// Whether commands that run on the loop are units by themselves, because others must read the disk.
+    /// Whether commands that run on the loop are separate units, because others must read the disk.
     var isSplit = false
-    /// Where the reply begins, counted from the connection's beginning.
+    /// The start of the reply, counted from the connection's start.
     var start = 0
-    /// Messages that came before the reply was complete.
+    /// Messages that arrived before the reply was complete.
     var pushes: [PushMessage] = []
-    /// The script that is run, outside of MULTI: then ``commands`` is its one call.
+    /// The running script, outside of MULTI; then ``commands`` is its one call.
     let scriptCall: ScriptCall?
     let script: ScriptProgress?
-    /// How much CPU time the scripts of the transaction have used, in nanoseconds.
+    /// The CPU time used by the scripts of the transaction, in nanoseconds.
     var scriptTime: Int64 = 0
-    /// The libraries of functions, once one was called: all calls of a unit see the same.
+    /// The function libraries, once one was called: all calls of a unit use the same.
     var functions: FunctionLibraries.State?
-    /// Keys that commands asked for, and that their key positions do not tell.
+    /// Keys that commands need, but that their key positions do not include.
     var more: [TransactionMissing] = []
 
     init(_ commands: [QueuedCommand], watches: [KeyWatch]) {
@@ -44,7 +44,7 @@ final class Execution {
         self.script = ScriptProgress()
     }
 
-    /// The script for those who ask for it.
+    /// The description of the running script for other clients.
     var running: RunningScript? {
         guard let scriptCall, let script, let command = commands.first else { return nil }
         return RunningScript(
@@ -53,7 +53,7 @@ final class Execution {
             begin: script.begin)
     }
 
-    /// How much of a call is shown.
+    /// The limits of the call's description.
     private static let shownWordsMax = 32
     private static let shownBytesMax = 128
 

@@ -2,17 +2,17 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// A command with words of its own, beside the parser's: one that waits for EXEC, with a copy of them, or one that a
-/// script calls, whose words are the script's.
+/// A command whose words are not the parser's: one that waits for EXEC, with a copy of its words, or one that a script
+/// calls, with the script's words.
 ///
 /// Confined to its session's owner.
 final class QueuedCommand {
     private(set) var row: CommandMetadata
-    /// The copy of all words; nil if they are not its own.
+    /// The copy of all words; nil if they are borrowed.
     private let bytes: UnsafeMutableRawBufferPointer?
     private var words: [UnsafeRawBufferPointer]
 
-    /// The memory of a command beyond the bytes of its words, roughly.
+    /// The approximate memory of a command in addition to the bytes of its words.
     private static let overheadBytes = 64
 
     /// - Parameter word: returns the bytes of a word, which are copied.
@@ -27,7 +27,7 @@ final class QueuedCommand {
         var end = 0
         for index in 0..<count {
             let source = word(index)
-            // The sum above makes room for all of them.
+            // The buffer has the size of all words, computed above.
             let place = UnsafeMutableRawBufferPointer(rebasing: bytes[end..<end + source.count])
             place.copyMemory(from: source)
             words.append(UnsafeRawBufferPointer(place))
@@ -42,7 +42,7 @@ final class QueuedCommand {
         words = []
     }
 
-    /// Takes the words of another call, which must stay valid while it is used.
+    /// Borrows the words of another call, which must stay valid while it is used.
     func borrow(_ row: CommandMetadata, count: Int, word: (Int) -> UnsafeRawBufferPointer) {
         self.row = row
         words.removeAll(keepingCapacity: true)
@@ -51,13 +51,13 @@ final class QueuedCommand {
 
     deinit { bytes?.deallocate() }
 
-    /// Words, the name included.
+    /// The number of words, including the name.
     var count: Int { words.count }
 
-    /// Valid as long as the command is.
+    /// Valid as long as the command exists.
     subscript(index: Int) -> UnsafeRawBufferPointer { words[index] }
 
-    /// Its memory, for the limit on transactions.
+    /// The memory use, for the limit on transactions.
     var byteCount: Int { Self.byteCount(words: count, bytes: bytes?.count ?? 0) }
 
     static func byteCount(words: Int, bytes: Int) -> Int {
@@ -66,7 +66,7 @@ final class QueuedCommand {
 
     func text(_ index: Int) -> String { String(decoding: self[index], as: UTF8.self) }
 
-    /// Whether it stores its keys unconditionally, and cannot fail.
+    /// Whether it overwrites its keys unconditionally, and cannot fail.
     var overwritesBlindly: Bool {
         switch row.overwrites {
         case .never: false

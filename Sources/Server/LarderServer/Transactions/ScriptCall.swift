@@ -1,15 +1,15 @@
-/// A call of EVAL or its like: which script, and which words are keys. A value.
+/// A call of EVAL or a similar command: the script and the position of its keys. A value.
 struct ScriptCall {
     let script: Script
     let keyCount: Int
-    /// Whether it may not write.
+    /// Whether it must not write.
     let isReadOnly: Bool
 
-    /// Where the keys begin.
+    /// The index of the first key.
     static let firstKey = 3
 }
 
-/// What the second word of EVAL and its like is.
+/// The meaning of the second word of EVAL and similar commands.
 enum ScriptSource {
     case text, digest, function
 }

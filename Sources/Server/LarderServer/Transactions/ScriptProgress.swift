@@ -3,12 +3,13 @@ import LarderPlatform
 import LarderRESP
 import Synchronization
 
-/// How far a script outside of MULTI has come.
+/// The progress of a script outside of MULTI.
 ///
-/// It runs with the locks of its keys held, for a slice of a few milliseconds at most, as most scripts never notice. If
-/// it takes longer, nothing of it is applied: it begins anew on a thread of its own, without any lock, on copies of the
-/// entries; what it asks for and is answered is recorded. Then the recorded commands run with the locks held. If each
-/// gets the same answer, the script would have done just this, and they are applied; else it begins anew.
+/// A script first runs with the locks of its keys held, for a few milliseconds at most; most scripts finish in that
+/// time. If it takes longer, its changes are discarded. It restarts on its own thread, without locks, on copies of the
+/// entries, and its calls and their results are recorded. Then the recorded commands are replayed with the locks held.
+/// If each returns the same result, the script would have done exactly this, and the changes are applied; otherwise it
+/// restarts.
 ///
 /// Confined to its session's owner.
 final class ScriptProgress {
@@ -17,55 +18,55 @@ final class ScriptProgress {
         case inPlace
         /// Without locks, recording.
         case speculating
-        /// With locks held: what was recorded.
+        /// With locks held, replaying the record.
         case replaying(ScriptRecord)
     }
 
-    /// When it began, in nanoseconds of the monotonic clock.
+    /// The start time, in nanoseconds of the monotonic clock.
     let begin: Int64
     let killSwitch = ScriptKillSwitch()
     var stage = Stage.inPlace
-    /// Whether it goes on on a thread of its own.
+    /// Whether it continues on its own thread.
     var isLong = false
-    /// How often it began anew.
+    /// The number of restarts.
     var repeats = 0
-    /// How often what was recorded was out of date.
+    /// The number of replays that failed because the record was out of date.
     var conflicts = 0
-    /// How long the last run without locks took, in nanoseconds.
+    /// The duration of the last run without locks, in nanoseconds.
     var lastRun: Int64 = 0
-    /// How long it may hold the locks after all, because others were always faster, in nanoseconds; nil for not at all.
+    /// How long the script may hold the locks because replays kept failing, in nanoseconds; nil if it may not.
     var heldSlice: Int64?
 
-    /// After so many conflicts a script that takes at most ``heldRunMax`` nanoseconds holds the locks.
+    /// After this many conflicts, a script that takes at most ``heldRunMax`` nanoseconds holds the locks.
     static let conflictsMax = 3
     static let heldRunMax: Int64 = 100_000_000
 
     init() { begin = MonotonicClock.nanoseconds() }
 
-    /// The time of its commands, if that is settled.
+    /// The time of its commands, once that is fixed.
     var time: Int64? {
         guard case .replaying(let record) = stage else { return nil }
         return record.now
     }
 
-    /// How often a script may begin anew with the locks held before it goes on without them.
+    /// The number of restarts with the locks held before it continues without them.
     static let repeatsInPlace = 4
 }
 
-/// What a script asked for and was answered while it ran without locks, and its reply.
+/// The calls and results of a script that ran without locks, and its reply.
 struct ScriptRecord {
     /// The time of the commands.
     let now: Int64
-    /// The rules by which its commands were allowed: ``Session/rightsGeneration`` when it began.
+    /// The ``Session/rightsGeneration`` at the start, which allowed its commands.
     let rightsGeneration: Int
-    /// From which jitters are drawn.
+    /// The seed of jitters.
     let seed = UInt64.random(in: 0 ... .max)
     var commands: [QueuedCommand] = []
-    /// The encoded answers' lengths and hashes; nil for those that may differ.
+    /// The lengths and hashes of the encoded results; nil for results that may differ.
     var answers: [Answer?] = []
-    /// The version that each answer was encoded in.
+    /// The protocol version of each result.
     var versions: [RESPVersion] = []
-    /// The memory of the commands.
+    /// The memory use of the commands.
     var byteCount = 0
     /// The encoded reply of the script.
     var reply: [UInt8] = []

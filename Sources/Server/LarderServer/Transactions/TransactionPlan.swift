@@ -2,12 +2,12 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// Which keys of which databases the commands of a transaction touch. Made before any lock is taken.
+/// The keys and databases that the commands of a transaction touch. Made before any lock is taken.
 struct TransactionPlan {
     /// The keys of one database.
     struct Part {
         let database: Database
-        /// The index of each key, in the order in which the engine gets them.
+        /// The index of each key, in the engine's order.
         private(set) var positions: [Key: Int] = [:]
         private var loaded: [Key] = []
         private var blind: [Key] = []
@@ -25,7 +25,7 @@ struct TransactionPlan {
             if isBlind { blind.append(key) } else { loaded.append(key) }
         }
 
-        /// The engine's form; indices are final from here on.
+        /// Converts the part for the engine; indices are final from here on.
         fileprivate mutating func complete() -> TransactionPart {
             for (index, key) in blind.enumerated() { positions[key] = loaded.count + index }
             return TransactionPart(
@@ -39,18 +39,18 @@ struct TransactionPlan {
     /// In the order in which the engine takes their locks.
     private(set) var parts: [Part] = []
     private(set) var engineParts: [TransactionPart] = []
-    /// The databases that SELECT names, or the error instead.
+    /// The databases selected by SELECT, or the errors.
     private(set) var databases: [String: Result<Database, LarderError>] = [:]
 
     /// - Parameters:
-    ///   - commands: the commands that are still to run, in their order.
+    ///   - commands: the remaining commands, in order.
     ///   - database: the selected database before the first of them.
-    ///   - loadsAll: whether former values must be read even for keys that are only overwritten.
+    ///   - loadsAll: whether previous values must be read even for keys that are only overwritten.
     init(
         _ commands: ArraySlice<QueuedCommand>, in database: Database, watches: [KeyWatch], more: [TransactionMissing],
         loadsAll: Bool, engine: Engine
     ) {
-        // First, because these must be read even if the commands only overwrite them.
+        // Watched keys first, because they must be read even if the commands only overwrite them.
         for watch in watches {
             let index = part(watch.database)
             parts[index].add(watch.key, isBlind: false)
@@ -87,7 +87,7 @@ struct TransactionPlan {
             return
         }
         let index = part(database)
-        // Whether a script writes is known when it does.
+        // Whether a script writes is known only when it does.
         if isScript, !row.flags.contains(.readonly) { parts[index].mayBeWritten = true }
         if row.flags.contains(.write) { parts[index].isWritten = true }
         if row.flags.contains(.creates) { parts[index].isCreated = true }
@@ -97,7 +97,7 @@ struct TransactionPlan {
         }
     }
 
-    /// The key that MOVE or COPY writes in another database.
+    /// Adds the key that MOVE or COPY writes in another database.
     private mutating func noteTarget(_ command: QueuedCommand, _ database: Database, _ engine: Engine) {
         let place: (name: Int, key: Int)
         switch command.row.database {
@@ -131,15 +131,15 @@ struct TransactionPlan {
     }
 }
 
-/// Something that a command of a transaction asked for and the plan did not have: the transaction starts again with it.
+/// A dependency that was missing in the plan of a transaction, which is restarted with it.
 enum TransactionMissing {
     case key(Database, Key)
-    /// The files of a database that would be written to and has none open.
+    /// The files of a database that would be written to, but has none open.
     case files(Database)
     case database(String)
 }
 
-/// A transaction while its commands run with the locks of all its keys held: ``Call`` uses it instead of the engine.
+/// A transaction whose commands run with the locks of all its keys held. ``Call`` uses it instead of the engine.
 ///
 /// Confined to the thread that runs it.
 final class TransactionRun {
@@ -149,19 +149,19 @@ final class TransactionRun {
     var missing: [TransactionMissing] {
         notFound.isEmpty ? update.withoutFiles.map { .files($0) } : notFound
     }
-    /// Whether a command would build a long value, and may not here: then nothing is applied.
+    /// Whether a command would build a long value, which is not allowed here; then nothing is applied.
     private(set) var needsLongThread = false
-    /// Whether a script takes so long that it must go on without locks: then nothing is applied.
+    /// Whether a script takes so long that it must continue without locks; then nothing is applied.
     private(set) var needsScriptThread = false
-    /// Whether the entries differ from those that a script saw without locks: then nothing is applied.
+    /// Whether the entries differ from those that a script read without locks; then nothing is applied.
     private(set) var isOutdated = false
-    /// The longest record that is read while commands run, without locks; nil with locks, when none is.
+    /// The longest record that may be read while commands run without locks; nil with locks, when none may be read.
     private let loadedBytesMax: Int?
     /// The positions of keys that were read while commands ran, by part.
     private var loaded: [Int: [Key: Int]] = [:]
     private let parts: [ObjectIdentifier: (plan: Int, engine: Int)]
 
-    /// - Parameter loadedBytesMax: given for a transaction that is tried without locks.
+    /// - Parameter loadedBytesMax: set for a transaction that is tried without locks.
     init(_ plan: TransactionPlan, _ update: TransactionUpdate, loadedBytesMax: Int? = nil) {
         self.plan = plan
         self.update = update
@@ -183,10 +183,10 @@ final class TransactionRun {
         loaded.flatMap { part, keys in keys.keys.map { .key(update.parts[part].database, $0) } }
     }
 
-    /// Whether the attempt is given up for another reason than ``missing``.
+    /// Whether the attempt is abandoned for another reason than ``missing``.
     var mustLeave: Bool { needsLongThread || needsScriptThread || isOutdated }
 
-    /// The indices of keys; nil if the plan lacks one, which is noted.
+    /// Returns the indices of keys; nil if the plan lacks one, which is recorded.
     private func find(
         _ keys: [Key], _ database: Database
     ) throws(CommandError) -> (part: Int, positions: [Int])? {
@@ -253,12 +253,12 @@ final class TransactionRun {
         return update.current(part: part, position: position)
     }
 
-    /// The rules of freshness of a database; nil for a database that is not locked.
+    /// The freshness rules of a database; nil for a database that is not locked.
     func rules(_ database: Database) -> FreshnessRules? {
         parts[ObjectIdentifier(database)].map { update.rules(part: $0.engine) }
     }
 
-    /// The database that SELECT would select by this name.
+    /// Returns the database that SELECT would select by this name.
     func database(_ name: String) throws(CommandError) -> Database {
         switch plan.databases[name] {
         case .success(let database): return database

@@ -1,13 +1,13 @@
 import LarderEngine
 
-/// Owns the state of MULTI, WATCH and EXEC on one connection: the queued commands, the watched keys, and the running
+/// The state of MULTI, WATCH and EXEC on one connection: the queued commands, the watched keys, and the running
 /// transaction.
 ///
 /// A value; its session owns it.
 struct TransactionState {
-    /// What MULTI has begun.
+    /// The commands queued since MULTI.
     var queue: TransactionQueue?
-    /// What EXEC has begun.
+    /// The transaction started by EXEC.
     var execution: Execution?
     var watches: [KeyWatch] = []
 
@@ -16,7 +16,7 @@ struct TransactionState {
         watches = []
     }
 
-    /// Forgets MULTI, the queued commands and the watched keys.
+    /// Discards the queued commands and the watched keys.
     mutating func discard() {
         queue = nil
         unwatch()
@@ -27,9 +27,9 @@ struct TransactionState {
 struct TransactionQueue {
     private(set) var commands: [QueuedCommand] = []
     private(set) var byteCount = 0
-    /// A command could not be queued: EXEC will refuse.
+    /// Whether a command could not be queued, so that EXEC will fail.
     var isAborted = false
-    /// The database that the last SELECT names; nil before the first.
+    /// The database selected by the last SELECT; nil before the first.
     private(set) var selection: String?
 
     mutating func add(_ command: QueuedCommand) {
