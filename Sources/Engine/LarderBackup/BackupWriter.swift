@@ -2,8 +2,9 @@ import LarderPlatform
 
 /// Makes a backup from an image of a larder.
 ///
-/// Tables that the former backup has are linked from there, if they have the same content. What is new is linked from the
-/// image if it is on the same file system, and copied else. Until it is complete and synced, the backup has another name.
+/// Tables that the previous backup has are linked from there, if they have the same content. What is new is linked from
+/// the image if it is on the same file system, and copied else. Until it is complete and synced, the backup has another
+/// name.
 package struct BackupWriter {
     private let name: String
     private let former: FormerBackup?
@@ -11,7 +12,7 @@ package struct BackupWriter {
     private var progress: BackupProgress
     private let note: (BackupProgress) -> Void
     private var result: Result
-    /// Tables with the name of one in the former backup, and another content.
+    /// Tables with the name of one in the previous backup, and another content.
     private var differing = 0
 
     /// What was done.
@@ -19,7 +20,7 @@ package struct BackupWriter {
         package var path = ""
         package var files = 0
         package var bytes = 0
-        /// The bytes that did not come from the former backup.
+        /// The bytes that did not come from the previous backup.
         package var newBytes = 0
         /// What is wrong or strange about former backups, one line each. This one does not have it.
         package var warnings: [String] = []

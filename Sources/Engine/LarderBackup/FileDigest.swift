@@ -9,7 +9,8 @@ struct FileDigest: Equatable {
 
     /// Reads a file, and hands each piece to `body`. Links are not followed.
     /// - Returns: the digest and the length in bytes.
-    /// - Throws: with the number `ELOOP`, `EISDIR` or `ENXIO` when it is no file but a link, a directory, or something else.
+    /// - Throws: with the number `ELOOP`, `EISDIR` or `ENXIO` when it is not a file but a link, a directory, or
+    ///   something else.
     static func read(
         _ path: String, _ body: (UnsafeRawBufferPointer) throws(FileError) -> Void = { _ in }
     ) throws(FileError) -> (digest: FileDigest, byteCount: Int) {

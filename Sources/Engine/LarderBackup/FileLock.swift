@@ -43,7 +43,7 @@ struct FileLock: ~Copyable {
                 }
             }
             let lock = FileLock(path: path, descriptor: file)
-            // A former holder may have removed or renamed it between the two calls.
+            // A previous holder may have removed or renamed it between the two calls.
             var opened = stat()
             if fstat(file, &opened) == 0, let named = try FileSystem.linkStatus(path), opened.st_ino == named.st_ino,
                 opened.st_dev == named.st_dev

@@ -2,13 +2,13 @@ import LarderPlatform
 
 /// The backup before the one that is made: its tables are linked, if they have the same content.
 ///
-/// Names and lengths do not tell that. Two larders that come from one backup give tables the same names; so does one that
-/// is restored. Nor does the list of the former backup tell what has become of its files.
+/// Names and lengths do not tell that. Two larders that come from one backup give tables the same names; so does one
+/// that is restored. Nor does the list of the previous backup tell what has become of its files.
 struct FormerBackup {
     let path: String
     private let list: BackupList
 
-    /// What a table of the former backup is good for.
+    /// What a table of the previous backup is good for.
     enum Reuse {
         /// It is linked.
         case linked

@@ -1,23 +1,24 @@
 import LarderEngine
 
-/// The writes of a database that are acknowledged here and wait to be brought elsewhere, such as to its origin: a companion database, which
-/// has them durably, and an index of it.
+/// The pending deliveries of a database: writes that are acknowledged here and still have to be delivered, such as to
+/// its origin. A companion database stores them durably; an index of it is in memory.
 ///
-/// A write and its entry here are in one commit unit. A key has at most one write that waits, its last.
+/// A write and its delivery are in one commit unit. A key has at most one pending write, its last.
 ///
 /// Thread-safe.
 package final class Outbox: Sendable {
-    /// `NAME.outbox`. Its entries never end, and are not evicted.
+    /// `NAME.outbox`. Its entries never expire, and are not evicted.
     package let database: Database
     package let index: OutboxIndex
     package let counts = OutboxCounts()
-    /// Whether its writes have tokens. Those that are otherwise were accepted by somebody else, and cannot be brought.
+    /// Whether its writes have tokens. Writes of the other kind were accepted by another program, and cannot be
+    /// delivered.
     private let hasTokens: Bool
 
-    /// Longer values do not wait: the origin acknowledges them at once. 1 MiB.
+    /// Longer values are not queued: the origin must acknowledge them first. 1 MiB.
     package static let valueBytesMax = 1 << 20
 
-    /// Reads what waits. May block.
+    /// Loads the pending writes. May block.
     package init(_ database: Database, most: Int, held: HeldBytes, hasTokens: Bool = false) throws(LarderError) {
         self.database = database
         self.hasTokens = hasTokens
@@ -26,13 +27,13 @@ package final class Outbox: Sendable {
         try load()
     }
 
-    /// The name of a database's companion; nil if that is no possible name.
+    /// The name of a database's companion; nil if that name would be invalid.
     package static func name(for database: String) -> String? {
         let name = database + DatabaseName.outboxEnding
         return DatabaseName.isValid(name) && !DatabaseName.isKept(database) ? name : nil
     }
 
-    /// Makes the index agree with the companion database, which others may have emptied. May block.
+    /// Rebuilds the index from the companion database, which may have been emptied. May block.
     package func load() throws(LarderError) {
         while true {
             var entries: [(key: [UInt8], number: UInt64, acceptedAt: Int64, bytes: Int)] = []
@@ -42,12 +43,12 @@ package final class Outbox: Sendable {
                     while try cursor.next() {
                         let (entry, bytes) = try cursor.record().withPayload { (OutboxEntry(parsing: $0), $0.count) }
                         let key = Array(try cursor.key().bytes)
-                        // What is none is told of when its turn comes.
+                        // Entries that are not writes are reported when their turn comes.
                         entries.append((key, entry?.number ?? 0, entry?.acceptedAt ?? 0, key.count + bytes))
                     }
                 }
             } catch {
-                // Emptied or reopened meanwhile.
+                // The database was emptied or reopened in the meantime.
                 guard error.code == .purged || error.code == .invalidated else { throw error }
                 continue
             }
@@ -56,7 +57,7 @@ package final class Outbox: Sendable {
         }
     }
 
-    /// The write that waits for a key. May block.
+    /// The pending write of a key. May block.
     /// - Returns: nil if there is none; an entry that is nil if it cannot be read.
     package func entry(_ key: [UInt8]) throws(LarderError) -> OutboxEntry?? {
         guard let record = try database.get(Key(key)) else { return nil }
@@ -64,10 +65,10 @@ package final class Outbox: Sendable {
         return .some(entry.flatMap { ($0.token != nil) == hasTokens ? $0 : nil })
     }
 
-    /// A write that was brought, or is brought no more.
+    /// A write that was delivered, or was dropped.
     package struct Settled {
         let turn: OutboxIndex.Turn
-        /// What the companion database had; nil for what could not be read.
+        /// The number of the entry in the companion database; nil if it could not be read.
         let number: UInt64?
 
         package init(turn: OutboxIndex.Turn, number: UInt64?) {
@@ -76,16 +77,16 @@ package final class Outbox: Sendable {
         }
     }
 
-    /// A turn and what is brought.
+    /// A turn and the write to deliver.
     package struct Parcel: Sendable {
         package let turn: OutboxIndex.Turn
         package let entry: OutboxEntry
     }
 
-    /// What is to be brought for turns: all of it is durable here. May block.
+    /// Reads the writes to deliver for some turns; all of them are durable here. May block.
     /// - Parameters:
-    ///   - bytesMax: the turns of what is more are put back.
-    ///   - unreadable: called for a turn whose entry is none of this outbox's writes.
+    ///   - bytesMax: the limit of one batch; further turns are put back.
+    ///   - unreadable: called for a turn whose entry is not a write of this outbox.
     package func collect(
         _ turns: [OutboxIndex.Turn], bytesMax: Int, unreadable: (OutboxIndex.Turn) -> Void
     ) throws(LarderError) -> [Parcel] {
@@ -98,7 +99,7 @@ package final class Outbox: Sendable {
                 break
             }
             guard let found = try entry(turn.key) else {
-                // A write that failed here after it had got a number, or a purge.
+                // The write failed here after it had got a number, or was purged.
                 settled.append(Settled(turn: turn, number: nil))
                 continue
             }
@@ -106,7 +107,7 @@ package final class Outbox: Sendable {
                 unreadable(turn)
                 continue
             }
-            // One with a higher number has a turn of its own.
+            // An entry with a higher number has a turn of its own.
             guard entry.number <= turn.number else { continue }
             bytes += entry.value?.count ?? 0
             parcels.append(Parcel(turn: turn, entry: entry))
@@ -127,12 +128,12 @@ package final class Outbox: Sendable {
                 return true
             }
         }
-        // Not before: what is still there after a crash waits still.
+        // Remove them after the commit: entries that survive a crash are still pending.
         for position in removed { index.remove(settled[position].turn.key, settled[position].turn.number) }
         index.tellWaiters(now: nil)
     }
 
-    /// Forgets all that waits. May block.
+    /// Drops all pending writes. May block.
     package func discard() throws(LarderError) {
         _ = try database.purge(counting: false)
         index.removeAll()

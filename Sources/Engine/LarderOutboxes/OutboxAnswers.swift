@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// Answers that a thread waits for.
+/// Results that a thread waits for.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: all is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 package final class OutboxAnswers<Answer: Sendable>: @unchecked Sendable {
     private let lock = Lock()
     private let isComplete = Condition()

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// What became of writes that were to be brought. For INFO. Atomic.
+/// The counters of deliveries, for INFO. Atomic.
 package final class OutboxCounts: Sendable {
     package let delivered = Atomic<Int>(0)
-    /// Attempts after the first.
+    /// Delivery attempts after the first.
     package let retried = Atomic<Int>(0)
-    /// Attempts that the origin refused.
+    /// Delivery attempts that the origin refused.
     package let refused = Atomic<Int>(0)
-    /// Writes that were dropped because the origin has something newer.
+    /// Writes dropped because the origin has a newer value.
     package let superseded = Atomic<Int>(0)
 }

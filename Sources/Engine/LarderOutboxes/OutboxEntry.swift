@@ -1,21 +1,21 @@
 import LarderEngine
 
-/// A write that waits to be brought, as it stands in the companion database under the key that it concerns.
+/// A pending write, as stored in the companion database under its key.
 ///
-/// The bytes: one for what it is (1: a value is stored, 2: the entry is removed; 3 and 4: the same with a token); then, each
-/// in eight bytes, the highest first: its number, when it was accepted, and until when the value lives (0: without end), both
-/// in milliseconds since 1970; with a token its 16 bytes, and one for the value's codec; then the value.
+/// The format: one byte for the kind (1: a value is stored, 2: the entry is removed; 3 and 4: the same with a token).
+/// Then, in eight big-endian bytes each: its number, when it was accepted, and when the value expires (0: never), both
+/// in milliseconds since 1970. With a token: its 16 bytes, and one for the value's codec. Then the value.
 package struct OutboxEntry: Sendable {
-    /// Grows with each write of the database; a key's last write counts.
+    /// Increases with each write of the database; a key's last write counts.
     package let number: UInt64
     package let acceptedAt: Int64
-    /// Nil: without end.
+    /// When the value expires; nil for never.
     package let until: Int64?
-    /// Nil: the entry is removed.
+    /// The value; nil for a removal.
     package let value: [UInt8]?
-    /// The same for all attempts to bring this write, and no other write's; nil for writes that have none.
+    /// The same for all delivery attempts of this write, and unique to it; nil for writes without a token.
     package let token: [UInt8]?
-    /// Of the value; `raw` for writes without a token.
+    /// The codec of the value; `raw` for writes without a token.
     package let codec: Codec
 
     private static let headCount = 25
@@ -32,10 +32,10 @@ package struct OutboxEntry: Sendable {
         self.codec = codec
     }
 
-    /// A token that no other write has.
+    /// A random token, unique to a write.
     package static func makeToken() -> [UInt8] { (0..<tokenCount).map { _ in UInt8.random(in: 0...255) } }
 
-    /// Nil for bytes that are none.
+    /// Parses an entry; nil for malformed bytes.
     package init?(parsing bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= Self.headCount, (1...4).contains(bytes[0]) else { return nil }
         let hasToken = bytes[0] > 2
@@ -65,6 +65,6 @@ package struct OutboxEntry: Sendable {
         return bytes
     }
 
-    /// Whether the value's life is over, so that its removal is what is left to be brought.
+    /// Whether the value has expired, so that its removal is delivered instead.
     package func isOver(now: Int64) -> Bool { until.map { $0 <= now } ?? false }
 }

@@ -2,15 +2,15 @@ import LarderEngine
 import LarderPlatform
 import Synchronization
 
-/// Which keys wait to be brought, and in which order they are. In memory; the companion database has the same.
+/// The keys with pending writes, in the order of delivery. In memory; the companion database has the same.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: all below "guarded" is read and written with the lock held. The lock is
-/// taken last: nothing else is called with it held.
+/// Thread-safe. `@unchecked Sendable`: the properties below "guarded" are guarded by `lock`. The lock is taken last:
+/// nothing else is called with it held.
 package final class OutboxIndex: @unchecked Sendable {
-    /// What an attempt whose end is unknown was made over.
+    /// The origin's possible state after an attempt whose outcome is unknown.
     package enum Doubt: Equatable, Sendable {
         case none
-        /// The write may be at the origin. Nil: nobody knows what was there before.
+        /// The write may have reached the origin, and replaced `over`. Nil: the earlier state is unknown.
         case mayBeThere(over: String?)
     }
 
@@ -40,22 +40,22 @@ package final class OutboxIndex: @unchecked Sendable {
 
     package let most: Int
     private let held: HeldBytes
-    /// For readers, who need no lock while nothing waits.
+    /// For readers, which need no lock while nothing is pending.
     private let count = Atomic<Int>(0)
     private let lock = Lock()
     private let isWoken = Condition()
     // Guarded:
     private var items: [[UInt8]: Item] = [:]
-    /// In the order of their numbers, from `head` on. A place whose key was written again has no meaning any more.
+    /// In the order of their numbers, starting at `head`. The place of a key that was written again is ignored.
     private var places: [Place] = []
     private var head = 0
-    /// Those that were brought back or have rested, before the others; the next one stands last.
+    /// Places that were put back, or whose back-off is over, before the others; the next one is last.
     private var front: [Place] = []
-    /// Those that were taken last, until ``endTurns()``.
+    /// The places taken last, until ``endTurns()``.
     private var taken: [Place] = []
-    /// Until when keys rest, in milliseconds of the monotonic clock. They have no place.
+    /// The end of each key's back-off, in milliseconds of the monotonic clock. These keys have no place.
     private var rests: [[UInt8]: Int64] = [:]
-    /// The same by instants, of which there are few. What rests no more may still be among them.
+    /// The same by time, of which there are few. May still contain keys whose back-off is over.
     private var resting: [Int64: [[UInt8]]] = [:]
     private static let restStep: Int64 = 128
     private var next: UInt64 = 1
@@ -63,12 +63,12 @@ package final class OutboxIndex: @unchecked Sendable {
     private var isSealed = false
     private var hasNews = false
     private var isUrgent = false
-    /// Whether new writes need not wake the thread.
+    /// Whether new writes do not wake the thread.
     private var isResting = false
     private var hasRecovered = false
 
     /// - Parameters:
-    ///   - most: how many keys may wait.
+    ///   - most: the limit of pending keys.
     ///   - held: counts their bytes.
     package init(most: Int, held: HeldBytes) {
         self.most = most
@@ -89,7 +89,7 @@ package final class OutboxIndex: @unchecked Sendable {
 
     package func number(_ key: [UInt8]) -> UInt64? { lock.withLock { items[key]?.number } }
 
-    /// When the oldest was accepted, in milliseconds since 1970.
+    /// When the oldest pending write was accepted, in milliseconds since 1970.
     package var oldest: Int64? {
         lock.withLock {
             let next = places[head...].first { items[$0.key]?.number == $0.number }
@@ -98,10 +98,10 @@ package final class OutboxIndex: @unchecked Sendable {
         }
     }
 
-    /// Why some writes cannot wait here; nil if they can.
+    /// Returns why some writes cannot be queued; nil if they can.
     /// - Parameters:
     ///   - bytes: of their keys and values.
-    ///   - limit: what ``most`` is called where it is set.
+    ///   - limit: the name of the setting for ``most``.
     package func refusal(of keys: [[UInt8]], bytes: Int, limit: String) -> String? {
         guard held.hasRoom(for: bytes) else {
             return "writes of \(held.most ?? 0) bytes wait, half of what the disk may have, and there is no room for "
@@ -115,10 +115,10 @@ package final class OutboxIndex: @unchecked Sendable {
 
     // MARK: New writes
 
-    /// Takes note of writes that are being applied. Called with the locks of their keys held, so that the numbers of a key
+    /// Records writes that are being applied. Called with the locks of their keys held, so that the numbers of a key
     /// are in the order of its writes.
     /// - Parameter bytes: of each, key and value.
-    /// - Returns: the number of the first, the others follow; nil if no more are taken.
+    /// - Returns: the first write's number, which the others follow; nil if no more writes are accepted.
     package func note(_ keys: [[UInt8]], bytes: [Int], now: Int64) -> UInt64? {
         lock.withLock {
             guard !isSealed else { return nil }
@@ -144,9 +144,9 @@ package final class OutboxIndex: @unchecked Sendable {
         }
     }
 
-    /// Adds what the companion database has. What waits already stays as it is.
+    /// Adds the contents of the companion database. Keys that are already pending are unchanged.
     /// - Parameter entries: in any order.
-    /// - Returns: what waits, and was not among them.
+    /// - Returns: the pending writes that were not among them.
     package func add(_ entries: [(key: [UInt8], number: UInt64, acceptedAt: Int64, bytes: Int)]) -> [Turn] {
         lock.withLock {
             let others = Set(items.keys).subtracting(entries.map(\.key)).compactMap(turn)
@@ -176,12 +176,12 @@ package final class OutboxIndex: @unchecked Sendable {
         tellWaiters(now: nil)
     }
 
-    /// From now on no write is taken.
+    /// Refuses or accepts new writes.
     package func seal(_ isOn: Bool) { lock.withLock { isSealed = isOn } }
 
     // MARK: Bringing
 
-    /// The next turns, in the order of their numbers; what has rested long enough comes first.
+    /// Takes the next turns, in the order of their numbers; those whose back-off is over come first.
     package func take(_ most: Int, now: Int64) -> [Turn] {
         lock.withLock {
             endRests(now)
@@ -210,10 +210,10 @@ package final class OutboxIndex: @unchecked Sendable {
         return places[head]
     }
 
-    /// What was taken last is not under way any more.
+    /// Ends the turns taken last.
     package func endTurns() { lock.withLock { taken = [] } }
 
-    /// What has rested long enough comes first.
+    /// Puts the keys whose back-off is over in front.
     private func endRests(_ now: Int64) {
         let over = resting.keys.filter { $0 <= now }
         guard !over.isEmpty else { return }
@@ -227,8 +227,8 @@ package final class OutboxIndex: @unchecked Sendable {
         front += due.sorted { $0.number > $1.number }
     }
 
-    /// Brings turns back to the front.
-    /// - Parameter failed: whether they were tried.
+    /// Puts turns back to the front.
+    /// - Parameter failed: whether their delivery was tried.
     package func putBack(_ turns: [Turn], failed: Bool = false) {
         lock.withLock {
             front += turns.reversed().map { ($0.key, $0.number) }
@@ -237,7 +237,7 @@ package final class OutboxIndex: @unchecked Sendable {
         }
     }
 
-    /// A key rests.
+    /// Starts a key's back-off.
     package func rest(_ turn: Turn, until: Int64) {
         lock.withLock {
             guard items[turn.key]?.number == turn.number else { return }
@@ -248,14 +248,14 @@ package final class OutboxIndex: @unchecked Sendable {
         }
     }
 
-    /// What is known of a write after an attempt.
+    /// Records the outcome of an attempt.
     package func note(_ turn: Turn, _ doubt: Doubt) {
         lock.withLock {
             if items[turn.key]?.number == turn.number { items[turn.key]?.doubt = doubt }
         }
     }
 
-    /// A write waits no more, unless its key was written again. Called with the key's locks held.
+    /// Removes a pending write, unless its key was written again. Called with the key's locks held.
     package func remove(_ key: [UInt8], _ number: UInt64) {
         lock.withLock {
             guard let item = items[key], item.number == number else { return }
@@ -268,10 +268,10 @@ package final class OutboxIndex: @unchecked Sendable {
 
     // MARK: Waiting
 
-    /// Calls back when none of some keys waits.
+    /// Calls back when none of some keys is pending.
     /// - Parameters:
     ///   - until: in milliseconds of the monotonic clock.
-    ///   - then: called once, on any thread: at once if none waits; with false when the time is over.
+    ///   - then: called once, on any thread: at once if none is pending; with false at the timeout.
     package func whenClear(_ keys: [[UInt8]], until: Int64, then: @escaping @Sendable (Bool) -> Void) {
         let isClear = lock.withLock { () -> Bool in
             if keys.allSatisfy({ items[$0] == nil }) { return true }
@@ -282,8 +282,8 @@ package final class OutboxIndex: @unchecked Sendable {
         if isClear { then(true) }
     }
 
-    /// Calls back those whose keys do not wait any more, and those whose time is over.
-    /// - Parameter now: in milliseconds of the monotonic clock; nil: nobody's time is over.
+    /// Calls back the waiters whose keys are no longer pending, and those that have timed out.
+    /// - Parameter now: in milliseconds of the monotonic clock; nil: no waiter times out.
     package func tellWaiters(now: Int64?) {
         let (told, late) = lock.withLock { () -> ([Waiter], [Waiter]) in
             guard !waiters.isEmpty else { return ([], []) }
@@ -304,7 +304,7 @@ package final class OutboxIndex: @unchecked Sendable {
         for waiter in late { waiter.then(false) }
     }
 
-    /// Until when there is nothing to do unless something new comes, in milliseconds of the monotonic clock.
+    /// When to check again if there are no new writes, in milliseconds of the monotonic clock.
     package var nextEvent: Int64 {
         lock.withLock {
             if !front.isEmpty || head < places.count { return .min }
@@ -312,7 +312,7 @@ package final class OutboxIndex: @unchecked Sendable {
         }
     }
 
-    /// When the first waiter's time is over.
+    /// When the first waiter times out.
     package var nextWaiter: Int64 { lock.withLock { nextWaiterLocked } }
 
     private var nextWaiterLocked: Int64 { waiters.lazy.map(\.until).min() ?? .max }
@@ -326,7 +326,7 @@ package final class OutboxIndex: @unchecked Sendable {
 
     package func wake() { lock.withLock { wakeLocked() } }
 
-    /// The origin answers again: nothing rests because of it.
+    /// Ends all back-offs, because the origin responds again.
     package func originRecovered() {
         lock.withLock {
             hasRecovered = true
@@ -342,8 +342,8 @@ package final class OutboxIndex: @unchecked Sendable {
         }
     }
 
-    /// Waits for so many milliseconds, or until there is something new.
-    /// - Parameter isResting: whether new writes are nothing new.
+    /// Waits for `milliseconds`, or until there are new writes.
+    /// - Parameter isResting: whether new writes do not end the wait.
     package func wait(milliseconds: Int64, isResting: Bool) {
         lock.withLock {
             self.isResting = isResting

@@ -1,10 +1,10 @@
-/// How long who brings what waits leaves alone what has failed.
+/// Retry back-off for outbox deliveries.
 package enum RetryBackoff {
-    /// In milliseconds.
+    /// The shortest back-off, in milliseconds.
     package static let shortest: Int64 = 100
     package static let longest: Int64 = 30_000
 
-    /// Longer each time, and never the same for many. In milliseconds.
+    /// The back-off in milliseconds: doubles with each failure up to the maximum, and is randomized so that retries spread.
     package static func rest(after failures: Int) -> Int64 {
         let most = min(longest, shortest << Int64(min(failures, 16)))
         return Int64.random(in: (most / 2)...most)

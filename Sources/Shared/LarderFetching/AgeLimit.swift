@@ -1,26 +1,25 @@
 import LarderPlatform
 
-/// The greatest age that a caller takes who asks more than once: what was stored since its first question is good
-/// enough, whatever age it wants.
+/// The maximum age for a caller that reads more than once: values stored since its first read are always accepted.
 package struct AgeLimit: Sendable {
     private let maxAge: Int64?
     private let clock: @Sendable () -> Int64
-    /// When the first answer was here.
+    /// The time of the first reply.
     private var answeredAt: Int64?
 
     /// - Parameters:
-    ///   - maxAge: in milliseconds; zero for a value that is stored after the first question; nil for any age.
+    ///   - maxAge: in milliseconds; zero accepts only values stored after the first read; nil any age.
     ///   - clock: monotonic milliseconds.
     package init(_ maxAge: Int64?, clock: @escaping @Sendable () -> Int64 = { MonotonicClock.milliseconds() }) {
         self.maxAge = maxAge
         self.clock = clock
     }
 
-    /// Notes that an answer is here.
+    /// Records that a reply has arrived.
     package mutating func answered() { answeredAt = answeredAt ?? clock() }
 
-    /// The age to ask for now. Two clocks of whole milliseconds, ours and that of who answers, are together wrong by less
-    /// than two, and by less than a thousandth where one is being adjusted.
+    /// The maximum age for a read now. It tolerates the differences between the two clocks, ours and the store's: less
+    /// than two milliseconds for rounding, and less than a thousandth while a clock is being adjusted.
     package var now: Int64? {
         guard let maxAge, let answeredAt else { return maxAge }
         let waited = clock() - answeredAt

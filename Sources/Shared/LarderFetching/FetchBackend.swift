@@ -1,6 +1,6 @@
 import LarderVocabulary
 
-/// What is fetched: the key of an entry. Two handles of one database have the same names.
+/// A cache key as seen by a fetching caller. Equal for two handles of one database.
 package struct FetchName: Hashable, Sendable {
     let owner: ObjectIdentifier
     package let key: [UInt8]
@@ -25,11 +25,11 @@ package struct FetchName: Hashable, Sendable {
     }
 }
 
-/// A value that the cache has beside the right to fetch another one.
+/// A cached value that comes with the lease to fetch a newer one.
 package struct FoundValue<Value: Sendable>: Sendable {
     package let value: Value
     package let isFresh: Bool
-    /// Whether it is as young as the caller wants.
+    /// Whether it satisfies the caller's maximum age.
     package let isYoung: Bool
 
     package init(_ value: Value, isFresh: Bool, isYoung: Bool) {
@@ -39,84 +39,84 @@ package struct FoundValue<Value: Sendable>: Sendable {
     }
 }
 
-/// What the cache answers a caller who would fetch.
+/// The cache's reply to a caller that is ready to fetch.
 package enum FetchReply<Value: Sendable>: Sendable {
     /// The value is fresh.
     case fresh(Value)
-    /// The value may be served: somebody else fetches, or the origin rests.
+    /// The value may be served: another caller fetches, or the origin backs off.
     case stale(Value)
-    /// The caller fetches.
+    /// The caller has the lease and must fetch.
     case lead(token: UInt64, FoundValue<Value>?)
-    /// Somebody else fetches, and there is nothing to serve.
+    /// Another caller fetches, and there is nothing to serve.
     case wait
-    /// The origin has no value, and that is remembered.
+    /// The origin has no value: a cached negative result.
     case absent
-    /// The origin rests for so many milliseconds, and there is nothing to serve.
+    /// The origin backs off for `milliseconds`, and there is nothing to serve.
     case failed(milliseconds: Int64)
 }
 
-/// How a caller gives its right to fetch back without storing a value.
+/// How a caller releases its lease without storing a value.
 package enum FetchRelease: Hashable, Sendable {
     case open
-    /// The origin has no value; remembered for so many milliseconds.
+    /// The origin has no value; cached as absent for `milliseconds`.
     case absent(milliseconds: Int64)
-    /// The origin failed; it rests for so many milliseconds.
+    /// The origin failed; it backs off for `milliseconds`.
     case failed(milliseconds: Int64)
 }
 
-/// Whether a question to a cache waits for whoever fetches the key.
+/// When a lookup waits for another caller's fetch of the key.
 package enum FetchWait: Hashable, Sendable {
-    /// The answer is `wait`.
+    /// Returns `wait` instead of waiting.
     case never
-    /// If there is nothing to serve.
+    /// Waits if there is nothing to serve.
     case ifNothingServes
-    /// Also if there is something stale. Daemons answer as with ``ifNothingServes``.
+    /// Waits even if a stale value is available. Daemons treat it as ``ifNothingServes``.
     case ifNothingIsFresh
 }
 
-/// One key in a cache, for who fetches its value: the engine in this process, or the daemon.
+/// One key in a cache, as accessed by its fetching callers: through the engine in this process, or through the daemon.
 package protocol FetchBackend<Value>: Sendable {
     associatedtype Value: Sendable
 
     var name: FetchName { get }
-    /// Milliseconds of the clock by which rights to fetch end.
+    /// The current time, in milliseconds, of the clock for leases.
     func now() -> Int64
     /// - Parameters:
     ///   - maxAge: in milliseconds; nil for any age.
-    ///   - lease: how long the right to fetch is good, in milliseconds; nil for the standard time.
-    ///   - waits: when to wait, as long as the task is not cancelled.
+    ///   - lease: the duration of the lease in milliseconds; nil for the default.
+    ///   - waits: when to wait, until the task is cancelled.
     func ask(maxAge: Int64?, lease: Int64?, waits: FetchWait) async throws -> FetchReply<Value>
-    /// Asks about several keys, in order and without waiting.
-    /// - Returns: the answers, up to the first error or with all of them. Every right to fetch that was given is there.
+    /// Looks up several keys, in order and without waiting.
+    /// - Returns: the replies, all of them or up to the first error. Every lease that was granted is among them.
     static func askAll(_ backends: [Self], maxAge: Int64?, lease: Int64?) async -> [Result<
         FetchReply<Value>, any Error
     >]
-    /// Ends rights to fetch, in order. Those that cannot end with what was fetched are released.
+    /// Ends leases, in order, with the fetched values. Leases that cannot be ended so are released.
     /// - Returns: the first error.
     static func endAll(_ ends: [FetchEnd<Self>], _ options: CheckedFetch) async -> (any Error)?
-    /// Stores a value that was fetched. Does nothing if the right to do so is gone.
+    /// Stores a fetched value. Does nothing if the lease is no longer valid.
     /// - Parameter options: with the policy and the tags of the entry.
     func store(_ value: Value, token: UInt64, _ options: CheckedFetch) async throws
     func release(token: UInt64, _ release: FetchRelease) async
-    /// What is released when the closure has thrown an error to a caller who had not gone.
+    /// How to release the lease after the closure threw an error to a caller that was still waiting.
     func release(after error: any Error, _ options: CheckedFetch) -> FetchRelease
-    /// Nobody was left to whom the error could be thrown.
+    /// Reports an error that no caller was left to receive.
     func failedInBackground(_ error: any Error)
 }
 
-/// The end of a right to fetch one key.
+/// The end of a lease for one key.
 package struct FetchEnd<Backend: FetchBackend>: Sendable {
     package let backend: Backend
     package let token: UInt64
-    /// Nil if the origin has none.
+    /// Nil if the origin has no value.
     package let value: Backend.Value?
 
-    /// What is released instead of a value.
+    /// How to release the lease if there is no value.
     package func release(_ options: CheckedFetch) -> FetchRelease { .absent(milliseconds: max(1, options.absent)) }
 }
 
 extension FetchBackend {
-    /// Where the closure was cancelled by itself nothing is known about the origin.
+    /// If the closure cancelled itself, nothing is known about the origin.
     package func release(after error: any Error, _ options: CheckedFetch) -> FetchRelease {
         error is CancellationError || options.backOff <= 0 ? .open : .failed(milliseconds: options.backOff)
     }
@@ -154,8 +154,7 @@ extension FetchBackend {
     }
 }
 
-/// Which keys the running closure fetches. Those of a closure that waits for it are known where it waits: see
-/// ``WaitGraph``.
+/// The keys that the running closure fetches. For a closure that waits for it, see ``WaitGraph``.
 package enum FetchContext {
     @TaskLocal package static var names: [FetchName] = []
 }

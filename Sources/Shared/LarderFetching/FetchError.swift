@@ -1,23 +1,22 @@
 import LarderVocabulary
 
-/// The errors of calls that fetch, besides those of the cache and those that the origin's closure throws.
+/// The errors of calls that fetch, in addition to those of the cache and of the origin's closure.
 public struct FetchError: Error, Sendable {
     /// A kind of error. New kinds may be added without breaking sources.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         public let description: String
         private init(_ name: String) { description = name }
 
-        /// The cache has no value that the call may have, and ``FetchSource/cacheOnly`` was asked for.
+        /// The cache has no acceptable value, and the source was ``FetchSource/cacheOnly``.
         public static let notCached = Code("notCached")
-        /// The origin has no value: it was asked not long ago, and that is remembered.
+        /// The origin has no value: a cached result of a recent fetch.
         public static let absent = Code("absent")
-        /// The value did not come within ``FetchOptions/hardTimeout``.
+        /// No value arrived within ``FetchOptions/hardTimeout``.
         public static let timeout = Code("timeout")
-        /// The origin failed not long ago in another process, is not asked before ``FetchOptions/backOff`` is over, and the
-        /// cache has nothing to serve meanwhile. In the process whose closure failed, callers get the closure's error.
+        /// The origin failed recently in another process, ``FetchOptions/backOff`` is not over, and the cache has
+        /// nothing to serve. In the process whose closure failed, callers get the closure's error.
         public static let originRests = Code("originRests")
-        /// A closure that fetches a key has asked to fetch that key, or one whose closure waits for it: it would wait for
-        /// itself.
+        /// A closure that fetches a key needs the same key, or one whose closure waits for it: a deadlock.
         public static let recursion = Code("recursion")
         /// An option is outside the allowed range.
         public static let invalidArgument = Code("invalidArgument")
@@ -25,7 +24,7 @@ public struct FetchError: Error, Sendable {
 
     /// The kind of the error, for programs.
     public let code: Code
-    /// What was wrong, for people.
+    /// A message for people.
     public let message: String
     /// The database.
     public let database: String
@@ -63,7 +62,7 @@ extension FetchError {
                 + "read what is cached without a closure instead", name)
     }
 
-    /// - Parameter closure: the key whose closure asks.
+    /// - Parameter closure: the key whose closure makes the call.
     package static func cycle(_ name: FetchName, _ closure: FetchName) -> FetchError {
         FetchError(
             .recursion,

@@ -1,61 +1,62 @@
 import LarderPlatform
 import LarderVocabulary
 
-/// Where a call that fetches gets its value from.
+/// The source of the value that a call fetches.
 public enum FetchSource: Hashable, Sendable, CaseIterable {
     /// The cache; the origin if the cache has no fresh value. The default.
     case cacheElseOrigin
-    /// The origin, and its value is stored; what is in the cache, fresh or stale, if the origin fails or is too slow.
+    /// The origin, whose value is stored. If it fails or is too slow, the cached value, fresh or stale.
     case originElseCache
-    /// The cache alone: the origin is never asked.
+    /// Only the cache: the origin is never asked.
     case cacheOnly
-    /// The origin alone, and its value is stored. Who asks while a fetch of the key runs gets its value, which the origin
-    /// may have given before.
+    /// Only the origin, whose value is stored. A call made while the key is being fetched gets that fetch's value,
+    /// which the origin may have returned earlier.
     case originOnly
-    /// The origin alone, and nothing is stored: as if there were no cache.
+    /// Only the origin, and nothing is stored: as if there were no cache.
     case ignoreCache
 }
 
-/// How a call fetches: `FetchOptions()` has the defaults; change what you need.
+/// The options of a call that fetches. `FetchOptions()` has the defaults; change what you need.
 ///
-/// Spans count in whole milliseconds and are at most a day; the call throws ``FetchError/Code/invalidArgument`` for a
-/// negative or longer one. A value.
+/// Durations are rounded to whole milliseconds, and are at most a day. The call throws
+/// ``FetchError/Code/invalidArgument`` for a negative or longer one. A value.
 public struct FetchOptions: Hashable, Sendable {
-    /// Where the value comes from. The default is ``FetchSource/cacheElseOrigin``.
+    /// The source of the value. The default is ``FetchSource/cacheElseOrigin``.
     public var source = FetchSource.cacheElseOrigin
-    /// The greatest age that a value of the cache may have: an older one counts as missing, even if it is fresh. Nil, the
-    /// default, for any age.
+    /// The maximum age of a cached value. An older one is treated as missing, even if it is fresh. Nil, the default,
+    /// for any age.
     public var maximumAge: Duration?
-    /// How long a fetched value stays fresh, and its grace. The default follows the database's policy.
-    /// ``EntryPolicy/keep`` keeps what the entry has, fresh or stale: a life of the same length begins anew, with the same
-    /// grace and, if there are no ``tags``, the same tags.
+    /// The lifetime and the grace of a fetched value. The default is the database's policy. ``EntryPolicy/keep`` keeps
+    /// those of the existing entry, fresh or stale: the same lifetime restarts, with the same grace and, if there are
+    /// no ``tags``, the same tags.
     public var policy = EntryPolicy.database
     /// The tags with which a fetched value is stored, as for the calls that store. None is the default. If one of them is
     /// purged while the value is fetched, it is not stored.
     public var tags: [String] = []
-    /// For how long it is remembered that the origin has no value, so that nobody asks it again; zero for not at all. The
-    /// default is 10 seconds.
+    /// How long the absence of a value at the origin is cached; zero disables that. The default is 10 seconds.
     public var absent = Duration.seconds(10)
-    /// How long a call waits for the origin before it takes a stale value, which is only there if the entry has a grace.
-    /// With zero, the default, it takes the stale value at once; with nil only if the origin fails. Either way the fetch
-    /// goes on in the background.
+    /// How long a call waits for the origin before it returns a stale value, if the entry has a grace. With zero, the
+    /// default, it returns the stale value at once; with nil only if the origin fails. Either way the fetch continues
+    /// in the background.
     public var softTimeout: Duration? = .zero
-    /// How long a call waits for a fetch at most. After that it takes a stale value, or throws
-    /// ``FetchError/Code/timeout``, and the closure's task is cancelled if nobody else waits for it. Nil, the default, for
-    /// no limit. Not for the time in which a client finds out that there is no daemon, nor for the closures of blocking
-    /// clients.
+    /// The longest time that a call waits for a fetch. Then it returns a stale value, or throws
+    /// ``FetchError/Code/timeout``, and the closure's task is cancelled unless other callers wait for it. Nil, the
+    /// default, for no limit. It does not limit the time in which a client detects that there is no daemon, nor the
+    /// closures of blocking clients.
     public var hardTimeout: Duration?
-    /// How long nobody asks for a key again whose origin has failed. Meanwhile calls for it throw the same error, those with
-    /// ``FetchSource/originOnly`` too, if they take nothing stale. Zero for not at all. The default is 5 seconds.
+    /// How long a key is not fetched again after its origin has failed. During this time, calls for it throw the same
+    /// error, with ``FetchSource/originOnly`` too, unless they may return a stale value. Zero disables that. The
+    /// default is 5 seconds.
     public var backOff = Duration.seconds(5)
-    /// Whether one of the callers fetches the value anew, in the background, shortly before it ends. The default is true.
+    /// Whether one of the callers fetches the value again, in the background, shortly before it ends. The default is
+    /// true.
     public var refreshesAhead = true
-    /// How long the right to fetch the key is reserved for one caller. A value that comes later is handed to its callers
-    /// and not stored, because somebody else may be fetching meanwhile. At least a millisecond. Nil, the default, for 30
-    /// seconds, and no longer than the caller's process, or its connection to the daemon, exists.
+    /// The duration of the lease, in which the key is reserved for one caller. A value that arrives later is returned
+    /// to the callers but not stored, because another caller may be fetching. At least a millisecond. Nil, the default,
+    /// for 30 seconds, or until the caller's process, or its connection to the daemon, ends.
     public var lease: Duration?
 
-    /// The defaults, with what is named here.
+    /// Creates options with the defaults for everything that is not given.
     public init(
         _ source: FetchSource = .cacheElseOrigin, maximumAge: Duration? = nil, policy: EntryPolicy = .database,
         tags: [String] = []
@@ -66,7 +67,7 @@ public struct FetchOptions: Hashable, Sendable {
         self.tags = tags
     }
 
-    /// Whether any fresh value will do that the cache has.
+    /// Whether any fresh cached value is accepted.
     @inlinable package var takesAnyFresh: Bool {
         maximumAge == nil && (source == .cacheElseOrigin || source == .cacheOnly)
     }
@@ -75,7 +76,7 @@ public struct FetchOptions: Hashable, Sendable {
 /// ``FetchOptions`` with checked numbers, in milliseconds.
 package struct CheckedFetch: Hashable, Sendable {
     package let source: FetchSource
-    /// Zero for a value that is newer than the call.
+    /// Zero for a value newer than the call.
     package let maxAge: Int64?
     package let policy: EntryPolicy
     package let tags: [String]
@@ -87,7 +88,7 @@ package struct CheckedFetch: Hashable, Sendable {
     package let lease: Int64?
 
     private static let longest: Int64 = 86_400_000
-    /// How long a lease is good if nothing else is said: as the engine has it.
+    /// The default duration of a lease: that of the engine.
     static let standardLease: Int64 = 30_000
 
     package init(_ options: FetchOptions, _ name: FetchName) throws(FetchError) {
@@ -126,14 +127,14 @@ package struct CheckedFetch: Hashable, Sendable {
         lease = try checkedIfAny(options.lease, "lease", from: 1)
     }
 
-    /// How much of the hard timeout is left for who has asked at an instant of the monotonic clock.
+    /// The remaining part of the hard timeout for a call that began at `began`, on the monotonic clock.
     package func hardLeft(since began: Int64) -> Int64? {
         hard.map { max(0, $0 - (MonotonicClock.milliseconds() - began)) }
     }
 
-    /// Whether a value of the cache may be served that is not good enough, while the origin is asked.
+    /// Whether a cached value that is not acceptable may be served while the origin is asked.
     package var servesStale: Bool { source == .cacheElseOrigin }
 
-    /// Whether the caller takes something stale only if the origin fails.
+    /// Whether a stale value is accepted only if the origin fails.
     package var waitsForFresh: Bool { servesStale && soft == nil }
 }

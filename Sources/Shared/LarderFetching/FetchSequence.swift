@@ -1,12 +1,12 @@
-/// What the cache has of a key, and then what the origin has: up to two values.
+/// The cached value of a key, and then the origin's: up to two values.
 ///
-/// Nothing happens before it is iterated; each iteration asks again. Single owner, like any iterator.
+/// Nothing happens before it is iterated; each iteration starts over. Single owner, like any iterator.
 public struct FetchSequence<Value: Sendable>: AsyncSequence, Sendable {
     public typealias Element = Value
 
     private let cached: @Sendable () async throws -> Value?
     private let fetched: @Sendable () async throws -> Value?
-    /// Whether the second value is left out because it equals the first one.
+    /// Whether the second value is omitted because it equals the first one.
     private let isRepetition: @Sendable (Value, Value) -> Bool
 
     package init(
@@ -18,8 +18,8 @@ public struct FetchSequence<Value: Sendable>: AsyncSequence, Sendable {
         self.isRepetition = isRepetition
     }
 
-    /// Gives the cache's value, fresh or stale, if there is one, and then the origin's. An error of the origin is thrown
-    /// after the first value.
+    /// Returns the cached value, fresh or stale, if there is one, and then the origin's. An error of the origin is
+    /// thrown after the first value.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let sequence: FetchSequence
         private var step = 0
@@ -27,7 +27,7 @@ public struct FetchSequence<Value: Sendable>: AsyncSequence, Sendable {
 
         fileprivate init(_ sequence: FetchSequence) { self.sequence = sequence }
 
-        /// The next value; nil after the second one, or if the origin has none.
+        /// Returns the next value; nil after the second one, or if the origin has none.
         public mutating func next() async throws -> Value? {
             if step == 0 {
                 step = 1

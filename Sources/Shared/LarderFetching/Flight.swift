@@ -1,14 +1,14 @@
 import LarderPlatform
 import LarderVocabulary
 
-/// One fetch of a key, or of several with one closure, and all callers in this process who wait for it.
+/// One fetch of a key, or of several keys with one closure, and all callers in this process that wait for it.
 ///
-/// A task of its own asks the cache and then runs the closure, so that no caller's cancellation ends it for the others.
+/// It runs in a task of its own, which looks up the cache and then runs the closure, so that the cancellation of one
+/// caller does not end it for the others.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: everything that changes is read and written with the table's lock
-/// held.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by the table's lock.
 final class Flight<Value: Sendable>: @unchecked Sendable {
-    /// What happened to a caller who waits.
+    /// The outcome for a waiting caller.
     enum Event {
         case finished(Result<Value?, any Error>)
         /// There is a value that may be served at once.
@@ -18,13 +18,13 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         case cancelled
     }
 
-    /// A caller who waits. Guarded by the same lock, the proof for `@unchecked Sendable`.
+    /// A waiting caller. `@unchecked Sendable`: guarded by the same lock.
     final class Waiter: @unchecked Sendable {
         let takesFound: Bool
-        /// Whether the flight began for the caller. What was found before another came may have changed.
+        /// Whether the caller started the flight. A value found before a later caller came may have changed.
         let isFirst: Bool
         let soft: Int64?
-        /// The keys whose closures wait with the caller.
+        /// The keys of the closures within which the caller waits.
         let closures = FetchContext.names
         var continuation: UnsafeContinuation<Event, Never>?
         var isCancelled = false
@@ -51,18 +51,18 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     private let names: [FetchName]
     private let lock: FlightLock
     private var phase = Phase.asking
-    /// By their identities: who leaves is not looked for.
+    /// By identity, so that leaving is O(1).
     private var waiters: [ObjectIdentifier: Waiter] = [:]
-    /// How many callers have been let in and have not left.
+    /// The number of callers that have entered and not left.
     private var users = 0
-    /// Whether it goes on without callers, because one took what there was.
+    /// Whether it continues without callers, because one was served the found value.
     private var isBackground = false
-    /// Whether all callers have gone, so that it ends without a result.
+    /// Whether all callers have left, so that it ends without a result.
     private var isAbandoned = false
     private var task: Task<Void, Never>?
-    /// Whether it ended with what the cache had. With the lock held until it has finished.
+    /// Whether its result came from the cache. Accessed with the lock held until it has finished.
     var isFromCache = false
-    /// Whether it waits for others' fetches although there may be something to serve. With the lock held.
+    /// Whether it waits for other processes' fetches even if there is a value to serve. Accessed with the lock held.
     var mayAskForLong = false
 
     init(_ names: [FetchName], _ lock: FlightLock) {
@@ -70,8 +70,8 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         self.lock = lock
     }
 
-    /// A fetch of which nobody else knows, and which its only caller has entered.
-    /// - Parameter found: what may be served meanwhile.
+    /// A fetch that is not shared, already entered by its only caller.
+    /// - Parameter found: the value that may be served during the fetch.
     init(alone names: [FetchName], _ lock: FlightLock, _ found: FoundValue<Value>? = nil) {
         self.names = names
         self.lock = lock
@@ -81,7 +81,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
 
     // MARK: With the lock held
 
-    /// Whether another caller may wait for it.
+    /// Whether other callers may join it.
     func isOpen(_ now: Int64) -> Bool {
         if isAbandoned { return false }
         return switch phase {
@@ -91,7 +91,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Whether it fetches while there is a value in the cache that may be served.
+    /// Whether there is a cached value that may be served during the fetch.
     var hasValue: Bool {
         if case .loading(let found?, _) = phase { found.isYoung } else { false }
     }
@@ -105,7 +105,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
 
     // MARK: Waiting
 
-    /// Waits for something to happen. The caller has entered, and has left when this returns.
+    /// Waits for an event. The caller must have entered; it has left when this returns.
     func wait(_ waiter: Waiter, hard: Int64?) async -> Event {
         let event = await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
@@ -119,7 +119,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
                     if let event = listWait(waiter) { return event }
                     waiter.continuation = continuation
                     waiters[ObjectIdentifier(waiter)] = waiter
-                    // A soft limit of zero is over as soon as it is known that there is something to serve.
+                    // A soft limit of zero ends as soon as there is a value to serve.
                     if let soft = waiter.soft, soft > 0 { waiter.timers.append(timer(waiter, soft, .softTimeout)) }
                     if let hard { waiter.timers.append(timer(waiter, hard, .hardTimeout)) }
                     return nil
@@ -133,8 +133,8 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         return event
     }
 
-    /// Notes for which keys a closure waits. With the lock held.
-    /// - Returns: the end of the wait, if it would have none.
+    /// Adds the caller's wait to the wait-for graph. Called with the lock held.
+    /// - Returns: an error if the caller would wait for itself.
     private func listWait(_ waiter: Waiter) -> Event? {
         guard let closure = waiter.closures.last, let name = names.first else { return nil }
         guard !lock.waits.leads(from: names, to: waiter.closures) else {
@@ -144,7 +144,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         return nil
     }
 
-    /// Takes out what resumes a caller who waits. With the lock held.
+    /// Takes the continuation of a waiting caller. Called with the lock held.
     private func take(_ waiter: Waiter) -> UnsafeContinuation<Event, Never>? {
         guard let continuation = waiter.continuation else { return nil }
         waiter.continuation = nil
@@ -159,7 +159,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Ends the waiting of a caller, who may not have begun to.
+    /// Ends a caller's wait, which may not have begun.
     private func end(_ waiter: Waiter, _ event: Event) {
         let continuation = lock.withLock { () -> UnsafeContinuation<Event, Never>? in
             if case .cancelled = event { waiter.isCancelled = true }
@@ -188,7 +188,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
 
     // MARK: Progress
 
-    /// The closure runs now.
+    /// The closure starts to run.
     func load(_ found: FoundValue<Value>?, leaseEnds: Int64) {
         let (served, value) = lock.withLock { () -> ([UnsafeContinuation<Event, Never>], Value?) in
             phase = .loading(found, leaseEnds: leaseEnds)
@@ -206,7 +206,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
         for continuation in served { continuation.resume(returning: .found(value)) }
     }
 
-    /// - Returns: whether anybody learns of the result.
+    /// - Returns: whether any caller receives the result.
     func finish(_ result: Result<Value?, any Error>) -> Bool {
         let (waiting, isHeard) = lock.withLock { () -> ([UnsafeContinuation<Event, Never>], Bool) in
             phase = .finished(result)
@@ -218,7 +218,7 @@ final class Flight<Value: Sendable>: @unchecked Sendable {
     }
 }
 
-/// What distinguishes fetches that cannot be one.
+/// The identity of a fetch: only equal ones are shared.
 struct FlightID: Hashable, Sendable {
     let name: FetchName
     let type: ObjectIdentifier

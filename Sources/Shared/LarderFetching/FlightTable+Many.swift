@@ -1,9 +1,9 @@
-// Several keys whose missing values one call of a closure fetches.
+// Several keys, the missing ones fetched with one call of a closure.
 
 import LarderPlatform
 
 extension FlightTable {
-    /// What the cache said about the keys of a call.
+    /// The cache's replies for the keys of a call.
     private struct Sorted<Key: Hashable & Sendable, Backend: FetchBackend>: Sendable {
         struct Lead: Sendable {
             let key: Key
@@ -13,27 +13,27 @@ extension FlightTable {
         }
 
         var values: [Key: Backend.Value] = [:]
-        /// Keys for which this call fetches.
+        /// Keys that this call fetches.
         var leads: [Lead] = []
-        /// Keys that somebody else fetches.
+        /// Keys that another caller fetches.
         var waits: [(key: Key, backend: Backend)] = []
 
-        /// What there is for the keys that are fetched, if that is something for each of them and no key is waited for.
+        /// The cached values of the keys to fetch, if all of them have one and no key has to be waited for.
         var found: FoundValue<[Key: Backend.Value]>? {
             guard waits.isEmpty, leads.allSatisfy({ $0.found?.isYoung ?? false }) else { return nil }
             return FoundValue(stored, isFresh: leads.allSatisfy { $0.found?.isFresh ?? false }, isYoung: true)
         }
 
-        /// What there is, fresh or stale, of the keys that are fetched.
+        /// The cached values, fresh or stale, of the keys to fetch.
         private var stored: [Key: Backend.Value] {
             leads.reduce(into: [:]) { values, lead in values[lead.key] = lead.found?.value }
         }
 
-        /// What the caller takes who did not get what it fetches.
+        /// Returns the cached values if the caller accepts them instead of an error.
         func instead(of error: any Error, _ options: CheckedFetch) throws -> [Key: Backend.Value] {
             guard options.source != .originOnly, !(error is CancellationError),
                 leads.allSatisfy({ lead in
-                    // Who has asked the origin first takes a value of any age.
+                    // With ``FetchSource/originElseCache``, a value of any age is accepted.
                     lead.found.map { $0.isYoung || options.source == .originElseCache } ?? false
                 })
             else { throw error }
@@ -41,9 +41,9 @@ extension FlightTable {
         }
     }
 
-    /// The values of several keys: what the cache has, and for all others what one call of `load` returns, which then is
-    /// stored. What it leaves out the origin does not have.
-    /// - Parameter began: when the caller asked, for its hard timeout.
+    /// Returns the values of several keys: cached ones, and for all others those that one call of `load` returns, which
+    /// are then stored. Keys that it omits are absent at the origin.
+    /// - Parameter began: when the call began, for its hard timeout.
     package func values<Key: Hashable & Sendable, Backend: FetchBackend>(
         _ backends: [(key: Key, backend: Backend)], _ options: CheckedFetch,
         since began: Int64 = MonotonicClock.milliseconds(),
@@ -54,14 +54,14 @@ extension FlightTable {
         }
         var sorted = try await sort(backends, options)
         if !sorted.leads.isEmpty { sorted.values.merge(try await served(sorted, options, since: began, load)) { $1 } }
-        // Only now: others may be waiting for what this call fetched.
+        // Wait for other fetches last, because other callers may wait for the keys that this call fetches.
         for (key, backend) in sorted.waits {
             sorted.values[key] = try await value(backend, options, since: began) { try await load([key])[key] }
         }
         return sorted.values
     }
 
-    /// What one call of the closure gives, or what there is instead, as with one key: see ``Flight``.
+    /// Returns the values of one call of the closure, or cached ones instead, as for one key: see ``Flight``.
     private func served<Key: Hashable & Sendable, Backend: FetchBackend>(
         _ sorted: Sorted<Key, Backend>, _ options: CheckedFetch, since began: Int64,
         _ load: @escaping @Sendable ([Key]) async throws -> [Key: Backend.Value]
@@ -92,7 +92,7 @@ extension FlightTable {
         }
     }
 
-    /// What `load` returns, within the hard timeout. Nothing is stored.
+    /// Returns the value of `load`, within the hard timeout, without storing it.
     package func unstored<Value: Sendable>(
         _ name: FetchName, _ options: CheckedFetch, _ load: @escaping @Sendable () async throws -> Value?
     ) async throws -> Value? {
@@ -108,7 +108,7 @@ extension FlightTable {
         switch await flight.wait(.init(takesFound: false, soft: nil), hard: hard) {
         case .finished(let result): return try result.get()
         case .cancelled: throw CancellationError()
-        // There is nothing to be found.
+        // There is no value to serve.
         case .found, .softTimeout, .hardTimeout: throw FetchError.timeout(name, hard)
         }
     }
@@ -122,12 +122,12 @@ extension FlightTable {
         for ((key, backend), answer) in zip(backends, answers) {
             switch answer {
             case .failure(let error): failure = failure ?? error
-            // Somebody fetches it, or the origin has failed.
+            // Another caller fetches it, or the origin has failed.
             case .success(.stale) where options.waitsForFresh: sorted.waits.append((key, backend))
             case .success(.fresh(let value)), .success(.stale(let value)): sorted.values[key] = value
             case .success(.absent): break
             case .success(.wait): sorted.waits.append((key, backend))
-            // What there is may serve, whatever its age.
+            // A cached value of any age may be served.
             case .success(.failed) where options.source == .originElseCache: sorted.waits.append((key, backend))
             case .success(.failed(let left)):
                 failure = failure ?? restError(backend.name, left, now: backend.now())
@@ -180,7 +180,7 @@ extension FlightTable {
         return values.filter { asked.contains($0.key) }
     }
 
-    /// What the cache has, fresh or stale, without asking the origin.
+    /// Returns the cached value, fresh or stale, without asking the origin.
     package func peek<Backend: FetchBackend>(
         _ backend: Backend, _ options: CheckedFetch, maxAge: Int64?
     ) async throws -> Backend.Value? {

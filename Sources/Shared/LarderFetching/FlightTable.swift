@@ -1,9 +1,9 @@
 import LarderPlatform
 import LarderVocabulary
 
-/// The fetches of this process: of callers who want one key at the same time, one fetches.
+/// The fetches of this process: concurrent callers of a key share one fetch (single flight).
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 package final class FlightTable: @unchecked Sendable {
     package static let shared = FlightTable()
 
@@ -11,19 +11,19 @@ package final class FlightTable: @unchecked Sendable {
     private var flights: [FlightID: AnyObject] = [:]
     private var failures = RecentFailures()
 
-    /// How many fetches run, for tests.
+    /// The number of running fetches, for tests.
     package var count: Int { lock.withLock { flights.count } }
 
-    /// The right to fetch that a caller has brought.
+    /// A lease that the caller already holds.
     private struct Lead<Value: Sendable>: Sendable {
         let token: UInt64
         let found: FoundValue<Value>?
     }
 
-    /// The value of a key: what the cache has, or what `load` returns, which then is stored.
-    /// - Parameter began: when the caller asked, for its hard timeout.
+    /// Returns the value of a key: the cached one, or the one that `load` returns, which is then stored.
+    /// - Parameter began: when the call began, for its hard timeout.
     /// - Returns: nil if the origin has no value.
-    /// - Throws: ``FetchError``, `CancellationError`, what the backend throws, and what `load` throws.
+    /// - Throws: ``FetchError``, `CancellationError`, the errors of the backend, and those of `load`.
     package func value<Backend: FetchBackend>(
         _ backend: Backend, _ options: CheckedFetch, since began: Int64 = MonotonicClock.milliseconds(),
         _ load: @escaping @Sendable () async throws -> Backend.Value?
@@ -32,7 +32,7 @@ package final class FlightTable: @unchecked Sendable {
         if FetchContext.names.contains(name) { throw FetchError.recursion(name) }
         var soft = options.servesStale ? options.soft : nil
         var lead: Lead<Backend.Value>?
-        // Whether the cache has said that there is nothing to serve, so that waiting is all that is left.
+        // Whether the cache has nothing to serve, so that the caller has to wait.
         var mustWait = false
         while true {
             if let entered = enter(backend, options, lead, asksItself: soft == 0 && !mustWait, load) {
@@ -45,7 +45,7 @@ package final class FlightTable: @unchecked Sendable {
                 case .cancelled: throw CancellationError()
                 case .finished(.success(let value)):
                     if entered.isFirst || !flight.isFromCache { return value }
-                // What the cache had then may have changed before this caller came.
+                // A cached value may have changed before this caller came.
                 case .finished(.failure(let error)): return try await stale(backend, options, error)
                 case .hardTimeout:
                     return try await stale(backend, options, FetchError.timeout(name, options.hard ?? 0))
@@ -54,7 +54,7 @@ package final class FlightTable: @unchecked Sendable {
                     continue
                 }
             }
-            // Somebody fetches, and there was something to serve: the cache knows whether there still is.
+            // Another caller fetches, and there was a value to serve: check whether there still is.
             switch try await askAlone(backend, options) {
             case .value(let value): return value
             case .lead(let token, let found): lead = Lead(token: token, found: found)
@@ -82,12 +82,12 @@ package final class FlightTable: @unchecked Sendable {
         }
     }
 
-    /// What the cache has, if the caller takes that instead of an error.
+    /// Returns the cached value if the caller accepts it instead of an error.
     private func stale<Backend: FetchBackend>(
         _ backend: Backend, _ options: CheckedFetch, _ error: any Error
     ) async throws -> Backend.Value? {
         guard options.source != .originOnly, !(error is CancellationError) else { throw error }
-        // Who has asked the origin first takes a value of any age.
+        // With ``FetchSource/originElseCache``, a value of any age is accepted.
         let maxAge = options.source == .originElseCache ? nil : options.maxAge
         switch try? await backend.ask(maxAge: maxAge, lease: options.lease, waits: .never) {
         case .fresh(let value), .stale(let value): return value
@@ -99,7 +99,7 @@ package final class FlightTable: @unchecked Sendable {
         }
     }
 
-    /// Fetches a key in the background, unless somebody does so already.
+    /// Fetches a key in the background, unless it is already being fetched.
     package func refresh<Backend: FetchBackend>(
         _ backend: Backend, _ options: CheckedFetch, _ load: @escaping @Sendable () async throws -> Backend.Value?
     ) {
@@ -113,14 +113,14 @@ package final class FlightTable: @unchecked Sendable {
 
     // MARK: Failures
 
-    /// Notes why an origin rests, if it does. To be called before the right to fetch is released.
+    /// Records why an origin backs off, if it does. Call it before the lease is released.
     package func note(_ error: any Error, _ name: FetchName, _ release: FetchRelease, now: Int64) {
         guard case .failed(let milliseconds) = release else { return }
         lock.withLock { failures.note(error, name, until: now + milliseconds, now: now) }
     }
 
-    /// What is thrown to callers while the origin of a key rests: the error for which it does, or
-    /// ``FetchError/Code/originRests`` if that was thrown in another process.
+    /// Returns the error for callers while the origin of a key backs off: the error that caused it, or
+    /// ``FetchError/Code/originRests`` if another process got that.
     package func restError(_ name: FetchName, _ left: Int64, now: Int64) -> any Error {
         lock.withLock { failures.error(name, now: now) } ?? FetchError.originRests(name, left)
     }
@@ -131,8 +131,8 @@ package final class FlightTable: @unchecked Sendable {
         FlightID(name: backend.name, type: ObjectIdentifier(Backend.Value.self), maxAge: options.maxAge)
     }
 
-    /// The fetch to wait for, which the caller has entered; it begins if there is none.
-    /// - Returns: nil if one runs, and the caller rather asks the cache itself.
+    /// Returns the flight to wait for, entered for the caller. Starts one if there is none.
+    /// - Returns: nil if one runs, but the caller should query the cache itself.
     private func enter<Backend: FetchBackend>(
         _ backend: Backend, _ options: CheckedFetch, _ lead: Lead<Backend.Value>?, asksItself: Bool,
         _ load: @escaping @Sendable () async throws -> Backend.Value?
@@ -151,13 +151,13 @@ package final class FlightTable: @unchecked Sendable {
         }
     }
 
-    /// With the lock held.
+    /// Called with `lock` held.
     private func live<Backend: FetchBackend>(_ id: FlightID, _ backend: Backend) -> Flight<Backend.Value>? {
         guard let flight = flights[id] as? Flight<Backend.Value>, flight.isOpen(backend.now()) else { return nil }
         return flight
     }
 
-    /// With the lock held.
+    /// Called with `lock` held.
     @discardableResult
     private func begin<Backend: FetchBackend>(
         _ id: FlightID, _ backend: Backend, _ options: CheckedFetch, _ lead: Lead<Backend.Value>?, background: Bool,

@@ -7,6 +7,6 @@
 // Foundation shows errors by `localizedDescription`, which does not use `description`.
 
 extension FetchError: LocalizedError {
-    /// The error in words, as ``description``.
+    /// The description of the error.
     public var errorDescription: String? { description }
 }

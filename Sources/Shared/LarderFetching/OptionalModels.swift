@@ -11,7 +11,7 @@ extension Optional: OptionalModel {
     fileprivate var isNothing: Bool { self == nil }
 }
 
-/// What an origin returned, without an optional model that is nil.
+/// Returns an origin's value, with an optional model that is nil as no value.
 package func withoutNil<Value>(_ value: Value?) -> Value? {
     guard let value, (value as? any OptionalModel)?.isNothing ?? false else { return value }
     return nil

@@ -1,13 +1,13 @@
 import LarderPlatform
 
-/// Which running closures wait for which keys: for who is about to wait for a key that, in the end, waits for him.
+/// The wait-for graph of running fetches. Detects a deadlock before a caller blocks.
 ///
-/// Only callers within a closure that fetches are noted; all others cost nothing.
+/// Only callers within a fetching closure are recorded; all others cost nothing.
 struct WaitGraph {
-    /// How many callers within the closure of a key wait for another key.
+    /// For each key, the number of callers within its closure that wait for each other key.
     private var waits: [FetchName: [FetchName: Int]] = [:]
 
-    /// Notes that the closures of some keys wait for others.
+    /// Records that the closures of some keys wait for others.
     mutating func add(_ closures: [FetchName], _ awaited: [FetchName]) {
         for closure in closures {
             for name in awaited { waits[closure, default: [:]][name, default: 0] += 1 }
@@ -22,7 +22,7 @@ struct WaitGraph {
         }
     }
 
-    /// Whether who waits for `awaited` waits, by way of others, for one of `closures`.
+    /// Whether the waiters for `awaited` wait, directly or indirectly, for one of `closures`.
     func leads(from awaited: [FetchName], to closures: [FetchName]) -> Bool {
         var seen = Set(awaited)
         var next = awaited
@@ -34,12 +34,12 @@ struct WaitGraph {
     }
 }
 
-/// The lock of a table of fetches, and what it guards beside them.
+/// The lock of a table of fetches, and the wait-for graph that it also guards.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: ``waits`` is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: ``waits`` is guarded by `lock`.
 final class FlightLock: @unchecked Sendable {
     private let lock = Lock()
-    /// With the lock held.
+    /// Called with `lock` held.
     var waits = WaitGraph()
 
     func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {

@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// Wakes a task that waits, from any thread, also with locks held.
+/// Wakes a waiting task. May be called from any thread, and with locks held.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 package final class WakeUp: @unchecked Sendable {
     private let lock = Lock()
     private var isSet = false
@@ -20,7 +20,7 @@ package final class WakeUp: @unchecked Sendable {
         waiting?.resume()
     }
 
-    /// Waits for a signal since the last wait, for the end of the time, or for the task's cancellation. For one task at a
+    /// Waits for a signal sent after the last wait, for the timeout, or for the task's cancellation. For one task at a
     /// time.
     package func wait(milliseconds: Int64) async {
         let timer = Task {

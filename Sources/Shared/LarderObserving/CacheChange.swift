@@ -1,31 +1,32 @@
 import LarderVocabulary
 
-/// A change of an entry, or of many, as `changes()` of the library's `Cache` and of the client's `RemoteCache` tell it.
+/// A change of an entry, or of many, as reported by `changes()` of the library's `Cache` and of the client's
+/// `RemoteCache`.
 ///
-/// It says that something happened, not what is stored now: changes of one key that nobody has taken yet become one. Who
-/// reads the key after it was told a change gets the state after that change, or a newer one. A value.
+/// Reports that a key changed, not its value. Pending changes of a key are coalesced. A read after a change returns
+/// that state or a newer one. A value.
 public struct CacheChange: Hashable, Sendable {
-    /// What happened.
+    /// The kind of a change.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
-        /// An entry was stored, or given another lifetime.
+        /// An entry was stored, or its lifetime was changed.
         case stored
         /// An entry was removed.
         case removed
-        /// An entry was removed by nobody, to keep a limit of the disk.
+        /// An entry was evicted to keep a disk limit.
         case evicted
-        /// An entry's deadline has passed, and nothing was stored under its key since.
+        /// An entry expired, and its key was not stored again.
         case expired
         /// Without ``CacheChange/tags``: the database was emptied. With them: all entries with one of them are gone, or
-        /// stale. No key is told.
+        /// stale. The keys are not reported.
         case purged
-        /// Changes are missing: too many were waiting to be taken, or the connection was lost meanwhile. Everything may
-        /// have changed; changes after this one are told again.
+        /// Changes were missed: too many were pending, or the connection was lost. Everything may have changed, so
+        /// reload everything. Later changes are reported as usual.
         case fellBehind
     }
 
-    /// What happened.
+    /// The kind of the change.
     public let kind: Kind
-    /// The bytes of the key; nil for ``Kind/purged`` and ``Kind/fellBehind``, which are about more than one.
+    /// The bytes of the key; nil for ``Kind/purged`` and ``Kind/fellBehind``, which concern more than one.
     public let keyBytes: [UInt8]?
     /// The purged tags, if ``kind`` is ``Kind/purged`` and not the whole database was emptied; otherwise none.
     public let tags: [[UInt8]]
@@ -42,7 +43,7 @@ public struct CacheChange: Hashable, Sendable {
 }
 
 extension CacheChange: CustomStringConvertible {
-    /// For example `stored reader:1`.
+    /// A description such as `stored reader:1`.
     public var description: String {
         let names = (keyBytes.map { [$0] } ?? tags).map { printableKey($0) }
         return ([kind.rawValue] + names).joined(separator: " ")
@@ -51,7 +52,7 @@ extension CacheChange: CustomStringConvertible {
 
 /// A change with the value that was read when it was taken: see ``DecodedChanges``. A value.
 public struct DecodedChange<Value: Sendable>: Sendable {
-    /// What happened.
+    /// The change without the value.
     public let change: CacheChange
     private let result: Result<Value?, any Error>
 
@@ -60,14 +61,14 @@ public struct DecodedChange<Value: Sendable>: Sendable {
         self.result = result
     }
 
-    /// What happened.
+    /// The kind of the change.
     public var kind: CacheChange.Kind { change.kind }
     /// The key as text: see ``CacheChange/key``.
     public var key: String? { change.key }
 
-    /// The newest value of the key; nil if there is none any more, which a further change tells, and for changes other
+    /// The newest value of the key. Nil if the entry is gone, which a further change reports, and for changes other
     /// than ``CacheChange/Kind/stored``.
-    /// - Throws: what the cache's `value(forKey:)` throws, for a value of another type too. The sequence goes on.
+    /// - Throws: the errors of the cache's `value(forKey:)`, also for a value of another type. The sequence continues.
     public var value: Value? {
         get throws { try result.get() }
     }

@@ -1,4 +1,4 @@
-/// The changes of some entries, as they happen, from the call on that made the sequence.
+/// The changes of some entries, as they happen, starting with the call that creates the sequence.
 ///
 /// ```swift
 /// for try await change in try cache.changes(prefix: "reader:") {
@@ -6,10 +6,10 @@
 /// }
 /// ```
 ///
-/// - Changes of one key come in the order of their commits. Those of a key that nobody has taken yet become one.
-/// - At most `bufferMax` keys wait. If there are more, all are dropped, and ``CacheChange/Kind/fellBehind`` is told
-///   instead.
-/// - It ends when it is cancelled, released, or its cache is closed; for a task also when that is cancelled.
+/// - Changes of one key arrive in the order of their commits. Pending changes of a key are coalesced.
+/// - At most `bufferMax` keys are pending. If there are more, all are dropped, and ``CacheChange/Kind/fellBehind`` is
+///   reported instead.
+/// - It ends when it is cancelled or released, or when its cache is closed; for a task also when the task is cancelled.
 /// - Several tasks may take changes from one sequence: each change goes to one of them.
 ///
 /// Keeps its cache open. Thread-safe.
@@ -21,7 +21,7 @@ public final class CacheChanges: AsyncSequence, Sendable {
     private let onCancel: @Sendable (ChangeBuffer) -> Void
 
     /// - Parameters:
-    ///   - owner: stays referenced as long as the sequence.
+    ///   - owner: kept alive by the sequence.
     ///   - onCancel: stops the flow of changes. Idempotent.
     package init(
         _ buffer: ChangeBuffer, owner: any Sendable, onCancel: @escaping @Sendable (ChangeBuffer) -> Void
@@ -47,19 +47,19 @@ public final class CacheChanges: AsyncSequence, Sendable {
     public struct Iterator: AsyncIteratorProtocol {
         let changes: CacheChanges
 
-        /// The next change; nil at the end.
-        /// - Throws: in the library `LarderError`, `deleted`, when the database was deleted: the sequence is over. In the
-        ///   client `LarderClientError`: `closed` when the connection was lost. The sequence goes on: who iterates it
-        ///   again is told ``CacheChange/Kind/fellBehind`` when there is a connection again, and `server` if the daemon
-        ///   refuses that.
+        /// Returns the next change; nil at the end.
+        /// - Throws: In the library `LarderError`: `deleted` when the database was deleted, which ends the sequence. In
+        ///   the client `LarderClientError`: `closed` when the connection was lost, and `server` if the daemon refuses
+        ///   the subscription. After `closed`, the sequence can be iterated again; it then reports
+        ///   ``CacheChange/Kind/fellBehind`` once the client has reconnected.
         public mutating func next() async throws -> CacheChange? { try await changes.buffer.next() }
     }
 }
 
 /// The changes of some entries, like ``CacheChanges``, each with the newest value of its key.
 ///
-/// The value is read when the change is taken, and only of what was stored: nothing is kept for values that nobody asks
-/// for. A value that cannot be decoded throws where it is used, and does not end the sequence.
+/// The value is read when the change is taken, and only for stored entries. A value that cannot be decoded throws where
+/// it is used, and does not end the sequence.
 ///
 /// Thread-safe.
 public struct DecodedChanges<Value: Sendable>: AsyncSequence, Sendable {
@@ -82,7 +82,7 @@ public struct DecodedChanges<Value: Sendable>: AsyncSequence, Sendable {
     public struct Iterator: AsyncIteratorProtocol {
         let changes: DecodedChanges
 
-        /// The next change with its value; nil at the end.
+        /// Returns the next change with its value; nil at the end.
         /// - Throws: as `CacheChanges.Iterator.next()`.
         public mutating func next() async throws -> DecodedChange<Value>? {
             var iterator = changes.changes.makeAsyncIterator()
@@ -93,7 +93,7 @@ public struct DecodedChanges<Value: Sendable>: AsyncSequence, Sendable {
             do {
                 return DecodedChange(change, .success(try await changes.read(key)))
             } catch {
-                // The read failed because of the end, which is what there is to tell.
+                // The read failed because the sequence ended; report that instead.
                 if Task.isCancelled { return nil }
                 if changes.changes.isFinished { return try await next() }
                 return DecodedChange(change, .failure(error))

@@ -1,15 +1,15 @@
 import LarderPlatform
 
-/// The changes that nobody has taken yet: one for each key, and a bounded number of them.
+/// The pending changes of a sequence: one for each key, and a bounded number of them.
 ///
-/// - A change of a key that waits already takes its place: what is read when it is taken is the newest.
-/// - A purge of everything replaces all that waits. A purge of tags keeps its place: a key that changes behind it is told
-///   behind it.
-/// - If too many wait, all are dropped, and ``CacheChange/Kind/fellBehind`` is told instead.
+/// - A change of a pending key replaces its earlier change, because the value is read when the change is taken.
+/// - A purge of everything replaces all pending changes. A purge of tags keeps its place: changes after it are reported
+///   after it.
+/// - If too many are pending, all are dropped, and ``CacheChange/Kind/fellBehind`` is reported instead.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 package final class ChangeBuffer: @unchecked Sendable {
-    /// A waiting task. Touched only with the lock held, which is the proof for `@unchecked Sendable`.
+    /// A waiting task. `@unchecked Sendable`: guarded by `lock`.
     private final class Taker: @unchecked Sendable {
         var continuation: UnsafeContinuation<Step, Never>?
         var isCancelled = false
@@ -24,31 +24,32 @@ package final class ChangeBuffer: @unchecked Sendable {
 
     private let max: Int
     private let lock = Lock()
-    /// The places in the order of their numbers, from `head` on. The place of a key that has moved stays, and is skipped.
+    /// The places in the order of their numbers, starting at `head`. The old place of a key that has moved stays, and
+    /// is skipped.
     private var places: [Place?] = []
     private var head = 0
     private var nextNumber = 0
-    /// The number and the newest kind of each key that waits.
+    /// The number and the newest kind of each pending key.
     private var keys: [[UInt8]: (number: Int, kind: CacheChange.Kind)] = [:]
-    /// How many tags the purges name that wait.
+    /// The number of tags in pending purges.
     private var purgedTags = 0
     /// The number of the last purge of tags.
     private var lastTagPurge = -1
-    /// Told before everything that waits, in this order.
+    /// Reported before all pending changes, in this order.
     private var loss: (any Error)?
     private var hasFallenBehind = false
     private var isPurged = false
     private var takers: [Taker] = []
     private var end: Step?
 
-    /// - Parameter max: how many keys, and purged tags, may wait.
+    /// - Parameter max: the limit of pending keys and purged tags.
     package init(max: Int) { self.max = max }
 
-    /// Whether it is over.
+    /// Whether the sequence has ended.
     package var isFinished: Bool { lock.withLock { end != nil } }
-    /// How many tasks wait, for tests.
+    /// The number of waiting tasks, for tests.
     package var takerCount: Int { lock.withLock { takers.count } }
-    /// How many changes wait, for tests.
+    /// The number of pending changes, for tests.
     package var count: Int { lock.withLock { keys.count + purgedTags } }
 
     // MARK: Adding
@@ -77,7 +78,7 @@ package final class ChangeBuffer: @unchecked Sendable {
 
     package func purge(tags: [[UInt8]]) {
         change {
-            // Without tags it would mean everything.
+            // Without tags the change would mean that everything was purged.
             guard !tags.isEmpty, hasRoom(tags.count) else { return }
             purgedTags += tags.count
             lastTagPurge = nextNumber
@@ -85,13 +86,13 @@ package final class ChangeBuffer: @unchecked Sendable {
         }
     }
 
-    /// Everything may have changed.
+    /// Records a gap: everything may have changed.
     package func fallBehind() { change { noteGap() } }
 
-    /// The connection is lost: the next taker is told, and then the sequence goes on.
+    /// Records the loss of the connection: the next taker gets the error, and then the sequence continues.
     package func lose(_ error: any Error) { change { loss = error } }
 
-    /// Ends the sequence at once: nothing that waits is told. Idempotent.
+    /// Ends the sequence at once and drops pending changes. Idempotent.
     package func finish(_ error: (any Error)? = nil) {
         let step: Step = error.map { .failure($0) } ?? .success(nil)
         let waiting = lock.withLock { () -> [UnsafeContinuation<Step, Never>] in
@@ -107,7 +108,7 @@ package final class ChangeBuffer: @unchecked Sendable {
         for continuation in waiting { continuation.resume(returning: step) }
     }
 
-    /// Changes what waits, and gives it to waiting tasks.
+    /// Changes the pending changes, and hands them to waiting tasks.
     private func change(_ body: () -> Void) {
         var served: [(UnsafeContinuation<Step, Never>, Step)] = []
         lock.withLock {
@@ -133,12 +134,12 @@ package final class ChangeBuffer: @unchecked Sendable {
         head = 0
     }
 
-    /// Whether a place is not one that its key has left.
+    /// Whether the place is its key's current one.
     private func isCurrent(_ place: Place) -> Bool {
         place.change.keyBytes.map { keys[$0]?.number == place.number } ?? true
     }
 
-    /// Whether so many more may wait. If not, all were dropped.
+    /// Whether `count` more changes may be pending. If not, all were dropped.
     private func hasRoom(_ count: Int) -> Bool {
         if keys.count + purgedTags + count <= max { return true }
         noteGap()
@@ -184,7 +185,7 @@ package final class ChangeBuffer: @unchecked Sendable {
 
     // MARK: Taking
 
-    /// The next change; nil at the end, or if the task was cancelled.
+    /// Returns the next change; nil at the end, or if the task was cancelled.
     package func next() async throws -> CacheChange? {
         let taker = Taker()
         let step = await withTaskCancellationHandler {

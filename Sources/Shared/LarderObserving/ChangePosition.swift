@@ -1,15 +1,15 @@
-/// How far somebody has read the changes of a database: see ``PositionedChanges``. Keep it as text, and go on there at any
-/// later time, in another process too. A value.
+/// A position in the changes of a database: see ``PositionedChanges``. Store it as text, and continue there at any
+/// later time, also in another process. A value.
 public struct ChangePosition: Hashable, Sendable, CustomStringConvertible {
-    /// One word.
+    /// The text of the position: one word.
     public let description: String
 
-    /// Begin with all entries that there are.
+    /// Starts with all existing entries.
     public static let beginning = ChangePosition("0")
-    /// Begin with what changes from now on.
+    /// Starts with the next change.
     public static let now = ChangePosition("$")
 
-    /// - Parameter text: the ``description`` of a position. What is none is refused where it is used.
+    /// - Parameter text: the ``description`` of a position. Invalid text is refused when the position is used.
     public init(_ text: String) { description = text }
 }
 

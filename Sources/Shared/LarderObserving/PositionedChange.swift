@@ -1,36 +1,36 @@
-/// A change with the place to go on behind it: see ``PositionedChanges``. A value.
+/// A change with the position after it: see ``PositionedChanges``. A value.
 public struct PositionedChange<Value: Sendable>: Sendable {
-    /// What happened.
+    /// The kind of a change.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
-        /// There is another entry under the key than before, or it has another lifetime.
+        /// The entry under the key, or its lifetime, was changed.
         case stored
-        /// There is no entry under the key any more.
+        /// The key has no entry any more.
         case removed
         /// With ``PositionedChange/tags``: all entries with one of them are gone, or stale. With
-        /// ``PositionedChange/prefixBytes``: all entries whose keys begin with them are gone. Without both: the database
-        /// was emptied.
+        /// ``PositionedChange/prefixBytes``: all entries whose keys have this prefix are gone. Without both: the
+        /// database was emptied.
         case purged
-        /// The changes behind the position are not known any more, or the beginning was asked for: all entries follow, in
-        /// no special order with what changes meanwhile.
+        /// A full resync begins, because the changes after the position are no longer known, or the beginning was
+        /// requested. All entries follow, in no particular order, mixed with changes made in the meantime.
         case passBegan
-        /// All entries were told since the last ``passBegan``. What was stored by an earlier change and was not told since
-        /// is gone.
+        /// The full resync is complete. Entries stored by earlier changes and not reported since the last ``passBegan``
+        /// are gone.
         case passEnded
     }
 
-    /// What happened.
+    /// The kind of the change.
     public let kind: Kind
-    /// The bytes of the key; nil for what is about more than one.
+    /// The bytes of the key; nil for a change of more than one entry.
     public let keyBytes: [UInt8]?
-    /// Of a stored entry, or those that were purged.
+    /// The tags of a stored entry, or the purged tags.
     public let tags: [[UInt8]]
-    /// With what the keys of purged entries begin; nil for other changes, and if that did not matter.
+    /// The prefix of the purged keys; nil for other changes, and for purges without a prefix.
     public let prefixBytes: [UInt8]?
     /// When a stored entry was stored, in milliseconds since 1970; nil for other changes.
     public let storedAt: Int64?
     /// When a stored entry expires, in milliseconds since 1970; nil for never, and for other changes.
     public let deadline: Int64?
-    /// Where to go on when this change has been taken care of.
+    /// The position to continue from after this change has been processed.
     public let position: ChangePosition
     private let result: Result<Value?, any Error>
 
@@ -53,7 +53,7 @@ public struct PositionedChange<Value: Sendable>: Sendable {
     public var key: String? { keyBytes.map { String(decoding: $0, as: UTF8.self) } }
 
     /// The value of a stored entry; nil for other changes.
-    /// - Throws: for a value of another type. The sequence goes on.
+    /// - Throws: for a value of another type. The sequence continues.
     public var value: Value? {
         get throws { try result.get() }
     }

@@ -1,4 +1,4 @@
-/// The changes of a database in the order of their commits, from a position on: resumable, and complete.
+/// The changes of a database in the order of their commits, after a position: resumable and complete.
 ///
 /// ```swift
 /// var position = try load() ?? .beginning
@@ -9,22 +9,22 @@
 /// }
 /// ```
 ///
-/// - A change of an entry is told with the entry that there is now; of several changes of a key, perhaps only the last.
-/// - An entry that expires is not told: its ``PositionedChange/deadline`` was. Nor is one that is removed to keep a limit of
-///   the disk.
-/// - Changes are told in steps. Up to the last one of a step, ``PositionedChange/position`` is where the step began: who goes
-///   on there is told some of them again, so taking care of a change twice must do no harm.
-/// - The larder remembers the latest changes, in bounded memory, from the first such sequence on, and until it is closed. Who
-///   was away for longer is told ``PositionedChange/Kind/passBegan``, all entries, and
+/// - A change of an entry is reported with its current entry; of several changes of a key, perhaps only the last.
+/// - Expiry is not reported, because the entry's ``PositionedChange/deadline`` was. Nor is eviction.
+/// - Changes are reported in steps. Up to the last one of a step, ``PositionedChange/position`` is where the step
+///   began. A reader that continues there gets some changes again, so applying a change twice must do no harm.
+/// - The larder remembers the latest changes, in bounded memory, from the first such sequence until it is closed. A
+///   reader that has fallen behind gets ``PositionedChange/Kind/passBegan``, all entries, and
 ///   ``PositionedChange/Kind/passEnded``.
-/// - Nothing is kept for a sequence: it may be iterated at any speed, and as often as one likes, each time from its position.
+/// - A sequence has no state in the larder: it may be iterated at any speed, and any number of times, each time from
+///   its position.
 /// - It ends when its task is cancelled, and when its cache or client is closed.
 ///
 /// Thread-safe.
 public struct PositionedChanges<Value: Sendable>: AsyncSequence, Sendable {
     public typealias Element = PositionedChange<Value>
 
-    /// The changes behind a position; waits for some. Nil at the end.
+    /// Returns the changes after a position; waits for some. Nil at the end.
     package typealias Step =
         @Sendable (ChangePosition) async throws -> (
             changes: [PositionedChange<Value>], position: ChangePosition
@@ -52,8 +52,8 @@ public struct PositionedChanges<Value: Sendable>: AsyncSequence, Sendable {
             self.step = step
         }
 
-        /// The next change; nil at the end.
-        /// - Throws: in the library `LarderError`: `deleted`, or what reading the database throws; in the client
+        /// Returns the next change; nil at the end.
+        /// - Throws: In the library `LarderError`: `deleted`, or the errors of reading the database. In the client
         ///   `LarderClientError`. The next call tries again.
         public mutating func next() async throws -> PositionedChange<Value>? {
             while index == waiting.count {

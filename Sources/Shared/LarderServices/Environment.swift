@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// The environment of the process, as far as it is a message for this process alone.
+/// Variables of the environment that are messages for this process alone.
 package enum Environment {
-    /// Removes a variable, so that no other program takes it as meant for itself.
+    /// Reads and removes a variable, so that child processes do not inherit it.
     package static func take(_ name: String) -> String? {
         guard let text = getenv(name).map({ String(cString: $0) }) else { return nil }
         unsetenv(name)

@@ -1,9 +1,10 @@
 import LarderPlatform
 import Synchronization
 
-/// A program's log: one line per event on standard error. No values of entries stand in it, and no passwords.
+/// A program's log: one line per event on standard error. It contains no values of entries and no passwords.
 ///
-/// A reader that does not read makes nobody wait longer than a moment: lines are lost then, and counted. See ``LogWriter``.
+/// A reader that does not read delays the program only for a moment: lines are then dropped and counted. See
+/// ``LogWriter``.
 ///
 /// Thread-safe: a line is one write(2).
 package final class Log: Sendable {
@@ -23,7 +24,7 @@ package final class Log: Sendable {
     private let least: Atomic<Int>
     package let format: LogFormat
     private let descriptor: Int32
-    /// Nil where a write waits for nobody.
+    /// Nil if writes cannot block.
     private let writer: LogWriter?
 
     /// The least important events that are written.
@@ -47,7 +48,7 @@ package final class Log: Sendable {
 
     deinit { writer?.end() }
 
-    /// Whether a write may wait for somebody who reads.
+    /// Whether a write may wait for a reader.
     private static func mayWait(_ descriptor: Int32) -> Bool {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return false }
@@ -59,7 +60,7 @@ package final class Log: Sendable {
     }
 
     /// Waits until all lines are written, at most for a second. For the end of the program.
-    /// - Returns: whether they are.
+    /// - Returns: whether all were written.
     @discardableResult
     package func flush() -> Bool { writer?.flush(milliseconds: 1000) ?? true }
 

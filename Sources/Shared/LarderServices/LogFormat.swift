@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// How a line of the log looks.
+/// The format of a line in the log.
 package enum LogFormat: String, Sendable, CaseIterable {
     /// `time level message`: for people.
     case text
@@ -9,8 +9,8 @@ package enum LogFormat: String, Sendable, CaseIterable {
     /// An object with `time`, `level` and `message`.
     case json
 
-    /// What standard error asks for: ``systemd`` if it is a stream of systemd's journal, as `JOURNAL_STREAM` says, else
-    /// ``text``. A service whose output goes elsewhere has that variable too.
+    /// The format for standard error: ``systemd`` if it is a stream of systemd's journal according to `JOURNAL_STREAM`,
+    /// else ``text``. A service whose output is redirected has that variable too.
     package static var automatic: LogFormat {
         var status = stat()
         guard let stream = getenv("JOURNAL_STREAM"), fstat(STDERR_FILENO, &status) == 0 else { return .text }
@@ -35,7 +35,7 @@ package enum LogFormat: String, Sendable, CaseIterable {
         }
     }
 
-    /// A line is one event, whatever characters a path or a client's name contains.
+    /// Returns the message as one line, whatever characters a path or a client's name contains.
     package static func clean(_ message: String) -> String {
         var clean = String.UnicodeScalarView()
         for scalar in message.unicodeScalars { clean.append(scalar.steersTerminal ? " " : scalar) }

@@ -1,16 +1,17 @@
 import LarderPlatform
 
-/// Writes a log's lines where a write may wait for a reader: into a pipe, a socket, a terminal. A thread of its own does
-/// that, so that whoever logs never waits long for somebody who does not read.
+/// Writes the lines of a log where a write may block: to a pipe, a socket or a terminal. A separate thread writes, so
+/// that a slow reader does not block the threads that log.
 ///
-/// Lines keep their order. What does not fit the queue is lost and counted, and a line says so as soon as somebody reads.
+/// Lines keep their order. Lines that do not fit into the queue are dropped and counted, and a line reports the number
+/// as soon as the reader continues.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class LogWriter: @unchecked Sendable {
-    /// The bytes that wait at most: 256 KiB.
+    /// The most bytes in the queue: 256 KiB.
     static let bytesMax = 256 << 10
-    /// How long a line is waited for, in milliseconds: in ordinary use it is written when the call returns, and so is there
-    /// whatever happens to the process next.
+    /// How long a call waits for its line to be written, in milliseconds. Normally the line is written when the call
+    /// returns, and survives a crash of the process.
     static let patience: Int64 = 20
 
     private let descriptor: Int32
@@ -20,16 +21,16 @@ final class LogWriter: @unchecked Sendable {
     private let written = Condition()
     private var waiting: [[UInt8]] = []
     private var waitingBytes = 0
-    /// Since the last lines were taken.
+    /// The lines dropped since lines were last taken.
     private var lost = 0
     private var givenCount = 0
     private var writtenCount = 0
-    /// Whether somebody has waited in vain, and not all is written since.
+    /// Whether a call has timed out, and not everything has been written since.
     private var isBehind = false
     private var isEnding = false
 
     /// - Parameter lostLine: the line for a number of lost lines.
-    /// - Returns: nil if there can be no thread.
+    /// - Returns: nil if the thread cannot be started.
     init?(_ descriptor: Int32, lostLine: @escaping @Sendable (Int) -> String) {
         self.descriptor = descriptor
         self.lostLine = lostLine
@@ -37,11 +38,11 @@ final class LogWriter: @unchecked Sendable {
         _ = WorkThread(name: "log") { [self] in run() }
     }
 
-    /// Hands a line over, and waits a moment until it is written.
+    /// Submits a line, and waits a moment until it is written.
     func write(_ line: [UInt8]) {
         lock.withLock {
             guard waiting.isEmpty || waitingBytes + line.count <= Self.bytesMax else {
-                // The line that tells counts as one of those that are handed over.
+                // The line that reports the loss counts as one of the submitted lines.
                 if lost == 0 { givenCount += 1 }
                 lost += 1
                 return
@@ -55,11 +56,11 @@ final class LogWriter: @unchecked Sendable {
         }
     }
 
-    /// Waits until all that was handed over is written, at most for a time.
-    /// - Returns: whether it is.
+    /// Waits until all submitted lines are written, at most for the given time.
+    /// - Returns: whether all were written.
     func flush(milliseconds: Int64) -> Bool { lock.withLock { wait(for: givenCount, milliseconds: milliseconds) } }
 
-    /// Ends the thread as soon as all is written.
+    /// Ends the thread once everything is written.
     func end() {
         lock.withLock {
             isEnding = true
@@ -80,7 +81,7 @@ final class LogWriter: @unchecked Sendable {
     // MARK: The thread
 
     private func run() {
-        // The program's threads take the signals.
+        // Signals are handled by the program's other threads.
         var signals = sigset_t()
         sigfillset(&signals)
         pthread_sigmask(SIG_BLOCK, &signals, nil)
@@ -111,7 +112,7 @@ final class LogWriter: @unchecked Sendable {
         }
     }
 
-    /// Writes a line, however long that takes.
+    /// Writes a line, blocking as long as necessary.
     private func put(_ line: [UInt8]) {
         var rest = line[...]
         while !rest.isEmpty {
@@ -119,7 +120,7 @@ final class LogWriter: @unchecked Sendable {
             if count > 0 {
                 rest = rest.dropFirst(count)
             } else if count < 0, errno == EAGAIN {
-                // Another process has made the file that is shared with it non-blocking.
+                // Another process that shares the file has made it non-blocking.
                 var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: POLLOUT), revents: 0)
                 _ = poll(&entry, 1, -1)
             } else if count >= 0 || errno != EINTR {

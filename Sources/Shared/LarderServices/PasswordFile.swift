@@ -1,17 +1,17 @@
 import LarderPlatform
 
-/// What an operator should know of a file with a password.
+/// Warnings about files with passwords.
 package enum PasswordFile {
-    /// Who else may read or change it.
+    /// Describes which other users can read or change the file.
     /// - Parameters:
     ///   - path: empty for no file.
-    ///   - program: who reads it, for the text.
-    /// - Returns: one line each; nothing of a file that cannot be looked at.
+    ///   - program: the program that reads it, for the text.
+    /// - Returns: one line each; none for a file that cannot be checked.
     package static func warnings(_ path: String, program: String) -> [String] {
         var status = stat()
         guard !path.isEmpty, stat(path, &status) == 0 else { return [] }
         var warnings: [String] = []
-        // Root may do everything in any case.
+        // Root can read and change any file.
         if status.st_uid != 0, status.st_uid != geteuid() {
             warnings.append(
                 "the password file \(path) belongs to another user (uid \(status.st_uid)), who may change it: chown it to "

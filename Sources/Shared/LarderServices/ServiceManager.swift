@@ -1,26 +1,27 @@
 import LarderPlatform
 
-/// What started the process as a service, if something did: systemd, or whatever else speaks its protocols, sd_notify(3)
-/// and sd_watchdog_enabled(3).
+/// The service manager that started the process: systemd, or another that supports sd_notify(3) and
+/// sd_watchdog_enabled(3).
 ///
-/// Messages go as datagrams to the socket that `NOTIFY_SOCKET` names. Nothing here ever waits: one that the manager does
-/// not take is sent again with the next tick if it matters, and else dropped. Thread-safe. The proof for `@unchecked
-/// Sendable`: the state is read and written with the lock held.
+/// Messages are sent as datagrams to the socket that `NOTIFY_SOCKET` names, without blocking. If the manager does not
+/// accept one, it is sent again with the next tick if it matters, and dropped otherwise.
+///
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 package final class ServiceManager: @unchecked Sendable {
     private let name: String
     private let descriptor: Int32
-    /// How often the manager wants a sign of life, in milliseconds; nil if it wants none.
+    /// The interval of watchdog messages, in milliseconds; nil if there is no watchdog.
     package let watchdogMilliseconds: Int64?
     private let lock = Lock()
-    /// What the manager has not taken yet, the oldest first.
+    /// The messages that the manager has not accepted yet, the oldest first.
     private var pending: [String] = []
     private var aliveAt = Int64.min / 2
     private var status = ""
 
-    /// States follow each other slowly: more than this many wait for nobody.
+    /// State changes are rare, so more pending messages than this are pointless.
     private static let pendingMax = 16
 
-    /// Takes what the environment says, and removes it from there: it is meant for this process alone.
+    /// Reads the environment, and removes the variables, which are meant for this process alone.
     /// - Returns: nil if there is no manager.
     package static func take() -> ServiceManager? {
         ServiceManager(
@@ -29,7 +30,7 @@ package final class ServiceManager: @unchecked Sendable {
     }
 
     init?(name: String?, interval: String?, process: String?) {
-        // Others, such as the vsock of a virtual machine, are not for a daemon with Unix sockets only.
+        // Other addresses, such as the vsock of a virtual machine, are not supported.
         guard let name, name.hasPrefix("/") || name.hasPrefix("@") else { return nil }
         self.name = name
         descriptor = UnixSocket.makeDatagram()
@@ -49,17 +50,17 @@ package final class ServiceManager: @unchecked Sendable {
 
     package func stopping(_ reason: String) { send("STOPPING=1\nSTATUS=stopping: \(reason)", matters: true) }
 
-    /// Comes before ``ready(_:)`` again.
+    /// Call it before the next ``ready(_:)``.
     package func reloading() {
         send(
             "RELOADING=1\nMONOTONIC_USEC=\(MonotonicClock.nanoseconds() / 1000)\nSTATUS=reading the configuration",
             matters: true)
     }
 
-    /// Why the daemon ends at once.
+    /// Reports why the daemon terminates immediately.
     package func fail(_ reason: String) { tell(reason.split(separator: "\n").first.map(String.init) ?? reason) }
 
-    /// Words for people, sent if they are new.
+    /// Reports a status text, if it has changed.
     package func tell(_ new: String) {
         let isNew = lock.withLock {
             defer { status = new }
@@ -70,10 +71,10 @@ package final class ServiceManager: @unchecked Sendable {
 
     // MARK: Signs of life
 
-    /// Sends what is still pending, and the sign of life if it is due.
+    /// Sends pending messages, and the watchdog message if it is due.
     /// - Parameters:
     ///   - now: the monotonic time in milliseconds.
-    ///   - isAlive: whether everything that should work does.
+    ///   - isAlive: whether everything works.
     package func tick(now: Int64, isAlive: Bool) {
         sendPending()
         guard let watchdogMilliseconds, isAlive else { return }
@@ -85,7 +86,7 @@ package final class ServiceManager: @unchecked Sendable {
         if isDue { send("WATCHDOG=1", matters: false) }
     }
 
-    /// Tells while `work` lasts that it does, because opening and closing a larder may take longer than the manager waits
+    /// Reports progress while `work` runs, because opening and closing a larder may take longer than the manager waits
     /// for other services. Blocks as long as the work.
     package func during<Result, Failure: Error>(
         _ status: String, _ work: () throws(Failure) -> Result
@@ -109,12 +110,12 @@ package final class ServiceManager: @unchecked Sendable {
         return try work()
     }
 
-    /// By how much the manager is asked to wait longer, in milliseconds.
+    /// The extension of the timeout that is requested from the manager, in milliseconds.
     private static let extensionMilliseconds: Int64 = 30_000
-    /// After an hour the work counts as stuck.
+    /// After an hour the work is considered stuck.
     private static let workMillisecondsMax: Int64 = 3_600_000
 
-    /// Thread-safe. The proof for `@unchecked Sendable`: guarded by the lock.
+    /// Thread-safe. `@unchecked Sendable`: guarded by the lock.
     private final class Ending: @unchecked Sendable {
         private let lock = Lock()
         private let changed = Condition()
@@ -127,7 +128,7 @@ package final class ServiceManager: @unchecked Sendable {
             }
         }
 
-        /// - Returns: whether the end has come.
+        /// - Returns: whether the work has ended.
         func wait(milliseconds: Int64) -> Bool {
             lock.withLock {
                 if !isOver { _ = changed.wait(lock, milliseconds: milliseconds) }
@@ -151,7 +152,7 @@ package final class ServiceManager: @unchecked Sendable {
 
     private func sendPending() { lock.withLock { sendInOrder() } }
 
-    /// Called with the lock held. Whatever else is wrong than a full queue will stay so.
+    /// Called with `lock` held. Errors other than a full queue are permanent.
     private func sendInOrder() {
         while let text = pending.first {
             let number = UnixSocket.sendDatagram(descriptor, Array(text.utf8), to: name)

@@ -1,9 +1,9 @@
 import LarderPlatform
 
-/// Who may use the daemon's socket: its mode and its group.
+/// The access rights of the daemon's socket: its mode and its group.
 package struct SocketAccess: Equatable, Sendable {
     private var given: mode_t?
-    /// Nil for that of the process.
+    /// Nil for the group of the process.
     package var group: gid_t?
 
     package init() {}
@@ -19,10 +19,10 @@ package struct SocketAccess: Equatable, Sendable {
 
     package var modeText: String { String(mode, radix: 8) }
 
-    /// The mode of a directory in which the same may find the socket.
+    /// The mode of a directory that gives the same users access to the socket.
     package var directoryMode: mode_t { 0o700 | (mode & 0o060 == 0 ? 0 : 0o050) | (mode & 0o006 == 0 ? 0 : 0o055) }
 
-    /// Why the group, or others, do not reach a socket in a directory; nil if they do.
+    /// Why the group, or other users, cannot reach a socket in a directory; nil if they can.
     package func obstacle(in directory: String) -> String? {
         var status = stat()
         guard stat(directory, &status) == 0 else { return nil }

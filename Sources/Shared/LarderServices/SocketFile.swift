@@ -2,9 +2,9 @@ import LarderPlatform
 
 /// A service's listening socket in the file system.
 ///
-/// - Created with the mode and the group that are asked for, in a directory that is created if it is missing, with the same
-///   people's rights. Nobody can connect before the rights are right.
-/// - Replaces a socket on which nobody answers, never one on which somebody does.
+/// - Created with the requested mode and group. A missing directory is created with matching rights. Clients cannot
+///   connect before the rights are set.
+/// - Replaces a socket on which nothing listens, never one that is in use.
 /// - Removes only the socket that it has bound itself.
 ///
 /// Single owner: one thread at a time.
@@ -13,15 +13,14 @@ package final class SocketFile {
     private let program: Name
     private let access: SocketAccess
     package private(set) var descriptor: Int32
-    /// Whether the directory was missing, and was made.
+    /// Whether the directory was missing, and was created.
     package private(set) var hasMadeDirectory: Bool
     private var device: dev_t
     private var inode: ino_t
-    /// Held from before the probe until the end, so that of two daemons that start at once only one finds the path
-    /// free.
+    /// Held from before the probe until the end, so that of two daemons starting at once only one finds the path free.
     private var lockDescriptor: Int32
 
-    /// What errors call the program, and its option for another path.
+    /// The names of the program and of its path option in errors.
     package struct Name: Sendable {
         let program: String
         let option: String
@@ -34,11 +33,11 @@ package final class SocketFile {
 
     package struct Failure: Error, CustomStringConvertible {
         package enum Kind {
-            /// The path cannot be that of a socket.
+            /// The path is not valid for a socket.
             case badPath
-            /// Somebody else uses it.
+            /// Another process uses it.
             case taken
-            /// The system refused.
+            /// The system refused a call.
             case system
         }
 
@@ -51,7 +50,7 @@ package final class SocketFile {
         }
     }
 
-    /// Why a path cannot be that of a socket, whatever is in its directory; nil if it can.
+    /// Returns why a path is not valid for a socket, whatever is in its directory; nil if it is valid.
     package static func problem(with path: String, for program: Name) -> String? {
         if path.isEmpty || path.utf8.contains(0) { return "the socket's path must not be empty" }
         guard path.utf8.count > UnixSocket.pathBytesMax else { return nil }
@@ -83,7 +82,7 @@ package final class SocketFile {
         return lstat(path, &status) == 0 ? (status.st_dev, status.st_ino) : (0, 0)
     }
 
-    /// What stands at the path.
+    /// The object at the path.
     package enum Presence {
         case ours, missing, somethingElse
     }
@@ -94,8 +93,8 @@ package final class SocketFile {
         return status.st_dev == device && status.st_ino == inode ? .ours : .somethingElse
     }
 
-    /// Binds and listens again, after somebody has removed the file. Connections stay.
-    /// - Returns: the descriptor that is no longer listened to, to be closed by the caller.
+    /// Binds and listens again after the file was removed. Connections stay open.
+    /// - Returns: the old listening descriptor, to be closed by the caller.
     package func bindAgain() throws(Failure) -> Int32 {
         hasMadeDirectory = try Self.makeDirectory(FileSystem.parent(path), access, program)
         if !isLockInPlace {
@@ -126,12 +125,12 @@ package final class SocketFile {
             throw Failure(kind: .system, description: "cannot make the socket's directory: \(error)")
         }
         try checkOwner(directory, program)
-        // The way to the socket goes through all of them.
+        // All of them are on the path to the socket.
         for directory in missing.reversed() {
             if let group = access.group, chown(directory, uid_t.max, group) != 0 {
                 throw failure("cannot give to the group \(group) the directory", directory)
             }
-            // Without the mask of the process.
+            // Sets the mode regardless of the umask.
             if access.directoryMode != 0o700, chmod(directory, access.directoryMode) != 0 {
                 throw failure("cannot set the rights of the directory", directory)
             }
@@ -139,14 +138,14 @@ package final class SocketFile {
         return !missing.isEmpty
     }
 
-    /// Stops listening and removes the file, if it is still ours.
+    /// Stops listening and removes the file, if it is still this socket's.
     package func remove() {
         var status = stat()
         if lstat(path, &status) == 0, status.st_dev == device, status.st_ino == inode { unlink(path) }
         if isLockInPlace { unlink(path + ".lock") }
     }
 
-    /// Whether others see the lock: somebody may have removed its file.
+    /// Whether other processes see the lock: its file may have been removed.
     private var isLockInPlace: Bool {
         var held = stat()
         return fstat(lockDescriptor, &held) == 0 && Self.identity(path + ".lock") == (held.st_dev, held.st_ino)
@@ -154,7 +153,7 @@ package final class SocketFile {
 
     deinit {
         close(descriptor)
-        // By name, because a child between fork and exec may have a copy of the descriptor.
+        // Unlock explicitly, because a child between fork and exec may have a copy of the descriptor.
         flock(lockDescriptor, LOCK_UN)
         close(lockDescriptor)
     }
@@ -184,8 +183,8 @@ package final class SocketFile {
                         "another \(program.program) is using the socket \(path): stop it, or choose another \(program.option)"
                 )
             }
-            // Its last holder may have removed it between the open and the lock: then this lock is on a file that
-            // others do not see.
+            // A previous holder may have removed the file between the open and the lock; then other processes do not
+            // see this lock.
             var opened = stat()
             var named = stat()
             if fstat(file, &opened) == 0, lstat(lockPath, &named) == 0, opened.st_ino == named.st_ino { return file }
@@ -193,7 +192,7 @@ package final class SocketFile {
         }
     }
 
-    /// Removes a dead socket. Throws if something else is in the way.
+    /// Removes a dead socket. Throws if the path is taken.
     private static func makeRoom(_ path: String, _ program: Name) throws(Failure) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }
@@ -217,7 +216,7 @@ package final class SocketFile {
         guard descriptor >= 0 else { throw failure("cannot make a socket for", path) }
         do throws(Failure) {
             try bind(descriptor, path)
-            // Until somebody listens nobody can connect.
+            // Clients cannot connect before listen(2).
             do throws(Failure) {
                 if let group = access.group, lchown(path, uid_t.max, group) != 0 {
                     throw failure("cannot give to the group \(group) the socket", path)
@@ -239,9 +238,9 @@ package final class SocketFile {
 
     /// Binds with the mode 0600.
     private static func bind(_ descriptor: Int32, _ path: String) throws(Failure) {
-        // The file must never exist with more rights than 0600.
+        // The file must never have more rights than 0600.
         #if canImport(Darwin)
-            // The mask belongs to the whole process; there is no other way here.
+            // The umask belongs to the whole process; there is no other way here.
             let mask = umask(0o177)
             defer { umask(mask) }
         #else

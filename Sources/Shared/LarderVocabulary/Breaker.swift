@@ -1,35 +1,35 @@
-/// Lets what is asked rest that has failed some times in a row, then lets one call try it.
+/// A circuit breaker: after a number of consecutive failures it refuses calls for a while, then lets one call try.
 ///
-/// A value, and has no clock: instants are nanoseconds of any clock that does not go back.
+/// A value without a clock: instants are nanoseconds of any monotonic clock.
 package struct Breaker: Sendable {
     private let most: Int
     private let restNanoseconds: Int64
-    /// How many calls have failed in a row.
+    /// The number of consecutive failures.
     package private(set) var failures = 0
     private var restsUntil: Int64 = 0
     private var isProbing = false
     private var reason = ""
 
     /// - Parameters:
-    ///   - failures: how many in a row begin a rest; one at least.
-    ///   - restMilliseconds: how long it lasts.
+    ///   - failures: the number of consecutive failures that open the circuit; at least one.
+    ///   - restMilliseconds: how long the circuit stays open.
     package init(failures: Int, restMilliseconds: Int64) {
         most = max(1, failures)
         restNanoseconds = restMilliseconds * 1_000_000
     }
 
-    /// Whether it has failed so often that calls are let in one at a time at most.
+    /// Whether the circuit is open: calls are refused, except one that probes.
     package var isOpen: Bool { failures >= most }
 
-    /// Why a call would not be let in now; nil if it would.
+    /// Why a call would be refused now; nil if it would be allowed.
     package func reasonToRefuse(_ now: Int64) -> String? {
         isOpen && (now < restsUntil || isProbing) ? reason : nil
     }
 
-    /// How long no call is let in, in nanoseconds; 0 if one may be, or tries it now.
+    /// The time until a call may be made, in nanoseconds; 0 if one may be made, or is being tried, now.
     package func restLeft(_ now: Int64) -> Int64 { isOpen ? max(0, restsUntil - now) : 0 }
 
-    /// Why a call is not let in; nil lets it in.
+    /// Refuses a call with a reason, or allows it with nil.
     package mutating func refusal(_ now: Int64) -> String? {
         if let reason = reasonToRefuse(now) { return reason }
         if isOpen { isProbing = true }
@@ -48,6 +48,6 @@ package struct Breaker: Sendable {
         if isOpen { restsUntil = now + restNanoseconds }
     }
 
-    /// The call that tried it says nothing of the server.
+    /// The probing call ended without a result about the server.
     package mutating func noteAbandoned() { isProbing = false }
 }

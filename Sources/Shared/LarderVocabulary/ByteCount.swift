@@ -1,6 +1,6 @@
-/// Numbers of bytes in the form in which people write them: `67108864`, `64M`, `64mb`, `64MiB`.
+/// Sizes in the notation that people use: `67108864`, `64M`, `64mb`, `64MiB`.
 package enum ByteCount {
-    /// The meaning of a letter without `b` behind it.
+    /// The meaning of a letter without a `b` after it.
     package enum Letters {
         /// `1k` is 1024 bytes, as on our command lines.
         case binary
@@ -11,7 +11,7 @@ package enum ByteCount {
     /// The text for errors about a malformed number of bytes.
     package static let rule = "a number of bytes, or one with K, M, G or T behind it, such as 64M, 64mb or 64MiB"
 
-    /// Capitals or not; with `b` or `ib` a unit is a power of 1024.
+    /// Parses a size, ignoring case; with `b` or `ib` a unit is a power of 1024.
     /// - Returns: nil if the text is malformed, or the number does not fit into an Int64.
     package static func parse(_ text: String, letters: Letters) -> Int64? {
         let lower = text.lowercased()

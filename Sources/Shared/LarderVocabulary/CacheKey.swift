@@ -54,7 +54,7 @@ extension UInt32: CacheKey {}
 extension UInt64: CacheKey {}
 
 extension CacheKey where Self: FixedWidthInteger {
-    /// Calls `body` with the decimal digits of the number, behind `-` if it is negative.
+    /// Calls `body` with the decimal digits of the number, after `-` if it is negative.
     @inlinable public func withKeyBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         description.withKeyBytes(body)
     }

@@ -1,19 +1,19 @@
-/// The names of the databases with what was written and waits to be brought elsewhere, such as to an origin. They belong to
-/// their larder alone: an entry that is copied into one would be brought from there, and one that is removed would be lost.
+/// The names of outboxes: databases with writes that wait for delivery, such as to an origin. They belong to their
+/// larder alone. An entry copied into one would be delivered from there, and one removed would be lost.
 package enum CompanionName {
-    /// The end of their names, such as that of `0.outbox`.
+    /// The suffix of their names, such as in `0.outbox`.
     package static let ending = ".outbox"
 
-    /// Whether a database has such a name.
+    /// Whether a name is that of an outbox.
     package static func isOne(_ name: String) -> Bool { name.hasSuffix(ending) }
 
     /// The database with the positions of followers.
     package static let positions = "_replication"
 
-    /// Whether a database is kept for the larder's own use.
+    /// Whether a database is reserved for the larder's own use.
     package static func isReserved(_ name: String) -> Bool { isOne(name) || name == positions }
 
-    /// Why nothing comes into one, or is followed.
+    /// Why nothing can be written to an outbox, and why it is not replicated.
     package static func refusal(_ name: String) -> String {
         "the database '\(name)' has what waits to be brought to an origin by its own larder, and is not copied"
     }

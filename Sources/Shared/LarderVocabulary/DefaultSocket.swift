@@ -1,23 +1,24 @@
 import LarderPlatform
 
-/// The path of a daemon's socket if nobody names one. larderd listens at the first of these, and its clients look there:
+/// The default path of a daemon's socket. larderd listens at the first of these, and its clients connect to it:
 ///
 /// 1. the environment variable `LARDER_SOCKET`, if it is set and not empty;
 /// 2. for root `/run/larder/larder.sock`;
-/// 3. `$XDG_RUNTIME_DIR/larder/larder.sock`, if that variable is an absolute path: others are ignored, as the XDG specification requires;
+/// 3. `$XDG_RUNTIME_DIR/larder/larder.sock`, if that variable is an absolute path: others are ignored, as the XDG
+///   specification requires;
 /// 4. `/tmp/larder-<uid>/larder.sock`.
 ///
-/// A client that finds nothing there, and was told nothing by `LARDER_SOCKET`, uses the socket of the machine's service.
+/// A client that finds no daemon there uses the socket of the machine's service, unless `LARDER_SOCKET` is set.
 package enum DefaultSocket {
     /// The path for this process, now.
     package static var path: String { path(environment: Self.environmentVariable, userID: geteuid()) }
 
-    /// Where a client of this process' user finds a daemon, now.
+    /// The path at which a client of this process's user finds a daemon now.
     package static var clientPath: String {
         clientPath(environment: Self.environmentVariable, userID: geteuid(), exists: FileSystem.exists)
     }
 
-    /// Where root's daemon listens, and that of the machine's service.
+    /// The socket of root's daemon, and of the machine's service.
     package static let system = "/run/larder/larder.sock"
 
     /// The rule of clients.

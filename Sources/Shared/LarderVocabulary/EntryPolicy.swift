@@ -1,10 +1,9 @@
-/// How long one entry stays fresh; a parameter of the calls that store it.
+/// The lifetime of one entry; a parameter of the calls that store it.
 ///
 /// ``database``, the default, leaves the lifetime to the database's policy, even if that changes later. Everything else
 /// is the entry's own rule, which is not affected by later changes of the database's policy.
 ///
-/// No policy is nil: if a program computes an impossible lifetime, the call that stores the entry refuses it, and never
-/// replaces it by the database's policy.
+/// An invalid lifetime is not replaced by the database's policy: the call that stores the entry throws.
 public struct EntryPolicy: Hashable, Sendable {
     private enum Kind: Hashable {
         case governed
@@ -59,32 +58,32 @@ public struct EntryPolicy: Hashable, Sendable {
     /// Days of 24 hours from the moment of storing. Limits as for ``after(_:)``.
     public static func days(_ count: Double) -> EntryPolicy { seconds(count * 86_400) }
 
-    /// Until a computed instant that is not a number. The call that stores the entry throws `invalidArgument`.
+    /// A computed instant that is not a number. The call that stores the entry throws `invalidArgument`.
     package static let untilNotANumber = EntryPolicy(.untilNotANumber)
 
-    /// Until an instant, in milliseconds since 1970. An instant in the past means that the entry is expired at once.
-    /// The call that stores the entry throws `invalidArgument` for instants after the year 5138; for no expiry use
-    /// ``never``.
+    /// Expires at an instant, in milliseconds since 1970. An instant in the past expires the entry at once. The call
+    /// that stores the entry throws `invalidArgument` for instants after the year 5138; for no expiry use ``never``.
     public static func until(millisecondsSince1970 instant: Int64) -> EntryPolicy { EntryPolicy(.until(instant)) }
 
     // MARK: Grace and jitter
 
-    /// The same lifetime, and then a grace instead of the database's: `.hours(1).grace(.seconds(600))`.
+    /// The same lifetime with its own grace instead of the database's: `.hours(1).grace(.seconds(600))`.
     ///
-    /// From its deadline until its grace is over the entry is *stale*: only calls that fetch may return it, while
-    /// somebody gets the new value. For all other calls it has expired. In whole milliseconds. The call that stores the
-    /// entry throws `invalidArgument` unless the grace is at least zero, which means none, and at most 9,000,000,000
-    /// seconds. Redis keeps nothing beyond its deadline: a client of it stores the entry without a grace.
+    /// After its deadline and until its grace is over, the entry is *stale*: only calls that fetch may return it, while
+    /// the new value is being fetched. For all other calls it has expired. In whole milliseconds. The call that stores
+    /// the entry throws `invalidArgument` unless the grace is at least zero, which means none, and at most
+    /// 9,000,000,000 seconds. Redis keeps nothing after its deadline: a client of Redis stores the entry without a
+    /// grace.
     public func grace(_ duration: Duration) -> EntryPolicy {
         var policy = self
         policy.ownGrace = duration
         return policy
     }
 
-    /// A lifetime that is shortened at random, by at most so many percent of its length, so that entries that are stored
-    /// together do not end together: `.hours(1).jitter(percent: 10)` is 54 to 60 minutes.
+    /// A lifetime that is shortened at random by at most `percent` percent, so that entries stored together do not
+    /// expire together: `.hours(1).jitter(percent: 10)` is 54 to 60 minutes.
     ///
-    /// The entry then has a deadline of its own. Without effect on ``never`` and ``keep``. The call that stores the entry
+    /// The entry then has its own deadline. Has no effect on ``never`` and ``keep``. The call that stores the entry
     /// throws `invalidArgument` unless `percent` is in 0...100.
     public func jitter(percent: Int) -> EntryPolicy {
         var policy = self
@@ -94,9 +93,9 @@ public struct EntryPolicy: Hashable, Sendable {
 }
 
 extension EntryPolicy: CustomStringConvertible {
-    /// `database`, `keep`, an interval as ``UpdatePolicy`` is written (`low`, `every:90`), or `until:` and milliseconds
-    /// since 1970; behind it, if there are any, the grace and the jitter: `every:90 grace:10 jitter:5%`. An impossible
-    /// interval appears as it was given.
+    /// `database`, `keep`, an interval in the format of ``UpdatePolicy`` (`low`, `every:90`), or `until:` and
+    /// milliseconds since 1970; then, if there are any, the grace and the jitter: `every:90 grace:10 jitter:5%`. An
+    /// invalid interval appears unchanged.
     public var description: String {
         let grace = ownGrace.map { " grace:" + ((try? Self.checked(grace: $0)).map(Self.graceText) ?? "\($0)") } ?? ""
         return lifetime + grace + (ownJitter.map { " jitter:\($0)%" } ?? "")
@@ -122,18 +121,18 @@ extension EntryPolicy {
             case governed
             case keep
             case policy(UpdatePolicy)
-            /// In milliseconds since 1970, from 0 on.
+            /// In milliseconds since 1970; not negative.
             case until(Int64)
         }
 
         package let lifetime: Lifetime
         /// In milliseconds; nil for the database's, or with `keep` that of the replaced entry.
         package let grace: Int64?
-        /// In percent; nil for the database's, which shortens governed lives only.
+        /// In percent; nil for the database's, which affects only lifetimes set by its policy.
         package let jitter: Int?
     }
 
-    /// Why a policy is impossible: the text of an error.
+    /// Why a policy is invalid: the text of an error.
     package struct Impossible: Error {
         package let message: String
     }
@@ -148,7 +147,7 @@ extension EntryPolicy {
             jitter: try ownJitter.map { (jitter) throws(Impossible) in try Self.checked(jitter: jitter) })
     }
 
-    /// Why the lifetime of a stored entry cannot be given a grace.
+    /// Why the lifetime of a stored entry cannot be combined with a grace.
     package static let graceStays =
         "a stored entry keeps its grace, only its lifetime can be changed: leave the grace out, or store it again"
 
@@ -172,7 +171,7 @@ extension EntryPolicy {
         return jitter
     }
 
-    /// Milliseconds as the daemon takes a grace: seconds, with a fraction if there is one.
+    /// Formats milliseconds as the daemon accepts a grace: in seconds, with a fraction if necessary.
     package static func graceText(_ milliseconds: Int64) -> String {
         let (seconds, rest) = milliseconds.quotientAndRemainder(dividingBy: 1000)
         return rest == 0 ? "\(seconds)" : "\(seconds)." + String(1000 + rest).dropFirst()
@@ -198,7 +197,7 @@ extension EntryPolicy {
 }
 
 extension Duration {
-    /// In whole milliseconds; nil if it is so long that no policy has it.
+    /// In whole milliseconds; nil if it is longer than any policy allows.
     package var roundedMilliseconds: Int64? {
         let (seconds, attoseconds) = components
         // Seconds in this range cannot overflow as milliseconds.
@@ -219,7 +218,7 @@ extension UpdatePolicy {
         return policy
     }
 
-    /// ``every(_:)-(Double)`` with an error that says what is allowed.
+    /// Like ``every(_:)-(Double)``, with an error that names the valid range.
     package static func checked(_ seconds: Double) throws(EntryPolicy.Impossible) -> UpdatePolicy {
         guard let policy = UpdatePolicy.every(seconds) else {
             throw EntryPolicy.Impossible(

@@ -1,8 +1,8 @@
-/// Lives that are shortened at random.
+/// Randomly shortened lifetimes.
 package enum Jitter {
     package static let percentMax = 100
 
-    /// A random part of an interval: at least 1 ms, and at least what `percent` leave of it.
+    /// Returns a random interval of at least 1 ms, and at least `milliseconds` less `percent`.
     /// - Parameter milliseconds: at most ``EntryPolicy/latestMilliseconds``.
     package static func shortened(_ milliseconds: Int64, by percent: Int) -> Int64 {
         guard percent > 0, milliseconds > 1 else { return milliseconds }
@@ -13,17 +13,18 @@ package enum Jitter {
         return max(1, milliseconds - Int64.random(in: 0...most))
     }
 
-    /// What is drawn instead of anything, so that it can be drawn again.
+    /// Replaces the system's random numbers, for repeatable results.
     @TaskLocal private static var source: Source?
 
-    /// Runs `body` with jitters that depend on a number and on their order only.
+    /// Runs `body` with jitter that is determined by the seed, for repeatable results.
     package static func repeatably<Result>(_ seed: UInt64, _ body: () -> Result) -> Result {
         $source.withValue(Source(seed: seed), operation: body)
     }
 
-    /// Numbers that follow from a seed: SplitMix64 (Steele, Lea, Flood, 2014).
+    /// A seeded generator: SplitMix64 (Steele, Lea, Flood, 2014).
     ///
-    /// Used by one thread at a time: ``repeatably(_:_:)`` gives it to the caller's only.
+    /// `@unchecked Sendable`: used by one thread at a time, because ``repeatably(_:_:)`` passes it to its caller's
+    /// thread only.
     private final class Source: RandomNumberGenerator, @unchecked Sendable {
         private var state: UInt64
 

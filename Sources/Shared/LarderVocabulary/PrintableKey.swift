@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// A key for people: text unchanged, everything else as `\xHH`, cut to 64 bytes.
+/// Formats a key for people: text unchanged, everything else as `\xHH`, cut to 64 bytes.
 package func printableKey(_ bytes: some Collection<UInt8>) -> String {
     if bytes.count <= 64, let text = String(validating: Array(bytes), as: UTF8.self),
         !text.unicodeScalars.contains(where: \.steersTerminal)

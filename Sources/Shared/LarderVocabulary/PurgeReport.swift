@@ -2,11 +2,11 @@
 ///
 /// Thread-safe: a value.
 public struct PurgeReport: Hashable, Sendable {
-    /// How many entries were removed, including expired ones that were not swept yet; nil if they were not counted.
+    /// The number of removed entries, including expired ones that had not been swept; nil if they were not counted.
     public package(set) var entries: Int?
     /// The bytes of the files that were dropped, or of the keys and values that were removed from files that stay.
     public package(set) var bytes: Int
-    /// How long it took.
+    /// The duration of the purge, in milliseconds.
     public package(set) var milliseconds: Int64
 
     package init(entries: Int? = 0, bytes: Int = 0, milliseconds: Int64 = 0) {

@@ -5,16 +5,16 @@ package enum Suggestion {
     /// The longest word to compare: the work grows with the square of the length.
     private static let lengthMax = 32
 
-    /// For the end of an error's text: `; did you mean NAME?`, or nothing when no name is near.
+    /// Returns the end of an error message: `; did you mean NAME?`, or an empty text if no name is near.
     package static func text(for word: String, among names: [String]) -> String {
         nearest(to: word, among: names).map { "; did you mean \($0)?" } ?? ""
     }
 
-    /// The nearest of `names`, ignoring case; nil when none is near.
+    /// Returns the nearest of `names`, ignoring case; nil if none is near.
     ///
-    /// A typing error is at most a third of the letters, and at most three of them; one letter in words of up to five. Where
-    /// it is more than one letter, or most of the word, the first letter is right: `nosuch` is not `touch`, and `x` is
-    /// nothing at all. No name has a blank in it, so what has one is more than a name.
+    /// At most a third of the letters may be wrong, and at most three of them; one letter in words of up to five. If
+    /// more than one letter is wrong, or most of the word, the first letter must be right: `nosuch` is not `touch`, and
+    /// `x` has no match. Names contain no spaces, so a word with a space has no match.
     package static func nearest(to word: String, among names: [String]) -> String? {
         let typed = letters(word)
         guard typed.count > 1, typed.count <= lengthMax, !typed.contains(UInt8(ascii: " ")) else { return nil }
@@ -28,7 +28,7 @@ package enum Suggestion {
         return best?.name
     }
 
-    /// What can be mistyped: small letters, and not the dashes before an option.
+    /// The letters that are compared: in lower case, and without the dashes of an option.
     private static func letters(_ word: String) -> [UInt8] {
         Array(word.lowercased().utf8.drop { $0 == UInt8(ascii: "-") })
     }

@@ -1,4 +1,4 @@
-/// Which tags entries may have, and how many.
+/// The limits for the tags of entries.
 package enum TagRules {
     /// The most tags of one entry.
     package static let countMax = 16
@@ -14,7 +14,7 @@ package enum TagRules {
         package init(message: String) { self.message = message }
     }
 
-    /// The tags of one entry: of equal ones, one.
+    /// Checks the tags of one entry, and removes duplicates.
     package static func checked(_ tags: some Collection<[UInt8]>) throws(Impossible) -> [[UInt8]] {
         var seen: [[UInt8]] = []
         for tag in tags where !seen.contains(tag) {
@@ -34,7 +34,7 @@ package enum TagRules {
         if tag.contains(0) { throw Impossible(message: "a tag must not contain a NUL byte") }
     }
 
-    /// The tags of one purge: of equal ones, one.
+    /// Checks the tags of one purge, and removes duplicates.
     package static func checkedForPurge(_ tags: [[UInt8]]) throws(Impossible) -> [[UInt8]] {
         for tag in tags { try check(tag) }
         var seen: Set<[UInt8]> = []
@@ -45,7 +45,7 @@ package enum TagRules {
         return tags
     }
 
-    /// Tags as text; those that are not UTF-8 are left out.
+    /// Tags as text; tags that are not UTF-8 are omitted.
     package static func texts(_ tags: [[UInt8]]) -> [String] {
         tags.compactMap { String(validating: $0, as: UTF8.self) }
     }

@@ -26,7 +26,7 @@ package enum TimeSpan {
         "h": 3_600_000_000, "d": 86_400_000_000,
     ]
 
-    /// A whole number with a unit behind it, capitals or not.
+    /// Parses a whole number with a unit, in any case.
     /// - Returns: microseconds; nil if the text is malformed or too large.
     package static func microseconds(_ text: String, unit: Unit) -> Int64? {
         let lower = text.lowercased()
@@ -38,8 +38,8 @@ package enum TimeSpan {
         return overflow ? nil : span
     }
 
-    /// The same in whole `unit`s.
-    /// - Returns: nil also for what is not a whole number of them.
+    /// Like ``microseconds(_:unit:)``, in whole `unit`s.
+    /// - Returns: nil also if it is not a whole number of them.
     package static func parse(_ text: String, unit: Unit) -> Int64? {
         guard let span = microseconds(text, unit: unit), span % unit.rawValue == 0 else { return nil }
         return span / unit.rawValue

@@ -1,21 +1,21 @@
 import LarderPlatform
 
-/// How often an update runs again that others have disturbed, and how long it rests before: at random, so that those who
-/// want the same key come apart, and longer each time.
+/// The retries of an update that conflicts with others, with an increasing, randomized back-off, so that concurrent
+/// updates of the same key spread out.
 ///
 /// A value.
 package struct UpdateAttempts {
-    /// An update without a number of attempts gives up at the earliest after so many, even if its time is over: a
-    /// closure may be slow.
+    /// The minimum number of attempts of an update without a given number, even if its time is over: a closure may be
+    /// slow.
     package static let fewest = 64
-    /// The first rest is shorter than this, in nanoseconds; the bound doubles with each attempt, up to the second.
+    /// The limit of the first back-off, in nanoseconds; it doubles with each attempt, up to the second value.
     private static let firstRest: UInt64 = 50_000
     private static let longestRest: UInt64 = 500_000_000
 
     private let most: Int?
     private let limit: Int64?
     private let start: Int64
-    /// How many attempts were in vain.
+    /// The number of failed attempts.
     package private(set) var count = 0
 
     /// - Parameters:
@@ -28,11 +28,11 @@ package struct UpdateAttempts {
         start = now
     }
 
-    /// Notes that an attempt was in vain.
+    /// Records a failed attempt.
     /// - Parameters:
     ///   - now: in monotonic milliseconds.
-    ///   - random: from 0 to below 1.
-    /// - Returns: how long to rest before the next attempt, in nanoseconds; nil to give up.
+    ///   - random: in 0..<1.
+    /// - Returns: the back-off before the next attempt, in nanoseconds; nil to give up.
     package mutating func rest(
         now: Int64 = MonotonicClock.milliseconds(), random: Double = .random(in: 0..<1)
     ) -> UInt64? {
@@ -46,7 +46,7 @@ package struct UpdateAttempts {
         return UInt64(Double(bound) * random)
     }
 
-    /// Why the update was given up, and what helps.
+    /// Why the update was given up, and how to avoid that.
     package var conflict: String {
         let attempts = most == 1 ? "the only attempt" : "each of \(count) attempts"
         let time = most == nil ? limit.map { " within \($0) ms" } ?? "" : ""

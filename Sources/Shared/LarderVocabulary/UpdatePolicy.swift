@@ -1,9 +1,9 @@
 /// How long an entry stays fresh after it was stored.
 ///
-/// An entry stored at time *t* with an interval *i* is fresh while *now < t + i*; from then on it is never returned.
-/// The default of a new database is ``lowest``: nothing is kept forever unless somebody asks for ``never``.
+/// An entry stored at time *t* with an interval *i* is fresh while *now < t + i*, and is never returned after that. The
+/// default of a new database is ``lowest``: entries are kept forever only with ``never``.
 public struct UpdatePolicy: Hashable, Sendable {
-    /// How long an entry stays fresh, in milliseconds; nil when it does not expire.
+    /// How long an entry stays fresh, in milliseconds; nil if it does not expire.
     public let intervalMilliseconds: Int64?
 
     private init(milliseconds: Int64?) { intervalMilliseconds = milliseconds }
@@ -38,18 +38,18 @@ public struct UpdatePolicy: Hashable, Sendable {
         return UpdatePolicy(milliseconds: milliseconds)
     }
 
-    /// Fresh for so many seconds: `.seconds(90)`. For a number that is not a constant use ``every(_:)``, which returns nil
-    /// instead of trapping.
+    /// Fresh for `count` seconds: `.seconds(90)`. For a number that is not a constant use ``every(_:)``, which returns
+    /// nil instead of trapping.
     /// - Precondition: the interval is at least 1 ms and at most 9,000,000,000 seconds (about 285 years).
     public static func seconds(_ count: Double) -> UpdatePolicy {
         guard let policy = every(count) else { preconditionFailure("an interval of \(count) seconds is not possible") }
         return policy
     }
-    /// Fresh for so many minutes. Precondition as for ``seconds(_:)``.
+    /// Fresh for `count` minutes. Precondition as for ``seconds(_:)``.
     public static func minutes(_ count: Double) -> UpdatePolicy { seconds(count * 60) }
-    /// Fresh for so many hours: `.hours(24)`. Precondition as for ``seconds(_:)``.
+    /// Fresh for `count` hours: `.hours(24)`. Precondition as for ``seconds(_:)``.
     public static func hours(_ count: Double) -> UpdatePolicy { seconds(count * 3_600) }
-    /// Fresh for so many days of 24 hours. Precondition as for ``seconds(_:)``.
+    /// Fresh for `count` days of 24 hours. Precondition as for ``seconds(_:)``.
     public static func days(_ count: Double) -> UpdatePolicy { seconds(count * 86_400) }
 
     private static let named: [(name: String, policy: UpdatePolicy)] = [
@@ -79,7 +79,7 @@ public struct UpdatePolicy: Hashable, Sendable {
     package static let typedSyntax =
         "highest, high, middle, low, lowest, never, or \(TimeSpan.rule(.seconds, takesFractions: true))"
 
-    /// Parses what people type: what ``init(_:)`` accepts, or a length of time with a unit: `90s`, `5m`.
+    /// Parses user input: the format of ``init(_:)``, or a duration with a unit: `90s`, `5m`.
     package static func typed(_ text: String) -> UpdatePolicy? {
         if let policy = UpdatePolicy(text) { return policy }
         // A number alone is seconds, also one that is too large.

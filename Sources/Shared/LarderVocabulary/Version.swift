@@ -3,6 +3,6 @@ package enum Version {
     package static let text = "0.1.0"
     /// The version of Redis that clients see: they choose their commands by it.
     package static let redis = "7.0.0"
-    /// The same as one number, a byte for each part: what scripts compare.
+    /// The version as one number, a byte for each part, for scripts to compare.
     package static let redisNumber: Int32 = 0x07_00_00
 }

@@ -6,7 +6,7 @@ import Synchronization
 /// While nobody does, a write costs one relaxed load more. An observer hears of everything that is applied after it was
 /// turned on, and of some of what was already under way.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the observers are read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: the observers are guarded by `lock`.
 package final class ChangeFeed: @unchecked Sendable {
     private struct Listener {
         weak var observer: (any ChangeObserver)?

@@ -1,18 +1,18 @@
 import LarderPlatform
 
-/// The latest changes of databases that somebody follows: which keys, in which order; not their values. Of several changes
-/// of a key it remembers the last one.
+/// The latest changes of databases that somebody follows: which keys, in which order; not their values. Of several
+/// changes of a key it remembers the last one.
 ///
 /// Begins with the first follower of a database, and ends when nobody has read it for a week; without it a write costs
 /// nothing. Its memory is bounded: of the database with the most changes the oldest ones are forgotten, and who has not
 /// read them begins with a full pass. Nothing waits for a follower.
 ///
-/// The next process goes on from its files (``ChangeLogFiles``), unless the machine has failed meanwhile. They are written
-/// ahead of the journal, by the thread that commits. So they have every change that counts; one at their end that does not
-/// is found by the journal's end.
+/// The next process continues from its files (``ChangeLogFiles``), unless the machine has failed meanwhile. They are
+/// written ahead of the journal, by the thread that commits. So they have every change that counts; one at their end
+/// that does not is found by the journal's end.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the state below "guarded" is read and written with the lock held.
-/// Meanwhile only the files' lock is taken.
+/// Thread-safe. `@unchecked Sendable`: the state below "guarded" is guarded by `lock`. Meanwhile only the files' lock
+/// is taken.
 package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     /// How long a log is kept that nobody reads, in milliseconds: a week.
     static let unreadMilliseconds: Int64 = 7 * 86_400_000
@@ -49,7 +49,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     private func now() -> Int64 { larder.time.unnoticed() }
 
-    /// Called with the lock held.
+    /// Called with `lock` held.
     private func log(of database: any DatabaseIdentity) -> DatabaseChanges? {
         guard let log = logs[ObjectIdentifier(database)], log.isOf(database) else { return nil }
         return log
@@ -233,7 +233,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         return log.stamp(time, sequence: change.sequence)
     }
 
-    /// Called with the lock held.
+    /// Called with `lock` held.
     private func forgetOldest() {
         while bytes > bytesMax, let largest = logs.values.max(by: { $0.bytes < $1.bytes }), largest.count > 0 {
             bytes -= largest.forget(atLeast: bytes - bytesMax + bytesMax / 16)
@@ -250,7 +250,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     }
 
     package func emptied(_ database: any DatabaseIdentity) {
-        // What a purge has emptied goes on with the same feed.
+        // What a purge has emptied continues with the same feed.
         change(database) { $0.takePurge() ? nil : Self.beginAnew($0) }
     }
 
@@ -330,8 +330,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     // MARK: The files. Called by the thread that commits, but for noteForeignPurge(_:in:).
 
-    /// Goes on from the files of an earlier process, if they count. Called before anything is committed, and before the
-    /// reserved sequences are raised.
+    /// Continues from the files of an earlier process, if they count. Called before anything is committed, and before
+    /// the reserved sequences are raised.
     func load(_ circumstances: ChangeLogLoader.Circumstances?, find: @escaping (String) -> (any DatabaseIdentity)?) {
         do {
             let found = try files.read()

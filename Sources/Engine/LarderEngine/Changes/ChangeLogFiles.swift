@@ -1,12 +1,12 @@
 import LarderPlatform
 
-/// The files of a ``ChangeLog``, in the larder's directory `CHANGES`: what the next process goes on from.
+/// The files of a ``ChangeLog``, in the larder's directory `CHANGES`: what the next process continues from.
 ///
-/// They are appended to ahead of the journal, so they have every change that the journal has. They are not synced: after a
-/// failure of the machine they do not count. What cannot be written is given up as a whole, because a log with a gap would
-/// be worse than none.
+/// They are appended to ahead of the journal, so they have every change that the journal has. They are not synced:
+/// after a failure of the machine they do not count. What cannot be written is given up as a whole, because a log with
+/// a gap would be worse than none.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class ChangeLogFiles: @unchecked Sendable {
     private struct Segment {
         let number: UInt64

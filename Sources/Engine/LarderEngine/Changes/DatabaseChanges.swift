@@ -15,7 +15,7 @@ final class DatabaseChanges {
     var readAt: Int64
     /// Names this feed: another random number for each. With another one a place says nothing.
     private(set) var feed = UInt64.random(in: 1 ... .max)
-    /// The feeds that it goes on from, the oldest first.
+    /// The feeds that it continues from, the oldest first.
     private(set) var formers: [FormerFeed] = []
     /// Changes up to here are forgotten.
     private(set) var forgotten: ChangePlace
@@ -46,7 +46,7 @@ final class DatabaseChanges {
         last = place
     }
 
-    /// Goes on from what the files say; of what came before nothing is known.
+    /// Continues from what the files say; of what came before nothing is known.
     init(_ database: any DatabaseIdentity, number: UInt32, _ state: FeedState) {
         self.database = database
         self.number = number
@@ -60,7 +60,7 @@ final class DatabaseChanges {
     var state: FeedState { FeedState(feed: feed, last: last, purge: purge, readAt: readAt, formers: formers) }
 
     /// What the files say at the beginning of another segment.
-    /// - Returns: false if it does not go on from what is known.
+    /// - Returns: false if it does not continue from what is known.
     func goOn(_ state: FeedState) -> Bool {
         guard state.last == last else { return false }
         (readAt, feed, formers, purge) = (state.readAt, state.feed, state.formers, state.purge)
@@ -70,7 +70,8 @@ final class DatabaseChanges {
     /// How many former feeds are known.
     private static let formersMax = 64
 
-    /// Another process goes on: its places are those of another feed, because a copy of the larder may go on as well.
+    /// Another process continues: its places are those of another feed, because a copy of the larder may continue as
+    /// well.
     func beginProcess() {
         formers.append(FormerFeed(feed: feed, end: last))
         if formers.count > Self.formersMax { formers.removeFirst() }
@@ -78,7 +79,7 @@ final class DatabaseChanges {
         isWritten = false
     }
 
-    /// Whether a place of a feed is one of this, or of one that this goes on from.
+    /// Whether a place of a feed is one of this, or of one that this continues from.
     func has(_ place: ChangePlace, of other: UInt64?) -> Bool {
         if let other, other != feed {
             return formers.last { $0.feed == other }.map { place <= $0.end } ?? false
@@ -143,7 +144,7 @@ final class DatabaseChanges {
         isPurgeNew = true
     }
 
-    /// Whether a purge was noted that is just told once more.
+    /// Whether a purge was noted that is just told again.
     func takePurge() -> Bool {
         defer { isPurgeNew = false }
         return isPurgeNew

@@ -47,7 +47,7 @@ struct FeedState: Hashable {
     var purge: ChangeVersion?
     /// When somebody last read it.
     var readAt: Int64
-    /// Feeds that this one goes on from, the oldest first.
+    /// Feeds that this one continues from, the oldest first.
     var formers: [FormerFeed] = []
 }
 

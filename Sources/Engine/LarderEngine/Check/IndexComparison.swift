@@ -1,8 +1,8 @@
 /// Finds records that lack their key in the expiry index, in bounded memory. It meets all records first, and then all
 /// index keys, as LevelDB has them in its order.
 ///
-/// Of every key it remembers a hash; when these become too many, it goes on with a part of the keys, and the reader must read
-/// again for each other part. A value.
+/// Of every key it remembers a hash; when these become too many, it continues with a part of the keys, and the reader
+/// must read again for each other part. A value.
 struct IndexComparison {
     /// Which keys are compared: those whose hash has this remainder.
     struct Part: Equatable {

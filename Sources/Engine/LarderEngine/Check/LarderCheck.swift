@@ -105,7 +105,7 @@ package struct LarderCheck {
     /// What the engine makes in every larder's directory, and nowhere below it.
     private static let ownNames = [SequencesFile.name, "JOURNAL", TimeKeeper.fileName]
 
-    /// - Throws: `invalidArgument` for a directory that is no larder's; it may be readable nevertheless.
+    /// - Throws: `invalidArgument` for a directory that is not a larder's; it may be readable nevertheless.
     static func checkIsLarder(_ directory: String) throws(LarderError) {
         guard let names = try? FileSystem.list(directory) else { return }
         guard ownNames.allSatisfy({ !names.contains($0) }) else { return }

@@ -208,7 +208,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
     }
 
-    /// A pass that has appended a database's entries to the journal once more.
+    /// A pass that has appended a database's entries to the journal again.
     private func rewritten(_ database: Database, upTo sequence: UInt64) -> RewritePass {
         let pass = RewritePass(database, upTo: sequence)
         pass.write()
@@ -237,7 +237,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return bytes > 0 && bytes <= trigger.byteCount / 2 && dirty.allSatisfy { $0.isReady(forWriting: true) }
     }
 
-    /// Appends what is still of use in the journal once more, whether that is worth it or not. For tests.
+    /// Appends what is still of use in the journal again, whether that is worth it or not. For tests.
     func rewrite() throws(LarderError) {
         try turn.withLock { () throws(LarderError) in try rewriteInTurn() }
     }

@@ -1,4 +1,4 @@
-/// One database's part of a rewrite of the journal: commits its dirty entries once more, unchanged, so that the older
+/// One database's part of a rewrite of the journal: commits its dirty entries again, unchanged, so that the older
 /// segments can be removed although LevelDB gets nothing.
 ///
 /// Log-structured stores call this cleaning (Rosenblum and Ousterhout, "The Design and Implementation of a
@@ -33,7 +33,7 @@ final class RewritePass: CheckpointWork {
         slice.reserveCapacity(Database.sliceCount)
     }
 
-    /// Commits the entries up to a sequence once more, one round of slices at a time. All of them must be committed.
+    /// Commits the entries up to a sequence again, one round of slices at a time. All of them must be committed.
     func write() {
         database.forEachSlice { shard in
             shard.lock.withLock { rewriteSlice(shard) }

@@ -4,8 +4,8 @@ import Synchronization
 /// Decides when LevelDB should take over the journal's entries, and when writers have to wait for that or get its
 /// error. It owns the counts for this decision, and requests for a checkpoint.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `failure` is guarded by `lock`; `onDue` is set before anything is
-/// written; the rest is constant or atomic. `lock` is taken alone.
+/// Thread-safe. `@unchecked Sendable`: `failure` is guarded by `lock`; `onDue` is set before anything is written; the
+/// rest is constant or atomic. `lock` is taken alone.
 final class CheckpointTrigger: @unchecked Sendable {
     private let disk: DiskBudget
     private let memory: MemoryBudget

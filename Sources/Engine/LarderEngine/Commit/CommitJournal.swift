@@ -4,9 +4,9 @@ import Synchronization
 /// The larder's journal in use: appends commits at the requested durability, syncs them, and removes what checkpoints
 /// have made obsolete. It owns the journal, and knows whether a failed commit still has to be rolled back.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the journal's segments and `keptSequence` are read and
-/// changed with `lock` held. The exceptions are the fsync and the removal of segments, which the journal allows
-/// beside everything else. Lock order: shard locks, the journal's `removing`, `lock`, the journal's `lock`.
+/// Thread-safe. `@unchecked Sendable`: the journal's segments and `keptSequence` are guarded by `lock`. The exceptions
+/// are the fsync and the removal of segments, which the journal allows beside everything else. Lock order: shard locks,
+/// the journal's `removing`, `lock`, the journal's `lock`.
 final class CommitJournal: @unchecked Sendable {
     /// The start of a checkpoint.
     struct Cut {

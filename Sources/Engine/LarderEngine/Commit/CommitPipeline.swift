@@ -41,8 +41,8 @@ protocol CommitOwner: AnyObject, Sendable {
 /// - When a commit fails, earlier commits stay durable. The rest of the group and every queued unit fail, and the
 ///   applied state goes back to the durable one.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: all state below "guarded" is read and written with `lock` held.
-/// Lock order: the table of databases, shard locks (databases by number, shards by index), `lock`.
+/// Thread-safe. `@unchecked Sendable`: all state below "guarded" is guarded by `lock`. Lock order: the table of
+/// databases, shard locks (databases by number, shards by index), `lock`.
 package final class CommitPipeline: @unchecked Sendable {
     private let context: LarderContext
     private let journal: CommitJournal

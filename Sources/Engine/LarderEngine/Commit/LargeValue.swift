@@ -1,8 +1,8 @@
 /// A long value before its commit. Its bytes are in the journal's directory and in the memory of an entry before any
 /// lock is taken, so its commit delays nobody.
 ///
-/// For one update. An uncommitted value leaves nothing behind. The proof for `@unchecked Sendable`: it belongs to the
-/// thread that stores it, until the entry is taken.
+/// For one update. An uncommitted value leaves nothing behind. `@unchecked Sendable`: it belongs to the thread that
+/// stores it, until the entry is taken.
 package final class LargeValue: @unchecked Sendable {
     let key: Key
     /// The length of the record's header, which precedes the value.

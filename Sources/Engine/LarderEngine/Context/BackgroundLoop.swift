@@ -2,7 +2,7 @@ import LarderPlatform
 
 /// A thread that runs the same work again and again, with a pause between, until it is stopped.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class BackgroundLoop: @unchecked Sendable {
     private let lock = Lock()
     private let wakeUp = Condition()
@@ -24,7 +24,7 @@ final class BackgroundLoop: @unchecked Sendable {
         }
     }
 
-    /// Called with the lock held.
+    /// Called with `lock` held.
     private func startThread() {
         guard let begin else { return }
         thread = begin()

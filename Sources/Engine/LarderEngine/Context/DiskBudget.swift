@@ -2,10 +2,11 @@ import LarderPlatform
 import Synchronization
 
 /// How many bytes a larder may take on the disk, and how many it takes. All its files count: LevelDB's tables, logs and
-/// manifests, the journal, what is being purged, and what was set aside. Images do not: a backup and a check evict nothing.
+/// manifests, the journal, what is being purged, and what was set aside. Images do not: a backup and a check evict
+/// nothing.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `onChange`, `onShort` and `bytesWhenShort` are read and written
-/// with the lock held, the rest is atomic or constant.
+/// Thread-safe. `@unchecked Sendable`: `onChange`, `onShort` and `bytesWhenShort` are guarded by `lock`, the rest is
+/// atomic or constant.
 package final class DiskBudget: @unchecked Sendable {
     let directory: String
     private let checkpointAsked: Int

@@ -1,9 +1,9 @@
 import LarderPlatform
 
-/// How late the space of expired entries was given back: from the instant at which an entry was gone to its removal from
+/// How late the space of expired entries was freed: from the instant at which an entry was gone to its removal from
 /// memory and files. Not of entries that were gone for another reason, such as a purge of their tag.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the counts are read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: the counts are guarded by `lock`.
 package final class ExpiryLag: @unchecked Sendable {
     package struct Sums: Equatable, Sendable {
         package var entries = 0

@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// It is worth what the file system's preallocation is worth: nothing on one that compresses or copies on write.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `isHeld` is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: `isHeld` is guarded by `lock`.
 final class ReserveFile: @unchecked Sendable {
     static let name = "RESERVE"
 

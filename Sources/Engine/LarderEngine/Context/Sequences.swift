@@ -7,10 +7,11 @@ import Synchronization
 /// Numbers are *reserved* in the file `SEQUENCES` far ahead of their use. So the next process knows an upper bound of
 /// what a killed process may have used, and giving out a number needs no system call.
 ///
-/// The file also has the names of the databases that exist, so that a directory that is removed is missed at the next start.
+/// The file also has the names of the databases that exist, so that a directory that is removed is missed at the next
+/// start.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `origin`, `base` and `wasCut` are set at the start, before there are
-/// other threads; `failure`, `databases` and `isOutdated` are guarded by `writing`; the rest is constant or atomic.
+/// Thread-safe. `@unchecked Sendable`: `origin`, `base` and `wasCut` are set at the start, before there are other
+/// threads; `failure`, `databases` and `isOutdated` are guarded by `writing`; the rest is constant or atomic.
 final class Sequences: @unchecked Sendable {
     /// Where the larder began to count. Older versions took their sequences from the time, which gives lower ones until
     /// the year 4199: so old notes of databases can be told apart.

@@ -6,7 +6,7 @@ import LarderPlatform
 /// while the time is in use, and synced about once a second. While it is not, nothing is written; the first use after
 /// that writes a mark before it gets the time. So a kill loses ``EngineTime/unmarkedMilliseconds`` at most.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: all that changes is guarded by `lock`.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class TimeKeeper: @unchecked Sendable {
     static let fileName = "TIME"
     /// The offset of the second mark: in another block of the disk.
@@ -107,8 +107,8 @@ final class TimeKeeper: @unchecked Sendable {
                 + "and nothing is lost")
     }
 
-    /// Goes on from when something was stored that is found, if there was a mark: what was handed out after the last one.
-    /// Without a mark such an instant may be an older version's, of a clock that was ahead.
+    /// Continues from when something was stored that is found, if there was a mark: what was handed out after the last
+    /// one. Without a mark such an instant may be an older version's, of a clock that was ahead.
     func goOn(fromStoredAt storedAt: Int64) {
         if lock.withLock({ hadMark && storedAt > time.reached }) { time.goOn(from: storedAt) }
     }

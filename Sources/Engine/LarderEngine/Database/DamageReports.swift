@@ -11,7 +11,7 @@ struct DamageReport {
 
 /// Damage that waits for the maintenance thread.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: the list is guarded by `lock`.
 final class DamageReports: @unchecked Sendable {
     private let lock = Lock()
     private var reports: [DamageReport] = []

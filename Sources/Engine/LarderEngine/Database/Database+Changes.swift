@@ -65,11 +65,11 @@ extension Database {
 }
 
 extension ChangeFeed {
-    /// Tells listeners how a database differs from its former state.
+    /// Tells listeners how a database differs from its previous state.
     func tell(_ database: Database, was: DatabaseState, is new: DatabaseState) {
         tellEach { observer in
             if was.store !== new.store {
-                // The journal's operations of the former epoch count where its entries were taken over.
+                // The journal's operations of the previous epoch count where its entries were taken over.
                 if new.store != nil, new.counts(was.epoch) {
                     observer.replaced(database)
                 } else {

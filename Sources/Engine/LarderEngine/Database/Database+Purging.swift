@@ -67,7 +67,7 @@ extension Database {
     }
 
     /// Called with `openLock` held, when there are files.
-    /// - Returns: the former store, still open; nil if none could be opened.
+    /// - Returns: the previous store, still open; nil if none could be opened.
     private func startEmptyEpoch() throws(LarderError) -> EpochStore? {
         if try !isOpenAfterAll("purge") {
             do throws(LarderError) {

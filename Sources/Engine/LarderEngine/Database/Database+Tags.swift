@@ -56,7 +56,7 @@ extension Database {
                 let sequence = pipeline.everythingApplied.sequence + 1
                 let former = applied.rules.purges ?? TagPurges()
                 let purges = former.adding(tags, sequence, softAt: softAt)
-                // What is being read from LevelDB was judged by the former purges.
+                // What is being read from LevelDB was judged by the previous purges.
                 let hashes = Set(tags)
                 for shard in shards.all {
                     shard.reads.changedAll()

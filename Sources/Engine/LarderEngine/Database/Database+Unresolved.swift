@@ -18,7 +18,7 @@ extension Database {
         unresolved = UnresolvedOperations()
     }
 
-    /// Commits the kept operations once more, so that the journal can remove their segments.
+    /// Commits the kept operations again, so that the journal can remove their segments.
     /// - Returns: the last commit unit; 0 when there was nothing.
     func rewriteUnresolved() -> UInt64 {
         var newest: UInt64 = 0

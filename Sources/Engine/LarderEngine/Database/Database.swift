@@ -9,8 +9,8 @@ import Synchronization
 /// - Memory before store: an entry leaves memory only after the store has it. A reader who finds nothing in memory
 ///   finds in the store the last applied entry, or a newer one.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `applied` and `durable` are written with all shard locks held and
-/// read with at least one; shards guard themselves; the rest is constant.
+/// Thread-safe. `@unchecked Sendable`: `applied` and `durable` are written with all shard locks held and read with at
+/// least one; shards guard themselves; the rest is constant.
 package final class Database: DatabaseIdentity, @unchecked Sendable {
     package let name: String
     /// Whether it is the larder's own: see ``Ledger``.

@@ -4,8 +4,8 @@ import LarderPlatform
 /// The life of a database's files: one operation at a time opens, creates, exchanges, purges, salvages, deletes or
 /// closes them. This owns the lock held meanwhile, and the facts kept from one operation to the next.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: mutable state is guarded by `openLock`, or by `summaryLock`, which
-/// is taken last.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `openLock`, or by `summaryLock`, which is taken
+/// last.
 final class DatabaseLife: @unchecked Sendable {
     /// Taken before opening, creating, purging or deleting; before any shard lock, never under one.
     let openLock = Lock()

@@ -2,8 +2,8 @@ import LarderPlatform
 
 /// The databases of a larder by name.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the lock held. The lock is
-/// never taken by a thread that holds a shard's lock, so that shards may be locked under it.
+/// Thread-safe. `@unchecked Sendable`: the table is guarded by `lock`. The lock is never taken by a thread that holds a
+/// shard's lock, so that shards may be locked under it.
 final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
     private let lock = Lock()
     private var byName: [String: Database] = [:]

@@ -14,7 +14,8 @@ package enum CRC32C {
         "crc32c \(UInt64(checksum(body.utf8)).hexadecimal(digits: 8))\n"
     }
 
-    /// The checksum of bytes whose beginning has the checksum `checksum` (0 for nothing) and that go on with `bytes`.
+    /// The checksum of bytes whose beginning has the checksum `checksum` (0 for nothing) and that continue with
+    /// `bytes`.
     package static func extend(_ checksum: UInt32, _ bytes: UnsafeRawBufferPointer) -> UInt32 {
         larder_crc32c_extend(checksum, bytes.baseAddress, bytes.count)
     }

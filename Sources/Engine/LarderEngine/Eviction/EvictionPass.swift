@@ -4,7 +4,7 @@ import LarderLevelDB
 /// that are worth the least, and has LevelDB merge the tables of the range, which gives their space back.
 ///
 /// Ranges follow each other in the order of the keys, because LevelDB gives space back by ranges: removing the same
-/// number of entries everywhere would cost writing all tables anew.
+/// number of entries everywhere would cost writing all tables again.
 ///
 /// - It writes to LevelDB directly, not through the journal, with each batch synced. No checkpoint writes meanwhile, so
 ///   nothing newer is removed. An entry that is dirty in memory is left alone.

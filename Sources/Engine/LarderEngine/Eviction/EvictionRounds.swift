@@ -90,7 +90,7 @@ struct EvictionRounds {
     }
 
     /// On a file system without room: takes tables away, which needs none. Also from stores that take no writes.
-    /// - Returns: how many bytes the file system had more of before LevelDB went on; nil if there is nothing to take.
+    /// - Returns: how many bytes the file system had more of before LevelDB continued; nil if there is nothing to take.
     mutating func removeTables(_ databases: [Database], over bytes: Int) throws(LarderError) -> Int? {
         var stores: [Candidate] = databases.compactMap { database in
             guard !DatabaseName.isKept(database.name), let store = database.durableState.store else { return nil }
@@ -100,7 +100,7 @@ struct EvictionRounds {
             let removal = TableRemoval(database: chosen.database, store: chosen.store, wantedBytes: bytes)
             let outcome = try removal.run(now: context.time.unnoticed())
             if outcome.seenBytes > 0 {
-                // Only then: a round that began anew at each step would never end.
+                // Only then: a round that began again at each step would never end.
                 rounds[ObjectIdentifier(chosen.store)] = nil
                 context.report(
                     .warning,

@@ -8,11 +8,11 @@ import Synchronization
 /// - A checkpoint, through which everything has to go that is stored, makes room for what it adds before it begins. The
 ///   journal grows meanwhile, and when it is full, writers wait. So the limit holds whatever clients do.
 ///
-/// What goes first: files of what was purged; then space that LevelDB can give back of what expired or was removed; then
-/// the entries that are worth the least (``EvictionEstimate``).
+/// What goes first: files of what was purged; then space that LevelDB can give back of what expired or was removed;
+/// then the entries that are worth the least (``EvictionEstimate``).
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `rounds` is guarded by `lock`, which is taken behind the
-/// checkpointer's turn and before a store's `indexLock`; the rest is constant and thread-safe itself.
+/// Thread-safe. `@unchecked Sendable`: `rounds` is guarded by `lock`, which is taken behind the checkpointer's turn and
+/// before a store's `indexLock`; the rest is constant and thread-safe itself.
 final class Evictor: @unchecked Sendable {
     private let context: EngineContext
     private let table: DatabaseTable
@@ -185,8 +185,8 @@ final class Evictor: @unchecked Sendable {
         }
     }
 
-    /// Takes tables away until so much is free, or what goes gives no room back. What LevelDB merges when it is opened again may take
-    /// all that was given back.
+    /// Takes tables away until so much is free, or what goes gives no room back. What LevelDB merges when it is opened
+    /// again may take all that was freed.
     /// - Returns: whether any could be taken.
     private func removeTables(_ limit: EvictionLimit, _ wanted: Int, free: Int) -> Bool {
         var free = free

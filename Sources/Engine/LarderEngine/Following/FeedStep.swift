@@ -16,7 +16,7 @@ package struct FeedChange: Sendable {
     }
 
     package let kind: Kind
-    /// The commit unit; of an entry that a full pass names: where its reader goes on behind the pass.
+    /// The commit unit; of an entry that a full pass names: where its reader continues behind the pass.
     package let sequence: UInt64
     package let version: ChangeVersion
 }
@@ -50,7 +50,7 @@ package struct FeedStep: Sendable {
         package var through: [UInt8]?
     }
 
-    /// Where to go on.
+    /// Where to continue.
     package var position: FeedPosition
     package var state: State
     /// Nil unless a full pass begins.

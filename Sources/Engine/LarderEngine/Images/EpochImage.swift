@@ -83,8 +83,8 @@ struct EpochImage {
         return true
     }
 
-    /// Removes what an earlier round has left. The original does not count any more: LevelDB goes on merging. A file that
-    /// is missing is found by whoever opens the copy, as in the original.
+    /// Removes what an earlier round has left. The original does not count any more: LevelDB continues merging. A file
+    /// that is missing is found by whoever opens the copy, as in the original.
     func removeOthers(than copied: Set<String>) throws {
         for name in try FileSystem.list(place) where !copied.contains(name) {
             let number = FileNames.tableNumber(name) ?? FileNames.logNumber(name) ?? FileNames.manifestNumber(name)

@@ -1,11 +1,12 @@
 import LarderPlatform
 
-/// Makes *images*: copies of all files of a larder in use, as they were at one instant. Opened as a larder, an image has
-/// every commit unit up to that instant, and no other.
+/// Makes *images*: copies of all files of a larder in use, as they were at one instant. Opened as a larder, an image
+/// has every commit unit up to that instant, and no other.
 ///
-/// No checkpoint and no change of a whole database happens meanwhile. Commits go on: they are behind the instant.
+/// No checkpoint and no change of a whole database happens meanwhile. Commits continue: they are behind the instant.
 ///
-/// Thread-safe: only constants. Lock order: all databases' `openLock`, in the databases' order, then the checkpointer's turn.
+/// Thread-safe: only constants. Lock order: all databases' `openLock`, in the databases' order, then the checkpointer's
+/// turn.
 final class LarderImages: Sendable {
     private let context: EngineContext
     private let table: DatabaseTable
@@ -24,7 +25,7 @@ final class LarderImages: Sendable {
         self.pipeline = pipeline
     }
 
-    /// How often it begins anew because somebody named a new database.
+    /// How often it restarts because somebody named a new database.
     private static let attemptsMax = 100
 
     /// Makes an image in a directory that does not exist, on the larder's file system.

@@ -7,7 +7,7 @@ import LarderPlatform
 /// the bytes.
 ///
 /// - A process never appends to an earlier process's segment. It begins a new one, whose header says how much of the
-///   former counts. So a bad tail need not be cut off on the disk, and reading changes nothing.
+///   previous counts. So a bad tail need not be cut off on the disk, and reading changes nothing.
 /// - A failed write is rolled back (ftruncate). If that fails, the frame's header is overwritten; if that fails too,
 ///   the next segment begins, and its header says that the frame does not count.
 /// - After a failed fsync the content of the disk is unknown. The segment is given up, and ``sync()`` fails until the
@@ -15,7 +15,7 @@ import LarderPlatform
 ///
 /// Threads: ``append(_:)``, ``rotate()``, ``replay(_:)``, ``setAside(_:to:)`` and ``close()`` belong to one thread at a
 /// time, the leader of the commits. ``sync()``, ``removeSegments(upTo:)`` and the counters may be called from any
-/// thread beside them. The proof for `@unchecked Sendable`: mutable state is guarded by `lock`.
+/// thread beside them. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class Journal: @unchecked Sendable {
     let directory: String
     /// What the directory's name meant when it was opened.

@@ -8,7 +8,7 @@ import LarderPlatform
 /// An operation that cannot be written (too long, no memory, falling sequences) is not lost silently: it makes the
 /// batch defective, and ``Journal/append(_:)`` refuses the batch.
 ///
-/// For one owner at a time. The proof for `@unchecked Sendable`: it changes owners under a lock.
+/// For one owner at a time. `@unchecked Sendable`: it changes owners under a lock.
 final class JournalBatch: @unchecked Sendable {
     /// The most that ``clear()`` keeps, in bytes.
     static let keptBytesMax = 4 << 20

@@ -7,7 +7,7 @@ import LarderPlatform
 /// failure leaves an earlier mark, which claims less. But before segments are removed, that is noted with an fsync, in
 /// both places, so that no mark remains that still claims them.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: all that changes is guarded by `lock`.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class JournalMarkFile: @unchecked Sendable {
     static let fileName = "SYNCED"
     /// The offset of the second mark: in another block of the disk.

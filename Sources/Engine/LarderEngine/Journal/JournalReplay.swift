@@ -94,7 +94,7 @@ struct JournalReplay {
             try reader.search(from: 0, above: 0, &later)
             reader.release()
             if later.frames > 0 || later.isIncomplete { return }
-            // Also one without a byte: its former content is unknown.
+            // Also one without a byte: its previous content is unknown.
             report.cut = JournalCut(
                 segment: last.segment.number, offset: 0, bytes: reader.fileBytes,
                 reason: "the segment has no good header and no groups")

@@ -7,8 +7,8 @@ import LarderPlatform
 /// the file to a segment's name, so it costs as little as for a short record. The format does not show it. A file that
 /// does not become a segment is removed.
 ///
-/// The proof for `@unchecked Sendable`: mutable state belongs to one thread at a time, first the one that writes it,
-/// then the one that commits.
+/// `@unchecked Sendable`: mutable state belongs to one thread at a time, first the one that writes it, then the one
+/// that commits.
 final class StagedFrame: @unchecked Sendable {
     let path: String
     let byteCount: Int

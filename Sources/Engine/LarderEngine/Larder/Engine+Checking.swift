@@ -2,9 +2,10 @@ import LarderPlatform
 
 /// Checking a larder's files, and putting right what can be.
 extension Engine {
-    /// Looks at all files of a larder that no process has open, and keeps others from opening it meanwhile. Changes nothing.
-    /// - Throws: ``LarderError/Code/larderHeld`` when a process has it open; ``LarderError/Code/invalidArgument`` for a directory
-    ///   that is no larder's.
+    /// Looks at all files of a larder that no process has open, and keeps others from opening it meanwhile. Changes
+    /// nothing.
+    /// - Throws: ``LarderError/Code/larderHeld`` when a process has it open; ``LarderError/Code/invalidArgument`` for a
+    ///   directory that is not a larder's.
     package static func check(
         _ directory: String, database name: String? = nil,
         adding others: (String, inout CheckReport) -> Void = { _, _ in },

@@ -5,8 +5,8 @@ import LarderPlatform
 /// A process that opens a larder several times gets the same engine. It is shut down when the last reference is
 /// released, or by ``shutdown()``.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `lockFile` and `isShutDown` are guarded by `stateLock`, the rest
-/// is constant and thread-safe itself.
+/// Thread-safe. `@unchecked Sendable`: `lockFile` and `isShutDown` are guarded by `stateLock`, the rest is constant and
+/// thread-safe itself.
 package final class Engine: @unchecked Sendable {
     /// The directory, without symbolic links.
     package let directory: String
@@ -305,12 +305,12 @@ package final class Engine: @unchecked Sendable {
         try checkpointer.checkpoint()
     }
 
-    /// Makes a copy of all files of the larder, as they are at one instant, and hands it to `body`; then removes it. Opened
-    /// as a larder, the copy has every commit unit up to that instant. Others go on, but for changes of whole databases
-    /// and checkpoints, which wait for some milliseconds.
+    /// Makes a copy of all files of the larder, as they are at one instant, and hands it to `body`; then removes it.
+    /// Opened as a larder, the copy has every commit unit up to that instant. Others continue, but for changes of whole
+    /// databases and checkpoints, which wait for some milliseconds.
     ///
-    /// Tables in the copy are hard links to those of the larder, which never change; the other files are small, or become
-    /// so by a checkpoint before.
+    /// Tables in the copy are hard links to those of the larder, which never change; the other files are small, or
+    /// become so by a checkpoint before.
     /// - Parameters:
     ///   - names: files in the larder's directory that belong to its user, copied as they are.
     ///   - leavingOut: gets the damage of databases that cannot be copied; nil: that is an error.

@@ -2,7 +2,7 @@ import LarderPlatform
 
 /// The open larders of this process, so that opening one twice gives the same engine.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: the table is guarded by `lock`.
 final class EngineRegistry: @unchecked Sendable {
     static let shared = EngineRegistry()
 

@@ -7,7 +7,7 @@ struct LeaseTable {
     struct Lease {
         let token: UInt64
         let holder: LeaseHolder
-        /// Whether it goes on when its holder is gone.
+        /// Whether it continues when its holder is gone.
         let outlives: Bool
         let began: Int64
         let ends: Int64

@@ -69,8 +69,7 @@ package final class LeaseContext: Sendable {
 
 /// One who may hold leases: a connection, or a program's handle.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: everything is read and written with the lock held. The lock is
-/// taken behind those of shards.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`. The lock is taken behind those of shards.
 package final class LeaseHolder: @unchecked Sendable {
     private let lock = Lock()
     /// Those that end with the holder.
@@ -101,7 +100,7 @@ package final class LeaseHolder: @unchecked Sendable {
             operation: "fetch", key: key.description)
     }
 
-    /// - Parameter outlives: whether the lease goes on when the holder is gone.
+    /// - Parameter outlives: whether the lease continues when the holder is gone.
     /// - Returns: false if the holder is gone, or has as many as it may.
     func add(_ token: UInt64, _ key: Key, _ owner: any LeaseOwner, outlives: Bool) -> Bool {
         lock.withLock {

@@ -5,7 +5,7 @@ import LarderPlatform
 /// own thread, because that takes long, and works part by part, so that closing or reopening a store has to wait for
 /// one part only.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the queue is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: the queue is guarded by `lock`.
 final class Compactor: @unchecked Sendable {
     private let context: EngineContext
     private let loop = BackgroundLoop()

@@ -5,11 +5,11 @@ import Synchronization
 /// durability is a promise. The second does what may take long: retries after failed writes, setting damage aside,
 /// sweeping, closing and removing purged files. The third, the ``Compactor``'s, does what takes longest.
 ///
-/// With ``EngineOptions/startsThreadsOnDemand`` a larder begins with the second one, and with the first one if it promises to
-/// sync by itself; the others come when there is work for them.
+/// With ``EngineOptions/startsThreadsOnDemand`` a larder begins with the second one, and with the first one if it
+/// promises to sync by itself; the others come when there is work for them.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `sweepers` and `unopened` are guarded by `roundLock`, `lastSync` by
-/// `syncLock`, the rest is constant and thread-safe itself.
+/// Thread-safe. `@unchecked Sendable`: `sweepers` and `unopened` are guarded by `roundLock`, `lastSync` by `syncLock`,
+/// the rest is constant and thread-safe itself.
 final class Maintenance: @unchecked Sendable {
     private let context: EngineContext
     private let table: DatabaseTable

@@ -177,7 +177,7 @@ struct Sweeper {
             scan = FullSweep(indexingFor: state.policyChanges, all: true)
             scanBegan = monotonic
         } else if mustIndex, scan?.indexingFor != state.policyChanges {
-            // Entries that were written under the former policy may lie behind the position of a running scan.
+            // Entries that were written under the previous policy may lie behind the position of a running scan.
             scan = FullSweep(indexingFor: state.policyChanges)
             scanBegan = monotonic
         } else if scan == nil {

@@ -1,8 +1,8 @@
 /// The entries that LevelDB does not have yet, on their way to it.
 ///
-/// A checkpoint *freezes* the dirty entries, *takes* them one after the other to hand them to LevelDB, and *finishes*
-/// when LevelDB has them for good. An entry that was written again meanwhile stays dirty for the next checkpoint; its
-/// newer state is in a younger segment of the journal.
+/// A checkpoint *freezes* the dirty entries, *takes* them one at a time to hand them to LevelDB, and *finishes* when
+/// LevelDB has them for good. An entry that was written again meanwhile stays dirty for the next checkpoint; its newer
+/// state is in a younger segment of the journal.
 extension EntryTable {
     /// Bytes of the entries that LevelDB does not have yet.
     var dirtyByteCount: Int { active.byteCount + written.byteCount }

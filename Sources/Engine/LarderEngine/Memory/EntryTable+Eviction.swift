@@ -66,7 +66,7 @@ extension EntryTable {
         return true
     }
 
-    /// - Returns: whether an entry was evicted; otherwise the oldest, which had hits, goes round once more.
+    /// - Returns: whether an entry was evicted; otherwise the oldest, which had hits, goes round again.
     private func evictFromMain() -> Bool {
         guard let entry = main.oldest else { return false }
         main.unlink(entry)

@@ -4,8 +4,8 @@ import Synchronization
 /// The limit for the bytes of a larder's entries in memory, and the shards that hold them. Dirty entries count too,
 /// except for those of 1 MiB and more, and cannot be evicted.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the list of shards is read and written with the lock held. The
-/// caller of ``makeRoom(_:)`` holds a shard's lock; other shards' locks are only tried, never waited for.
+/// Thread-safe. `@unchecked Sendable`: the list of shards is guarded by `lock`. The caller of ``makeRoom(_:)`` holds a
+/// shard's lock; other shards' locks are only tried, never waited for.
 final class MemoryBudget: @unchecked Sendable {
     private let limit: Atomic<Int>
     private let used = Atomic<Int>(0)

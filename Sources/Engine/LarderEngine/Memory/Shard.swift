@@ -2,7 +2,7 @@ import LarderPlatform
 
 /// A part of a database's keys, with the lock that orders all operations on them.
 ///
-/// Everything except `lock` is read and written with `lock` held, which is the proof for `@unchecked Sendable`.
+/// Everything except `lock` is guarded by `lock`, which is the proof for `@unchecked Sendable`.
 package final class Shard: @unchecked Sendable {
     let lock = Lock()
     /// What memory knows of the keys. If it knows nothing of a key, LevelDB must be read.

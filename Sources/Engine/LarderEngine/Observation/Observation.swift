@@ -4,14 +4,14 @@ import Synchronization
 /// Tells observers what happens to entries: what commits, and what expires.
 ///
 /// - While nobody observes, it is not told of commits, and costs nothing.
-/// - An entry that expires is told once its deadline has passed: by a round of the maintenance if it was stored, or asked
-///   for by its key, while it was observed; otherwise, and if there are more than ``namesMax`` deadlines, when the sweep
-///   reclaims its space.
-/// - Before an expiry is told, the entry is looked at once more: if it was stored again, or has another deadline now,
+/// - An entry that expires is told once its deadline has passed: by a round of the maintenance if it was stored, or
+///   asked for by its key, while it was observed; otherwise, and if there are more than ``namesMax`` deadlines, when
+///   the sweep reclaims its space.
+/// - Before an expiry is told, the entry is looked at again: if it was stored again, or has another deadline now,
 ///   nothing is told.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the properties below "guarded" are read and written with the lock
-/// held. Observers are called with it held, which keeps the order of the changes of a key.
+/// Thread-safe. `@unchecked Sendable`: the properties below "guarded" are guarded by `lock`. Observers are called with
+/// it held, which keeps the order of the changes of a key.
 package final class Observation: ChangeObserver, @unchecked Sendable {
     /// How many deadlines are watched, and how many keys may wait for a look.
     static let namesMax = 65_536
@@ -207,7 +207,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Called with the lock held.
+    /// Called with `lock` held.
     private func tellExpired(_ name: EntryName, _ reason: Reason) {
         deadlines.set(name, nil)
         if case .swept = reason {

@@ -59,7 +59,7 @@ package final class BatchScope: @unchecked Sendable {
 
     // MARK: Keys
 
-    /// Forgets the former keys.
+    /// Forgets the previous keys.
     package func begin() {
         count = 0
         arenaCount = 0

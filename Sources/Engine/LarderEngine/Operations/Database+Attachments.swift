@@ -19,7 +19,7 @@ extension Database {
     }
 
     /// Like ``readAttached(_:now:ticket:_:)``, for who fetches.
-    /// - Parameter endsSoon: set if the entry ends so soon that it is time to fetch it anew.
+    /// - Parameter endsSoon: set if the entry ends so soon that it is time to fetch it again.
     package func readAttached(
         _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket, endsSoon: inout Bool,
         _ body: (Attachment) -> Bool

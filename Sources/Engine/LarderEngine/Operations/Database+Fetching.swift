@@ -251,7 +251,7 @@ extension Database {
         return left <= 2 * (shard.leases?.lastDuration(hash) ?? 0)
     }
 
-    /// Whether memory has a fresh entry of the key that ends so soon that it is time to fetch it anew.
+    /// Whether memory has a fresh entry of the key that ends so soon that it is time to fetch it again.
     package func endsSoon(_ key: Key, now: Int64) -> Bool {
         let shard = shards[key]
         return key.withBytes { bytes in

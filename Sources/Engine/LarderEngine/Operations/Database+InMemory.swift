@@ -126,11 +126,11 @@ extension Database {
         return store.lacks(key, hash: hash)
     }
 
-    /// Reads the fresh entries of several keys one after the other, as far as that needs no disk, and up to the first
-    /// long one. Each is read as by ``readInMemory(_:now:below:ticket:_:)``; the processor fetches the memory of all
-    /// before the first is looked at.
+    /// Reads the fresh entries of several keys one at a time, as far as that needs no disk, and up to the first long
+    /// one. Each is read as by ``readInMemory(_:now:below:ticket:_:)``; the CPU fetches the memory of all before the
+    /// first is looked at.
     /// - Parameter body: called for each key in turn with the ticket its answer has to wait for, and the payload or
-    ///   nil. A shard's lock is held meanwhile. Returns whether to go on.
+    ///   nil. A shard's lock is held meanwhile. Returns whether to continue.
     /// - Returns: the number of keys for which `body` was called.
     package func readRun(
         _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, now: Int64,

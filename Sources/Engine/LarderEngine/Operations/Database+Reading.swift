@@ -36,8 +36,7 @@ extension Database {
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(LarderError) -> Bool {
         let hash = Key.hash(key)
-        // With many entries in memory the slot is seldom in the processor's caches. It is fetched while the clock is
-        // read.
+        // With many entries in memory the slot is seldom in the CPU's caches. It is fetched while the clock is read.
         shards.with(hash) { $0.table.prefetchSlot(hash) }
         let now = now ?? self.now()
         return try read(key, hash, now, fillCache: fillCache, ticket: &ticket, holding: holding) { header, record in

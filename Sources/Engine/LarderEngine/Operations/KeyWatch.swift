@@ -2,7 +2,7 @@
 ///
 /// - Every write counts, also one that leaves the same value. So does a purge of an entry, a change of the database's
 ///   policy, and the expiry of an entry that was fresh when the watch began. An eviction from memory does not count,
-///   nor a persist of an entry that already stayed for ever.
+///   nor a persist of an entry that already stayed forever.
 /// - Removing an entry that expired before the watch began counts as a change: a transaction may fail for it, but none
 ///   succeeds that should not.
 ///

@@ -120,15 +120,15 @@ package struct Update {
     }
 
     /// The entry at `index` whose rule, grace and tags its new value keeps; nil if there is none.
-    /// - Parameter isRefresh: whether the value was fetched with a lease. Then a stale entry counts too, and its life begins
-    ///   anew with the same length: the old end is what made somebody fetch.
+    /// - Parameter isRefresh: whether the value was fetched with a lease. Then a stale entry counts too, and its life
+    ///   restarts with the same length: the old end is what made somebody fetch.
     package func kept(_ index: Int, isRefresh: Bool) -> Record? {
         guard isRefresh else { return current(index) }
         guard let record = stored(index), rules.freshness(record.header, now: now) != .gone else { return nil }
         return record.with(rule: renewed(record.header))
     }
 
-    /// The rule of an entry whose life begins anew.
+    /// The rule of an entry whose life restarts.
     private func renewed(_ header: RecordHeader) -> DeadlineRule {
         guard case .own(let deadline) = header.rule else { return header.rule }
         // Deadlines of earlier versions may be anything.
@@ -189,7 +189,7 @@ package struct Update {
     /// What tagged entries bear that are stored now: see ``Tags/section(stamp:)``.
     private var stamp: UInt64 { database.pipeline.everythingApplied.sequence }
 
-    /// The part of a new record with the tags of a former one.
+    /// The part of a new record with the tags of a previous one.
     private func tags(of former: Record?) -> [UInt8] { former?.tags?.section(stamp: stamp) ?? [] }
 
     private func header(_ rule: DeadlineRule, _ grace: Int64?, _ codec: Codec) -> RecordHeader {
@@ -246,7 +246,7 @@ package struct Update {
         put(index, Record(header, tags: tags(of: record), payload: record.payload))
     }
 
-    /// Changes the value at `index` in place: it gets `count` bytes, first the former ones, then zeros, and `edit`
+    /// Changes the value at `index` in place: it gets `count` bytes, first the previous ones, then zeros, and `edit`
     /// writes into it. A fresh entry keeps its deadline rule and its codec; a new one is governed. Either gets this
     /// update's time.
     package mutating func change(_ index: Int, count: Int, _ edit: (UnsafeMutableRawBufferPointer) -> Void) {

@@ -5,9 +5,9 @@ import LarderPlatform
 ///
 /// The operations on one key are applied in order, because a key belongs to one shard, and a shard to one thread.
 ///
-/// For one caller, who makes sure that nobody else uses the databases until ``finish()`` has returned. The proof for
-/// `@unchecked Sendable`: a portion belongs to the caller until `filled` counts it, then to its thread until `done`
-/// counts it; the counts are guarded by `lock`. All else is the caller's, or constant.
+/// For one caller, who makes sure that nobody else uses the databases until ``finish()`` has returned. `@unchecked
+/// Sendable`: a portion belongs to the caller until `filled` counts it, then to its thread until `done` counts it; the
+/// counts are guarded by `lock`. All else is the caller's, or constant.
 final class JournalApplier: @unchecked Sendable {
     /// The caller passes the portions on when one of them has this many bytes.
     private static let portionBytes = 512 << 10
@@ -153,7 +153,7 @@ private final class ReplayPortion {
     private var items: ContiguousArray<Item> = []
     private var bytes: [UInt8] = []
 
-    /// The number of operations that the processor fetches ahead.
+    /// The number of operations that the CPU fetches ahead.
     private static let slotDistance = 12
     private static let entryDistance = 6
 

@@ -37,7 +37,7 @@ extension JournalRecovery {
         if let damage = report.damage { throw LarderError(.damaged, "\(damage)", operation: "read journal") }
     }
 
-    /// Keeps the refused entries: a damaged journal cannot tell the former ones. Memory has every acknowledged entry,
+    /// Keeps the refused entries: a damaged journal cannot tell the previous ones. Memory has every acknowledged entry,
     /// and the next checkpoint puts it into LevelDB, with the refused ones.
     private func keepRefused(_ databases: [Database], _ last: UInt64, _ error: LarderError) {
         for database in databases { database.revertStateOnly() }

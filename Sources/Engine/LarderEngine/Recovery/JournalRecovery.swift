@@ -92,7 +92,7 @@ final class JournalRecovery: CommitOwner {
         return context.sequences.base
     }
 
-    /// Followers go on where they are, as far as the files of the last changes count.
+    /// Followers continue where they are, as far as the files of the last changes count.
     private func loadChanges(_ report: JournalReport) {
         var circumstances: ChangeLogLoader.Circumstances?
         if report.damage == nil, case .known(let file) = context.sequences.origin {

@@ -156,8 +156,8 @@ extension Database {
             source: source,
             indexing: ExpiryIndex.Rules(state.rules.policy, durable: durableState.rules.policy), shouldStop: shouldStop)
         if patient.epoch == life.epochAheadOfJournal {
-            // Readable, but no state that ever was, and nobody knows of which keys: what it has may be newer than the journal's
-            // end, and older too, where the journal had an entry written once more.
+            // Readable, but no state that ever was, and nobody knows of which keys: what it has may be newer than the
+            // journal's end, and older too, where the journal had an entry written again.
             salvage.leaveOut("its LevelDB is ahead of the rest of the journal: only the journal's entries are kept")
         } else if FileSystem.exists(source) {
             try salvage.copy(into: store, of: self)

@@ -1,10 +1,10 @@
 import LarderPlatform
 import Synchronization
 
-/// Salvages damaged databases, one after the other, on a thread of its own, because it may take as long as reading and
+/// Salvages damaged databases, one at a time, on a thread of its own, because it may take as long as reading and
 /// writing all of one. See ``Database/salvage(_:_:shouldStop:)``.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the queue is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: the queue is guarded by `lock`.
 final class Salvager: @unchecked Sendable {
     private let context: EngineContext
     private let table: DatabaseTable

@@ -2,7 +2,7 @@ import LarderPlatform
 
 /// Purged, deleted or replaced stores and files that wait to be closed and removed by a thread that may block.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: the list is guarded by `lock`.
 final class DisposalQueue: @unchecked Sendable {
     private struct Item {
         let store: EpochStore?

@@ -57,8 +57,8 @@ extension EpochStore {
         try write(batch, sync: false, changesEntries: false)
     }
 
-    /// From how many bytes on a record is put into a table, and merged with its former versions, before more memory of
-    /// its size is used: 16 MiB. LevelDB holds several copies of what it merges.
+    /// From how many bytes on a record is put into a table, and merged with its previous versions, before more memory
+    /// of its size is used: 16 MiB. LevelDB holds several copies of what it merges.
     static let settledBytesMin = 16 << 20
 
     /// Waits until LevelDB has put its memory into a table, and for the running merge. The next write finds what

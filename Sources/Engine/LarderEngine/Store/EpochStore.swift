@@ -23,9 +23,9 @@ extension StoreChild {
 ///   may never reach the disk.
 /// - Children (snapshots, cursors) are invalidated before the LevelDB beneath them goes away.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `handle` is guarded by `gate`; `children`, `failure`, `damage`,
-/// `sizes` and `lastCount` by `stateLock`; the rest is constant or atomic. Lock order: `noteLock`,
-/// `writeLock`, `gate`, `stateLock`.
+/// Thread-safe. `@unchecked Sendable`: `handle` is guarded by `gate`; `children`, `failure`, `damage`, `sizes` and
+/// `lastCount` by `stateLock`; the rest is constant or atomic. Lock order: `noteLock`, `writeLock`, `gate`,
+/// `stateLock`.
 final class EpochStore: @unchecked Sendable {
     /// Why a store is no longer the database's current one.
     enum Ending: UInt8 { case none, purged, deleted, setAside, closed, salvaged }
@@ -443,8 +443,8 @@ final class EpochStore: @unchecked Sendable {
         failed.store(true, ordering: .releasing)
     }
 
-    /// Suspends the store if its directory was removed, moved or replaced by others. LevelDB would go on with files that
-    /// have no names, and what it is given would be lost with them. Costs one stat(2).
+    /// Suspends the store if its directory was removed, moved or replaced by others. LevelDB would continue with files
+    /// that have no names, and what it is given would be lost with them. Costs one stat(2).
     func suspendIfGone() {
         guard isMade, !isSuspended, !isFrozen, ending == .none,
             gate.withReadLock({ handle.map { !$0.isInPlace } ?? false }), ending == .none
@@ -780,7 +780,7 @@ final class EpochStore: @unchecked Sendable {
     var removalCount: Int { removals.load(ordering: .relaxed) }
     func noteRemovals(_ count: Int) { removals.wrappingAdd(count, ordering: .relaxed) }
 
-    /// About how many bytes of entries were removed whose space LevelDB has not given back yet.
+    /// About how many bytes of entries were removed whose space LevelDB has not freed yet.
     var deadBytes: Int { dead.load(ordering: .relaxed) }
     func noteDead(_ bytes: Int) { dead.wrappingAdd(bytes, ordering: .relaxed) }
     /// All tables were merged.

@@ -1,10 +1,10 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// The tables of a store according to its manifest: those that LevelDB needs, not those that it is writing or has yet to
-/// remove. Reads what was appended to the manifest since the last time.
+/// The tables of a store according to its manifest: those that LevelDB needs, not those that it is writing or has yet
+/// to remove. Reads what was appended to the manifest since the last time.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: all is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class StoreTables: @unchecked Sendable {
     /// A value.
     struct Sizes {
@@ -44,7 +44,7 @@ final class StoreTables: @unchecked Sendable {
         return cuts
     }
 
-    /// Called with the lock held.
+    /// Called with `lock` held.
     private func update() -> ManifestScan? {
         do {
             if manifest == nil {

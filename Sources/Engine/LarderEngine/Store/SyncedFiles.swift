@@ -181,7 +181,7 @@ enum EpochInspection {
     }
 
     /// Lets `CURRENT` name LevelDB's newest manifest, if a failure of the machine has left it empty or naming the
-    /// former one.
+    /// previous one.
     /// - Returns: the manifest's name; nil if nothing was to be done.
     /// - Throws: the system's error, a ``FileError`` or ``LevelDBError``, which may pass.
     static func renewCurrent(_ directory: String) throws -> String? {

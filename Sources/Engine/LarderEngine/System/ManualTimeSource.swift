@@ -2,7 +2,7 @@ import LarderPlatform
 
 /// A clock that moves only when told to, for tests.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: both values are read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: both values are guarded by `lock`.
 public final class ManualTimeSource: TimeSource, @unchecked Sendable {
     private let lock = Lock()
     private var wall: Int64

@@ -17,7 +17,7 @@ public struct SystemTimeSource: TimeSource {
     public func monotonicMilliseconds() -> Int64 { Self.read(Self.monotonic) }
 
     #if os(Linux)
-        /// Goes on while the machine is suspended: that is no step of the wall clock then.
+        /// Continues while the machine is suspended: that is no step of the wall clock then.
         private static let monotonic = CLOCK_BOOTTIME
     #else
         private static let monotonic = CLOCK_MONOTONIC

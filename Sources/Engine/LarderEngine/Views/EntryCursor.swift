@@ -27,9 +27,9 @@ package struct EnumerationOptions: Sendable {
     }
 }
 
-/// Reads the entries of a database as they were when the cursor was made, without those that expire meanwhile. Where files
-/// take more than half of what the disk may have, a cursor that is not one of a snapshot goes on over the entries as they
-/// are then whenever LevelDB has merged tables.
+/// Reads the entries of a database as they were when the cursor was made, without those that expire meanwhile. Where
+/// files take more than half of what the disk may have, a cursor that is not one of a snapshot continues over the
+/// entries as they are then whenever LevelDB has merged tables.
 ///
 /// It merges two sorted sequences: a cursor of LevelDB, and the entries that only memory had. If both have a key,
 /// memory counts.
@@ -254,8 +254,8 @@ extension Database {
 
 /// A cursor of LevelDB as a child of a store.
 ///
-/// The proof for `@unchecked Sendable`: it is used by the one owner of what holds it, with the store's gate held for
-/// reading, and invalidated by that owner or with the gate held for writing.
+/// `@unchecked Sendable`: used by the one owner of what holds it, with the store's gate held for reading, and
+/// invalidated by that owner or with the gate held for writing.
 final class HeldCursor: StoreChild, @unchecked Sendable {
     private(set) var cursor: LarderLevelDB.Cursor?
     /// Whether there is nothing to read, because the epoch had no files. Then the store need not know of it.

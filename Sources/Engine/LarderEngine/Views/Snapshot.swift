@@ -104,7 +104,7 @@ package final class Snapshot: Sendable {
 
 /// A snapshot of LevelDB as a child of a store.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the value is read and changed with the lock held.
+/// Thread-safe. `@unchecked Sendable`: the value is guarded by `lock`.
 final class HeldSnapshot: StoreChild, @unchecked Sendable {
     private let lock = Lock()
     private var value: LarderLevelDB.Snapshot?

@@ -9,9 +9,9 @@ import LarderPlatform
 /// - The end is not an error, and an error is never taken for the end: the call that meets it throws.
 /// - After an error, such as a damaged block, make a new cursor: LevelDB keeps the error as long as this one exists.
 /// - An open cursor pins files and memory: limit its lifetime, and call ``close()`` early.
-/// - If the database was opened so that cursors yield, it keeps no files over the end of a merge: it goes on over the same
-///   snapshot, which must not have been closed meanwhile, or without one over the entries as they are then. The entry at
-///   which it stands stays readable.
+/// - If the database was opened so that cursors yield, it keeps no files over the end of a merge: it continues over the
+///   same snapshot, which must not have been closed meanwhile, or without one over the entries as they are then. The
+///   entry at which it stands stays readable.
 ///
 /// Single owner: it may move between threads, but only one uses it at a time.
 package final class Cursor {

@@ -7,9 +7,9 @@ import Synchronization
 /// Any call may block on the disk; a write also waits while LevelDB has too many tables to merge. Do not call them on
 /// Swift's cooperative pool or on an event loop.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `handle` is read with `lock` held for reading and changed with
-/// `lock` held for writing; LevelDB allows calls by any number of threads between open and close; everything else is
-/// constant or atomic.
+/// Thread-safe. `@unchecked Sendable`: `handle` is read with `lock` held for reading and changed with `lock` held for
+/// writing; LevelDB allows calls by any number of threads between open and close; everything else is constant or
+/// atomic.
 package final class Database: @unchecked Sendable {
     /// The directory, as it was given.
     package let path: String
@@ -33,11 +33,11 @@ package final class Database: @unchecked Sendable {
     ///
     /// Throws `.notFound` if there is none and none may be created, `.corruption` if files are damaged or missing (see
     /// ``fileState(path:)``), `.ioError` if the system refuses or a process (this one included) has it open,
-    /// `.invalidArgument` for options out of range. Replays the log, so the time depends on the last writes.
-    /// written last.
-    /// - Parameter yields: asked at the end of each merge: whether cursors give up the tables that they read, so that the
-    ///   disk gets their space back at once. A cursor without a snapshot goes on over the entries as they are then. The
-    ///   default is no. Must not wait.
+    /// `.invalidArgument` for options out of range. Replays the log, so the time depends on the last writes. written
+    /// last.
+    /// - Parameter yields: asked at the end of each merge: whether cursors give up the tables that they read, so that
+    ///   the disk gets their space back at once. A cursor without a snapshot continues over the entries as they are
+    ///   then. The default is no. Must not wait.
     package init(
         path: String, options: Options = Options(), yields: @escaping @Sendable () -> Bool = { false }
     ) throws(LevelDBError) {
@@ -52,8 +52,8 @@ package final class Database: @unchecked Sendable {
         gate.register(path)
     }
 
-    /// Whether the directory still has its name. If it was removed, moved or replaced by others, LevelDB goes on with files
-    /// that nobody will find, and reports no error.
+    /// Whether the directory still has its name. If it was removed, moved or replaced by others, LevelDB continues with
+    /// files that nobody will find, and reports no error.
     package var isInPlace: Bool { claim.isInPlace }
 
     deinit {

@@ -7,8 +7,8 @@ import LarderPlatform
 /// An open snapshot keeps the space of deleted and overwritten data in use. Limit its lifetime, and call ``close()``
 /// rather than wait for the last reference to go.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `handle` is read with `lock` held for reading and changed with
-/// `lock` held for writing; the database cannot be closed while it is not nil.
+/// Thread-safe. `@unchecked Sendable`: `handle` is read with `lock` held for reading and changed with `lock` held for
+/// writing; the database cannot be closed while it is not nil.
 package final class Snapshot: @unchecked Sendable {
     package let database: Database
     private let databaseHandle: OpaquePointer

@@ -3,17 +3,17 @@ import LarderPlatform
 
 /// Keeps reads away from one LevelDB for the moment in which the tables of a merge take the place of others.
 ///
-/// LevelDB removes merged tables only if nobody reads them then, and otherwise not before its next merge is done; cursors
-/// keep them for as long as they exist. So, if the owner of the database wants that, at the end of a merge:
+/// LevelDB removes merged tables only if nobody reads them then, and otherwise not before its next merge is done;
+/// cursors keep them for as long as they exist. So, if the owner of the database wants that, at the end of a merge:
 /// - no new read begins, and those under way are waited for;
 /// - the iterators of all cursors are closed; each cursor makes a new one when it moves;
-/// - when LevelDB knows which files it does not need any more, reads go on.
+/// - when LevelDB knows which files it does not need any more, reads continue.
 ///
-/// That takes as long as the longest read under way, and some microseconds. What runs with the gate open must not wait for
-/// LevelDB's merges, and must not take it twice.
+/// That takes as long as the longest read under way, and some microseconds. What runs with the gate open must not wait
+/// for LevelDB's merges, and must not take it twice.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `iterators` is guarded by `lock`; `isShut` is used by LevelDB's thread
-/// alone; the rest is constant.
+/// Thread-safe. `@unchecked Sendable`: `iterators` is guarded by `lock`; `isShut` is used by LevelDB's thread alone;
+/// the rest is constant.
 @usableFromInline
 final class VersionGate: @unchecked Sendable {
     @usableFromInline let reads = ReadWriteLock()
@@ -53,7 +53,7 @@ final class VersionGate: @unchecked Sendable {
 
 /// The gates of all open databases by their directories.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `gates` is guarded by `lock`.
+/// Thread-safe. `@unchecked Sendable`: `gates` is guarded by `lock`.
 private final class GateRegistry: @unchecked Sendable {
     private let lock = Lock()
     private var gates: [String: VersionGate] = [:]

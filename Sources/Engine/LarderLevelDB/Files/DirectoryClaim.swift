@@ -11,10 +11,10 @@ import LarderPlatform
 ///
 /// The directory's descriptor stays open, so that its inode cannot become that of another directory meanwhile.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `isHeld` and `lockFile` change under the registry's lock, or while
-/// only their creator has the claim.
+/// Thread-safe. `@unchecked Sendable`: `isHeld` and `lockFile` change under the registry's lock, or while only their
+/// creator has the claim.
 final class DirectoryClaim: @unchecked Sendable {
-    /// The claimed directories. The proof for `@unchecked Sendable`: used with `lock` held only.
+    /// The claimed directories. `@unchecked Sendable`: used with `lock` held only.
     private final class Registry: @unchecked Sendable {
         let lock = Lock()
         var claimed: Set<FileSystem.FileIdentity> = []

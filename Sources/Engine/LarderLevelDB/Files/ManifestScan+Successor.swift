@@ -1,10 +1,10 @@
 /// The state that a machine failure may leave of LevelDB's change from one manifest to the next.
 ///
 /// When LevelDB opens a database, it writes a new manifest, syncs it and its name, renames `CURRENT` to name it, and
-/// removes the former manifest and the logs that are in tables by then. It does not sync the directory between the last
-/// two steps. A file system that does not order names may then undo the rename and keep the removals. The new manifest
-/// is always complete by then.
-/// a file system that orders no names may lose the former and keep the latter. The new manifest is complete whenever that happens.
+/// removes the previous manifest and the logs that are in tables by then. It does not sync the directory between the
+/// last two steps. A file system that does not order names may then undo the rename and keep the removals. The new
+/// manifest is always complete by then. a file system that orders no names may lose the previous and keep the latter.
+/// The new manifest is complete whenever that happens.
 extension ManifestScan {
     /// The manifest that `CURRENT` should name but does not: the one with the highest number, if all its files exist,
     /// and `CURRENT` is missing, cut short, or names an older one that lacks a file.

@@ -4,7 +4,7 @@ import CLarderLevelDBFiles
 /// ``Options`` in LevelDB's form, with the objects that must outlive the database: the filter policy and the block
 /// cache.
 ///
-/// The proof for `@unchecked Sendable`: nothing changes after `init`, and LevelDB only reads.
+/// `@unchecked Sendable`: nothing changes after `init`, and LevelDB only reads.
 final class OptionsHandle: @unchecked Sendable {
     let handle: OpaquePointer
     private let filterPolicy: OpaquePointer?

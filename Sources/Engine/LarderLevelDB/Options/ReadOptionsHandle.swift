@@ -2,7 +2,7 @@ import CLarderLevelDB
 
 /// Read options in LevelDB's form. Those without a snapshot are made once and shared by all reads.
 ///
-/// The proof for `@unchecked Sendable`: nothing changes after `init`, and LevelDB only reads.
+/// `@unchecked Sendable`: nothing changes after `init`, and LevelDB only reads.
 final class ReadOptionsHandle: @unchecked Sendable {
     let handle: OpaquePointer
 

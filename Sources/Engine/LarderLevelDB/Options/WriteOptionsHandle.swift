@@ -2,7 +2,7 @@ import CLarderLevelDB
 
 /// ``WriteOptions`` in LevelDB's form; both kinds are made once and shared by all writes.
 ///
-/// The proof for `@unchecked Sendable`: nothing changes after `init`, and LevelDB only reads.
+/// `@unchecked Sendable`: nothing changes after `init`, and LevelDB only reads.
 final class WriteOptionsHandle: @unchecked Sendable {
     private let handle: OpaquePointer
 

@@ -1,4 +1,4 @@
-/// Tables that do not overlap, one after the other, block by block. A block is read when the merge reaches it.
+/// Tables that do not overlap, one at a time, block by block. A block is read when the merge reaches it.
 final class TableRun: MergeSource {
     private let files: SalvageFiles
     private let options: SalvageOptions
@@ -130,7 +130,7 @@ final class TableRun: MergeSource {
 
     // MARK: Blocks
 
-    /// Moves to the index entry of the next block. The source is then after the former block's keys.
+    /// Moves to the index entry of the next block. The source is then after the previous block's keys.
     private func nextBlock() throws(SalvageError) {
         block = nil
         isLoaded = false

@@ -1,4 +1,4 @@
-/// In which of a cluster's slots a key is: CRC-16 (XMODEM) of the key or, if it has one, of its tag in braces.
+/// The hash slot of a key in a cluster: CRC-16 (XMODEM) of the key, or of its hash tag in braces if it has one.
 package enum HashSlot {
     package static let count = 16_384
 

@@ -1,6 +1,6 @@
 import LarderRESP
 
-/// Who owns the slots of a cluster, as one of its servers says.
+/// The owners of a cluster's slots, as reported by one of its servers.
 struct SlotMap {
     struct Range {
         let slots: ClosedRange<Int>
@@ -11,8 +11,9 @@ struct SlotMap {
     private(set) var ranges: [Range] = []
 
     /// - Parameters:
-    ///   - reply: of CLUSTER SLOTS.
-    ///   - asked: the host of the server that said it, where it does not know its own.
+    ///   - reply: the reply to CLUSTER SLOTS.
+    ///   - asked: the address of the server that replied. Its host is used for servers whose host the reply leaves
+    ///     empty.
     init?(_ reply: RESPValue, asked: OriginEndpoint) {
         guard case .array(let entries) = reply else { return nil }
         for entry in entries {
@@ -30,7 +31,7 @@ struct SlotMap {
         guard let parts = value.elements, parts.count >= 2, let port = parts[1].int, let number = UInt16(exactly: port),
             number > 0
         else { return nil }
-        // Null or empty: as the server was asked. "?": it is not known.
+        // Null or empty: the host that was asked. "?": unknown.
         guard let host = parts[0].isNull ? "" : parts[0].string, host != "?" else { return nil }
         return host.isEmpty ? same(asked, number) : .tcp(host: host, port: number)
     }
@@ -66,10 +67,9 @@ struct Redirection {
     }
 }
 
-/// What a server of a cluster says of itself: CLUSTER NODES has the line `myself`, with its role, its slots, and which of
-/// them move.
+/// Parses the line `myself` of CLUSTER NODES: the server's role, its slots, and the slots that migrate.
 enum ClusterSelf {
-    /// - Returns: role and slots as text, to be compared; nil if the reply has none.
+    /// - Returns: the role and the slots as text that can be compared; nil if the reply has none.
     static func description(_ reply: RESPValue) -> String? {
         guard let text = reply.string else { return nil }
         for line in text.split(separator: "\n") {
@@ -81,16 +81,16 @@ enum ClusterSelf {
         return nil
     }
 
-    /// The slots by which two descriptions differ: those that came, went, or began or ceased to move.
-    /// - Returns: nil if they differ by more than slots.
+    /// The slots that differ between two descriptions, in ownership or in migration.
+    /// - Returns: nil if they differ in more than slots.
     static func slots(between old: String, and new: String) -> Set<Int>? {
         guard let old = claims(old), let new = claims(new) else { return nil }
         return old.owned.symmetricDifference(new.owned).union(
             old.moving.symmetricDifference(new.moving).compactMap { Int($0.dropFirst().prefix { $0 != "-" }) })
     }
 
-    /// What a primary's description says: its slots, and the marks of those that move, such as `[93->-id]`. Nil for that of a
-    /// replica, and for one that cannot be read.
+    /// Parses a node description: the slots of a primary, and its migration marks such as `[93->-id]`.
+    /// - Returns: nil for a replica or malformed text.
     private static func claims(_ description: String) -> (owned: Set<Int>, moving: Set<Substring>)? {
         let words = description.split(separator: " ")
         guard words.first == "primary" else { return nil }
@@ -113,6 +113,6 @@ enum ClusterSelf {
         return (owned, moving)
     }
 
-    /// How many servers the reply has.
+    /// The number of servers in the reply.
     static func servers(_ reply: RESPValue) -> Int { reply.bytes?.count { $0 == 10 } ?? 0 }
 }

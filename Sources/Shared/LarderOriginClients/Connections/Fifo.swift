@@ -1,4 +1,4 @@
-/// First in, first out, at constant cost on average.
+/// A FIFO queue with amortized constant cost.
 struct Fifo<Element> {
     private var items: [Element?] = []
     private var head = 0
@@ -33,7 +33,7 @@ struct Fifo<Element> {
         return body(&item)
     }
 
-    /// All, in their order, and empties it.
+    /// Removes and returns all elements, in order.
     mutating func takeAll() -> [Element] {
         defer {
             items = []

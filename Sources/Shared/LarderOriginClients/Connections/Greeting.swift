@@ -1,30 +1,30 @@
 import LarderRESP
 
-/// What a connection says first.
+/// The settings that a connection establishes first.
 struct RedisSetup: Sendable {
     enum Tracking: Hashable, Sendable {
-        /// The server says nothing unasked.
+        /// The server sends no invalidations.
         case none
-        /// It says when a key changes that was read on this connection.
+        /// The server invalidates keys that were read on this connection.
         case read
-        /// It says when a key with one of these prefixes changes.
+        /// The server invalidates all keys with one of these prefixes.
         case broadcast([[UInt8]])
     }
 
     var user: String?
     var password: [UInt8]?
-    /// Where the password is read again for each connection: it may be another one by then.
+    /// The file from which the password is read again for each connection, because it may have changed.
     var passwordPath: String?
-    /// For what is told of a server that does not fit.
+    /// Used in the error for an unsuitable server.
     var usesTLS = false
     var database = "0"
     var tracking = Tracking.none
-    /// Whether it must be a server of a cluster, or must not; nil for either.
+    /// Whether the server must be part of a cluster, or must not; nil for either.
     var isCluster: Bool?
-    /// Whether it may read from a replica.
+    /// Whether reads from a replica are allowed.
     var isReadOnly = false
 
-    /// With the password as it is now. Where it cannot be read any more, the last one stays.
+    /// The setup with the current password. If the file can no longer be read, the last password is kept.
     var withPassword: RedisSetup {
         guard let passwordPath, let password = try? OriginAddress.secret(in: passwordPath) else { return self }
         var setup = self
@@ -33,22 +33,22 @@ struct RedisSetup: Sendable {
     }
 }
 
-/// HELLO and what belongs to it. Confined to the loop.
+/// The HELLO handshake and the commands after it. Confined to the loop.
 final class Greeting: RedisExchange {
     private let setup: RedisSetup
-    /// Nil as error: the connection is as it should be. Called once.
+    /// Called once, with nil if the greeting succeeded.
     var finished: (OriginError?) -> Void = { _ in }
     private var isFinished = false
-    /// What is not answered yet.
+    /// The steps without a reply so far.
     private var steps: [Step] = []
 
-    /// A command of it, by its name for people.
+    /// A command of the greeting, with its name in messages.
     enum Step: String {
         case hello = "HELLO"
         case database = "SELECT"
         case readOnly = "READONLY"
         case tracking = "CLIENT TRACKING"
-        /// Not of Redis: what else happens at a larder, in other databases, is not said.
+        /// A Larder extension: the server does not report changes in other databases.
         case databaseOnly = "CLIENT TRACKING … DATABASE"
     }
 
@@ -69,14 +69,14 @@ final class Greeting: RedisExchange {
         switch setup.tracking {
         case .none: break
         case .read:
-            // Without NOLOOP: with it Redis says nothing of keys that it evicts while it runs a command of this connection,
-            // nor of those that it forgets to track because of one.
+            // Without NOLOOP: with it, Redis does not report keys that it evicts, or stops tracking, while it runs a
+            // command of this connection.
             add(.tracking, ["CLIENT", "TRACKING", "ON"].map { Array($0.utf8) })
         case .broadcast(let prefixes):
             var words = ["CLIENT", "TRACKING", "ON", "BCAST"].map { Array($0.utf8) }
             for prefix in prefixes { words += [Array("PREFIX".utf8), prefix] }
             add(.tracking, words + [Array("NOLOOP".utf8)])
-            // Refused where there is no such word, which changes nothing.
+            // Servers without this extension refuse it, which is harmless.
             add(.databaseOnly, ["CLIENT", "TRACKING", "ON", "BCAST", "NOLOOP", "DATABASE"].map { Array($0.utf8) })
         }
         return steps.count
@@ -99,7 +99,7 @@ final class Greeting: RedisExchange {
         finished = { _ in }
     }
 
-    /// What HELLO says of the server must fit the address.
+    /// Checks that the server's mode in the HELLO reply matches the address.
     private func unsuitableMode(_ reply: RESPValue) -> OriginError? {
         guard let pairs = reply.pairs else { return .unsuitable("the reply to HELLO is not one of Redis") }
         let scheme = setup.usesTLS ? "rediss" : "redis"
@@ -114,7 +114,7 @@ final class Greeting: RedisExchange {
         }
     }
 
-    /// What an error reply to a command of the greeting means.
+    /// Converts an error reply to a command of the greeting.
     static func error(_ step: Step, _ message: String) -> OriginError {
         switch message.prefix(while: { $0 != " " }) {
         case "NOAUTH": .unsuitable("the server wants a password: \(message)")

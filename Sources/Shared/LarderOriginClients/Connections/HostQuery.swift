@@ -1,7 +1,7 @@
 import CLarderUV
 import LarderPlatform
 
-/// A question for the addresses of a host's name; libuv's other threads wait for the answer.
+/// A DNS lookup of a host name, on libuv's thread pool.
 final class HostQuery {
     struct Failure: Error, CustomStringConvertible {
         let description: String
@@ -13,7 +13,7 @@ final class HostQuery {
 
     private init(_ answer: @escaping Answer) { self.answer = answer }
 
-    /// - Returns: nil, or why it cannot be asked; then the answer does not come.
+    /// - Returns: nil, or why the lookup could not be started; then `answer` is not called.
     static func ask(_ loop: OriginLoop, host: String, port: UInt16, _ answer: @escaping Answer) -> String? {
         let request = UnsafeMutablePointer<uv_getaddrinfo_t>.allocate(capacity: 1)
         request.initialize(to: uv_getaddrinfo_t())

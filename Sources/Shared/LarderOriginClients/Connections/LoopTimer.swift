@@ -1,6 +1,6 @@
 import CLarderUV
 
-/// Calls a closure later. Confined to its loop; to be closed before it is released.
+/// Calls a closure after a delay. Confined to its loop. Close it before releasing it.
 final class LoopTimer {
     private let loop: OriginLoop
     private var handle: UnsafeMutablePointer<uv_timer_t>?
@@ -17,10 +17,10 @@ final class LoopTimer {
 
     deinit { close() }
 
-    /// Sets or moves the instant: so many milliseconds from now.
+    /// Starts the timer, or moves it: it fires in `milliseconds` from now.
     func start(milliseconds: Int) {
         guard let handle else { return }
-        // The loop's own clock stands still while a turn runs.
+        // The loop's clock does not advance during a turn.
         uv_update_time(loop.uv)
         uv_timer_start(
             handle,
@@ -32,7 +32,7 @@ final class LoopTimer {
 
     func stop() { if let handle { uv_timer_stop(handle) } }
 
-    /// Idempotent.
+    /// Closes the timer. Idempotent.
     func close() {
         guard let handle else { return }
         self.handle = nil

@@ -3,8 +3,7 @@ import LarderPlatform
 
 /// The thread of an origin: a libuv loop, and work that other threads send to it.
 ///
-/// Everything except the mailbox is confined to the thread, and `lock` guards the mailbox. That is the proof for
-/// `@unchecked Sendable`.
+/// `@unchecked Sendable`: the mailbox is guarded by `lock`; everything else is confined to the thread.
 final class OriginLoop: @unchecked Sendable {
     let uv: UnsafeMutablePointer<uv_loop_t>
     private let wakeUp: UnsafeMutablePointer<uv_async_t>
@@ -12,11 +11,11 @@ final class OriginLoop: @unchecked Sendable {
     private let lock = Lock()
     private var mail: [@Sendable () -> Void] = []
     private var isOver = false
-    /// Mail that was taken out of the box, and which is done next.
+    /// Work taken out of the mailbox, and the index of the next item.
     private var taken: [@Sendable () -> Void] = []
     private var nextMail = 0
     private static let mailPerTurn = 1_000
-    /// What waits for the end of the turn.
+    /// Work for the end of the turn.
     private var atEndOfTurn: [() -> Void] = []
 
     /// Starts the thread.
@@ -52,8 +51,8 @@ final class OriginLoop: @unchecked Sendable {
         uv_loop_close(uv)
     }
 
-    /// Has the thread run `work`, in the order of the calls. Any thread may call it.
-    /// - Returns: false, and nothing happens, after ``end()``.
+    /// Runs `work` on the thread, in the order of the calls. May be called from any thread.
+    /// - Returns: false, without an effect, after ``end()``.
     @discardableResult
     func send(_ work: @escaping @Sendable () -> Void) -> Bool {
         lock.withLock {
@@ -78,7 +77,7 @@ final class OriginLoop: @unchecked Sendable {
             taken[nextMail]()
             nextMail += 1
         }
-        // Sockets and timers have their turn.
+        // Sockets and timers are served first.
         lock.withLock { if !isOver, nextMail < taken.count || !mail.isEmpty { uv_async_send(wakeUp) } }
         if nextMail == taken.count {
             taken = []
@@ -86,7 +85,7 @@ final class OriginLoop: @unchecked Sendable {
         }
     }
 
-    /// Runs `work` before the loop waits the next time. On the loop's thread.
+    /// Runs `work` before the loop waits the next time. Called on the loop's thread.
     func beforeWaiting(_ work: @escaping () -> Void) { atEndOfTurn.append(work) }
 
     private func endTurn() {
@@ -97,7 +96,7 @@ final class OriginLoop: @unchecked Sendable {
         }
     }
 
-    /// Lets the thread end once all handles are closed. On the loop's thread, as the last that is sent.
+    /// Lets the thread terminate once all handles are closed. Call it last, on the loop's thread.
     func end() {
         let rest: [@Sendable () -> Void]? = lock.withLock {
             guard !isOver else { return nil }

@@ -1,16 +1,16 @@
 import CLarderUV
 import LarderPlatform
 
-/// Hears what happens to a socket. Called on the loop's thread.
+/// The events of a socket. Called on the loop's thread.
 protocol OriginSocketUser: AnyObject {
     func socketIsConnected()
     /// There may be bytes to receive.
     func socketIsReadable()
-    /// The socket has ended, and is closed. Called once, unless ``OriginSocket/close()`` came first.
+    /// An error or the peer closed the socket. Called once, and not after ``OriginSocket/close()``.
     func socketEnded(_ reason: String)
 }
 
-/// A stream socket that never waits. Confined to its loop; to be closed before it is released.
+/// A non-blocking stream socket. Confined to its loop. Close it before releasing it.
 final class OriginSocket {
     private let loop: OriginLoop
     private let endpoint: OriginEndpoint
@@ -20,24 +20,24 @@ final class OriginSocket {
     private var isConnected = false
     private var isClosed = false
     private let tls: TLSSession?
-    /// How often the system was asked for bytes in this turn.
+    /// The number of reads from the socket in this turn.
     private var receivedInTurn = 0
-    /// Addresses of the host that were not tried yet.
+    /// The host's addresses that have not been tried.
     private var addresses: [SocketAddress] = []
     private var lastFailure = "the host has no address"
 
-    /// What is being sent, and how much of it is gone; what comes behind it.
+    /// The bytes being sent, how many of them have been sent, and the bytes after them.
     private var sending: [UInt8] = []
     private var sent = 0
     private var output: [UInt8] = []
     private var isFlushListed = false
     private var watched: UInt32 = 0
 
-    /// After so many reads other sockets have their turn.
+    /// After this many reads in a turn, other sockets are served.
     private static let receivesPerTurn = 16
     private static let chunkBytes = 65_536
 
-    /// - Parameter tls: its encryption; nil for none.
+    /// - Parameter tls: the TLS session; nil for none.
     init(_ loop: OriginLoop, _ endpoint: OriginEndpoint, tls: TLSSession?, user: any OriginSocketUser) {
         self.loop = loop
         self.endpoint = endpoint
@@ -49,7 +49,7 @@ final class OriginSocket {
 
     // MARK: Connecting
 
-    /// Begins to connect. To be called once.
+    /// Starts to connect. Call it once.
     func open() {
         switch endpoint {
         case .unix(let path): began(StreamConnecting.start(path: path))
@@ -80,7 +80,7 @@ final class OriginSocket {
         switch result {
         case .failure(let failure):
             lastFailure = failure.description
-            // Not at once: whoever opens the socket need not expect its end inside the call.
+            // Later, because the caller that opens the socket does not expect it to be closed within the call.
             loop.beforeWaiting { [weak self] in if let self, !self.isClosed { self.tryNext() } }
         case .success(let started):
             descriptor = started.descriptor
@@ -93,7 +93,7 @@ final class OriginSocket {
         }
     }
 
-    /// Fails, and says so if the cause is the confinement of this process and not the host.
+    /// Fails. The message says so if the cause is a restriction of this process and not the host.
     private func failToConnect(_ reason: String) {
         guard case .tcp = endpoint, TCPSocket.isForbidden else { return fail(reason) }
         fail("\(reason): its service lets larderd use Unix-domain sockets only, see docs/Operating.md#origins-over-tcp")
@@ -108,7 +108,7 @@ final class OriginSocket {
     private func shakeHands() {
         guard let tls, !tls.isEstablished else { return }
         let failure = tls.shakeHands()
-        // It may be the reason, said to the other side.
+        // The output may contain an alert that tells the peer the reason.
         flush()
         if let failure { return fail(failure) }
         if tls.isEstablished, !isClosed { user?.socketIsConnected() }
@@ -148,7 +148,7 @@ final class OriginSocket {
 
     private func ready(_ status: Int32, _ events: UInt32) {
         guard isConnected else { return connectingEnded() }
-        // An error of the socket is found by the call that uses it.
+        // Errors are reported by the call that uses the socket.
         receivedInTurn = 0
         if status != 0 || events & UV_READABLE.rawValue != 0 { readable() }
         if !isClosed, events & UV_WRITABLE.rawValue != 0 { flush() }
@@ -181,7 +181,7 @@ final class OriginSocket {
         descriptor = -1
     }
 
-    /// Idempotent. The user hears nothing more.
+    /// Closes the socket. Idempotent. The user gets no more calls.
     func close() {
         isClosed = true
         release()
@@ -192,8 +192,9 @@ final class OriginSocket {
 
     // MARK: Bytes
 
-    /// Receives into `room`. To be called until it gives 0.
-    /// - Returns: how many bytes came; 0 if there are none now or the socket has ended, which the user then hears.
+    /// Receives into `room`. Call it until it returns 0.
+    /// - Returns: the number of bytes; 0 if none are available now or the socket was closed, in which case the user is
+    ///   notified.
     func receive(_ room: UnsafeMutableRawBufferPointer) -> Int {
         guard let tls else { return receiveFromSystem(room) }
         while !isClosed {
@@ -206,7 +207,7 @@ final class OriginSocket {
         return 0
     }
 
-    /// - Returns: whether something came.
+    /// - Returns: whether any bytes were received.
     private func receiveEncrypted(_ tls: TLSSession) -> Bool {
         withUnsafeTemporaryAllocation(byteCount: Self.chunkBytes, alignment: 16) { chunk in
             let count = receiveFromSystem(chunk)
@@ -227,7 +228,7 @@ final class OriginSocket {
         return 0
     }
 
-    /// Appends bytes for the end of the turn.
+    /// Appends bytes that are sent at the end of the turn.
     func write(_ body: (inout [UInt8]) -> Void) {
         guard !isClosed else { return }
         body(&output)
@@ -240,11 +241,11 @@ final class OriginSocket {
         }
     }
 
-    /// Bytes that the system has not taken yet.
+    /// The bytes that the system has not accepted yet.
     var unsentBytes: Int { sending.count - sent + output.count }
 
-    /// Moves what is to be sent next into `sending`, encrypted if it must be.
-    /// - Returns: whether there is something.
+    /// Moves the next output into `sending`, encrypted if necessary.
+    /// - Returns: whether there is output.
     private func takeOutput() -> Bool {
         guard let tls else {
             swap(&sending, &output)

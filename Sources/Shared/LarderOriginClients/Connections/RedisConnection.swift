@@ -1,33 +1,33 @@
 import LarderPlatform
 import LarderRESP
 
-/// Commands that are sent together, and hear their replies. Confined to the loop.
+/// Commands that are sent together and receive their replies. Confined to the loop.
 protocol RedisExchange: AnyObject {
     /// Appends the commands.
-    /// - Returns: how many replies they get, at least one.
+    /// - Returns: the number of replies, at least one.
     func encode(into output: inout [UInt8]) -> Int
-    /// Gets each of the replies.
+    /// Receives each of the replies.
     /// - Parameters:
-    ///   - skippedBytes: how long a string of it was that was too long to be taken; 0 for none.
-    ///   - isLast: whether all have come.
+    ///   - skippedBytes: the length of a string in it that was too long; 0 for none.
+    ///   - isLast: whether it is the last reply.
     func take(_ reply: RESPValue, skippedBytes: Int, isLast: Bool)
-    /// The connection ended before the last reply.
+    /// The connection was lost before the last reply.
     func fail(_ error: OriginError)
 }
 
-/// Hears what a connection brings. Called on the loop's thread.
+/// The events of a connection. Called on the loop's thread.
 protocol RedisConnectionUser: AnyObject {
-    /// The server has answered the greeting: from now on it can be asked.
+    /// The server has answered the greeting, so requests can be sent.
     func connectionIsUp(_ connection: RedisConnection)
     /// Keys have changed; nil for all.
     func connection(_ connection: RedisConnection, invalidated keys: [[UInt8]]?)
-    /// It has ended, and all exchanges have failed. Called once, unless ``RedisConnection/close()`` came first.
+    /// The connection was lost, and all exchanges have failed. Called once, and not after ``RedisConnection/close()``.
     func connectionEnded(_ connection: RedisConnection, _ error: OriginError)
 }
 
-/// One connection to a Redis server: a greeting, exchanges in their order, and what the server says unasked.
+/// One connection to a Redis server: a greeting, exchanges in their order, and push messages.
 ///
-/// Confined to its loop; to be closed before it is released.
+/// Confined to its loop. Close it before releasing it.
 final class RedisConnection: OriginSocketUser {
     private let endpoint: OriginEndpoint
     private let greeting: Greeting
@@ -35,7 +35,7 @@ final class RedisConnection: OriginSocketUser {
     private var socket: OriginSocket?
     private var parser: ReplyParser
     private var pending = Fifo<(exchange: any RedisExchange, missing: Int)>()
-    /// Or could not.
+    /// True also if TLS is impossible (sockets of this machine), so that the error does not suggest it.
     private let usesTLS: Bool
     private(set) var isUp = false
     private(set) var bytesReceived = 0
@@ -59,7 +59,7 @@ final class RedisConnection: OriginSocketUser {
 
     func open() { socket?.open() }
 
-    /// Ends it; what is under way fails. Idempotent. The user hears nothing more.
+    /// Closes the connection; exchanges under way fail. Idempotent. The user gets no more calls.
     func close(_ error: OriginError) {
         socket?.close()
         socket = nil
@@ -68,7 +68,7 @@ final class RedisConnection: OriginSocketUser {
         for entry in pending.takeAll() { entry.exchange.fail(error) }
     }
 
-    /// Ends it, and its user hears that.
+    /// Closes the connection and notifies its user.
     func end(_ error: OriginError) {
         guard socket != nil else { return }
         let user = user
@@ -84,7 +84,7 @@ final class RedisConnection: OriginSocketUser {
         pending.append((exchange, count))
     }
 
-    /// Bytes that were sent and that the system has not taken yet.
+    /// The bytes that the system has not accepted yet.
     var unsentBytes: Int { socket?.unsentBytes ?? 0 }
 
     // MARK: The socket
@@ -112,7 +112,7 @@ final class RedisConnection: OriginSocketUser {
     func socketEnded(_ reason: String) {
         let text = "\(endpoint): \(reason)"
         guard !isUp else { return end(.interrupted(text)) }
-        // A server with TLS ends what begins otherwise.
+        // A TLS server closes connections that start without TLS.
         let isCutOff = !pending.isEmpty && !usesTLS
         end(
             .unreachable(
@@ -121,7 +121,7 @@ final class RedisConnection: OriginSocketUser {
 
     // MARK: Replies
 
-    /// - Returns: whether the connection goes on.
+    /// - Returns: whether the connection continues.
     private func readReplies() -> Bool {
         while socket != nil {
             do {
@@ -137,7 +137,7 @@ final class RedisConnection: OriginSocketUser {
 
     private func deliver(_ reply: RESPValue) {
         guard let exchange = pending.first?.exchange else {
-            // Redis says why it closes, such as "max number of clients reached".
+            // Redis sends the reason before it closes, such as "max number of clients reached".
             return end(
                 isUp
                     ? .malformed("\(endpoint): a reply to no question")

@@ -1,7 +1,8 @@
 import CLarderOpenSSL
 import LarderPlatform
 
-/// What is trusted, and who this side is, for all TLS connections of an origin. Confined to the origin's thread.
+/// The trusted certificates and the client certificate for all TLS connections of an origin. Confined to the origin's
+/// thread.
 final class TLSContext {
     struct Failure: Error, CustomStringConvertible {
         let description: String
@@ -10,9 +11,9 @@ final class TLSContext {
     private let context: OpaquePointer
 
     /// - Parameters:
-    ///   - certificatesPath: the file of the certificates that are trusted; nil for the system's.
-    ///   - certificatePath: this side's certificate and those that signed it, if the server wants one.
-    ///   - keyPath: the key of that.
+    ///   - certificatesPath: the file of the trusted certificates; nil for the system's.
+    ///   - certificatePath: the client certificate and its chain, if the server requires one.
+    ///   - keyPath: the private key of the client certificate.
     init(certificatesPath: String?, certificatePath: String?, keyPath: String?) throws(Failure) {
         guard let context = SSL_CTX_new(TLS_client_method()) else { throw Failure(description: TLSError.text()) }
         self.context = context
@@ -45,16 +46,16 @@ final class TLSContext {
         throw Failure(description: "\(what) in \(path) cannot be read: \(TLSError.text())")
     }
 
-    /// As ``session(host:)``; nil for a socket of this machine, too.
+    /// Like ``session(host:)``; nil also for a socket of this machine.
     func session(to endpoint: OriginEndpoint) -> TLSSession? {
         guard case .tcp(let host, _) = endpoint else { return nil }
         return session(host: host)
     }
 
-    /// A session with a server that must be who it was called.
+    /// Creates a session that verifies the server's name.
     func session(host: String) -> TLSSession? {
         guard let session = SSL_new(context) else { return nil }
-        // An address is in the certificate as such.
+        // A certificate lists addresses separately from names.
         let isAddress = StreamConnecting.numericAddresses(host: host, port: 1) != nil
         if isAddress {
             guard X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), host) == 1 else {
@@ -69,7 +70,7 @@ final class TLSContext {
     }
 }
 
-/// The encryption of one connection: bytes in, bytes out, no I/O. Confined to the origin's thread.
+/// The TLS state of one connection: bytes in, bytes out, no I/O. Confined to the origin's thread.
 final class TLSSession {
     private let session: OpaquePointer
     /// Owned by the session.
@@ -91,7 +92,7 @@ final class TLSSession {
 
     deinit { SSL_free(session) }
 
-    /// Goes on with the handshake as far as possible.
+    /// Continues with the handshake as far as possible.
     /// - Returns: why it failed.
     func shakeHands() -> String? {
         guard !isEstablished else { return nil }
@@ -109,7 +110,7 @@ final class TLSSession {
         return "TLS: \(TLSError.text())"
     }
 
-    /// Takes bytes as they came from the other side.
+    /// Passes on bytes received from the peer.
     func receive(_ bytes: UnsafeRawBufferPointer) { BIO_write(incoming, bytes.baseAddress, Int32(bytes.count)) }
 
     enum Read {
@@ -118,7 +119,7 @@ final class TLSSession {
         case ended(String)
     }
 
-    /// Gives what the other side has written.
+    /// Reads decrypted bytes from the peer.
     func read(_ room: UnsafeMutableRawBufferPointer) -> Read {
         ERR_clear_error()
         let count = SSL_read(session, room.baseAddress, Int32(clamping: room.count))
@@ -130,7 +131,7 @@ final class TLSSession {
         }
     }
 
-    /// Encrypts bytes; there must be a handshake behind it.
+    /// Encrypts bytes. Call it after the handshake.
     /// - Returns: false if that fails.
     func write(_ bytes: [UInt8]) -> Bool {
         var start = 0
@@ -145,7 +146,7 @@ final class TLSSession {
         return true
     }
 
-    /// What is to be sent to the other side.
+    /// Takes the bytes to send to the peer.
     func takeOutput() -> [UInt8] {
         let count = larder_bio_pending(outgoing)
         guard count > 0 else { return [] }
@@ -156,11 +157,11 @@ final class TLSSession {
 }
 
 private enum TLSError {
-    /// The first error that OpenSSL noted for this thread.
+    /// The first error that OpenSSL recorded for this thread.
     static func text() -> String {
         let number = ERR_get_error()
         guard number != 0 else { return "the connection ended" }
-        // What the system said.
+        // An error of a system call.
         if number & 0x8000_0000 != 0 { return String(cString: strerror(Int32(number & 0x7FFF_FFFF))) }
         return ERR_reason_error_string(number).map { String(cString: $0) } ?? "error \(number)"
     }

@@ -1,10 +1,10 @@
 import LarderPlatform
 import LarderRESP
 
-/// Asks a server whether it is there, and whether it still owns what it owned. Confined to the loop.
+/// Checks that a server responds and still owns its slots. Confined to the loop.
 final class Heartbeat: RedisExchange {
     enum Answer {
-        /// What a server of a cluster says of itself, if it was asked.
+        /// With the cluster report, if it was requested.
         case good(ClusterReport?)
         case bad(String)
     }
@@ -45,7 +45,7 @@ final class Heartbeat: RedisExchange {
     func take(_ reply: RESPValue, skippedBytes: Int, isLast: Bool) {
         count += 1
         if let message = reply.errorMessage {
-            // A user may not read that key; the server is there, and its report says what it owns.
+            // The user may not read that key, but the server responds, and its report lists its slots.
             if !(count == 1 && message.hasPrefix("NOPERM")) { bad = bad ?? message }
         } else if count == 2 {
             if let description = ClusterSelf.description(reply) {

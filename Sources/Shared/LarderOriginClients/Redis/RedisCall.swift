@@ -1,18 +1,18 @@
 import LarderRESP
 
-/// What a user of an origin waits for. Completes once. Confined to the loop.
+/// A call of an origin's user. Completes once. Confined to the loop.
 class RedisCall {
-    /// In nanoseconds of the monotonic clock.
+    /// The deadline, in nanoseconds of the monotonic clock.
     let deadline: Int64
     private(set) var isDone = false
-    /// Why it is asked again, if it is: said in place of a mere timeout.
+    /// Why the call is retried; reported instead of a mere timeout.
     var lastError: OriginError?
-    /// What is done for it, until it is done.
+    /// The call's unfinished tasks.
     var tasks: [RedisTask] = []
 
     init(deadline: Int64) { self.deadline = deadline }
 
-    /// - Returns: whether it was not done yet.
+    /// - Returns: whether the call was still pending.
     fileprivate func finish() -> Bool {
         defer {
             isDone = true
@@ -21,11 +21,11 @@ class RedisCall {
         return !isDone
     }
 
-    /// All of it fails.
+    /// Fails the whole call.
     func fail(_ error: OriginError) {}
 }
 
-/// A key's answer, and what had been heard when it was given.
+/// The reading of a key, and the invalidation sequence at that time.
 struct HeardReading {
     var reading: OriginReading
     /// See ``InvalidationMemory``.
@@ -38,15 +38,16 @@ final class RedisReadCall: RedisCall {
     private var results: [Result<HeardReading, OriginError>?]
     private var missing: Int
     private let completion: Completion
-    /// Bytes of the values that it has.
+    /// The bytes of the values received.
     private(set) var bytes = 0
-    /// Gets what replicas say, once for each key; nil: the first answer counts, whoever gives it.
+    /// Receives the replies of replicas, at most one per key. If nil, the first reply completes the key, from whichever
+    /// server.
     var meanwhile: ((_ key: Int, OriginReading) -> Void)?
     private var heardMeanwhile: Set<Int> = []
-    /// Bytes of the values that replicas have given.
+    /// The bytes of the values that replicas have sent.
     private(set) var bytesMeanwhile = 0
 
-    /// A replica has answered.
+    /// Receives the reply of a replica.
     func hear(_ index: Int, fromReplica reading: HeardReading) {
         guard isMissing(index) else { return }
         guard let meanwhile else { return answer(index, .success(reading)) }
@@ -55,7 +56,7 @@ final class RedisReadCall: RedisCall {
         meanwhile(index, reading.reading)
     }
 
-    /// Has the last word on a stamp when the call completes.
+    /// Decides the stamp of a key when the call completes.
     var check: (_ key: Int, HeardReading) -> OriginStamp? = { $1.reading.stamp }
 
     init(count: Int, deadline: Int64, _ completion: @escaping Completion) {
@@ -75,7 +76,7 @@ final class RedisReadCall: RedisCall {
         if missing == 0 { complete(.closed) }
     }
 
-    /// What was not answered fails.
+    /// Fails the keys without a reply.
     override func fail(_ error: OriginError) { complete(error) }
 
     private func complete(_ error: OriginError) {
@@ -97,7 +98,7 @@ final class RedisReadCall: RedisCall {
     }
 }
 
-/// A call with one answer.
+/// A call with one reply.
 final class RedisAnswerCall<Answer>: RedisCall {
     typealias Completion = (Result<Answer, OriginError>) -> Void
     private let completion: Completion

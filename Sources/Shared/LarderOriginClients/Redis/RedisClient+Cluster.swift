@@ -1,22 +1,22 @@
 import LarderPlatform
 import LarderRESP
 
-/// What an origin knows of its cluster. Confined to the loop.
+/// The known state of the cluster. Confined to the loop.
 final class ClusterState {
-    /// Which server owns each slot; nil for nobody.
+    /// The server that owns each slot; nil if none does.
     var owners: [RedisServer?] = Array(repeating: nil, count: HashSlot.count)
-    /// Whether a server has said who owns what.
+    /// Whether the slot map has been received.
     var isKnown = false
-    /// Tasks that wait for that.
+    /// Tasks that wait for the slot map.
     var unrouted: [RedisTask] = []
-    /// The question that is under way.
+    /// The map query under way.
     var query: MapQuery?
     var isWanted = false
     var askedAt: Int64 = 0
-    /// Which server is asked next.
+    /// The index of the server to query next.
     var turn = 0
     var timer: LoopTimer?
-    /// Nil if replicas are not asked.
+    /// Nil if reads are not sent to replicas.
     var replicas: ReplicaReads?
 }
 
@@ -36,12 +36,12 @@ final class MapQuery: RedisExchange {
 }
 
 extension RedisClient {
-    /// How often the map is asked for without a reason, and how often if a server is away, in milliseconds.
+    /// The intervals between map queries, in milliseconds: normally, and while a server is down.
     private static let mapInterval = 5_000
     private static let mapIntervalInTrouble = 250
-    /// The shortest time between two questions.
+    /// The shortest time between two map queries, in milliseconds.
     private static let mapRest = 50
-    /// A server that owns nothing is kept for so long after its last use.
+    /// A server that owns no slots is kept for this long after its last use.
     private static let keptNanoseconds: Int64 = 5_000_000_000
     private static let redirectionsMax = 8
 
@@ -75,7 +75,7 @@ extension RedisClient {
         guard let cluster else { return }
         requestMap()
         guard !cluster.isKnown, servers.values.allSatisfy(\.isDown) else { return }
-        // Nobody can be asked.
+        // No server can be asked.
         let tasks = cluster.unrouted
         cluster.unrouted = []
         for task in tasks { task.answer(error) }
@@ -88,7 +88,7 @@ extension RedisClient {
 
     // MARK: The map
 
-    /// Has the map asked for soon.
+    /// Schedules a map query soon.
     func requestMap() {
         guard let cluster, !cluster.isWanted, !isClosed else { return }
         cluster.isWanted = true
@@ -103,7 +103,7 @@ extension RedisClient {
         guard cluster.query == nil else { return }
         cluster.askedAt = MonotonicClock.nanoseconds()
         guard let server = serverToAsk() else {
-            // The seeds may be back under their old addresses.
+            // The configured servers may be back at their old addresses.
             for endpoint in address.endpoints { _ = self.server(at: endpoint) }
             return
         }
@@ -121,7 +121,7 @@ extension RedisClient {
         return servers.values.contains { !$0.isBelieved }
     }
 
-    /// In turn; those that are believed first.
+    /// Round-robin; trusted servers first.
     private func serverToAsk() -> RedisServer? {
         guard let cluster else { return nil }
         let sorted = servers.values.filter(\.isUp).sorted { $0.part < $1.part }
@@ -219,7 +219,7 @@ extension RedisClient {
         if task.rests >= Self.unownedRests || !rest(task, because: error) { task.answer(error) }
     }
 
-    /// Sends a task where its server said.
+    /// Sends a task to the server that the redirection names.
     func redirect(_ task: RedisTask, _ redirection: Redirection, _ message: String, from server: RedisServer) {
         report.redirections += 1
         guard let cluster else {

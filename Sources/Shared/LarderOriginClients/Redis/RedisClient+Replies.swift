@@ -26,7 +26,7 @@ extension RedisClient: RedisServerOwner {
         if again { listener?.originRecovered(server.name) }
     }
 
-    /// What was written may be cached as it was before: an own write is not told.
+    /// Reports the written keys as invalidated, because the server does not report a client's own writes.
     func tellWritten(_ task: RedisTask) {
         let keys = task.keysWritten
         guard !keys.isEmpty else { return }
@@ -47,7 +47,7 @@ extension RedisClient: RedisServerOwner {
             }
             tellWritten(task)
             call.answer(.success(Int(task.replies.last?.int ?? 0)))
-        // Of a transaction the first error says why there is none.
+        // The first error of a transaction is the reason why it failed.
         case .command(let call, _), .transaction(let call, _, _):
             guard let reply = task.replies.last else { return }
             let replies = task.isAsking ? task.replies.dropFirst() : task.replies[...]
@@ -70,14 +70,14 @@ extension RedisClient: RedisServerOwner {
     }
 
     func replicaAnswered(_ task: RedisTask) {
-        // A replica that refuses says nothing of the entry.
+        // The refusal of a replica tells nothing about the entry.
         guard case .read(let call, let index) = task.work, call.isMissing(index),
             task.replies.allSatisfy({ $0.errorMessage == nil })
         else { return }
         finishRead(task, call, index, nil, nil)
     }
 
-    /// A read that its server does not answer fails once a replica was asked, if one can be.
+    /// Fails a read that its server does not answer, after a replica was tried if one can be.
     private func giveUp(_ task: RedisTask, _ error: OriginError) {
         guard task.isRead, !isClosed, cluster?.replicas?.ask(task, insteadOf: error) == true else {
             return task.answer(error)
@@ -99,12 +99,12 @@ extension RedisClient: RedisServerOwner {
         guard let left = task.replies.last?.int else {
             return task.answer(.malformed("\(name): the reply to PTTL is no number"))
         }
-        // Together they would fill the memory.
+        // All values together might fill the memory.
         let bytes = (task.isSecond ? call.bytesMeanwhile : call.bytes) + (value?.count ?? 0)
         guard bytes <= most * Self.valuesOfACall else {
             return task.answer(.tooLarge(bytes: bytes, most: most * Self.valuesOfACall))
         }
-        // It has ended between the two commands.
+        // The entry expired between the two commands.
         let isGone = value != nil && left == -2
         let reading = HeardReading(
             reading: OriginReading(
@@ -117,7 +117,7 @@ extension RedisClient: RedisServerOwner {
         }
     }
 
-    /// The values of one call together have at most so many times the bytes of one value.
+    /// The total size of the values of one call is at most this many times the limit for one value.
     private static let valuesOfACall = 4
 
     private func finishWrite(_ task: RedisTask, _ call: RedisWriteCall, _ write: OriginWrite, _ server: RedisServer) {
@@ -127,7 +127,7 @@ extension RedisClient: RedisServerOwner {
         if let message = done.errorMessage { return answered(task, withError: message, server) }
         var answer = OriginAcknowledgement(
             lifetimeMilliseconds: nil, sentAt: task.sentAt, stamp: nil, isConfirmed: false)
-        // Somebody else's value, and what was said to have changed since, is not what was written.
+        // If another client has written the key, or it was invalidated since, the reply is not the written value.
         if task.readsBack, case .bulk(write.value) = replies[replies.startIndex + 1], let left = replies.last?.int,
             left != -2, !memory.hasChanged(write.key, since: task.heard)
         {
@@ -140,7 +140,7 @@ extension RedisClient: RedisServerOwner {
 
     // MARK: Errors
 
-    /// The server replied with an error: it did nothing of the task.
+    /// Handles an error reply: the server has executed nothing of the task.
     private func answered(_ task: RedisTask, withError message: String, _ server: RedisServer) {
         if let redirection = Redirection(message, asked: server.endpoint) {
             return redirect(task, redirection, message, from: server)
@@ -157,7 +157,7 @@ extension RedisClient: RedisServerOwner {
         }
     }
 
-    /// How often a task rests while nobody owns its slot.
+    /// How often a task is retried while no server owns its slot.
     static let unownedRests = 3
 
     func server(_ server: RedisServer, failed task: RedisTask, _ error: OriginError) {

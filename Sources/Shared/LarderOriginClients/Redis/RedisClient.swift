@@ -1,10 +1,9 @@
 import LarderPlatform
 import LarderRESP
 
-/// The part of an origin that runs on its thread: servers, calls, and which server has which key.
+/// The part of an origin that runs on its thread: the servers, the calls, and the routing of keys.
 ///
-/// Everything is confined to the loop's thread, except `report`, which a lock guards. That is the proof for
-/// `@unchecked Sendable`.
+/// `@unchecked Sendable`: `report` has a lock; everything else is confined to the loop's thread.
 final class RedisClient: @unchecked Sendable {
     let loop: OriginLoop
     let address: OriginAddress
@@ -13,7 +12,7 @@ final class RedisClient: @unchecked Sendable {
     weak var listener: (any OriginListener)?
     let report = RedisReport()
     private(set) var isClosed = false
-    /// Why nothing can ever be asked.
+    /// Why the origin is permanently unusable.
     private var failure: OriginError?
 
     var servers: [OriginEndpoint: RedisServer] = [:]
@@ -22,11 +21,11 @@ final class RedisClient: @unchecked Sendable {
     /// Calls in the order of their deadlines.
     private var calls = Fifo<RedisCall>()
     private var callTimer: LoopTimer?
-    /// Tasks that are sent again later.
+    /// Tasks that wait for a retry.
     private var resting: [(due: Int64, task: RedisTask)] = []
     private var restTimer: LoopTimer?
     private var listeningCalls = 0
-    /// Whether a transaction was run.
+    /// Whether a transaction has succeeded before.
     private var mayHaveTransactions = false
     /// The cluster; nil for a single server.
     var cluster: ClusterState?
@@ -44,11 +43,11 @@ final class RedisClient: @unchecked Sendable {
         self.listener = listener
     }
 
-    /// To be called once, on the loop.
+    /// Starts the client. Call it once, on the loop.
     func start() {
         guard !isClosed else { return }
         if address.usesTLS {
-            // A server without encryption must not be asked instead.
+            // Never fall back to an unencrypted connection.
             do throws(TLSContext.Failure) {
                 settings.tls = try TLSContext(
                     certificatesPath: address.certificatesPath, certificatePath: address.certificatePath,
@@ -63,7 +62,7 @@ final class RedisClient: @unchecked Sendable {
         publish()
     }
 
-    /// Nothing can ever be asked.
+    /// Marks the origin as permanently unusable.
     private func noteUnusable(_ error: OriginError) {
         failure = error
         var entry = OriginStatus.Server()
@@ -74,7 +73,7 @@ final class RedisClient: @unchecked Sendable {
         listener?.originFailed(error.description)
     }
 
-    /// Idempotent. Everything under way fails.
+    /// Closes the client. Idempotent. Everything under way fails.
     func close() {
         guard !isClosed else { return }
         isClosed = true
@@ -91,7 +90,7 @@ final class RedisClient: @unchecked Sendable {
 
     // MARK: Servers
 
-    /// The server at an address, which is made if there is none; nil if there are too many.
+    /// Returns the server at an address, and creates it if necessary; nil if there are too many.
     func server(at endpoint: OriginEndpoint) -> RedisServer? {
         if let known = servers[endpoint] { return known }
         guard let part = places.take() else { return nil }
@@ -102,14 +101,14 @@ final class RedisClient: @unchecked Sendable {
         return server
     }
 
-    /// Closes a server that is not needed.
+    /// Closes a server that is no longer needed.
     func retire(_ server: RedisServer) {
         servers[server.endpoint] = nil
         server.close()
         places.giveBack(server.part)
     }
 
-    /// Makes the state of the servers known to other threads.
+    /// Publishes the state of the servers to other threads.
     func publish() {
         report.servers = servers.values.sorted { $0.part < $1.part }.map { server in
             var entry = OriginStatus.Server()
@@ -139,7 +138,7 @@ final class RedisClient: @unchecked Sendable {
         for task in tasks { route(task) }
     }
 
-    /// A call is under way that must know what is said of its keys meanwhile.
+    /// Starts a call that depends on the invalidations of its keys while it runs.
     private func beginListening() { listeningCalls += 1 }
 
     private func endListening() {
@@ -194,7 +193,7 @@ final class RedisClient: @unchecked Sendable {
     func remove(_ keys: [[UInt8]], from start: Int64, _ completion: @escaping RedisRemoveCall.Completion) {
         guard !keys.isEmpty else { return completion(.success(0)) }
         report.commands += 1
-        // In a cluster all keys of a command must be in one slot.
+        // All keys of a cluster command must be in one slot.
         let groups = cluster == nil ? [nil: keys] : Dictionary(grouping: keys) { slot(of: $0) }
         let call = RedisRemoveCall(parts: groups.count, deadline: deadline(start)) { [report] result in
             report.count(result)
@@ -238,7 +237,7 @@ final class RedisClient: @unchecked Sendable {
         }
         let task = RedisTask(.transaction(call, commands, keys: keys), slot: slots.first)
         guard !mayHaveTransactions else { return begin(call, [task]) }
-        // Commands behind a MULTI that is refused would be run one by one.
+        // After a refused MULTI, the commands would run one by one.
         let trial = RedisCommandCall(deadline: call.deadline) { [unowned self] result in
             switch result {
             case .success:
@@ -255,7 +254,7 @@ final class RedisClient: @unchecked Sendable {
             if let cluster { key.flatMap { isClosed ? nil : cluster.owners[HashSlot.of($0)] } } else {
                 servers.values.first
             }
-        // Of others nothing is believed.
+        // Invalidations of other servers are not trusted.
         guard let server, server.isBelieved, settings.setup.tracking != .none else { return completion() }
         server.send(RoundTrip(loop, limit: settings.limits.heartbeatLimit, completion))
     }
@@ -268,7 +267,7 @@ final class RedisClient: @unchecked Sendable {
         server.inquire(words, completion)
     }
 
-    /// Has the servers fail all that is asked of them; nil: no longer.
+    /// Makes the servers fail all calls, with this reason; nil resumes them.
     func hold(_ reason: String?) {
         for server in servers.values { server.hold(reason) }
         publish()
@@ -300,7 +299,7 @@ final class RedisClient: @unchecked Sendable {
         for task in call.tasks {
             guard let owner = task.owner else { continue }
             slow[ObjectIdentifier(owner)] = task
-            // It may have been done, and nobody says so.
+            // The command may have been executed without a reply.
             if task.isSent { tellWritten(task) }
         }
         for server in servers.values { slow[ObjectIdentifier(server)].map(server.noteTimeout) }
@@ -308,8 +307,8 @@ final class RedisClient: @unchecked Sendable {
         call.fail(call.lastError ?? .timedOut(milliseconds: settings.limits.call))
     }
 
-    /// Has the task sent again later.
-    /// - Returns: false if that would be too late.
+    /// Retries the task later.
+    /// - Returns: false if its deadline would be over.
     func rest(_ task: RedisTask, because error: OriginError) -> Bool {
         task.rests += 1
         let milliseconds = min(250, 20 << min(task.rests, 4))
@@ -332,7 +331,7 @@ final class RedisClient: @unchecked Sendable {
 
     // MARK: Routes
 
-    /// Sends a task to the server that has its key.
+    /// Sends a task to the server that owns its key.
     func route(_ task: RedisTask) {
         guard !task.call.isDone else { return }
         if cluster != nil { return routeInCluster(task) }
@@ -341,7 +340,7 @@ final class RedisClient: @unchecked Sendable {
     }
 }
 
-/// Numbers for parts, used again. Confined to the loop.
+/// Reusable numbers for parts. Confined to the loop.
 struct PartPlaces {
     private var next: UInt32 = 0
     private var free: [UInt32] = []

@@ -1,20 +1,21 @@
 import LarderRESP
 
-/// Hears of a link. Called on the loop's thread.
+/// Receives the events of a link. Called on the loop's thread.
 protocol RedisLinkUser: AnyObject {
     func linkIsUp(_ link: RedisLink)
     func link(_ link: RedisLink, invalidated keys: [[UInt8]]?)
-    /// The connection has ended, or could not be made; it is tried again by itself.
+    /// The connection was lost, or could not be made; it is retried automatically.
     func linkIsDown(_ link: RedisLink, _ error: OriginError)
 }
 
-/// A connection that is made again whenever it ends, after rests that grow. Confined to its loop; to be closed before it
-/// is released.
+/// A connection that is reopened whenever it is lost, with increasing back-off.
+///
+/// Confined to its loop. Close it before releasing it.
 final class RedisLink: RedisConnectionUser {
     private enum State {
         case connecting
         case up
-        /// Until the next attempt what is to be sent fails at once.
+        /// Tasks fail at once until the next attempt.
         case resting(OriginError)
         case closed
     }
@@ -34,7 +35,8 @@ final class RedisLink: RedisConnectionUser {
 
     private static let firstRest = 50
     private static let longestRest = 1_000
-    /// Of a server that refuses what is said: it may count, and block, who tries again and again.
+    /// The back-off after a server has refused the greeting, in milliseconds: servers may count, and block, clients
+    /// that retry too often.
     private static let firstRefusedRest = 1_000
     private static let longestRefusedRest = 5_000
 
@@ -67,11 +69,11 @@ final class RedisLink: RedisConnectionUser {
 
     // MARK: Connecting
 
-    /// Makes the connection. To be called once.
+    /// Opens the connection. Call it once.
     func open() {
         state = .connecting
         let session = tls?.session(to: endpoint)
-        // Never without encryption instead.
+        // Never fall back to an unencrypted connection.
         guard tls == nil || session != nil else { return rest(.noTLS(endpoint)) }
         let connection = RedisConnection(
             loop, endpoint, setup.withPassword, valueBytes: limits.valueBytes, tls: session, user: self)
@@ -92,10 +94,10 @@ final class RedisLink: RedisConnectionUser {
         }
     }
 
-    /// Ends the connection; another one is made after a rest.
+    /// Closes the connection; it is reopened after a back-off.
     func end(_ error: OriginError) { connection?.end(error) }
 
-    /// Idempotent. What is under way fails.
+    /// Closes the link. Idempotent. Tasks under way fail.
     func close() {
         state = .closed
         user = nil
@@ -109,7 +111,7 @@ final class RedisLink: RedisConnectionUser {
 
     // MARK: Tasks
 
-    /// Sends a task, now or once there is a connection.
+    /// Sends a task, now or once the connection is up.
     func send(_ task: RedisTask) {
         switch state {
         case .up: connection?.send(task)
@@ -119,7 +121,7 @@ final class RedisLink: RedisConnectionUser {
         }
     }
 
-    /// Sends another exchange, if there is a connection.
+    /// Sends another exchange, if the connection is up.
     func send(_ exchange: any RedisExchange) {
         if case .up = state, let connection { connection.send(exchange) } else { exchange.fail(error ?? .closed) }
     }
@@ -133,7 +135,7 @@ final class RedisLink: RedisConnectionUser {
         state = .up
         user?.linkIsUp(self)
         for task in waiting.takeAll() {
-            // Nobody waits for it any more.
+            // No caller waits for the task any more.
             if task.call.isDone { task.fail(.closed) } else { send(task) }
         }
     }
@@ -159,7 +161,7 @@ final class RedisLink: RedisConnectionUser {
         failures += 1
         var rest = min(Self.longestRest, Self.firstRest << min(failures - 1, 6))
         if case .unsuitable = error {
-            // Somebody must first set that right.
+            // The configuration must be fixed first.
             rest = min(Self.longestRefusedRest, Self.firstRefusedRest << min(refusals, 3))
             refusals += 1
         }

@@ -1,19 +1,18 @@
 import LarderPlatform
 import LarderRESP
 
-/// A Redis or Valkey server, or a cluster of them, behind a cache.
+/// A Redis or Valkey server, or a cluster of them, as an origin.
 ///
-/// Thread-safe. A thread of its own has the connections; see docs/Origins.md.
+/// Thread-safe. Its connections run on a thread of their own; see docs/Origins.md.
 public final class RedisOrigin: Origin {
-    /// How changes are heard of.
+    /// How the origin learns of changes.
     public enum Tracking: Hashable, Sendable {
-        /// The servers note which keys were read here, and say when one of them changes.
+        /// The servers track the keys that were read here, and report when one of them changes.
         case read
-        /// The servers say when any key with one of these prefixes changes, or any key at all if there are none: what is
-        /// read of others is not known to be current. For databases of which this machine has most entries.
+        /// The servers report changes of all keys with one of these prefixes, or of all keys if there are none. Other
+        /// keys are never known to be current. Use it if this machine caches most entries of a database.
         case broadcast(prefixes: [[UInt8]])
-        /// Nobody says anything, and no reading has a stamp. Servers are asked whether they are there only when calls take
-        /// too long.
+        /// No invalidations, so readings have no stamp. Servers are checked only when calls take too long.
         case none
     }
 
@@ -22,13 +21,14 @@ public final class RedisOrigin: Origin {
     private let loop: OriginLoop
     private let client: RedisClient
 
-    /// Begins to connect, and returns at once.
+    /// Starts to connect, and returns at once.
     /// - Parameters:
-    ///   - address: where it is.
-    ///   - secondReadAfter: after so many milliseconds without an answer, or when its server fails, a read is asked of a
-    ///     replica too. What a replica says may be older than the bound, and has no stamp. ``read(_:completion:)`` takes the
-    ///     first answer, ``read(_:meanwhile:completion:)`` tells them apart. Nil for never; only for clusters.
-    ///   - listener: hears what the origin says; not kept alive by it.
+    ///   - address: the address of the origin.
+    ///   - secondReadAfter: the time in milliseconds without a reply after which a read is also sent to a replica; a
+    ///     failure of the server does so at once. The reply of a replica may be older than the staleness limit, and has
+    ///     no stamp. ``read(_:completion:)`` takes the first reply, ``read(_:meanwhile:completion:)`` distinguishes
+    ///     them. Nil for never. Only for clusters.
+    ///   - listener: receives the origin's notifications; not retained.
     public init(
         _ address: OriginAddress, limits: OriginLimits = OriginLimits(), tracking: Tracking = .read,
         secondReadAfter: Int? = nil, listener: (any OriginListener)? = nil
@@ -117,12 +117,12 @@ public final class RedisOrigin: Origin {
 
     public func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool { parts.isCurrent(stamp, now: now) }
 
-    /// Whether any of its servers says what changes.
+    /// Whether invalidations are received from any of its servers.
     public func isAnyBelieved(now: Int64) -> Bool { parts.isAnyBelieved(now: now) }
 
     public func status() -> OriginStatus { client.report.all }
 
-    /// Afterwards every call fails with ``OriginError/closed``. May be called on any thread.
+    /// Closes the origin: every later call fails with ``OriginError/closed``. May be called on any thread.
     public func close() {
         loop.send { [client] in client.close() }
     }

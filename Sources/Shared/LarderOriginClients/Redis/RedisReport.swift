@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// The counters of an origin, and its servers as they were last. Thread-safe.
+/// The counters of an origin, and the last known state of its servers.
 ///
-/// The proof for `@unchecked Sendable`: everything is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 @dynamicMemberLookup
 final class RedisReport: @unchecked Sendable {
     private let lock = Lock()
@@ -10,7 +10,7 @@ final class RedisReport: @unchecked Sendable {
 
     var all: OriginStatus { lock.withLock { status } }
 
-    /// One of the figures. One thread writes, so reading and writing need not be one step.
+    /// One of the values. Only one thread writes, so a read and a write need not be one step.
     subscript<Value>(dynamicMember path: WritableKeyPath<OriginStatus, Value>) -> Value {
         get { lock.withLock { status[keyPath: path] } }
         set { lock.withLock { status[keyPath: path] = newValue } }

@@ -2,39 +2,42 @@ import LarderPlatform
 import LarderRESP
 import LarderVocabulary
 
-/// Hears of a server. Called on the loop's thread.
+/// Receives the events of a server. Called on the loop's thread.
 protocol RedisServerOwner: AnyObject {
     var heardSequence: UInt64 { get }
-    /// It can be asked.
+    /// Requests can be sent.
     func serverIsUp(_ server: RedisServer)
     func serverIsDown(_ server: RedisServer, _ error: OriginError)
-    /// It was not believed, and its connection could not be made, or has ended.
+    /// The server was not trusted, and its connection failed or was lost.
     func serverFailed(_ server: RedisServer, _ error: OriginError)
-    /// It is believed, from now on.
+    /// The server is trusted from now on.
     func serverIsBelieved(_ server: RedisServer, again: Bool)
-    /// Its epoch has ended.
+    /// The server's epoch has ended.
     func serverLost(_ server: RedisServer, _ reason: String)
     func server(_ server: RedisServer, invalidated keys: [[UInt8]])
-    /// It does not own what it owned.
+    /// The server no longer owns the slots that it owned.
     func serverOwnsOther(_ server: RedisServer)
     func server(_ server: RedisServer, answered task: RedisTask)
     func server(_ server: RedisServer, failed task: RedisTask, _ error: OriginError)
-    /// A replica has answered a second question.
+    /// A replica has answered a second read.
     func replicaAnswered(_ task: RedisTask)
 }
 
-/// What the servers of an origin have in common.
+/// The settings shared by the servers of an origin.
 struct RedisSettings {
     var limits: OriginLimits
     var setup: RedisSetup
     /// Nil for connections that are not encrypted.
     var tls: TLSContext?
-    /// After so many milliseconds a read is asked of a replica too; nil for never.
+    /// The time in milliseconds after which a read is also sent to a replica; nil for never.
     var secondReadAfter: Int?
 }
 
-/// One server of an origin: a connection that reads and hears, one for other commands, its heartbeat, its epoch, and
-/// whether it rests. Confined to its loop; to be closed before it is released.
+/// One server of an origin: a connection for entries and invalidations, one for other commands, its heartbeat, its
+/// epoch, and its circuit breaker.
+///
+/// A server is *trusted* while heartbeats show that its invalidations arrive. Confined to its loop. Close it before
+/// releasing it.
 final class RedisServer: RedisLinkUser, RedisTaskOwner {
     let endpoint: OriginEndpoint
     let part: UInt32
@@ -43,9 +46,9 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     private let parts: OriginParts
     private weak var owner: (any RedisServerOwner)?
 
-    /// What reads and writes entries, and hears what changes.
+    /// Reads and writes entries, and receives invalidations.
     private var reading: RedisLink?
-    /// What runs other commands: what they change is told to the connection that reads, as a stranger's change is.
+    /// Runs other commands. Their changes are reported to `reading` like those of other clients.
     private var commands: RedisLink?
 
     private var beatTimer: LoopTimer?
@@ -53,19 +56,19 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     private var beat: Heartbeat?
     private var bytesAtBeat = 0
     private var isLastCall = false
-    /// Answered in a row.
+    /// The number of consecutive successful heartbeats.
     private var goodBeats = 0
     private var wasLost = false
     private(set) var isBelieved = false
     private(set) var heartbeatMicroseconds: Int64 = 0
     private(set) var lastError: OriginError?
-    /// Why it is not asked although it answers; nil if it is.
+    /// Why the server is suspended; nil if it is not.
     private(set) var held: OriginError?
     private(set) var beliefs = 0
     private var questions: [ObjectIdentifier: SideQuestion] = [:]
-    /// Since when it is not believed; nil while it is.
+    /// The time at which trust was lost; nil while the server is trusted.
     private(set) var downSince: Int64?
-    /// Whether a connection could not be made since it was believed last.
+    /// Whether a connection has failed since the server was last trusted.
     private var hasFailed = false
     private var report: Heartbeat.ClusterReport?
     private var beatsUntilReport = 0
@@ -76,9 +79,9 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     private(set) var usedAt: Int64
     private var breaker: Breaker
 
-    /// In clusters up to this size each heartbeat asks for the report.
+    /// Up to this size of a cluster, each heartbeat requests the report.
     private static let smallCluster = 64
-    /// The most that waits for the system to send it.
+    /// The most bytes that wait to be sent.
     private static let unsentBytesMax = 256 << 20
 
     init(
@@ -100,10 +103,10 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         limitTimer = LoopTimer(loop) { [weak self] in self?.beatIsMissed() }
     }
 
-    /// Begins to connect. To be called once.
+    /// Starts to connect. Call it once.
     func open() { reading?.open() }
 
-    /// Idempotent. What is under way fails, which its owner hears; the epoch ends.
+    /// Closes the server and ends its epoch. Idempotent. The owner is notified of tasks that fail.
     func close() {
         isBelieved = false
         parts.endEpoch(part)
@@ -120,7 +123,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     var isUp: Bool { reading?.isUp ?? false }
     var name: String { endpoint.description }
 
-    /// Whether its connection failed and is not tried this moment.
+    /// Whether its connection has failed and waits for a retry.
     var isDown: Bool { reading?.error != nil }
 
     // MARK: Tasks
@@ -147,7 +150,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         if link.unsentBytes > Self.unsentBytesMax {
             return .resting("\(endpoint): \(link.unsentBytes >> 20) MiB wait to be sent already")
         }
-        // What must be set right first is said as it is.
+        // Errors of configuration are reported unchanged.
         if case .unsuitable? = link.error { return link.error }
         if let held, link.error == nil { return held }
         return breaker.refusal(MonotonicClock.nanoseconds()).map { reason in
@@ -165,12 +168,12 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         return link
     }
 
-    /// Sends another exchange on the connection that reads.
+    /// Sends another exchange on the connection for entries.
     func send(_ exchange: any RedisExchange) {
         if let reading { reading.send(exchange) } else { exchange.fail(.closed) }
     }
 
-    /// Asks it about itself, past all that is under way.
+    /// Sends a request about the server itself, ahead of everything under way.
     func inquire(_ words: [[UInt8]], _ completion: @escaping RedisCommandCall.Completion) {
         if let error = reading?.error { return completion(.failure(error)) }
         let question = SideQuestion(loop, endpoint, settings, words) { [weak self] question, result in
@@ -181,15 +184,15 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         question.open()
     }
 
-    /// Fails all that is asked of it from now on, and believes it no more; nil: no longer.
+    /// Suspends the server: it is no longer trusted, and all tasks fail. Nil resumes it.
     func hold(_ reason: String?) {
         let before = held
         held = reason.map { .unsuitable($0) }
         if let held, held != before { lose(held.description) }
         guard held == nil, before != nil else { return }
-        // What it said meanwhile was not passed on: nothing that was asked before is believed.
+        // Invalidations were dropped while the server was suspended, so earlier readings are not trusted.
         parts.endEpoch(part)
-        // What has failed until now was due to that.
+        // Earlier failures were caused by the suspension.
         breaker.noteSuccess()
         sendBeat()
     }
@@ -206,16 +209,16 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         owner?.server(self, failed: task, error)
     }
 
-    /// A task was not answered in time.
+    /// Records that a task timed out.
     func noteTimeout(_ task: RedisTask) {
         breaker.noteFailure("calls take too long", MonotonicClock.nanoseconds())
         if !isAskedAlways { sendBeat() }
-        // Nobody watches over the other connection's heart.
+        // The other connection has no heartbeat.
         guard task.isForeign else { return }
         commands?.end(.interrupted("\(endpoint): no answer within \(settings.limits.call) ms"))
     }
 
-    /// Whether what the task has read, or written, will be told when it changes.
+    /// Returns a stamp if changes of the entry that the task has read or written will be reported.
     func stamp(for task: RedisTask) -> OriginStamp? {
         let slot = task.slot ?? 0
         guard isBelieved, !task.isAsking, task.sentEpoch == epoch, task.sentSlotEpoch == parts.slotEpoch(slot),
@@ -236,7 +239,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         beatsUntilReport = 0
         beat = nil
         owner?.serverIsUp(self)
-        // Before everything else: what is read behind it may be believed when it is answered.
+        // The heartbeat comes first, so that the replies after it can be trusted.
         sendBeat()
     }
 
@@ -257,7 +260,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     }
 
     func link(_ link: RedisLink, invalidated keys: [[UInt8]]?) {
-        // Of what is held nothing is believed. In a cycle its word would go round and round.
+        // Invalidations of a suspended server are dropped. In a cycle they would circulate forever.
         guard link === reading, held == nil else { return }
         if let keys {
             owner?.server(self, invalidated: keys)
@@ -278,7 +281,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         owner?.serverLost(self, reason)
     }
 
-    /// What it said so far is no longer believed; what it says from now on is.
+    /// Starts a new epoch: earlier readings are no longer trusted, later ones are.
     func endEpochKeepingBelief(_ reason: String) {
         guard isBelieved else { return }
         let until = parts.believedUntil(part)
@@ -287,7 +290,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         owner?.serverLost(self, reason)
     }
 
-    /// Some of its slots may have another owner: only what it said of these is no longer believed.
+    /// Some of its slots may have another owner: ends the epochs of these slots only.
     func endEpochs(ofSlots slots: some Sequence<Int>, _ reason: String) {
         for slot in slots { parts.endEpoch(ofSlot: slot) }
         if isBelieved { owner?.serverLost(self, reason) }
@@ -295,7 +298,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
 
     // MARK: Heartbeat
 
-    /// Where nothing is promised, a server is asked whether it is there only while that is in doubt.
+    /// Without tracking, heartbeats are sent only while the server's state is in doubt.
     private var isAskedAlways: Bool { settings.setup.tracking != .none }
 
     private func sendNextBeat() {
@@ -305,7 +308,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     private func sendBeat() {
         guard isUp else { return }
         beatTimer?.start(milliseconds: settings.limits.heartbeat)
-        // The one before is still under way.
+        // The previous heartbeat is still under way.
         guard beat == nil else { return }
         let asksForReport = heartbeatKey != nil && beatsUntilReport <= 0
         if asksForReport { beatsUntilReport = (report?.servers ?? 0) / Self.smallCluster + 1 }
@@ -338,7 +341,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
     }
 
     private func believe(since sentAt: Int64) {
-        // A server of a cluster that was away may not know yet that another one has taken its place.
+        // A server of a cluster that was away may not know yet that another one has replaced it.
         guard goodBeats >= (wasLost && heartbeatKey != nil ? 2 : 1) else { return }
         guard held == nil else {
             lastError = nil
@@ -367,7 +370,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
 
     private func beatIsMissed() {
         guard beat != nil else { return }
-        // When this thread is late itself, the answer may have come already: it is looked for once more.
+        // When this thread is late itself, the answer may have come already: it is looked for again.
         guard isLastCall else {
             isLastCall = true
             limitTimer?.start(milliseconds: 1)
@@ -377,7 +380,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
         let text = "\(endpoint): no answer to a heartbeat within \(settings.limits.heartbeatLimit) ms"
         lastError = .interrupted(text)
         lose(text)
-        // While something comes, the heartbeat's answer is behind it. A connection that is silent may be dead.
+        // While bytes arrive, the reply to the heartbeat is queued after them. A silent connection may be dead.
         guard let reading, reading.bytesReceived != bytesAtBeat else {
             reading?.end(.interrupted(text))
             return
@@ -388,7 +391,7 @@ final class RedisServer: RedisLinkUser, RedisTaskOwner {
 }
 
 extension RedisSetup.Tracking {
-    /// Whether changes of a key are told.
+    /// Whether changes of the key are reported.
     func covers(_ key: [UInt8]) -> Bool {
         switch self {
         case .none: false

@@ -1,17 +1,18 @@
 import LarderPlatform
 import LarderRESP
 
-/// Gets a task back. Called on the loop's thread.
+/// Receives the result of a task. Called on the loop's thread.
 protocol RedisTaskOwner: AnyObject {
-    /// What ``RedisTask/heard`` becomes.
+    /// The current invalidation sequence, for ``RedisTask/heard``.
     var heardSequence: UInt64 { get }
-    /// All replies have come: ``RedisTask/replies``.
+    /// All replies have arrived: ``RedisTask/replies``.
     func taskAnswered(_ task: RedisTask)
-    /// - Parameter error: why it was not sent, or not answered.
+    /// - Parameter error: why it was not sent, or got no reply.
     func taskFailed(_ task: RedisTask, _ error: OriginError)
 }
 
-/// A call's work at one server: some commands for one key, which may be sent again elsewhere. Confined to the loop.
+/// A call's work at one server: some commands for one key, which may be retried at another server. Confined to the
+/// loop.
 final class RedisTask: RedisExchange {
     enum Work {
         case read(RedisReadCall, index: Int)
@@ -22,29 +23,30 @@ final class RedisTask: RedisExchange {
     }
 
     let work: Work
-    /// Nil: any server.
+    /// Nil for any server.
     let slot: Int?
-    /// How often it was sent, how often it was put off, and how often it was sent elsewhere.
+    /// How often the task was sent, postponed, and redirected.
     private(set) var attempts = 0
     var rests = 0
     var redirections = 0
-    /// Whether it is a second question, whose failure says nothing.
+    /// Whether it is a second read, sent to a replica; its failure is ignored.
     var isSecond = false
-    /// For a second question: why the first one failed, which its call hears when the second one ends; nil if it goes on.
+    /// For a second read: the error of the first one, reported if the second one fails too; nil while the first one is
+    /// under way.
     var firstError: OriginError?
-    /// Whether its next server gets it while a slot moves there.
+    /// Whether to send ASKING first, because its slot migrates to the next server.
     var isAsking = false
-    /// Whether it may have been done: set when it is sent.
+    /// Whether the command may have been executed: set when it is sent.
     private(set) var isSent = false
     private(set) var sentAt: Int64 = 0
     private(set) var replies: [RESPValue] = []
     private(set) var skippedBytes = 0
-    /// What had been heard when the value came.
+    /// The invalidation sequence at which the value was received.
     private(set) var heard: UInt64 = 0
-    /// The server that has it, and that server's epoch when it was sent.
+    /// The server that the task was sent to, and the server's epoch at that time.
     weak var owner: (any RedisTaskOwner)?
     var sentEpoch: UInt32 = 0
-    /// The epoch of its slot then.
+    /// The epoch of its slot when it was sent.
     var sentSlotEpoch: UInt32 = 0
     private var valueReply = 0
 
@@ -62,7 +64,7 @@ final class RedisTask: RedisExchange {
         }
     }
 
-    /// Whether it goes over the connection that is not tracked.
+    /// Whether it is sent on the connection without tracking.
     var isForeign: Bool {
         switch work {
         case .command, .transaction: true
@@ -72,7 +74,7 @@ final class RedisTask: RedisExchange {
 
     var isRead: Bool { if case .read = work { true } else { false } }
 
-    /// What it may change.
+    /// The keys that the task may change.
     var keysWritten: [[UInt8]] {
         switch work {
         case .read: []
@@ -83,19 +85,19 @@ final class RedisTask: RedisExchange {
         }
     }
 
-    /// The key that it concerns.
+    /// The key that selects its server.
     var key: [UInt8]?
 
-    /// Whether a write is followed by a read of what it wrote.
+    /// Whether a write is followed by a read of the written value.
     var readsBack: Bool {
         guard case .write(_, let write) = work else { return false }
         return write.isKept && !isAsking && write.value.count <= Self.readBackBytesMax
     }
 
-    /// A longer value is not sent back by the server only to be compared: the next reader asks for it. 16 KiB.
+    /// A longer value is not read back for comparison; the next reader fetches it. 16 KiB.
     private static let readBackBytesMax = 16 << 10
 
-    /// Its call gets an error for it.
+    /// Completes its part of the call with an error.
     func answer(_ error: OriginError) {
         guard !isSecond else { return }
         switch work {
@@ -106,7 +108,7 @@ final class RedisTask: RedisExchange {
         }
     }
 
-    /// Ready to be sent again.
+    /// Prepares it for a retry.
     func reset() {
         replies = []
         skippedBytes = 0
@@ -134,7 +136,8 @@ final class RedisTask: RedisExchange {
             add([Words.pttl, key ?? []])
         case .write(_, let write):
             add(Self.set(write))
-            // What is read behind the own write is tracked, and is what the server has then. While a slot moves it is not.
+            // The read after the write is tracked, and returns the server's value at that time. While a slot migrates
+            // it is not tracked.
             if readsBack {
                 add([Words.get, write.key])
                 add([Words.pttl, write.key])
@@ -161,7 +164,7 @@ final class RedisTask: RedisExchange {
 
     func take(_ reply: RESPValue, skippedBytes: Int, isLast: Bool) {
         self.skippedBytes = max(self.skippedBytes, skippedBytes)
-        // What nobody waits for any more need not be kept.
+        // Replies that no caller waits for need not be kept.
         let isKept = !call.isDone || !isRead
         replies.append(isKept ? reply : .null)
         if replies.count == valueReply + 1 { heard = owner?.heardSequence ?? 0 }
@@ -177,7 +180,7 @@ final class RedisTask: RedisExchange {
     }
 }
 
-/// Words of the protocol as bytes, made once.
+/// Protocol words as bytes.
 enum Words {
     static let get = Array("GET".utf8)
     static let pttl = Array("PTTL".utf8)

@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// Asks replicas of a cluster for what its primaries do not say in time. Confined to the loop; to be closed before it is
-/// released.
+/// Sends reads that a primary of a cluster does not answer in time to its replicas. Confined to the loop. Close it
+/// before releasing it.
 final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
     private let loop: OriginLoop
     private let limits: OriginLimits
@@ -12,9 +12,9 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
     /// The replicas of each range of slots, and which range each slot is in; -1 for none.
     private var replicasOfRange: [[OriginEndpoint]] = []
     private var rangeOfSlot: [Int] = []
-    /// Made when they are first needed.
+    /// Created on first use.
     private var links: [OriginEndpoint: RedisLink] = [:]
-    /// Reads in the order in which they began.
+    /// The reads in the order in which they started.
     private var reads = Fifo<(due: Int64, call: RedisCall)>()
     private var timer: LoopTimer?
     private var tasksUnderWay = 0
@@ -32,7 +32,7 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
         timer = LoopTimer(loop) { [weak self] in self?.askForOverdue() }
     }
 
-    /// Idempotent.
+    /// Closes all links. Idempotent.
     func close() {
         timer?.close()
         timer = nil
@@ -42,7 +42,7 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
         links = [:]
     }
 
-    /// Takes the replicas of a map.
+    /// Takes the replicas from a slot map.
     func use(_ map: SlotMap) {
         replicasOfRange = map.ranges.map(\.replicas)
         rangeOfSlot = Array(repeating: -1, count: HashSlot.count)
@@ -58,7 +58,7 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
 
     // MARK: Reads
 
-    /// Looks at a call when its time has come, if it reads.
+    /// Schedules a check of a call, if it reads.
     func note(_ call: RedisCall) {
         guard call is RedisReadCall else { return }
         dropDone()
@@ -78,9 +78,10 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
         timer?.start(milliseconds: Int((first.due - now) / 1_000_000) + 1)
     }
 
-    /// Asks a replica for what a task reads.
-    /// - Parameter error: why its server does not answer, which its call hears behind the replica's answer; nil while it may.
-    /// - Returns: whether one is asked.
+    /// Sends the read of a task to a replica.
+    /// - Parameter error: why the primary failed; reported if the replica fails too. Nil while the primary may still
+    ///   reply.
+    /// - Returns: whether there is a replica to ask.
     @discardableResult
     func ask(_ task: RedisTask, insteadOf error: OriginError? = nil) -> Bool {
         guard case .read(let call, let index) = task.work, call.isMissing(index), let slot = task.slot,
@@ -122,7 +123,7 @@ final class ReplicaReads: RedisLinkUser, RedisTaskOwner {
         endFirst(task)
     }
 
-    /// The first question has failed already.
+    /// The first read has already failed.
     private func endFirst(_ task: RedisTask) {
         guard let error = task.firstError, case .read(let call, let index) = task.work else { return }
         call.answer(index, .failure(error))

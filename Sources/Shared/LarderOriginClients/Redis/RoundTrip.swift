@@ -1,13 +1,13 @@
 import LarderRESP
 
-/// A question behind whose answer everything is heard that the server had said before. Confined to the loop.
+/// A request whose reply arrives after all invalidations that the server had sent before. Confined to the loop.
 final class RoundTrip: RedisExchange {
     private var finished: (() -> Void)?
     private var timer: LoopTimer?
 
     /// - Parameters:
-    ///   - limit: in milliseconds; then it is over, too.
-    ///   - finished: called once.
+    ///   - limit: the timeout in milliseconds.
+    ///   - finished: called once, also after the timeout.
     init(_ loop: OriginLoop, limit: Int, _ finished: @escaping () -> Void) {
         self.finished = finished
         timer = LoopTimer(loop) { [weak self] in self?.end() }
@@ -21,7 +21,7 @@ final class RoundTrip: RedisExchange {
 
     func take(_ reply: RESPValue, skippedBytes: Int, isLast: Bool) { end() }
 
-    /// Nothing that it has said before is believed any more.
+    /// The connection is lost, so its epoch ends anyway.
     func fail(_ error: OriginError) { end() }
 
     private func end() {

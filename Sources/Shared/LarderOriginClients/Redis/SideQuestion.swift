@@ -1,7 +1,8 @@
 import LarderRESP
 
-/// One question about the server itself, over a connection of its own: it waits for nothing that is under way. Confined to
-/// the loop; to be closed before it is released.
+/// A request about the server itself, on a separate connection, so that it is not queued after other requests.
+///
+/// Confined to the loop. Close it before releasing it.
 final class SideQuestion: RedisConnectionUser, RedisExchange {
     typealias Completion = (SideQuestion, Result<RESPValue, OriginError>) -> Void
 
@@ -13,7 +14,7 @@ final class SideQuestion: RedisConnectionUser, RedisExchange {
     private var connection: RedisConnection?
     private var timer: LoopTimer?
 
-    /// - Parameter finished: called once, at the latest when the limit of a call is over.
+    /// - Parameter finished: called once, at the latest after the time limit of a call.
     init(
         _ loop: OriginLoop, _ endpoint: OriginEndpoint, _ settings: RedisSettings, _ words: [[UInt8]],
         _ finished: @escaping Completion
@@ -25,7 +26,7 @@ final class SideQuestion: RedisConnectionUser, RedisExchange {
         self.finished = finished
     }
 
-    /// To be called once.
+    /// Opens the connection. Call it once.
     func open() {
         let limit = settings.limits.call
         timer = LoopTimer(loop) { [weak self] in self?.end(.failure(.timedOut(milliseconds: limit))) }
@@ -40,7 +41,7 @@ final class SideQuestion: RedisConnectionUser, RedisExchange {
         connection.open()
     }
 
-    /// Idempotent.
+    /// Closes the connection. Idempotent.
     func close() { end(.failure(.closed)) }
 
     private func end(_ result: Result<RESPValue, OriginError>) {

@@ -1,85 +1,88 @@
 import LarderRESP
 
-/// The server behind a cache: it has the truth, and answers slowly or not at all.
+/// The server behind a cache. It has the authoritative data, and may be slow or fail.
 ///
 /// All calls return at once, and may come from any thread. Each completion is called exactly once, on a thread of the
-/// origin, at the latest when ``OriginLimits/call`` is over; it must not block. Completions and the calls of the listener
-/// come in the order in which the origin's server said things: what was said before an answer is heard before it.
+/// origin, at the latest after ``OriginLimits/call``; it must not block. Completions and notifications of the listener
+/// are called in the order in which the server sent them: an invalidation sent before a reply is delivered before it.
 public protocol Origin: AnyObject, Sendable {
-    /// The origin for people: its address without secrets.
+    /// The name of the origin in messages: its address without secrets.
     var name: String { get }
 
-    /// Reads entries, and has the origin say when they change, as far as it can.
-    /// - Parameter completion: gets an answer for each key, in the order of `keys`. An absent key is an answer too.
+    /// Reads entries, and subscribes to their changes as far as the origin supports it.
+    /// - Parameter completion: receives a result for each key, in the order of `keys`. An absent key is a successful
+    ///   result.
     func read(_ keys: [[UInt8]], completion: @escaping @Sendable ([Result<OriginReading, OriginError>]) -> Void)
 
-    /// As ``read(_:completion:)``, and hears what copies of the origin say while the origin has not answered, if they are
-    /// asked. What they say may be older than any bound; the completion waits for the origin itself.
-    /// - Parameter meanwhile: gets such an answer and the place of its key in `keys`, at most once for each key, before
-    ///   the completion.
+    /// Like ``read(_:completion:)``, but also reports the replies of replicas that arrive before the origin's. These
+    /// may be arbitrarily old; the completion waits for the origin itself.
+    /// - Parameter meanwhile: receives such a reply and the index of its key in `keys`, at most once for each key,
+    ///   before the completion.
     func read(
         _ keys: [[UInt8]], meanwhile: @escaping @Sendable (_ index: Int, OriginReading) -> Void,
         completion: @escaping @Sendable ([Result<OriginReading, OriginError>]) -> Void)
 
     /// Stores a value.
-    /// - Parameter completion: is called when the origin has acknowledged.
+    /// - Parameter completion: called when the origin has acknowledged the write.
     func write(
         _ write: OriginWrite, completion: @escaping @Sendable (Result<OriginAcknowledgement, OriginError>) -> Void)
 
     /// Removes entries.
-    /// - Parameter completion: gets how many there were.
+    /// - Parameter completion: receives the number of entries removed.
     func remove(_ keys: [[UInt8]], completion: @escaping @Sendable (Result<Int, OriginError>) -> Void)
 
-    /// Runs a command of the origin as it is, such as INCR: what it answers is for the caller alone.
+    /// Runs a command of the origin unchanged, such as INCR. The reply is not cached.
     /// - Parameters:
     ///   - words: the name of the command, then its arguments.
-    ///   - key: the key that it concerns, by which it finds its server; nil if it concerns none.
-    ///   - completion: gets the reply; an error reply is ``OriginError/refused(_:)``.
+    ///   - key: a key of the command, which selects the server; nil if the command has none.
+    ///   - completion: receives the reply; an error reply is ``OriginError/refused(_:)``.
     func perform(
         _ words: [[UInt8]], key: [UInt8]?, completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void)
 
     /// Runs commands as a transaction of the origin: all of them or none, with nothing between them.
     /// - Parameters:
     ///   - commands: as for ``perform(_:key:completion:)``.
-    ///   - keys: all that they concern; of a cluster's keys all in one slot.
-    ///   - completion: gets an array of their replies. An error that is none of these means that nothing was done, unless
-    ///     it is uncertain.
+    ///   - keys: all keys of the commands; in a cluster they must be in one slot.
+    ///   - completion: receives an array of the replies. If it gets an error instead, nothing was executed, unless the
+    ///     error is uncertain.
     func perform(
         transaction commands: [[[UInt8]]], keys: [[UInt8]],
         completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void)
 
-    /// Waits until the listener has heard what the origin's server has said of changes so far: what a script has changed
-    /// under keys that it did not name.
+    /// Waits until the listener has received all invalidations that the server has sent so far. Call it after a script,
+    /// which may change keys that it does not declare.
     /// - Parameters:
-    ///   - key: by which it finds its server; nil for the only one. In a cluster nil waits for nothing.
-    ///   - completion: is called once, at the latest when the heartbeat's limit is over.
+    ///   - key: selects the server; nil for the only one. In a cluster, nil returns at once.
+    ///   - completion: called once, at the latest after the heartbeat's limit.
     func settle(_ key: [UInt8]?, completion: @escaping @Sendable () -> Void)
 
-    /// Asks the server about itself, past everything that is under way and also while it is held. A cluster refuses that.
+    /// Sends a request about the server itself, ahead of everything under way, and even while the origin is suspended.
+    /// Clusters refuse it.
     /// - Parameters:
     ///   - words: the name of the command, then its arguments.
-    ///   - completion: gets the reply; an error reply is ``OriginError/refused(_:)``.
+    ///   - completion: receives the reply; an error reply is ``OriginError/refused(_:)``.
     func inquire(_ words: [[UInt8]], completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void)
 
-    /// Asks and believes the origin no more, although it answers: all calls fail with ``OriginError/unsuitable(_:)``, except
-    /// ``inquire(_:completion:)``.
-    /// - Parameter reason: why; nil: no longer. The listener hears of both as of a loss and its end.
+    /// Suspends the origin: all calls except ``inquire(_:completion:)`` fail with ``OriginError/unsuitable(_:)``, and
+    /// no stamp is current.
+    /// - Parameter reason: the reason; nil resumes the origin. The listener is notified as of a lost and a restored
+    ///   connection.
     func hold(_ reason: String?)
 
-    /// Whether what was read with the stamp is still known to be what the origin has, unless the listener was told
-    /// otherwise. Costs some nanoseconds; takes no lock.
-    /// - Parameter now: the present instant of the monotonic clock, in nanoseconds.
+    /// Whether an entry read with the stamp is still current at the origin, provided that the listener has received no
+    /// invalidation of it. Takes some nanoseconds and no lock.
+    /// - Parameter now: the current time of the monotonic clock, in nanoseconds.
     func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool
 
-    /// What has happened so far, and how the origin is.
+    /// The state and the counters of the origin.
     func status() -> OriginStatus
 
-    /// Ends all connections; what is under way fails with ``OriginError/closed``. Idempotent.
+    /// Closes all connections; calls under way fail with ``OriginError/closed``. Idempotent.
     func close()
 }
 
 extension Origin {
-    /// Of an origin without transactions.
+    /// Default for an origin without transactions: fails.
     public func perform(
         transaction commands: [[[UInt8]]], keys: [[UInt8]],
         completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
@@ -87,20 +90,20 @@ extension Origin {
         completion(.failure(.refused("ERR this origin has no transactions")))
     }
 
-    /// Of an origin whose calls do not wait for each other.
+    /// Default for an origin whose calls do not wait for each other: ``perform(_:key:completion:)``.
     public func inquire(
         _ words: [[UInt8]], completion: @escaping @Sendable (Result<RESPValue, OriginError>) -> Void
     ) {
         perform(words, key: nil, completion: completion)
     }
 
-    /// Of an origin that asks nobody itself.
+    /// Default for an origin without upstream origins: does nothing.
     public func hold(_ reason: String?) {}
 
-    /// Of an origin that says what was changed before it acknowledges.
+    /// Default for an origin that reports changes before it acknowledges: completes at once.
     public func settle(_ key: [UInt8]?, completion: @escaping @Sendable () -> Void) { completion() }
 
-    /// Of an origin without copies: the same without them.
+    /// Default for an origin without replicas: never calls `meanwhile`.
     public func read(
         _ keys: [[UInt8]], meanwhile: @escaping @Sendable (_ index: Int, OriginReading) -> Void,
         completion: @escaping @Sendable ([Result<OriginReading, OriginError>]) -> Void
@@ -109,18 +112,18 @@ extension Origin {
     }
 }
 
-/// Hears what an origin says unasked. Called on a thread of the origin; must not block.
+/// Receives the notifications of an origin. Called on a thread of the origin; must not block.
 public protocol OriginListener: AnyObject, Sendable {
-    /// These entries are no longer what they were.
+    /// These entries have changed.
     func originInvalidated(_ keys: [[UInt8]])
-    /// Entries of many keys may have changed, or what is known of them is no longer kept current: stamps of the past
-    /// are no longer good, as far as ``Origin/isCurrent(_:now:)`` says so. Said at once for many keys; costs nothing for each.
+    /// Entries of many keys may have changed, or their changes are no longer reported. ``Origin/isCurrent(_:now:)``
+    /// returns false for the stamps concerned. Called once for many keys, at a constant cost.
     /// - Parameter reason: for the log, without secrets.
     func originLost(_ reason: String)
-    /// The origin, or a part of it, could not be asked before, and still cannot. Said for each attempt.
+    /// The origin, or a part of it, was unavailable, and still is. Called for each attempt.
     /// - Parameter reason: for the log, without secrets.
     func originFailed(_ reason: String)
-    /// The origin, or a part of it, can be asked after it could not.
+    /// The origin, or a part of it, is available again.
     func originRecovered(_ server: String)
 }
 
@@ -128,16 +131,16 @@ extension OriginListener {
     public func originFailed(_ reason: String) {}
 }
 
-/// A part of an origin and its epoch. What was read in an epoch is *verified* as long as the epoch goes on.
+/// A part of an origin and its epoch. A reading is *verified* while the epoch of its stamp continues.
 public struct OriginStamp: Hashable, Sendable {
-    /// Which part: the number of a server's place in the origin's own table.
+    /// The index of the server in the origin's table.
     public let part: UInt32
-    /// Goes up whenever the part can no longer say what changed: a lost connection, a missed heartbeat, a flush, another
-    /// owner of its keys. Never 0.
+    /// Increases whenever the part can no longer report what changed: after a lost connection, a missed heartbeat, a
+    /// flush, or a new owner of its keys. Never 0.
     public let epoch: UInt32
-    /// Which of its keys, where some can go to another part without the others: the slot of a cluster. 0 elsewhere.
+    /// The hash slot of the key in a cluster, because slots migrate one by one. 0 elsewhere.
     public let slot: UInt16
-    /// Goes up whenever the slot may have another owner. 0 elsewhere.
+    /// Increases whenever the slot may have another owner. 0 elsewhere.
     public let slotEpoch: UInt32
 
     public init(part: UInt32, epoch: UInt32, slot: UInt16 = 0, slotEpoch: UInt32 = 0) {
@@ -148,15 +151,15 @@ public struct OriginStamp: Hashable, Sendable {
     }
 }
 
-/// What an origin has for a key.
+/// The origin's entry for a key.
 public struct OriginReading: Sendable {
-    /// Nil: the origin has nothing.
+    /// Nil if the origin has no value.
     public var value: [UInt8]?
-    /// How long the entry still lives there, in milliseconds, counted from `sentAt`; nil: it does not end.
+    /// The remaining time to live at the origin, in milliseconds from `sentAt`; nil: the entry does not expire.
     public var lifetimeMilliseconds: Int64?
-    /// When the question was sent, in nanoseconds of the monotonic clock: the entry is not older than that.
+    /// When the request was sent, in nanoseconds of the monotonic clock. The entry is not older than that.
     public var sentAt: Int64
-    /// Nil if the origin does not say when the entry changes.
+    /// Nil if the origin does not report when the entry changes.
     public var stamp: OriginStamp?
 
     public init(value: [UInt8]?, lifetimeMilliseconds: Int64?, sentAt: Int64, stamp: OriginStamp?) {
@@ -167,13 +170,13 @@ public struct OriginReading: Sendable {
     }
 }
 
-/// What is stored at an origin.
+/// A write to an origin.
 public struct OriginWrite: Sendable {
     public var key: [UInt8]
     public var value: [UInt8]
-    /// How long the entry lives there.
+    /// The time to live at the origin.
     public var lifetime: Lifetime
-    /// Whether the caller wants to keep it as known. If not, nothing is read behind the write, and it is not confirmed.
+    /// Whether the caller wants to cache the value. If not, the write is not read back, and is not confirmed.
     public var isKept: Bool
 
     public enum Lifetime: Hashable, Sendable {
@@ -181,7 +184,7 @@ public struct OriginWrite: Sendable {
         case milliseconds(Int64)
         /// An instant, in milliseconds since 1970.
         case until(Int64)
-        /// As the entry's that is there.
+        /// Keeps the time to live of the existing entry.
         case kept
     }
 
@@ -193,15 +196,15 @@ public struct OriginWrite: Sendable {
     }
 }
 
-/// What an origin says of a write.
+/// The origin's acknowledgement of a write.
 public struct OriginAcknowledgement: Sendable {
-    /// How long the entry lives there, in milliseconds, counted from `sentAt`; nil: it does not end.
+    /// The remaining time to live at the origin, in milliseconds from `sentAt`; nil: the entry does not expire.
     public var lifetimeMilliseconds: Int64?
     /// When the write was sent, in nanoseconds of the monotonic clock.
     public var sentAt: Int64
-    /// Nil if later changes of the entry are not told: it must be read before it is known.
+    /// Nil if later changes of the entry are not reported: read it before relying on it.
     public var stamp: OriginStamp?
-    /// Whether the origin said behind the write that it has that value, with that lifetime. If not, neither is known.
+    /// Whether a read after the write returned this value and time to live. If not, neither is known.
     public var isConfirmed: Bool
 
     public init(lifetimeMilliseconds: Int64?, sentAt: Int64, stamp: OriginStamp?, isConfirmed: Bool = true) {

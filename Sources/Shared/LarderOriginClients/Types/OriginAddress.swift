@@ -1,38 +1,39 @@
 import LarderPlatform
 import LarderVocabulary
 
-/// Where an origin is and who asks there. Its description has no secrets.
+/// The address of an origin, with the user and the options. Its description has no secrets.
 ///
 /// The forms:
 /// - `redis://[user[:password]@]host[:port][/db]`, one server,
-/// - `redis+cluster://[user[:password]@]host[:port][,host[:port]…]`, some servers of a cluster, which knows the others,
-/// - `unix:///path[?db=n]`, one server at a socket; `n` may be the name of a larder's database that is not kept
-///   for its own use, as `NAME.outbox` and `_replication` are,
-/// - `rediss://` and `rediss+cluster://` for TLS, with `?ca=/path` for the certificates that are trusted, and
-///   `?cert=/path&key=/path` for a certificate of this side.
+/// - `redis+cluster://[user[:password]@]host[:port][,host[:port]…]`, some servers of a cluster, from which the others
+///   are discovered,
+/// - `unix:///path[?db=n]`, one server at a socket; `n` may also be the name of a larder's database, but not of a
+///   reserved one such as `NAME.outbox` or `_replication`,
+/// - `rediss://` and `rediss+cluster://` for TLS, with `?ca=/path` for the trusted certificates, and
+///   `?cert=/path&key=/path` for a client certificate.
 ///
-/// Bytes of user and password that mean something else there are written as `%HH`.
+/// Special characters in user and password are written as `%HH`.
 public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible {
-    /// What is wrong with an address, and what would be right. Has no secrets.
+    /// Why an address is invalid, and how to write it. Has no secrets.
     public struct Failure: Error, Hashable, CustomStringConvertible {
         public let description: String
     }
 
-    /// The servers that are asked first; one unless it is a cluster.
+    /// The servers to contact first; one unless it is a cluster.
     public private(set) var endpoints: [OriginEndpoint] = []
     public private(set) var isCluster = false
     public private(set) var usesTLS = false
-    /// The file of the certificates that are trusted; nil for the system's.
+    /// The file of the trusted certificates; nil for the system's.
     public private(set) var certificatesPath: String?
-    /// The files of this side's certificate and its key; nil for none.
+    /// The files of the client certificate and its key; nil for none.
     public private(set) var certificatePath: String?
     public private(set) var keyPath: String?
-    /// Nil is the server's user `default`.
+    /// Nil for the server's user `default`.
     public private(set) var user: String?
     public private(set) var password: [UInt8]?
-    /// The file whose first line is the password, and is read again for each connection; nil for none.
+    /// The file whose first line is the password, read again for each connection; nil for none.
     public private(set) var passwordPath: String?
-    /// The server's database: its number, or the name of a larder's.
+    /// The server's database: its number, or the name of a larder's database.
     public private(set) var database = "0"
 
     static let defaultPort: UInt16 = 6379
@@ -41,8 +42,8 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
 
     /// - Parameters:
     ///   - text: see the type.
-    ///   - user: in place of the text's.
-    ///   - passwordFile: the password is the first line of this file.
+    ///   - user: replaces the user in the text.
+    ///   - passwordFile: the file whose first line is the password.
     public init(_ text: String, user: String? = nil, passwordFile: String? = nil) throws(Failure) {
         guard let end = text.firstRange(of: "://") else { throw Self.unknownScheme(text.contains("@") ? nil : text) }
         let scheme = text[..<end.lowerBound].lowercased()
@@ -77,7 +78,7 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
 
     private mutating func readServers(_ text: Substring) throws(Failure) {
         var servers = text
-        // A password may have an @; a host may not.
+        // A password may contain an @; a host may not.
         if let at = text.lastIndex(of: "@") {
             let person = text[..<at]
             servers = text[text.index(after: at)...]
@@ -187,7 +188,7 @@ public struct OriginAddress: Hashable, Sendable, CustomStringConvertible, Custom
         password = try Self.secret(in: passwordFile)
     }
 
-    /// The first line of a file.
+    /// Reads the first line of a file.
     static func secret(in passwordFile: String) throws(Failure) -> [UInt8] {
         guard FileSystem.exists(passwordFile) else {
             throw Failure(description: "the password's file \(passwordFile) is missing")

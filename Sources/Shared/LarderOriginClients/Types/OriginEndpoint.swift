@@ -1,4 +1,4 @@
-/// Where a server listens.
+/// The address of a server.
 public enum OriginEndpoint: Hashable, Sendable, CustomStringConvertible {
     /// A name or an address without brackets, and a port.
     case tcp(host: String, port: UInt16)

@@ -1,24 +1,24 @@
-/// Why an origin did not answer.
+/// Why a request to an origin failed.
 public enum OriginError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// No connection: the address and the reason.
+    /// The connection could not be made: the address and the reason.
     case unreachable(String)
-    /// No answer within so many milliseconds. The origin may have done what it was asked for.
+    /// No reply within `milliseconds`. The origin may have executed the request.
     case timedOut(milliseconds: Int)
-    /// The origin failed lately and is not asked for a while: the server and why.
+    /// The origin failed recently and is in back-off: the server and the reason.
     case resting(String)
-    /// The connection ended after the question was sent. The origin may have done what it was asked for.
+    /// The connection was lost after the request was sent. The origin may have executed it.
     case interrupted(String)
-    /// The origin's error reply, as it is.
+    /// The origin's error reply, unchanged.
     case refused(String)
-    /// What the origin sent is no reply, or has more bytes than are taken.
+    /// The reply is malformed or too long.
     case malformed(String)
-    /// What the origin has, or is to have, is larger than what is taken.
+    /// The value is too large to be read from or written to an origin.
     case tooLarge(bytes: Int, most: Int)
-    /// The origin is not what was configured: it speaks only RESP2, wants a password, is no cluster.
+    /// The origin is not what was configured: it supports only RESP2, requires a password, is not a cluster.
     case unsuitable(String)
-    /// Nobody owns the key's slot, or its server is down.
+    /// No server owns the key's slot, or its server is down.
     case unavailable(String)
-    /// This side has closed.
+    /// The origin was closed on this side.
     case closed
 
     public var description: String {
@@ -41,7 +41,7 @@ public enum OriginError: Error, Hashable, Sendable, CustomStringConvertible {
         .unsuitable("\(endpoint): no TLS is possible with this server")
     }
 
-    /// Whether the origin may have done what it was asked for.
+    /// Whether the origin may have executed the request.
     public var isUncertain: Bool {
         switch self {
         case .timedOut, .interrupted, .malformed: true
@@ -49,7 +49,7 @@ public enum OriginError: Error, Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whether the origin has said no, so that asking again is in vain.
+    /// Whether the origin has refused the request, so that retrying is pointless.
     public var isRefusal: Bool {
         switch self {
         case .refused, .tooLarge, .unsuitable: true

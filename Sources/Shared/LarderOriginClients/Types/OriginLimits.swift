@@ -1,23 +1,25 @@
-/// Limits of an origin.
+/// The limits of an origin.
 public struct OriginLimits: Hashable, Sendable {
-    /// The most that a call takes, in milliseconds; then it fails.
+    /// The longest time for a call, in milliseconds; then it fails.
     public var call = 2_000
-    /// The most that making a connection takes, in milliseconds.
+    /// The longest time for connecting, in milliseconds.
     public var connect = 1_000
-    /// How often each server is asked whether it is there, in milliseconds.
+    /// The interval between the heartbeats of each server, in milliseconds.
     public var heartbeat = 250
-    /// How long it may take to answer that, in milliseconds; then what it has said is no longer believed.
+    /// The longest time for a heartbeat's reply, in milliseconds; then its invalidations are considered lost.
     public var heartbeatLimit = 500
-    /// The most bytes of a value that are taken.
+    /// The longest value that is accepted, in bytes.
     public var valueBytes = 64 << 20
-    /// How many calls may wait for each server; further ones fail at once.
+    /// The most calls that wait for each server; further calls fail at once.
     public var callsWaiting = 100_000
-    /// How many failures in a row have a server rest, and for how long, in milliseconds, before one call tries it.
+    /// The number of consecutive failures that open a server's circuit, and the time it stays open, in milliseconds,
+    /// before one call tries it.
     public var failuresBeforeRest = 5
     public var rest = 1_000
 
     public init() {}
 
-    /// No read of a verified entry is older than this, in milliseconds, after a write was acknowledged anywhere.
+    /// The staleness bound, in milliseconds: a read of a verified entry may miss a write for at most this long after
+    /// the write was acknowledged anywhere.
     public var staleness: Int { heartbeat + heartbeatLimit }
 }

@@ -1,25 +1,25 @@
 import Synchronization
 
-/// The parts of an origin and until when each is believed, and the epochs of a cluster's slots. Any thread reads it without a lock; the origin's thread
-/// writes it.
+/// The parts of an origin and how long each is trusted, and the epochs of a cluster's slots. Any thread reads it
+/// without a lock; the origin's thread writes it.
 ///
-/// The proof for `@unchecked Sendable`: the memory is fixed, and its fields are atomic.
+/// `@unchecked Sendable`: the memory is fixed, and its fields are atomic.
 final class OriginParts: @unchecked Sendable {
     private struct Part: ~Copyable {
         let epoch = Atomic<UInt32>(1)
-        /// In nanoseconds of the monotonic clock; 0 for not now.
+        /// The end of trust, in nanoseconds of the monotonic clock; 0 while the part is not trusted.
         let believedUntil = Atomic<Int64>(0)
     }
 
     /// A cluster has at most about a thousand servers.
     static let most = 2048
-    /// As many as a cluster has.
+    /// The number of slots in a cluster.
     static let slotCount = 16_384
 
     private let parts: UnsafeMutablePointer<Part>
-    /// One more than the number of the last part that was ever believed.
+    /// One more than the highest number of a part that was ever trusted.
     private let count = Atomic<UInt32>(0)
-    /// For each slot of a cluster how often it may have got another owner.
+    /// For each slot of a cluster, how often it may have changed its owner.
     private let slots: UnsafeMutablePointer<Atomic<UInt32>>
 
     init() {
@@ -39,7 +39,8 @@ final class OriginParts: @unchecked Sendable {
     func isCurrent(_ stamp: OriginStamp, now: Int64) -> Bool {
         guard stamp.part < UInt32(Self.most), Int(stamp.slot) < Self.slotCount else { return false }
         let part = parts + Int(stamp.part)
-        // In this order: the instant is written behind what ends with it, so whoever sees it sees the epochs.
+        // In this order: the time is written after the epochs that it ends, so a reader that sees the time sees the
+        // epochs.
         guard now < part.pointee.believedUntil.load(ordering: .acquiring) else { return false }
         return part.pointee.epoch.load(ordering: .acquiring) == stamp.epoch
             && slots[Int(stamp.slot)].load(ordering: .acquiring) == stamp.slotEpoch
@@ -49,7 +50,7 @@ final class OriginParts: @unchecked Sendable {
 
     func believedUntil(_ part: UInt32) -> Int64 { parts[Int(part)].believedUntil.load(ordering: .relaxed) }
 
-    /// Ends the part's epoch. It is not believed until ``believe(_:until:)``.
+    /// Ends the part's epoch. The part is not trusted until ``believe(_:until:)``.
     func endEpoch(_ part: UInt32) {
         let entry = parts + Int(part)
         entry.pointee.believedUntil.store(0, ordering: .releasing)
@@ -59,7 +60,7 @@ final class OriginParts: @unchecked Sendable {
 
     func slotEpoch(_ slot: Int) -> UInt32 { slots[slot].load(ordering: .relaxed) }
 
-    /// Ends the epoch of a slot, whoever owns it.
+    /// Ends the epoch of a slot, regardless of its owner.
     func endEpoch(ofSlot slot: Int) { slots[slot].wrappingAdd(1, ordering: .releasing) }
 
     func isAnyBelieved(now: Int64) -> Bool {

@@ -1,39 +1,39 @@
-/// How an origin is, and what has happened. Counters only grow.
+/// The state of an origin and its counters. Counters only grow.
 public struct OriginStatus: Sendable {
     /// A server of the origin.
     public struct Server: Sendable {
         /// Its address.
         public var name = ""
-        /// Whether it can be asked now.
+        /// Whether it accepts requests now.
         public var isUp = false
-        /// How often it was believed anew: 0 if it never was.
+        /// How often trust was restored: 0 if it was never lost.
         public var beliefs = 0
         /// Its epoch.
         public var epoch: UInt32 = 0
-        /// Since when it cannot be asked, in nanoseconds of the monotonic clock; nil if it can.
+        /// When it became unavailable, in nanoseconds of the monotonic clock; nil if it is available.
         public var downSince: Int64?
-        /// The last error, if it is not up.
+        /// The last error, if the server is not up.
         public var lastError: String?
-        /// How long the last heartbeat took, in microseconds.
+        /// The round-trip time of the last heartbeat, in microseconds.
         public var heartbeatMicroseconds: Int64 = 0
 
         public init() {}
     }
 
     public var servers: [Server] = []
-    /// Keys that were read, and how many of them were absent.
+    /// The numbers of keys read, and of absent ones among them.
     public var reads = 0
     public var absentReads = 0
-    /// Writes, removals and other commands.
+    /// The number of writes, removals and other commands.
     public var commands = 0
-    /// Calls that failed, those that took too long among them.
+    /// The numbers of failed calls, and of timeouts among them.
     public var failures = 0
     public var timeouts = 0
-    /// Keys that the origin said had changed.
+    /// The number of keys that the origin has invalidated.
     public var invalidations = 0
-    /// How often an epoch has ended.
+    /// The number of epochs that have ended.
     public var epochsEnded = 0
-    /// MOVED and ASK.
+    /// The number of MOVED and ASK redirections.
     public var redirections = 0
 
     public init() {}

@@ -1,4 +1,4 @@
-/// Lets a line of a log through in a while, and counts the others. A value; whoever shares it guards it.
+/// Limits the rate of a log line, and counts the suppressed ones. A value; if it is shared, its owner guards it.
 package struct LineRate: Sendable {
     private let milliseconds: Int64
     private let burst: Int64
@@ -7,7 +7,7 @@ package struct LineRate: Sendable {
     private var skipped = 0
 
     /// - Parameters:
-    ///   - milliseconds: one line in so many, when the burst is used up.
+    ///   - milliseconds: the interval between lines when the burst is used up.
     ///   - burst: the most lines that follow each other without a pause.
     package init(milliseconds: Int64, burst: Int64 = 1) {
         self.milliseconds = milliseconds
@@ -16,11 +16,11 @@ package struct LineRate: Sendable {
     }
 
     /// - Parameter monotonic: now, in milliseconds of the monotonic clock.
-    /// - Returns: how many lines were left out since the last one; nil if this one is to be left out.
+    /// - Returns: the number of lines suppressed since the last one; nil to suppress this one.
     package mutating func line(at monotonic: Int64) -> Int? {
         let refill = max(0, monotonic - refilledAt) / milliseconds
         allowed = min(burst, allowed + min(refill, burst))
-        // A pause that was too long for the burst counts for nothing later.
+        // Time beyond a full burst is not saved.
         refilledAt = allowed == burst ? monotonic : refilledAt + refill * milliseconds
         guard allowed > 0 else {
             skipped += 1
@@ -31,7 +31,7 @@ package struct LineRate: Sendable {
         return skipped
     }
 
-    /// What a line says of those that were left out.
+    /// The suffix that reports the number of suppressed lines.
     package static func rest(_ skipped: Int, _ what: String) -> String {
         skipped > 0 ? "; \(skipped) more \(what) since the last line" : ""
     }

@@ -28,8 +28,8 @@ package enum FileSystem {
 
     package static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-    /// Whether there is something that is not a file: a directory, a socket, a pipe, or a broken link. False if that
-    /// cannot be determined.
+    /// Whether the path exists and is not a file: a directory, a socket, a pipe, or a broken link. False if that cannot
+    /// be determined.
     package static func isNoFile(_ path: String) -> Bool {
         var status = stat()
         if stat(path, &status) == 0 { return status.st_mode & S_IFMT != S_IFREG }
@@ -41,8 +41,8 @@ package enum FileSystem {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// lstat(2): of a link itself.
-    /// - Returns: nil when there is nothing of that name.
+    /// lstat(2): does not follow links.
+    /// - Returns: nil if the path does not exist.
     package static func linkStatus(_ path: String) throws(FileError) -> stat? {
         var status = stat()
         if lstat(path, &status) == 0 { return status }
@@ -147,7 +147,7 @@ package enum FileSystem {
     /// Replaces a file so that a crash leaves the old content or the new, never a mixture: a new file, fsync, rename,
     /// fsync of the directory. An error leaves the old content.
     /// - Returns: nil, or the reason why the directory could not be synced. Then the new content is in place, and a
-    ///   machine failure may bring the old one back.
+    ///   machine failure may restore the old one.
     package static func replace(_ path: String, with bytes: [UInt8]) throws(FileError) -> FileError? {
         try Replacement(of: path, with: bytes).putInPlace()
     }
@@ -252,7 +252,7 @@ package enum FileSystem {
         return true
     }
 
-    /// The bytes of LevelDB's logs in a directory: opening the database writes them once more.
+    /// The bytes of LevelDB's logs in a directory: opening the database writes them again.
     package static func size(ofLogsIn path: String) -> Int {
         let logs = ((try? list(path)) ?? []).filter { $0.hasSuffix(".log") }
         return logs.reduce(0) { $0 + size(path + "/" + $1) }
@@ -272,8 +272,8 @@ package enum FileSystem {
         return Int(clamping: UInt64(status.f_blocks) &* UInt64(status.f_frsize))
     }
 
-    /// The space that everything below a directory takes on the disk, in bytes: whole blocks, as `du` counts, or the
-    /// length of a file if that is more. A file with several names counts once. What vanishes meanwhile does not count.
+    /// The disk space of everything below a directory, in bytes: whole blocks, as `du` counts, or the length of a file
+    /// if that is more. A file with several names is counted once. Files that vanish during the call are ignored.
     package static func space(_ path: String) -> Int {
         var seen: Set<FileIdentity> = []
         return space(path, &seen) { _ in }
@@ -281,8 +281,8 @@ package enum FileSystem {
 
     /// Like ``space(_:)``.
     /// - Parameters:
-    ///   - prefix: what is below the path and begins with this does not count; files with other names too do.
-    ///   - found: gets the path and the space of each file, once for all its names.
+    ///   - prefix: files below the path whose names all begin with this are not counted.
+    ///   - found: called with the path and the space of each file, once for all its names.
     package static func space(
         _ path: String, leavingOut prefix: String? = nil, _ found: (String, Int) -> Void
     ) -> Int {
@@ -290,7 +290,7 @@ package enum FileSystem {
         return space(path, &seen, leavingOut: prefix) { found($0.path, $0.bytes) }
     }
 
-    /// Tells files apart, whatever their names are.
+    /// The identity of a file, independent of its names.
     package struct FileIdentity: Hashable, Sendable {
         let device: UInt64
         let number: UInt64
@@ -301,20 +301,20 @@ package enum FileSystem {
         }
     }
 
-    /// The file that has a name now, links followed; nil if there is none, or it cannot be looked at.
+    /// Returns the identity of the file at a path, following links; nil if it does not exist or cannot be read.
     package static func identity(_ path: String) -> FileIdentity? {
         var status = stat()
         return stat(path, &status) == 0 ? FileIdentity(status) : nil
     }
 
-    /// Whether a name leads to no file, or to another one than before. A name that cannot be looked at counts as unchanged.
+    /// Whether a path now leads to no file, or to another one. A path that cannot be checked counts as unchanged.
     package static func isReplaced(_ path: String, since identity: FileIdentity?) -> Bool {
         var status = stat()
         guard stat(path, &status) != 0 else { return FileIdentity(status) != identity }
         return errno == ENOENT || errno == ENOTDIR
     }
 
-    /// Whether an open file has lost its last name: it goes when it is closed.
+    /// Whether an open file has no name any more, so that closing it frees it.
     package static func isNameless(descriptor: Int32) -> Bool {
         var status = stat()
         return fstat(descriptor, &status) == 0 && status.st_nlink == 0
@@ -367,7 +367,7 @@ package enum FileSystem {
         return String(cString: resolved)
     }
 
-    /// The bytes of all files below a directory. Files that vanish meanwhile do not count.
+    /// The total length of all files below a directory, in bytes. Files that vanish during the call are ignored.
     package static func size(_ path: String) -> Int {
         var status = stat()
         guard lstat(path, &status) == 0 else { return 0 }

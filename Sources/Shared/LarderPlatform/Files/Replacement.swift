@@ -1,11 +1,8 @@
-// What a file is to be replaced with.
-
-/// New content of a small file, written and synced beside it under another name. A rename puts it in place.
+/// New content of a small file, written and synced under another name in the same directory. A rename puts it in place.
 ///
 /// With a spare, a file with that other name always exists and has its disk space already, so a full disk does not
 /// prevent the replacement.
 ///
-/// For one thread at a time, and one replacement of a file at a time.
 /// For one thread at a time, and one replacement of a file at a time.
 package final class Replacement {
     private let path: String
@@ -23,11 +20,11 @@ package final class Replacement {
         let parent = FileSystem.parent(path)
         directory = FileSystem.openFile(parent, O_RDONLY | O_CLOEXEC)
         guard directory >= 0 else { throw FileError(operation: "open", path: parent, number: errno) }
-        // An error from here on runs `deinit`.
+        // From here on, `deinit` cleans up after an error.
         do throws(FileError) {
             try Self.write(bytes, to: Self.spare(of: path))
         } catch {
-            // After a failed fsync the file's content on the disk is unknown. The next attempt makes a new one.
+            // After a failed fsync the file's content on the disk is unknown. The next attempt creates a new one.
             if !keepsSpare || !error.isFullDisk { unlink(Self.spare(of: path)) }
             throw error
         }
@@ -37,7 +34,7 @@ package final class Replacement {
 
     /// Replaces the old content by the new one. An error leaves the old content.
     /// - Returns: nil, or the reason why the directory could not be synced. Then the new content is in place, and a
-    ///   machine failure may bring the old one back.
+    ///   machine failure may restore the old one.
     package func putInPlace() throws(FileError) -> FileError? {
         try FileSystem.rename(Self.spare(of: path), to: path)
         // Twice, because a signal or a full queue may have been the only problem.
@@ -66,7 +63,7 @@ package final class Replacement {
     private static func spare(of path: String) -> String { path + suffix }
 
     private static func write(_ bytes: [UInt8], to spare: String) throws(FileError) {
-        // Not emptied first: that would free its space.
+        // Do not truncate it first, which would free its space.
         let file = FileSystem.openFile(spare, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
         guard file >= 0 else { throw FileError(operation: "create", path: spare, number: errno) }
         defer { close(file) }

@@ -1,16 +1,17 @@
-/// A directory under the system's directory for temporary files. It is removed with everything in it when its last
-/// reference is released: keep one as long as the files are needed, and close first what makes files in it.
+/// A directory under the system's directory for temporary files. It is removed with its contents when its last
+/// reference is released: keep one as long as the files are needed, and first close everything that creates files in
+/// it.
 ///
 /// Thread-safe: the path never changes.
 package final class TemporaryDirectory: Sendable {
     /// The absolute path, without a slash at the end. Readable and writable by this user alone.
     package let path: String
 
-    /// Makes an empty directory.
+    /// Creates an empty directory.
     /// - Parameters:
-    ///   - parent: where; nil for `$TMPDIR`, or else `/tmp`.
-    ///   - inMemory: in a file system that is kept in memory, where there is one with some room, instead of `parent`.
-    ///   - prefix: what its name begins with. Short, because a socket's path has room for about a hundred bytes.
+    ///   - parent: the parent directory; nil for `$TMPDIR`, or else `/tmp`.
+    ///   - inMemory: uses a file system in memory instead of `parent`, if there is one with enough space.
+    ///   - prefix: the prefix of its name. Keep it short, because a socket's path is limited to about a hundred bytes.
     package init(in parent: String? = nil, inMemory: Bool = false, prefix: String = "larder") throws(FileError) {
         var parent = parent ?? getenv("TMPDIR").map { String(cString: $0) } ?? ""
         if inMemory, Self.hasRoomInMemory { parent = "/dev/shm" }
@@ -33,8 +34,8 @@ package final class TemporaryDirectory: Sendable {
             && UInt64(status.f_bavail) * UInt64(status.f_frsize) > 256 << 20
     }
 
-    /// Removes the directory and everything in it. Idempotent. Symbolic links are removed, not followed; what cannot
-    /// be removed stays.
+    /// Removes the directory and its contents. Idempotent. Symbolic links are removed, not followed; files that cannot
+    /// be removed stay.
     package func remove() { Self.removeTree(path) }
 
     private static func removeTree(_ path: String) {

@@ -1,6 +1,6 @@
 /// Groups of users.
 package enum Group {
-    /// The number of the group with this name; nil if there is none.
+    /// Returns the number of the group with this name; nil if there is none.
     package static func number(of name: String) -> gid_t? {
         var entry = group()
         var found: UnsafeMutablePointer<group>?

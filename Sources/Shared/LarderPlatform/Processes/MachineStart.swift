@@ -1,7 +1,7 @@
-/// Which start of the machine this is. What a process wrote without a sync is there for the next process as long as this is
-/// the same.
+/// Identifies the current boot of the machine. While it is the same, writes of an earlier process are visible even
+/// without a sync.
 package enum MachineStart {
-    /// Another text for each start of the machine; nil where the system does not tell.
+    /// A different text for each boot; nil if the system does not report one.
     package static let identifier: String? = {
         #if canImport(Darwin)
             var bytes = [UInt8](repeating: 0, count: 128)

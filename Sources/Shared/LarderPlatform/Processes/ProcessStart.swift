@@ -3,7 +3,7 @@
 package struct ProcessStart {
     /// The program (its path, or a name to find in PATH) and its arguments.
     package var words: [[UInt8]]
-    /// Its environment as `NAME=value`; nil for that of this process.
+    /// Its environment as `NAME=value`; nil to inherit that of this process.
     package var environment: [String]?
     /// The descriptors that become its 0, 1, 2 and so on.
     package var descriptors: [Int32] = []
@@ -53,7 +53,7 @@ package struct ProcessStart {
         return process
     }
 
-    /// Whether this process was started with a signal ignored, or ignores it since: so does a new process.
+    /// Whether this process ignores a signal: new processes inherit that.
     package static func isIgnored(_ signal: Int32) -> Bool {
         var action = sigaction()
         guard sigaction(signal, nil, &action) == 0 else { return false }
@@ -102,7 +102,7 @@ package enum ProcessEnd: Equatable, Sendable {
         self = signal == 0 ? .exited((status >> 8) & 0xFF) : .killed(signal: signal)
     }
 
-    /// Waits for the end of a child of this process.
+    /// Waits until a child of this process terminates.
     package static func wait(for process: pid_t) throws(FileError) -> ProcessEnd {
         var status: Int32 = 0
         while waitpid(process, &status, 0) < 0 {

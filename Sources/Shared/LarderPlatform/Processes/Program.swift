@@ -1,6 +1,6 @@
 /// The program of this process.
 package enum Program {
-    /// Its path; as it was called where the system does not tell.
+    /// Its path; if the system does not report it, its name as it was called.
     package static let path: String = {
         #if os(Linux)
             if let path = FileSystem.canonical("/proc/self/exe") { return path }

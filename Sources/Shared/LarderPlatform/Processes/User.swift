@@ -3,7 +3,7 @@ package enum User {
     // No entry without a password of many kilobytes needs more.
     private static let bufferBytes = 1 << 16
 
-    /// The number of the user with this name; nil if there is none.
+    /// Returns the number of the user with this name; nil if there is none.
     package static func number(of name: String) -> uid_t? {
         numbers(of: name)?.user
     }
@@ -16,7 +16,7 @@ package enum User {
         return (entry.pw_uid, entry.pw_gid)
     }
 
-    /// The name of the user with this number; nil if there is none. May ask a directory service.
+    /// Returns the name of the user with this number; nil if there is none. May query a directory service.
     package static func name(of number: uid_t) -> String? {
         var entry = passwd()
         var found: UnsafeMutablePointer<passwd>?
@@ -26,7 +26,7 @@ package enum User {
         return String(cString: name)
     }
 
-    /// All groups of a user, the own one first. May ask a directory service.
+    /// Returns all groups of a user, the primary one first. May query a directory service.
     package static func groups(of name: String) -> [gid_t] {
         guard let group = numbers(of: name)?.group else { return [] }
         #if os(Linux)

@@ -1,11 +1,11 @@
-/// Who is at the other end of a connected Unix-domain socket, as the system says: nobody can fake it.
+/// The process at the other end of a connected Unix-domain socket, as reported by the system, so it cannot be forged.
 ///
-/// What the process was when it connected: a later change of its user or groups does not show.
+/// The values are those at the time of connecting: later changes of user or groups are not visible.
 package struct PeerCredentials: Sendable, Equatable {
     package var user: uid_t
     /// Its own group first, then the supplementary ones.
     package var groups: [gid_t]
-    /// 0 where the system does not tell.
+    /// 0 if the system does not report it.
     package var process: pid_t
 
     package init(user: uid_t, groups: [gid_t], process: pid_t = 0) {
@@ -14,7 +14,7 @@ package struct PeerCredentials: Sendable, Equatable {
         self.process = process
     }
 
-    /// Nil if the system does not tell all of it.
+    /// Nil if the system does not report all of it.
     package init?(of descriptor: Int32) {
         #if os(Linux)
             // Like `ucred`, which Glibc's module lacks: process, user and group.
@@ -40,7 +40,7 @@ package struct PeerCredentials: Sendable, Equatable {
     #if os(Linux)
         /// SO_PEERGROUPS, which Glibc's module lacks: Linux 4.13 and later.
         private static let peerGroups: Int32 = 59
-        /// As many as Linux allows.
+        /// The limit of Linux.
         private static let groupsMax = 65_536
 
         private static func supplementaryGroups(_ descriptor: Int32) -> [gid_t]? {
@@ -51,7 +51,7 @@ package struct PeerCredentials: Sendable, Equatable {
                 if getsockopt(descriptor, SOL_SOCKET, peerGroups, &groups, &length) == 0 {
                     return Array(groups.prefix(Int(length) / MemoryLayout<gid_t>.size))
                 }
-                // The kernel says how many there are.
+                // The kernel has set the required length.
                 guard errno == ERANGE else { return nil }
                 count = max(count * 2, Int(length) / MemoryLayout<gid_t>.size)
             }

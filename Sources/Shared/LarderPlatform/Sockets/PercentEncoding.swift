@@ -1,7 +1,7 @@
 /// Bytes in addresses, of which some are written as `%HH`.
 package enum PercentEncoding {
     /// Replaces each `%HH` by its byte.
-    /// - Returns: nil for a `%` without two hexadecimal digits behind it.
+    /// - Returns: nil if a `%` is not followed by two hexadecimal digits.
     package static func decoded(_ text: some Sequence<UInt8>) -> [UInt8]? {
         var bytes: [UInt8] = []
         var rest = text.makeIterator()

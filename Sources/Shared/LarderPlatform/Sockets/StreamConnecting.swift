@@ -7,7 +7,7 @@ package enum StreamConnecting {
         package let isConnected: Bool
     }
 
-    /// The addresses of a host that need no question to a name server; nil for a name.
+    /// The addresses of a numeric host, without a DNS lookup; nil for a name.
     package static func numericAddresses(host: String, port: UInt16) -> [SocketAddress]? {
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
@@ -19,7 +19,7 @@ package enum StreamConnecting {
         return SocketAddress.all(of: list)
     }
 
-    /// What a question to a name server asks for.
+    /// The hints for a DNS lookup.
     package static func hints() -> addrinfo {
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
@@ -72,9 +72,9 @@ package enum StreamConnecting {
         return getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &value, &length) == 0 ? value : errno
     }
 
-    /// What one call that receives has brought.
+    /// The result of one call to receive.
     package enum Received {
-        /// So many bytes, at least one.
+        /// The number of bytes, at least one.
         case bytes(Int)
         /// The other end has closed.
         case end

@@ -5,7 +5,7 @@ package enum TCPSocket {
         package let description: String
     }
 
-    /// A connected blocking socket, to be closed by the caller. Tries all addresses of the host, one after the other.
+    /// A connected blocking socket, to be closed by the caller. Tries all addresses of the host, one at a time.
     /// - Parameters:
     ///   - host: a name, or an address without brackets.
     ///   - port: its number or its name.
@@ -35,7 +35,7 @@ package enum TCPSocket {
                 prepare(descriptor)
                 return descriptor
             }
-            // That is how the limit of sending ends a connect(2).
+            // The send timeout ends connect(2) with EINPROGRESS.
             number = errno == EINPROGRESS ? ETIMEDOUT : errno
             close(descriptor)
         }
@@ -51,7 +51,7 @@ package enum TCPSocket {
         return false
     }
 
-    /// Requests go out at once; a peer that is gone without a word is noticed.
+    /// Sends requests without delay, and detects peers that vanish silently.
     private static func prepare(_ descriptor: Int32) {
         var on: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))

@@ -36,8 +36,8 @@ package enum UnixSocket {
         }
     }
 
-    /// Where a Unix-domain socket is bound: its path, or `@` and its name in the abstract namespace; nil for other
-    /// descriptors, and empty for a socket without a name.
+    /// The address to which a Unix-domain socket is bound: its path, or `@` and its name in the abstract namespace; nil
+    /// for other descriptors, and empty for a socket without a name.
     package static func localName(_ descriptor: Int32) -> String? {
         var address = sockaddr_un()
         var length = socklen_t(MemoryLayout<sockaddr_un>.size)
@@ -90,7 +90,7 @@ package enum UnixSocket {
         withAddress(path) { systemBind(descriptor, $0, $1) }
     }
 
-    /// As ``bind(_:to:)``; a name that begins with `@` is one in Linux' abstract namespace.
+    /// Like ``bind(_:to:)``; a name that begins with `@` is in Linux's abstract namespace.
     package static func bind(_ descriptor: Int32, toName name: String) -> Int32 {
         withAddress(name, isName: true) { systemBind(descriptor, $0, $1) }
     }
@@ -113,7 +113,8 @@ package enum UnixSocket {
         return poll(&entry, 1, 0) > 0 && Int32(entry.revents) & Int32(POLLHUP) != 0
     }
 
-    /// The user of the process at the other end of a connected socket; nil if the system does not tell. Nobody can fake it.
+    /// The user of the process at the other end of a connected socket; nil if the system does not report it. It cannot
+    /// be forged.
     package static func peerUser(_ descriptor: Int32) -> uid_t? {
         #if os(Linux)
             // Like `ucred`, which Glibc's module lacks: process, user and group.

@@ -5,8 +5,8 @@
 
 /// A mutual-exclusion lock. Not recursive: taking it twice on one thread is a deadlock.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the only state is the pthread mutex, at a fixed heap address,
-/// which POSIX allows every thread to use.
+/// Thread-safe. `@unchecked Sendable`: the only state is the pthread mutex, at a fixed heap address, which POSIX allows
+/// every thread to use.
 @usableFromInline package final class Lock: @unchecked Sendable {
     @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
@@ -23,7 +23,7 @@
     }
 
     @inlinable package func lock() { pthread_mutex_lock(mutex) }
-    /// Takes the lock if nobody holds it.
+    /// Takes the lock if it is free.
     @inlinable package func tryLock() -> Bool { pthread_mutex_trylock(mutex) == 0 }
     @inlinable package func unlock() { pthread_mutex_unlock(mutex) }
 
@@ -37,7 +37,7 @@
     }
 }
 
-/// A condition variable used with a ``Lock``. Waits with a limit use the monotonic clock if the system can.
+/// A condition variable used with a ``Lock``. Waits with a timeout use the monotonic clock if the system can.
 ///
 /// Thread-safe, for the reason given at ``Lock``.
 package final class Condition: @unchecked Sendable {

@@ -1,7 +1,7 @@
-/// Many readers or one writer. A waiting writer goes before new readers, so a stream of readers cannot starve it; for
-/// the same reason a reader must not take the lock for reading again.
+/// Many readers or one writer. A waiting writer takes precedence over new readers, so a stream of readers cannot starve
+/// it; for the same reason a reader must not take the lock for reading again.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the only state is the pthread lock, at a fixed heap address.
+/// Thread-safe. `@unchecked Sendable`: the only state is the pthread lock, at a fixed heap address.
 @usableFromInline package final class ReadWriteLock: @unchecked Sendable {
     @usableFromInline let handle: UnsafeMutablePointer<pthread_rwlock_t>
 
@@ -51,7 +51,7 @@
         return try body()
     }
 
-    /// For code that cannot be put into one function. Ended by ``unlock()`` on the same thread.
+    /// Takes the lock where a closure cannot be used. Release it with ``unlock()`` on the same thread.
     package func lockForWriting() { pthread_rwlock_wrlock(handle) }
     package func unlock() { pthread_rwlock_unlock(handle) }
 }

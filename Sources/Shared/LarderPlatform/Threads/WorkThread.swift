@@ -31,20 +31,20 @@ package final class WorkThread: Sendable {
         #endif
     }
 
-    /// Ends the process, with a sentence: whoever starts a thread relies on its work.
+    /// Terminates the process with a message, because the caller relies on the thread's work.
     private static func giveUp(_ name: String, _ status: Int32) -> Never {
         let line = Array("larder: the thread '\(name)' cannot be started: \(shortage(status))\n".utf8)
         _ = write(STDERR_FILENO, line, line.count)
         abort()
     }
 
-    /// The reason why there are no more threads, and what helps.
+    /// The reason why no thread can be started, and how to fix that.
     private static func shortage(_ status: Int32) -> String {
         "\(SystemErrorText.of(status)). The limit of processes and threads (ulimit -u, a service's TasksMax) or of memory "
             + "(ulimit -v) is too low"
     }
 
-    /// Whether so many threads can be started at once. Starts them, and ends them again.
+    /// Checks whether `count` threads can be started at once: starts them, and ends them again.
     /// - Returns: nil, or the reason why not.
     package static func shortage(ofThreads count: Int) -> String? {
         let lock = Lock()

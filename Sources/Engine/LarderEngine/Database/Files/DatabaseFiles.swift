@@ -93,7 +93,7 @@ struct DatabaseFiles: Sendable {
         if let unsynced { reportUnsynced(unsynced) }
     }
 
-    /// The former process may have ended between the rename of POINTER and the sync of its directory. A policy that a
+    /// The previous process may have ended between the rename of POINTER and the sync of its directory. A policy that a
     /// reader has seen must survive a machine failure, so the directory is synced now.
     func syncWhatWasRead() {
         do throws(FileError) { try FileSystem.syncDirectory(directory) } catch { reportUnsynced(error) }

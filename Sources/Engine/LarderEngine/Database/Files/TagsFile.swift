@@ -11,7 +11,7 @@ import LarderPlatform
 struct TagsFile {
     static let name = "TAGS"
     static let formatVersion = 1
-    /// The longest file that is read: it is made anew long before.
+    /// The longest file that is read: it is recreated long before.
     static let bytesMax = 64 << 20
 
     private let path: String
