@@ -40,7 +40,7 @@ import Testing
         let seconds = Int((MonotonicClock.milliseconds() - begun) / 1000)
         server.stop()
         var lines = 0
-        while server.logLines.line(containing: "bytes of messages unread") != nil { lines += 1 }
+        while server.logLines.line(containing: "bytes of messages were unread") != nil { lines += 1 }
         #expect(lines >= 100 && lines <= 101 + seconds, "\(lines) lines in \(seconds) s")
     }
 }

@@ -108,8 +108,8 @@ import Testing
     @Test(
         arguments: [1, 2],
         [
-            (nil, "the most is 2097152"), ("pubsub 2mb 0 0", "the most is 2097152"),
-            ("pubsub 0 2mb 0", "more than 2097152 bytes of messages unread for 0 s"),
+            (nil, "the limit is 2097152"), ("pubsub 2mb 0 0", "the limit is 2097152"),
+            ("pubsub 0 2mb 0", "more than 2097152 bytes of messages were unread for 0 s"),
         ])
     func aSubscriberThatDoesNotReadIsDisconnected(_ threads: Int, _ bound: (setting: String?, line: String)) throws {
         var limits = Limits()

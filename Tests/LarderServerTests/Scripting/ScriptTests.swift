@@ -270,7 +270,7 @@ import Testing
         ] {
             let reply = call(["EVAL", script, "0"])
             #expect(
-                reply.hasPrefix("-ERR the script ran longer than 50 ms (--script-time-limit)")
+                reply.hasPrefix("-ERR the script was stopped after 50 ms (--script-time-limit)")
                     || reply.contains("--max-transaction"), "\(script): \(reply)")
         }
         #expect(call("GET a") == Wire.null, "nothing of it is applied")

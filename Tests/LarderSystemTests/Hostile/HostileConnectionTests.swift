@@ -26,7 +26,7 @@ import Testing
             return client
         }
         for _ in 0..<count {
-            let line = try daemon.process.waitForErrorLine(containing: "bytes of replies unread")
+            let line = try daemon.process.waitForErrorLine(containing: "bytes of replies were unread")
             #expect(line.contains(" info client ") && line.contains("(--reply-timeout)"), "\(line)")
         }
         try probe.waitForRounds(100)
@@ -89,7 +89,7 @@ import Testing
             #expect(
                 String(decoding: try refused.receiveToEnd(), as: UTF8.self) == "-ERR max number of clients reached\r\n")
         }
-        let line = try daemon.process.waitForErrorLine(containing: "a connection was refused")
+        let line = try daemon.process.waitForErrorLine(containing: "refused a connection")
         #expect(line.contains("--max-clients"))
         #expect(try clients[0].call("PING") == "+PONG\r\n")
         clients[1].close()
@@ -150,7 +150,7 @@ import Testing
             let line = String(decoding: try reader.receive(), as: UTF8.self)
             #expect(line.contains("] \"SET\" \"k:\(index)\""), "\(line.prefix(100))")
         }
-        for _ in clients { _ = try daemon.process.waitForErrorLine(containing: "bytes of messages unread") }
+        for _ in clients { _ = try daemon.process.waitForErrorLine(containing: "bytes of messages were unread") }
         #expect(try writer.call("PING") == "+PONG\r\n")
     }
 
@@ -209,7 +209,7 @@ import Testing
             #expect(try listener.receive() == message)
         }
         for _ in deaf {
-            let line = try daemon.process.waitForErrorLine(containing: "bytes of messages unread")
+            let line = try daemon.process.waitForErrorLine(containing: "bytes of messages were unread")
             #expect(line.contains("--max-subscriber-output"), "\(line)")
         }
         while try publisher.call("PUBSUB NUMSUB news") != "*2\r\n$4\r\nnews\r\n:1\r\n" { nap() }

@@ -3,10 +3,10 @@ import LarderOriginClients
 import LarderOutboxes
 import LarderRESP
 
-/// Writes that are acknowledged here, and brought to the origin later.
+/// Write-behind: writes that are acknowledged here, and delivered to the origin later.
 extension Call {
-    /// Writes entries of the database, and what is to be brought to its origin, as one commit unit.
-    /// - Returns: the reply; it waits for the commit.
+    /// Writes entries of the database, and the writes for its outbox, as one commit unit.
+    /// - Returns: the reply, which waits for the commit.
     mutating func writeBehind(
         _ command: OriginCommand, _ tier: OriginTier, _ outbox: Outbox
     ) throws(CommandError) -> RESPValue {
@@ -21,7 +21,7 @@ extension Call {
         let now = now
         if !database.isReady(forWriting: true) { try prepare(database) }
         let isRemoval = if case .remove = command { true } else { false }
-        // How many of the keys had an entry here, for DEL; nil if no writes are taken now.
+        // The number of keys with an entry here, for DEL; nil if no writes are accepted now.
         let removed = try update(keys, and: outbox.database, keys, loading: (isRemoval, isRemoval)) {
             (update, other) throws(LarderError) -> Int? in
             guard let first = outbox.index.note(names, bytes: sizes, now: now) else { return nil }
@@ -48,10 +48,10 @@ extension Call {
         return isRemoval ? .integer(Int64(removed)) : .simpleString("OK")
     }
 
-    /// A value to be stored; nil in its place is a removal.
+    /// The value and its deadline; nil instead of a write is a removal.
     private typealias Write = (value: [UInt8], until: Int64?)
 
-    /// Each key once, with what the command says of it last.
+    /// Each key once, with its last write in the command.
     private static func last(
         _ command: OriginCommand, _ now: Int64
     ) throws(CommandError) -> (keys: [Key], writes: [Write?]) {
@@ -85,7 +85,7 @@ extension Call {
         return (keys, writes)
     }
 
-    /// Whether a key has an entry: by what waits, or else by what is here.
+    /// Whether a key has an entry, in the outbox or else here.
     private static func isThere(_ index: Int, _ update: Update, _ outbox: Update, _ now: Int64) -> Bool {
         guard let waiting = outbox.current(index)?.withPayload({ OutboxEntry(parsing: $0) }) else {
             return update.current(index) != nil

@@ -4,17 +4,17 @@ import LarderRESP
 import LarderVocabulary
 
 extension ScriptCall {
-    /// Checks the words of EVAL and its like.
+    /// Checks the words of EVAL and similar commands.
     /// - Parameters:
-    ///   - source: what the second word is.
-    ///   - isReadOnly: whether the command forbids to write.
+    ///   - source: the meaning of the second word.
+    ///   - isReadOnly: whether the command must not write.
     init(_ call: Call, _ source: ScriptSource, isReadOnly: Bool) throws(CommandError) {
         let cache = call.server.scripts
         var known: Script?
         switch source {
         case .text: break
         case .digest:
-            // A number of keys that lies is told first, but for a text that is no digest.
+            // A wrong number of keys is reported first, unless the digest is malformed.
             guard let digest = ScriptDigest(hexadecimal: call.bytes(1)) else { throw Self.unknown }
             known = cache.find(digest)
             if known == nil {
@@ -34,7 +34,7 @@ extension ScriptCall {
         self.init(script: script, keyCount: count, isReadOnly: isReadOnly || script.flags.noWrites)
     }
 
-    /// The libraries that a call sees: in a transaction those of its other calls.
+    /// The libraries that a call sees: in a transaction, the same for all calls.
     private static func libraries(_ call: Call) throws(CommandError) -> FunctionLibraries.State {
         let execution = call.session.transactions.execution
         if let known = execution?.functions { return known }
@@ -100,7 +100,7 @@ extension Call {
         progress?.stage = .replaying(recorded)
     }
 
-    /// Runs a script, and gives back its encoded reply; throws if it has none.
+    /// Runs a script and returns its encoded reply; throws if there is none.
     private func reply(_ script: ScriptCall, _ host: ScriptHost) throws(CommandError) -> [UInt8] {
         let version = session.replies.version
         let interpreter = try server.scripts.take()
@@ -139,27 +139,27 @@ extension Call {
         let name = script.title
         let counts = server.scripts
         switch ending {
-        case .abandoned: return CommandError("ERR the script begins anew")
+        case .abandoned: return CommandError("ERR script restarted")
         case .killed:
             counts.counts.killed.wrappingAdd(1, ordering: .relaxed)
             return CommandError("ERR Script killed by user with SCRIPT KILL... script: \(name)")
         case .timedOut:
             counts.counts.timedOut.wrappingAdd(1, ordering: .relaxed)
             return CommandError(
-                "ERR the script ran longer than \(server.limits.scriptMilliseconds) ms (--script-time-limit) and was "
-                    + "ended; nothing of it was applied. script: \(name)")
+                "ERR the script was stopped after \(server.limits.scriptMilliseconds) ms (--script-time-limit); "
+                    + "none of its changes were applied. script: \(name)")
         case .tooMuch:
             return CommandError(
                 "ERR the commands of the script are longer than \(server.limits.transactionBytesMax) bytes "
-                    + "(--max-transaction); nothing of it was applied. script: \(name)")
+                    + "(--max-transaction); none of its changes were applied. script: \(name)")
         case .tooLongInTransaction:
             return CommandError(
-                "ERR a script in a transaction may use \(Limits.scriptInTransactionMilliseconds) ms of CPU time; it was ended, "
-                    + "and what it did before stays. script: \(name)")
+                "ERR a script in a transaction may use \(Limits.scriptInTransactionMilliseconds) ms of CPU time; it was "
+                    + "stopped, and its previous changes were applied. script: \(name)")
         }
     }
 
-    /// Runs what was recorded of a script that took long.
+    /// Replays the recorded commands of a long script.
     private mutating func replay(_ record: ScriptRecord, _ run: TransactionRun) throws(CommandError) {
         let host = ScriptHost(
             session, run, now: record.now, isReadOnly: false, progress: session.transactions.execution?.script)
@@ -169,7 +169,7 @@ extension Call {
         host.end()
         guard isSame else {
             run.outdate()
-            throw CommandError("ERR the script begins anew")
+            throw CommandError("ERR script restarted")
         }
         show(host)
         guard record.reply.first != UInt8(ascii: "-") else {

@@ -5,14 +5,14 @@ import LarderOutboxes
 import LarderPlatform
 import LarderRESP
 
-/// A command that changes entries of a database with an origin, as the origin gets it.
+/// A command that changes entries of a database with an origin, in the form for the origin.
 enum OriginCommand {
     case write([OriginWrite])
     case remove([[UInt8]])
-    /// As it is.
+    /// Forwarded unchanged.
     case other(words: [[UInt8]], keys: [[UInt8]])
-    /// A script or a function, which may change more than the keys that it names.
-    /// - Parameter otherWords: with the text that EVALSHA names, if that is known here.
+    /// A script or a function, which may change keys that it does not declare.
+    /// - Parameter otherWords: for EVALSHA, the command with the script's source, if that is known here.
     case script(words: [[UInt8]], keys: [[UInt8]], otherWords: [[UInt8]]?)
 
     init(_ spec: CommandMetadata, _ keys: [Int], _ call: Call) throws(CommandError) {
@@ -40,15 +40,15 @@ enum OriginCommand {
             throw .betweenOrigins(call.database.name)
         case .release, .place, .unplace:
             throw CommandError(
-                "ERR \(spec.name.uppercased()) is for what clients fetch themselves: this database has an origin, "
-                    + "which the daemon asks")
+                "ERR \(spec.name.uppercased()) is not allowed: the daemon itself reads this database through its "
+                    + "origin")
         default: break
         }
         self = .other(words: call.words, keys: names)
     }
 
-    /// EVALSHA as EVAL, if the script is known here. What EVAL brings is kept, so that EVALSHA finds it when the origin was
-    /// started anew, and at each server of a cluster.
+    /// Converts EVALSHA to EVAL, if the script is known here. Scripts of EVAL are cached for that: the origin may
+    /// restart, and each server of a cluster needs the script.
     static func wordsWithText(
         _ spec: CommandMetadata, _ words: [[UInt8]], _ scripts: ScriptCache
     ) -> [[UInt8]]? {
@@ -58,15 +58,15 @@ enum OriginCommand {
             guard let script = digest.flatMap(scripts.find) else { return nil }
             let row = spec == .evalsha ? CommandMetadata.eval : .evalRO
             return [Array(row.name.utf8), script.text] + words[2...]
-        // One that does not compile here may be one of the origin all the same.
+        // A script that does not compile here may be valid at the origin.
         case .eval, .evalRO: _ = words[1].withUnsafeBytes { try? scripts.script($0, .ifThereIsRoom) }
         default: break
         }
         return nil
     }
 
-    /// Whether it can wait for the origin: its result does not depend on what the origin has, and the outbox has room for
-    /// values of that length.
+    /// Whether it can be queued in the outbox: its result does not depend on the origin's state, and its values are not
+    /// too long.
     var canWait: Bool {
         switch self {
         case .write(let writes):
@@ -76,7 +76,7 @@ enum OriginCommand {
         }
     }
 
-    /// The keys that it concerns, as far as it names them.
+    /// The keys that it declares.
     var keys: [[UInt8]] {
         switch self {
         case .write(let writes): writes.map(\.key)
@@ -84,26 +84,27 @@ enum OriginCommand {
         }
     }
 
-    /// The lifetime of a plain SET; nil for one that only the origin can decide.
+    /// The lifetime of a plain SET; nil if only the origin can decide.
     private static func lifetime(_ call: Call) throws(CommandError) -> OriginWrite.Lifetime? {
         let options = try SetOptions(call)
         guard !options.hasTags, options.grace == nil, options.jitter == nil, options.tokens.isEmpty,
             options.codec == .raw
         else {
             throw CommandError(
-                "ERR GRACE, JITTER, TAGS, KEEPTAGS, CODEC and TOKEN are of this larder, and this database has an "
-                    + "origin, which does not know them: leave them out")
+                "ERR GRACE, JITTER, TAGS, KEEPTAGS, CODEC and TOKEN cannot be used in a database with an origin, which "
+                    + "does not have them")
         }
         guard case .none = options.condition, !options.returnsFormer else {
             if case .policy = options.lifetime {
-                throw CommandError("ERR POLICY does not go with a condition here: name the lifetime with EX or PX")
+                throw CommandError(
+                    "ERR POLICY and a condition cannot be combined in a database with an origin: use EX or PX")
             }
             return nil
         }
         switch options.lifetime {
         case .governed: return .unlimited
         case .keep: return .kept
-        // The clocks need not agree.
+        // Send a time span, because the clocks may differ.
         case .until(let deadline) where options.isSpan: return .milliseconds(deadline - call.now)
         case .until(let deadline): return .until(deadline - call.timeAhead)
         case .policy(let policy): return policy.intervalMilliseconds.map { .milliseconds($0) } ?? .unlimited
@@ -125,9 +126,9 @@ enum OriginCommand {
     }
 }
 
-/// Waits for the answers to several writes: the first error, or what the last one said.
+/// Waits for the replies to several writes, and returns the first error, or else the last reply.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: all is read and written with the lock held.
+/// `@unchecked Sendable`: guarded by `lock`.
 private final class OriginAnswers: @unchecked Sendable {
     private let lock = Lock()
     private var left: Int

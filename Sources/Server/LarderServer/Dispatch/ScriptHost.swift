@@ -4,7 +4,7 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// What a running script reaches: the commands, in the transaction to which it belongs.
+/// The commands that a running script can call, in its transaction.
 ///
 /// Confined to the thread that runs the script.
 final class ScriptHost {
@@ -16,22 +16,22 @@ final class ScriptHost {
     private let progress: ScriptProgress?
     /// The command that the script calls; reused.
     private let command: QueuedCommand
-    /// Where answers are written; they are taken back.
+    /// The start of the results in the reply buffer; they are removed again.
     private let base: Int
     private let version: RESPVersion
     private let selected: Database
     private let begin: Int64
     private let slice: Int64
-    /// For a script in a transaction, which is ended when its slice is over: the thread's CPU time at its beginning. The time
-    /// in which others have the processor is not the script's.
+    /// For a script in a transaction, which is stopped after its time slice: the thread's CPU time at the start. The
+    /// time of other threads does not count.
     private let beginOfCPU: Int64?
-    /// The commands that connections that monitor are shown, once they count.
+    /// The commands to show to monitoring connections, once they are applied.
     private(set) var shown: [[UInt8]] = []
     private static let shownMax = 1000
     private var log: ScriptLog
-    /// Whether the last answer is not compared when the script's commands are run again.
+    /// Whether the last result is ignored when the script's commands are replayed.
     private var isUnrepeatable = false
-    /// What is recorded; nil with locks held.
+    /// The recorded commands; nil with locks held.
     private(set) var record: ScriptRecord?
 
     init(
@@ -62,7 +62,7 @@ final class ScriptHost {
         }
     }
 
-    /// The functions for the interpreter. Valid while this object is.
+    /// The callbacks for the interpreter. Valid as long as this object exists.
     var functions: larder_script_host {
         larder_script_host(
             context: Unmanaged.passUnretained(self).toOpaque(),
@@ -73,7 +73,7 @@ final class ScriptHost {
                 if let ending = host.call(count: count, version, { UnsafeRawBufferPointer(words[$0]) }) {
                     return ending.rawValue
                 }
-                // The script copies it before it calls again.
+                // The script copies it before the next call.
                 let encoded = host.answer
                 answer.pointee.kind = LARDER_ANSWER_ENCODED
                 answer.pointee.bytes = encoded.baseAddress?.assumingMemoryBound(to: UInt8.self)
@@ -92,32 +92,32 @@ final class ScriptHost {
         context.map { Unmanaged<ScriptHost>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// How long it has been running, in nanoseconds.
+    /// The time since the start, in nanoseconds.
     var duration: Int64 { MonotonicClock.nanoseconds() - begin }
 
-    /// How much CPU time a script in a transaction has used, in nanoseconds; 0 for others.
+    /// The CPU time used by a script in a transaction, in nanoseconds; 0 for others.
     var timeOfCPU: Int64 { beginOfCPU.map { ThreadClock.nanoseconds() - $0 } ?? 0 }
 
     // MARK: Commands
 
-    /// The encoded answer of the last call; valid until the next.
+    /// The encoded result of the last call; valid until the next.
     var answer: UnsafeRawBufferPointer {
         let base = base
         return session.replyMemory.pointee.withBytes { UnsafeRawBufferPointer(rebasing: $0[base...]) }
     }
 
-    /// Takes the last answer back.
+    /// Removes the last result.
     private func clear() { session.replies.removeLast(session.replies.count - base) }
 
-    /// Takes back what the script has changed of the connection: the last answer, its version, the database.
+    /// Restores the connection's state: removes the last result, and resets the protocol version and the database.
     func end() {
         clear()
         session.replyMemory.pointee.version = version
         if session.database !== selected { session.select(selected) }
     }
 
-    /// Runs a command and writes its answer.
-    /// - Returns: why the script must end, if it must.
+    /// Runs a command and writes its result.
+    /// - Returns: the reason to stop the script; nil to continue.
     func call(
         count: Int, _ version: RESPVersion, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> ScriptEnding? {
@@ -155,7 +155,7 @@ final class ScriptHost {
         }
         let row = spec.metadata
         if server.disabledCommands.contains(row) { throw session.refuseSwitchedOff(row, .lua) }
-        // Rules that changed while it runs hold from this call on.
+        // Changed access rules apply from this call on.
         session.renewRights()
         if session.rights != nil { try session.checkRights(row, count: count, in: .lua, word) }
         guard row.accepts(argumentCount: count) else {
@@ -191,7 +191,7 @@ final class ScriptHost {
         noteShown(call)
     }
 
-    /// Notes a command for the connections that monitor.
+    /// Records a command for monitoring connections.
     private func noteShown(_ call: Call) {
         guard record == nil, !server.monitors.isEmpty, shown.count < Self.shownMax else { return }
         shown.append(
@@ -200,8 +200,8 @@ final class ScriptHost {
             })
     }
 
-    /// Runs what a command left to another thread: it lists or counts keys. This needs a script without locks; what it
-    /// finds is as it was then, and is not looked at again when the script's changes are applied.
+    /// Runs the deferred part of a command that lists or counts keys. This needs a script without locks; the result is
+    /// not checked again when the script's changes are applied.
     private func perform(_ work: DeferredWork, _ row: CommandMetadata) throws(CommandError) {
         guard Self.lists.contains(row), progress != nil else { throw Self.worksOnMore }
         guard record != nil else {
@@ -218,7 +218,7 @@ final class ScriptHost {
         "ERR This Redis command is not allowed from script (it works on more than single keys)")
 
     private func count(_ row: CommandMetadata, _ begin: Int64, failed: Bool) {
-        // What is recorded will run once more.
+        // Recorded commands are counted when they are replayed.
         guard record == nil else { return }
         session.accounting.counter.ran(
             row.number, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: failed)
@@ -231,25 +231,25 @@ final class ScriptHost {
     ) -> ScriptEnding? {
         let row = command.row
         let isOfEntries = row.keys.first > 0
-        // What is neither about entries nor changes anything, such as TIME, need not run again.
+        // Commands such as TIME, which do not use entries and change nothing, need not be replayed.
         guard isOfEntries || row.database.isSelection || !row.flags.isDisjoint(with: [.write, .pubsub, .publishes])
         else { return nil }
         let copy = QueuedCommand(command.row, count: count, word: word)
         record?.byteCount += copy.byteCount
         guard let bytes = record?.byteCount, bytes <= server.limits.transactionBytesMax else { return .tooMuch }
         record?.commands.append(copy)
-        // How many get a message is not what the script's changes depend on alone.
+        // The number of receivers of a message may differ.
         record?.answers.append(isOfEntries ? ScriptRecord.Answer(answer) : nil)
         record?.versions.append(version)
         return nil
     }
 
-    /// Runs recorded commands.
-    /// - Returns: whether each got the recorded answer, so far as it could run at all.
+    /// Replays recorded commands.
+    /// - Returns: whether each returned the recorded result.
     func replay(_ record: ScriptRecord) -> Bool {
         for (index, recorded) in record.commands.enumerated() {
             if call(count: recorded.count, record.versions[index], { recorded[$0] }) != nil { return false }
-            // A SELECT that is refused now would have what follows run in another database.
+            // If a SELECT is refused now, the following commands would run in another database.
             guard session.rightsGeneration == record.rightsGeneration else { return false }
             guard let expected = record.answers[index] else { continue }
             guard ScriptRecord.Answer(answer) == expected else { return false }
@@ -259,7 +259,7 @@ final class ScriptHost {
 
     // MARK: Time
 
-    /// Why the script must end now; nil if it may go on.
+    /// The reason to stop the script now; nil to continue.
     private var interruption: ScriptEnding? {
         let time = MonotonicClock.nanoseconds()
         guard record != nil else {
@@ -274,7 +274,7 @@ final class ScriptHost {
         return nil
     }
 
-    /// Ends the attempt, if it holds locks, so that the script can take its time where nobody waits for it.
+    /// Abandons the attempt if it holds locks, so that the script can continue where it delays no one.
     private func leave() -> ScriptEnding? {
         if record != nil { return nil }
         if case .replaying? = progress?.stage { return nil }

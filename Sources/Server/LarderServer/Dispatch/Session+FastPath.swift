@@ -2,12 +2,12 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// The fast path runs the most frequent commands in their usual form, and saves what their handlers cost: a `Call`, a
-/// `Key` and an allocation. Its replies are those of the handlers. Unusual calls, calls that need the disk, and calls
-/// that fail are left to the handlers before anything is done.
+/// The fast path runs the most frequent commands in their usual form, without the cost of their handlers: a `Call`, a
+/// `Key` and an allocation. Its replies are the same. Unusual calls, calls that need the disk, and calls that fail are
+/// left to the handlers, without side effects.
 extension Session {
     /// Runs the current command if it has a fast path.
-    /// - Returns: false if nothing was done, and its handler must run.
+    /// - Returns: false if the command had no effect, and its handler must run.
     @inline(__always)
     func runOnFastPath(now: Int64) -> Bool {
         let arguments = parserMemory.pointee.currentArguments()
@@ -67,13 +67,13 @@ extension Session {
         return runQuickly(word, arguments, now)
     }
 
-    /// Counts a command against the work that may share one time.
+    /// Counts a command against the work that may share one clock reading.
     @inline(__always)
     func noteWork(bytes: Int) { accounting.fastPath.pointee.workLeft -= 1 + bytes >> 10 }
 
-    /// Runs consecutive requests `GET key`, as far as they need no disk: the processor fetches the memory of all of
-    /// them while it waits for that of the first.
-    /// - Returns: how many ran.
+    /// Runs consecutive requests `GET key` while they do not need the disk. Prefetches the memory of all of them while
+    /// waiting for the first.
+    /// - Returns: the number of requests that ran.
     func runGets(now: Int64, outputBytesMax: Int) -> Int {
         withUnsafeTemporaryAllocation(of: UnsafeRawBufferPointer.self, capacity: Self.getsMax) { keys in
             withUnsafeTemporaryAllocation(of: Int.self, capacity: Self.getsMax) { ends in
@@ -95,7 +95,7 @@ extension Session {
         }
     }
 
-    /// How many requests ``runGets(now:outputBytesMax:)`` looks up together.
+    /// The most requests that ``runGets(now:outputBytesMax:)`` looks up together.
     private static let getsMax = 64
 
     /// The result of a read without the disk.
@@ -179,7 +179,7 @@ extension Session {
         return true
     }
 
-    /// `FETCH` of a fresh entry in memory that nobody has to refresh yet.
+    /// `FETCH` of a fresh entry in memory that is not due for a refresh.
     private func fetchOnFastPath(_ arguments: RequestArguments, _ now: Int64) -> Bool {
         let key = arguments[1]
         guard seesCurrent, key.count <= Key.bytesMax, fetching.waiting == nil,
@@ -213,7 +213,7 @@ extension Session {
         let start = replyQueue.position
         let stored = fastDatabase._withUnsafeGuaranteedRef { database -> CommitTicket? in
             do throws(LarderError) {
-                // If files are not open, or take no writes, this throws before anything is done.
+                // If files are not open, or do not accept writes, this throws without side effects.
                 return try database.put(
                     key, payload: value, rule: rule, now: now,
                     origin: setOrigin)
@@ -236,7 +236,7 @@ extension Session {
     }
 }
 
-/// The words with which every command is compared.
+/// The names of frequent commands, for comparison.
 extension ShortWord {
     static var get: ShortWord { ShortWord(constant: 0x74_65_67, length: 3) }
     static var set: ShortWord { ShortWord(constant: 0x74_65_73, length: 3) }

@@ -5,9 +5,9 @@ import LarderOutboxes
 import LarderPlatform
 import LarderRESP
 
-/// A session whose database has an origin.
+/// Commands in a database with an origin.
 extension Session {
-    /// Runs a command that may concern the origin.
+    /// Runs a command that may need the origin.
     func runBeforeOrigin(_ command: CommandSpec, _ call: inout Call) throws(CommandError) -> Outcome {
         let spec = command.metadata
         if transactions.execution != nil { return try command.run(&call) }
@@ -23,7 +23,7 @@ extension Session {
         }
         // The origin may have values of every type.
         let isSent = spec.flags.contains(.write) || isScript || spec.absent != nil
-        // What was sent is answered, even if the origin was taken away meanwhile.
+        // A forwarded command gets its reply even if the origin was removed in the meantime.
         if isSent || origin.isForwarded, origin.call != nil {
             let outcome = try replyWithOrigins()
             if case .done = outcome { tellUnheard(spec, keys.map { words.array($0) }, nil) }
@@ -40,7 +40,7 @@ extension Session {
             return .waits(until: until)
         }
         if Self.describes.contains(spec), let asked = origin.call, asked.failure?.isOfOtherType == true {
-            // What the origin has is no string: it says itself what it is.
+            // The value is not a string: let the origin describe it.
             origin.isForwarded = true
             asked.expect(1)
             tier.origin.perform(call.words, key: call.array(keys[0])) { asked.take(reply: $0) }
@@ -64,28 +64,30 @@ extension Session {
 
     // MARK: Reading
 
-    /// Commands that read values of any type, of one key each.
+    /// Commands that read metadata of values of any type, with one key each.
     private static let describes: Set<CommandMetadata> = [
         .type, .ttl, .pttl, .expiretime, .pexpiretime, .dump, .objectEncoding, .objectFreq, .objectIdletime,
         .objectRefcount,
     ]
 
-    /// Asks for what is not known of the keys of a command.
-    /// - Returns: until when the command must wait; nil if it can run.
+    /// Requests the keys of a command that are not current.
+    /// - Returns: the end of the wait; nil if the command can run.
     private func askOrigin(_ tier: OriginTier, _ keys: [Int], _ call: Call) throws(CommandError) -> Int64? {
         if let asked = origin.call {
             guard asked.isComplete else {
-                if isStopping { throw CommandError("ORIGIN the daemon stops, and the origin has not answered yet") }
+                if isStopping {
+                    throw CommandError("ORIGIN the daemon is shutting down, and the origin has not replied yet")
+                }
                 try checkOriginLimit()
                 if asked.takeNews() {
-                    // What a replica says is stale at best.
+                    // A replica's reply is stale at best.
                     origin.servesStale = true
                     return nil
                 }
                 guard server.limits.originPatience > 0, !origin.servesStale,
                     asked.waitedMilliseconds >= server.limits.originPatience
                 else { return waitEnd }
-                // From here on what is stale will do, if there is any.
+                // From here on, a stale value is used if there is one.
                 origin.servesStale = true
                 return nil
             }
@@ -97,10 +99,10 @@ extension Session {
         return waitEnd
     }
 
-    /// The origin itself says at the limit what is wrong; that needs a moment to arrive.
+    /// The origin itself reports a failure at the limit; this is the time for that to arrive.
     private static let slackMilliseconds: Int64 = 20
 
-    /// A command waits no longer than the limit, however often it has asked.
+    /// Limits the total wait of a command, regardless of the number of requests.
     private func checkOriginLimit() throws(CommandError) {
         let limit = server.limits.origin.call
         guard let waited = origin.call?.waitedMilliseconds, waited >= Int64(limit) + Self.slackMilliseconds else {
@@ -109,7 +111,7 @@ extension Session {
         throw CommandError(.timedOut(milliseconds: limit))
     }
 
-    /// When a command that waits for the origin is looked at again, if nothing comes.
+    /// When a command that waits for the origin is checked again without a reply.
     private var waitEnd: Int64 {
         let waited = origin.call?.waitedMilliseconds ?? 0
         let patience = server.limits.originPatience
@@ -134,7 +136,7 @@ extension Session {
 
     // MARK: Writing
 
-    /// Has the origin run a command, and replies with what it says.
+    /// Forwards a command to the origin, and replies with the origin's reply.
     private func send(
         _ spec: CommandMetadata, _ tier: OriginTier, _ keys: [Int], _ call: inout Call
     ) throws(CommandError) -> Outcome {
@@ -147,7 +149,7 @@ extension Session {
         return .waits(until: waitEnd)
     }
 
-    /// Sends something to the origin once nothing waits that was written before it.
+    /// Sends a command to the origin after all queued writes of its keys.
     private func send(
         _ keys: [[UInt8]], _ tier: OriginTier,
         _ body: @escaping @Sendable (@escaping @Sendable (Result<RESPValue, OriginError>) -> Void) -> Void
@@ -161,12 +163,12 @@ extension Session {
             asked.take(
                 reply: .failure(
                     .unavailable(
-                        "earlier writes of its keys wait for the origin, and were not there within \(limit) ms: "
-                            + "nothing was done")))
+                        "queued writes of its keys were not delivered to the origin within \(limit) ms: the "
+                            + "command was not executed")))
         }
     }
 
-    /// Replies with what the origin has said to what was sent, or waits for it.
+    /// Replies with the origin's reply, or waits for it.
     private func replyWithOrigins() throws(CommandError) -> Outcome {
         if let reply = origin.call?.takeReply() {
             endOriginCall()
@@ -177,7 +179,8 @@ extension Session {
             return .done
         }
         if isStopping {
-            throw CommandError("ORIGIN the daemon stops; the origin may have done what it was asked for")
+            throw CommandError(
+                "ORIGIN the daemon is shutting down; the origin may or may not have executed the command")
         }
         try checkOriginLimit()
         return .waits(until: waitEnd)
@@ -185,8 +188,9 @@ extension Session {
 
     // MARK: Transactions
 
-    /// Handles EXEC of commands that the origin runs as a transaction of its own: each has keys, of the selected database.
-    /// - Returns: nil for others: they run here, where those that concern the origin are refused.
+    /// Handles EXEC of commands that the origin runs as its own transaction: each has keys, all in the selected
+    /// database.
+    /// - Returns: nil for other transactions: they run here, and refuse commands that need the origin.
     private func executeAtOrigin() throws(CommandError) -> Outcome? {
         do throws(CommandError) {
             if origin.call != nil {
@@ -206,13 +210,13 @@ extension Session {
             guard !commands.isEmpty, commands.allSatisfy(Self.canRunAtOrigin) else { return nil }
             guard transactions.watches.isEmpty else {
                 throw CommandError(
-                    "ORIGIN WATCH knows what is changed here, not what is changed at the origin: nothing was done")
+                    "ORIGIN WATCH cannot detect changes at the origin; the transaction was not executed")
             }
             for command in commands { try checkQueued(command) }
             let keys = Set(commands.flatMap(Self.keys))
             let words = commands.map { command in
                 let words = (0..<command.count).map { Array(command[$0]) }
-                // In a transaction it is too late to find out that the origin does not know a script.
+                // Send the script's source: in a transaction, a missing script would be reported too late.
                 return OriginCommand.wordsWithText(command.row, words, server.scripts) ?? words
             }
             let hasScripts = commands.contains { $0.row.flags.contains(.runsScript) }
@@ -232,7 +236,7 @@ extension Session {
 
     private static func canRunAtOrigin(_ command: QueuedCommand) -> Bool {
         let row = command.row
-        // The origin's databases are not those of the larder.
+        // Databases of the origin differ from those of the larder.
         if row == .move || row == .copy && command.count > 4 { return false }
         return row.group != .larder && !row.flags.contains(.admin) && !keys(command).isEmpty
     }

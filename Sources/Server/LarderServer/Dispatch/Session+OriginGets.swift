@@ -2,11 +2,11 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// Consecutive GETs in a database with an origin: those that are known here are answered as in any other database, and what
-/// is not known of the others is asked for together.
+/// Consecutive GETs in a database with an origin. Current entries are returned as in any other database, and the other
+/// keys are requested together.
 extension Session {
-    /// Runs consecutive requests `GET key`, as far as their keys are known and memory has them.
-    /// - Returns: how many ran, and their time; nil for none.
+    /// Runs consecutive requests `GET key` while their entries are current and in memory.
+    /// - Returns: the number of requests that ran, and their time; nil for none.
     func runOriginGets(_ outputBytesMax: Int) -> (Int, now: Int64)? {
         guard allowsFastPath, seesCurrent, !server.hasAttention.load(ordering: .relaxed), let tier = origin.tier else {
             return nil
@@ -33,13 +33,13 @@ extension Session {
         }
     }
 
-    /// How many requests are looked up together.
+    /// The most requests looked up together.
     private static let originGetsMax = 64
 
     private func replyToGets(
         _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, _ tier: OriginTier, _ now: Int64, _ outputBytesMax: Int
     ) -> Int {
-        // All of them in some microseconds.
+        // The same instant for all, because they take only some microseconds.
         let instant = MonotonicClock.nanoseconds()
         var index = 0
         while index < keys.count, replyMemory.pointee.count <= outputBytesMax {
@@ -60,7 +60,7 @@ extension Session {
         return index
     }
 
-    /// Replies to keys that are marked as kept, up to one that is not there any more.
+    /// Replies to keys with a mark, up to one whose entry was evicted.
     private func replyWithKept(
         _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, _ now: Int64, _ outputBytesMax: Int
     ) -> Int {
@@ -82,7 +82,7 @@ extension Session {
         return isLost ? done - 1 : done
     }
 
-    /// Asks for what the next requests will need, so that they do not wait one after the other.
+    /// Prefetches the keys of the following requests, so that these do not wait one at a time.
     private func askAhead(
         _ keys: Swift.Slice<UnsafeBufferPointer<UnsafeRawBufferPointer>>, _ tier: OriginTier, _ now: Int64
     ) {

@@ -3,14 +3,14 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// The fast path of the commands that change one entry as it is: counters, locks, deadlines, removals.
+/// The fast path of commands that change one entry: counters, locks, deadlines, removals.
 extension Session {
     /// The most words of such a command.
     private static let quickWordsMax = 6
 
-    /// Runs the current command if it is one of ``QuickCommands`` and needs no disk.
+    /// Runs the current command if it is one of ``QuickCommands`` and does not need the disk.
     /// - Parameter word: its name.
-    /// - Returns: false if nothing was done.
+    /// - Returns: false if the command had no effect.
     func runQuickly(_ word: ShortWord, _ arguments: RequestArguments, _ now: Int64) -> Bool {
         guard arguments.count >= 2, arguments.count <= Self.quickWordsMax, QuickCommands.has(word), seesCurrent,
             !server.isCongested, !server.notifier.needsFormer

@@ -3,19 +3,19 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// A session that finds commands and runs them.
+/// Command lookup and execution.
 extension Session {
     // MARK: Running commands
 
-    /// Runs the complete commands, until there is a reason to pause. Never waits for the disk.
-    /// - Parameter outputBytesMax: no further command begins while more bytes of replies than these were not taken yet.
+    /// Runs the complete commands until there is a reason to pause. Does not wait for the disk.
+    /// - Parameter outputBytesMax: no further command starts while more reply bytes than this are pending.
     func run(outputBytesMax: Int) -> Pause { run(outputBytesMax, nil) }
 
-    /// Like ``run(outputBytesMax:)``, but on a thread that may block, and for at most a slice. It begins with the
-    /// current command, if there is one.
+    /// Like ``run(outputBytesMax:)``, but on a thread that may block, and for at most a slice. Starts with the current
+    /// command, if there is one.
     func runBlocking(outputBytesMax: Int, slice: Slice) -> Pause { run(outputBytesMax, slice) }
 
-    /// Takes note of what others have changed since the last run.
+    /// Applies changes made by other connections since the last run.
     private func renewState() {
         renewRights()
         renewOrigin()
@@ -23,8 +23,8 @@ extension Session {
     }
 
     private func run(_ outputBytesMax: Int, _ slice: Slice?) -> Pause {
-        // Each command has its own time, but consecutive commands on the fast path share one, for an amount of work
-        // that takes far less than a millisecond, the unit of time.
+        // Each command has its own time, but consecutive fast-path commands share one. Their work takes far less than a
+        // millisecond, the unit of time.
         var now: Int64?
         var lastNow: Int64?
         var count = 0
@@ -32,7 +32,7 @@ extension Session {
         mayBuildLong = slice?.mayBuildLong ?? false
         if mayBuildLong { needsLongThread = false }
         renewState()
-        // If each command must be checked, none takes the fast path.
+        // If each command must be checked, the fast path is not used.
         let usesFastPath = allowsFastPath && takesFastGets && !server.hasAttention.load(ordering: .relaxed)
         let sample = usesFastPath ? accounting.beginSample() : 0
         defer { if count > 0 { accounting.noteRun(count, lastNow, sample, outputBytes: replies.count) } }
@@ -93,7 +93,7 @@ extension Session {
         do throws(ProtocolError) {
             guard try parserMemory.pointee.next() else { return .needsInput }
         } catch {
-            // Once the stream is broken, nothing more can be parsed.
+            // After a protocol error, nothing more can be parsed.
             replies.error("ERR \(error.message)")
             isClosing = true
             return .closing
@@ -102,15 +102,15 @@ extension Session {
         return nil
     }
 
-    /// The time for the next command, and for the commands behind it on the fast path as far as
-    /// ``FastPathCounts/workLeft`` allows.
+    /// Reads the time for the next command, and for the following fast-path commands within
+    /// ``FastPathCounts/workLeft``.
     @inline(__always)
     private func readClock() -> Int64 {
         accounting.fastPath.pointee.workLeft = FastPathCounts.workPerTime
         return clock.now()
     }
 
-    /// Runs the parsed command, or says what must happen before.
+    /// Runs the parsed command, or returns what must happen first.
     private func runCommand(now: Int64, mayBlock: Bool) -> Pause? {
         var start = replyQueue.position
         var call = Call(self, server, now: now, mayBlock: mayBlock)
@@ -150,14 +150,15 @@ extension Session {
                 hasCommand = true
                 return .waiting(until: until)
             }
-            // Shown after the command has run, as in Redis; EXEC after its commands; a script is counted when it has run.
+            // As in Redis, shown after the command has run; EXEC after its commands. A script is counted after it has
+            // run.
             if transactions.execution == nil, !server.monitors.isEmpty { show(spec, call) }
             if transactions.execution?.script == nil {
                 note(spec, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: false)
             }
         } catch {
             if call.isCold {
-                // Nothing was done: it starts again on a thread that may block.
+                // It had no effect: it starts again on a thread that may block.
                 hasCommand = true
                 return .cold
             }
@@ -177,7 +178,7 @@ extension Session {
             }
         }
         if isSilent { replyQueue.noteSilentWrites(call.ticket) } else { hold(from: start, call.ticket) }
-        // A transaction continues.
+        // A transaction is not complete yet.
         if transactions.execution == nil { endCommand(start) } else { transactions.execution?.start = start }
         return nil
     }
@@ -194,10 +195,10 @@ extension Session {
 
     /// Replies to a command that did not run.
     private func reject(_ spec: CommandMetadata?, _ error: CommandError) {
-        // A refused command spoils the transaction, unless it is one that runs immediately even there.
+        // A refused command aborts the transaction, except for commands that run immediately.
         transactions.queue?.isAborted = true
         if let spec, spec.flags.contains(.runsTransaction) {
-            // An EXEC that may not run ends the transaction, as in Redis.
+            // As in Redis, an EXEC that is not allowed discards the transaction.
             transactions.discard()
             fail(.aborted(error))
         } else {
@@ -226,7 +227,7 @@ extension Session {
         let row = spec.metadata
         guard row.accepts(argumentCount: parser.argumentCount) else {
             guard row.flags.contains(.runsTransaction) else { throw .arity(row.name) }
-            // Redis discards the queued commands then.
+            // Like Redis, discard the queued commands.
             transactions.discard()
             throw .aborted(.arity(row.name))
         }
@@ -236,7 +237,7 @@ extension Session {
         return spec
     }
 
-    /// The name and the first arguments, each cut to the length that Redis shows.
+    /// The name and the first arguments, each truncated as in Redis.
     private func unknownCommand() -> CommandError {
         var arguments: [UInt8] = []
         for index in 1..<max(1, parser.argumentCount) where arguments.count < Self.shownBytesMax {
@@ -252,8 +253,8 @@ extension Session {
 
     private static let shownBytesMax = 128
 
-    /// Whether a line looks like HTTP. The connection then ends, as in Redis, so that a web page cannot make a browser
-    /// send commands.
+    /// Whether a line looks like HTTP. As in Redis, the connection is then closed, so that a web page cannot make a
+    /// browser send commands.
     private var looksLikeHTTP: Bool {
         let word = parser.argument(0)
         return equalsIgnoringCase(word, "POST") || equalsIgnoringCase(word, "HOST:")
@@ -274,10 +275,10 @@ extension Session {
         if !mayBlock, parser.argumentCount > Limits.loopArgumentsMax || commandBytes > Limits.loopBytesMax {
             return .cold
         }
-        // A script's execution prepares what it needs.
+        // The execution of a script makes its own preparations.
         if spec.flags.contains(.runsScript) || spec == .scriptLoad { return nil }
-        // A command that stores an entry creates a database without files; a command that would only change one does
-        // not.
+        // A command that stores an entry creates the files of a database that has none; a command that only changes
+        // entries does not.
         let forWriting = isWrite && (spec.flags.contains(.creates) || database.exists)
         guard !database.isReady(forWriting: forWriting) else { return nil }
         isWaiting = true

@@ -3,10 +3,10 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// The fast path of EVAL, EVALSHA and FCALL: a script of a few keys that are in memory, and of commands that ``QuickScriptHost`` has.
-/// Everything else is left to the handler before anything was done.
+/// The fast path of EVAL, EVALSHA and FCALL: scripts with a few keys that are in memory, which only call commands of
+/// ``QuickScriptHost``. Everything else is left to the handler without side effects.
 extension Session {
-    /// The most words behind the number of keys.
+    /// The most words after the number of keys.
     private static let scriptWordsMax = 64
 
     func scriptOnFastPath(_ arguments: RequestArguments, _ source: ScriptSource, _ now: Int64) -> Bool {
@@ -22,10 +22,10 @@ extension Session {
         return run(script, in: interpreter, arguments, keyCount: Int(number), now)
     }
 
-    /// The script that a word names, if the server knows it.
+    /// The script that a word names, if it is known.
     private func script(_ word: UnsafeRawBufferPointer, _ source: ScriptSource) -> Script? {
         switch source {
-        // Only a text that is short enough for an event loop.
+        // Only for a text that is short enough for an event loop.
         case .text:
             word.count <= Self.scriptTextMax ? server.scripts.find(ScriptDigest(of: word)) : nil
         case .digest: ScriptDigest(hexadecimal: word).flatMap { server.scripts.find($0) }
@@ -77,7 +77,7 @@ extension Session {
         return true
     }
 
-    /// Counts the error that a script replied, if it did.
+    /// Counts an error reply of a script.
     private func noteScriptError(from start: Int) {
         let offset = start - replyQueue.sentBytes
         replyMemory.pointee.withBytes { bytes in

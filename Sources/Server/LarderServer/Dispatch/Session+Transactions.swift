@@ -3,7 +3,7 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// A session that runs the commands of a transaction.
+/// Execution of transactions.
 extension Session {
 
     /// Handles EXEC; ``runExecution(now:mayBlock:)`` then runs the commands.
@@ -14,17 +14,17 @@ extension Session {
             throw CommandError("EXECABORT Transaction discarded because of previous errors.")
         }
         transactions.execution = Execution(queue.commands, watches: transactions.watches)
-        // From here on they belong to the execution.
+        // The watches now belong to the execution.
         transactions.watches = []
         transactions.queue = nil
     }
 
-    /// Runs the rest of the transaction that EXEC has begun, up to the next command that another thread must do.
+    /// Runs the remaining commands of the transaction, up to the next one that needs another thread.
     /// - Returns: why it could not be completed.
     func runExecution(_ execution: Execution, now: Int64, mayBlock: Bool) -> Pause? {
         while execution.next < execution.commands.count || !execution.isBegun {
             var rest = execution.commands[execution.next...]
-            // Long work with locks held should at least not delay the loop's other connections.
+            // Long work holds locks, but at least does not delay the loop's other connections.
             if !mayBlock, rest.count > server.limits.coldSliceCommands || needsScriptThread { return .cold }
             if let first = rest.first, execution.isSplit || mayBlock, rest.contains(where: Self.isOnLoop) {
                 execution.isSplit = true
@@ -33,7 +33,7 @@ extension Session {
             }
             let plan = TransactionPlan(
                 rest, in: database, watches: execution.watches, more: execution.more,
-                // A command that is refused when its turn comes overwrites nothing.
+                // A command that is refused when it runs does not overwrite anything.
                 loadsAll: server.notifier.needsFormer || rights?.areLimited ?? false, engine: server.engine)
             if pipeline.isCongested, plan.parts.contains(where: { $0.isWritten || $0.mayBeWritten }) {
                 return .congested
@@ -70,7 +70,7 @@ extension Session {
                     sendPublished()
                     if let work = attempt.work {
                         isWaiting = true
-                        // It may be FUNCTION LOAD; what follows is another unit.
+                        // The command may be FUNCTION LOAD; the following commands are another unit.
                         execution.functions = nil
                         let last = execution.commands[execution.next - 1]
                         accounting.pending = PendingNote(row: last.row, command: last, start: nil)
@@ -90,7 +90,7 @@ extension Session {
         return nil
     }
 
-    /// What an attempt that is given up must leave as it was.
+    /// The state of the session before an attempt, to restore it.
     private struct AttemptStart {
         let count: Int
         let database: Database
@@ -99,7 +99,7 @@ extension Session {
         let replyMode: ReplyMode
     }
 
-    /// Takes back what an attempt did to the session: it starts again and must find the same state.
+    /// Restores the session's state after an abandoned attempt, before the next one.
     private func undo(_ attempt: Attempt, _ execution: Execution, _ start: AttemptStart) {
         subscription.published = []
         replies.removeLast(replies.count - start.count)
@@ -118,7 +118,7 @@ extension Session {
 
     // MARK: Scripts
 
-    /// Handles EVAL outside of MULTI: a transaction of its own.
+    /// Handles EVAL outside of MULTI, as its own transaction.
     func beginScript(_ script: ScriptCall, _ call: Call) throws(CommandError) {
         var bytes = 0
         for index in 0..<call.count { bytes += call.bytes(index).count }
@@ -132,14 +132,14 @@ extension Session {
         transactions.execution = Execution(command, script: script)
     }
 
-    /// Whether a script goes on on a thread of its own.
+    /// Whether a script continues on its own thread.
     var needsScriptThread: Bool { transactions.execution?.script?.isLong ?? false }
 
     private enum Place {
         case here, elsewhere
     }
 
-    /// Decides how a script goes on whose attempt was given up.
+    /// Decides where a script continues after an abandoned attempt.
     private func beginAnew(_ script: ScriptProgress, _ attempt: Attempt, mayBlock: Bool) -> Place {
         script.repeats += 1
         server.scripts.counts.repeats.wrappingAdd(1, ordering: .relaxed)
@@ -147,7 +147,7 @@ extension Session {
         if case .replaying = script.stage {
             script.stage = .speculating
             script.conflicts += 1
-            // Others are always faster: now they wait, for as long as they would for a long transaction.
+            // Other clients keep changing its entries: let them wait now, as for a long transaction.
             if script.conflicts >= ScriptProgress.conflictsMax, script.lastRun <= ScriptProgress.heldRunMax {
                 script.stage = .inPlace
                 script.heldSlice = 2 * script.lastRun + ScriptSlice.blocking
@@ -161,7 +161,7 @@ extension Session {
             return .here
         }
         guard attempt.needsScriptThread || script.repeats > ScriptProgress.repeatsInPlace else { return .here }
-        // A slice on a thread where only cold reads wait decides for most: reading the disk took the time.
+        // Give it a slice on a thread for cold reads first: for most scripts, reading the disk took the time.
         if attempt.needsScriptThread, !mayBlock { return .elsewhere }
         if !script.isLong {
             script.isLong = true
@@ -173,8 +173,8 @@ extension Session {
         return .here
     }
 
-    /// Runs a script without locks, and records what it does. If it may not go on, the execution fails.
-    /// - Returns: whether it goes on.
+    /// Runs a script without locks, and records its commands. If it cannot continue, the execution fails.
+    /// - Returns: whether it continues.
     private func speculate(_ execution: Execution, _ plan: TransactionPlan, _ now: Int64) -> Bool {
         do throws(LarderError) {
             guard let error = try record(execution, plan, now) else { return true }
@@ -185,7 +185,7 @@ extension Session {
         return false
     }
 
-    /// - Returns: the error with which the script ends, if it may not go on.
+    /// - Returns: the error with which the script stops; nil if it continues.
     private func record(
         _ execution: Execution, _ plan: TransactionPlan, _ now: Int64
     ) throws(LarderError) -> CommandError? {
@@ -206,7 +206,7 @@ extension Session {
             note(command.row, call, nanoseconds: MonotonicClock.nanoseconds() - begin, failed: true)
             return error
         }
-        // The locks of these are needed when it is applied.
+        // Their locks are needed when the changes are applied.
         execution.more += run.loadedKeys
         return nil
     }
@@ -217,10 +217,10 @@ extension Session {
         show(.exec, Call(self, server, now: now, mayBlock: false))
     }
 
-    /// A command that must go from a thread that may block back to the loop.
+    /// Whether a command must return from a blocking thread to the loop.
     private static func isOnLoop(_ command: QueuedCommand) -> Bool { command.row.flags.contains(.onLoop) }
 
-    /// The result of one attempt to run the rest of a transaction.
+    /// The result of one attempt to run the remaining commands of a transaction.
     private struct Attempt {
         var end = TransactionEnd.cold
         /// Whether a watched key was changed.
@@ -228,9 +228,9 @@ extension Session {
         var missing: [TransactionMissing] = []
         var needsLongThread = false
         var needsScriptThread = false
-        /// The positions of the commands' replies, counted from the connection's beginning.
+        /// The positions of the commands' replies, counted from the connection's start.
         var regions: [Range<Int>] = []
-        /// The index behind the last command that ran.
+        /// The index after the last command that ran.
         var next = 0
         var work: DeferredWork?
     }
@@ -260,7 +260,7 @@ extension Session {
         return attempt
     }
 
-    /// Runs the commands with the locks held, up to one that is deferred.
+    /// Runs the commands with the locks held, up to a deferred one.
     private func runQueued(
         _ commands: ArraySlice<QueuedCommand>, _ run: TransactionRun, _ now: Int64, _ attempt: inout Attempt
     ) {
@@ -293,7 +293,7 @@ extension Session {
         }
     }
 
-    /// Refuses a command that was allowed when it was queued, and is not any more.
+    /// Refuses a command that was allowed when it was queued, but is not allowed any more.
     func checkQueued(_ command: QueuedCommand) throws(CommandError) {
         guard rights != nil, transactions.execution?.script == nil else { return }
         do throws(CommandError) {
@@ -306,7 +306,7 @@ extension Session {
         }
     }
 
-    /// Ends a transaction whose commands cannot run: each command without a reply gets the error.
+    /// Fails a transaction whose commands cannot run: each command without a reply gets the error.
     func failExecution(_ error: CommandError) {
         guard let execution = transactions.execution else { return }
         if execution.isBegun {
@@ -317,7 +317,7 @@ extension Session {
         endExecution()
     }
 
-    /// Forgets the transaction that EXEC has begun.
+    /// Removes the transaction started by EXEC.
     func endExecution() {
         guard transactions.execution != nil else { return }
         modes.caching = nil

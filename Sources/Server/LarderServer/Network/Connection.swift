@@ -3,11 +3,11 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// The socket of one connection: reads into the session, writes what the session has to send.
+/// The socket of one connection: reads into the session, and writes the session's output.
 ///
 /// Confined to its event loop.
 final class Connection: MonitorReader {
-    /// The state of the commands that were read.
+    /// The state of the received commands.
     private enum Progress {
         /// All complete ones have run.
         case idle
@@ -15,9 +15,9 @@ final class Connection: MonitorReader {
         case running
         /// The next one waits for another thread.
         case working
-        /// They run on another thread, which has the session: the loop does not touch it.
+        /// They run on another thread, which owns the session: the loop must not touch it.
         case away
-        /// The next one waits because too many writes wait to be committed.
+        /// The next one waits because there are too many uncommitted writes.
         case congested
         /// The next one waits until other connections have had their turn.
         case yielded
@@ -25,21 +25,21 @@ final class Connection: MonitorReader {
         case paused
         /// The next one waits for another connection's value.
         case waiting
-        /// The next one waits until the client has taken its replies.
+        /// The next one waits until the client has read its replies.
         case full
-        /// There will be no next one.
+        /// No more commands will run.
         case closing
     }
 
     let session: Session
-    /// Unowned and unsafe, because counting references would be a good part of the cost of a small request. The loop
-    /// outlives its connections: it ends after the last one is closed, and the server keeps it for longer.
+    /// Unowned and unsafe, because reference counting would be a large part of the cost of a small request. The loop
+    /// outlives its connections: it stops after the last one is closed, and the server keeps it alive longer.
     private unowned(unsafe) let eventLoop: EventLoop
     private let pipe: UnsafeMutablePointer<uv_pipe_t>
     /// The socket; the handle owns it.
     private var descriptor: Int32 = -1
     private var progress = Progress.idle
-    /// In which of the loop's lists the connection is: see ``EventLoop/note(_:)``.
+    /// Whether the connection is in the loop's lists: see ``EventLoop/note(_:)``.
     var isListedAsHolding = false
     var isListedAsUnsent = false
     var isListedAsCongested = false
@@ -47,32 +47,32 @@ final class Connection: MonitorReader {
     private var isReading = false
     private var isWriting = false
     private var isClosed = false
-    /// The client has closed its sending side; its requests are still answered.
+    /// Whether the client has closed its sending side; its requests still get replies.
     private var hasEnded = false
     private var isFinishing = false
     private var lastProgress: Int64 = 0
-    /// The loop's turn in which it was last read from, and how many reads that turn has had.
+    /// The loop's turn of the last read, and the number of reads in that turn.
     private var readTurn = 0
     private var readsInTurn = 0
-    /// Messages that came while the session was on another thread.
+    /// Messages that arrived while the session was on another thread.
     private var waitingPushes: [PushMessage] = []
     private var waitingPushBytes = 0
-    /// If it monitors, the position in the loop's feed up to which it has taken the lines.
+    /// For a monitoring connection, the position in the loop's feed up to which it has taken the lines.
     var feedPosition: Int?
-    /// Whether it must be closed because of messages that it did not read.
+    /// Whether it must be closed because of unread messages.
     private var isOverdue = false
-    /// Since when it has more unread messages than the soft limit; nil if it has not.
+    /// When the unread messages exceeded the soft limit; nil if they do not.
     private var overSoftLimitSince: Int64?
-    /// Ticks since something was read.
+    /// Ticks since the last read.
     private var quietTicks = 0
 
-    /// After this many ticks without input a connection gives memory back.
+    /// The number of ticks without input after which a connection frees memory.
     private static let ticksUntilReclaim = 20
-    /// Replies are sent at the latest when they are this long.
+    /// Replies are sent when they reach this size, or earlier.
     private static let flushBytes = 65_536
-    /// How many times that may be sent while a client reads as fast as it is answered, before others have their turn.
+    /// The number of flushes while a client reads as fast as it is served, before other connections have their turn.
     private static let flushesPerTurn = 16
-    /// The most that one uv_write takes, so that not all replies to a slow reader are copied.
+    /// The most bytes of one uv_write, so that not all replies to a slow reader are copied.
     private static let writeBytes = 262_144
 
     init(_ session: Session, _ eventLoop: EventLoop) {
@@ -83,8 +83,8 @@ final class Connection: MonitorReader {
 
     deinit { pipe.deallocate() }
 
-    /// Runs `body` on the connection that is the context of a handle. libuv returns it as a pointer. The retain in
-    /// `open` keeps it valid until the close callback, so that references are not counted here.
+    /// Runs `body` on the connection that is the context of a handle, which libuv returns as a pointer. The retain in
+    /// `open` keeps it valid until the close callback, so that references need not be counted here.
     private static func with<Handle>(_ handle: UnsafeMutablePointer<Handle>?, _ body: (Connection) -> Void) {
         guard let handle, let data = asHandle(handle).pointee.data else { return }
         Unmanaged<Connection>.fromOpaque(data)._withUnsafeGuaranteedRef(body)
@@ -121,7 +121,7 @@ final class Connection: MonitorReader {
     }
 
     /// Closes at once. Idempotent.
-    /// - Parameter reason: logged unless nil; nil for ends that need no explanation.
+    /// - Parameter reason: logged; nil if no explanation is needed.
     func close(_ reason: String?) {
         guard !isClosed else { return }
         isClosed = true
@@ -135,7 +135,7 @@ final class Connection: MonitorReader {
         eventLoop.closed(self)
     }
 
-    /// Answers the requests that were read, then closes.
+    /// Replies to the received requests, then closes.
     func finishAndClose() {
         isFinishing = true
         session.isStopping = true
@@ -145,7 +145,7 @@ final class Connection: MonitorReader {
 
     // MARK: Reading
 
-    /// Reads while the session can take more. A client whose replies wait may continue to send for a while: many send
+    /// Reads while the session can take more. A client with pending replies may continue to send for a while: many send
     /// all their requests before they read the first reply.
     private func adjustReading() {
         let isWanted =
@@ -172,7 +172,7 @@ final class Connection: MonitorReader {
         if !isClosed { uv_read_stop(stream) }
     }
 
-    /// libuv reads into the loop's buffer, which all its connections share, because each read is followed at once by
+    /// Provides the loop's buffer to libuv. All its connections share it, because each read is followed at once by
     /// ``didRead(_:_:)``: an idle connection needs no buffer.
     private func provide(_ buffer: UnsafeMutablePointer<uv_buf_t>?) {
         let space = eventLoop.readBuffer
@@ -190,13 +190,14 @@ final class Connection: MonitorReader {
             session.parser.borrow(UnsafeMutableRawBufferPointer(start: buffer?.base, count: count))
             eventLoop.commandCounter.bytesIn.add(count)
         }
-        // Messages that were sent to this connection before these requests are delivered before the replies.
+        // Deliver messages that were sent to this connection before these requests ahead of the replies.
         eventLoop.pushes.deliverAll()
         advance()
         yieldAfterReads()
     }
 
-    /// libuv would read as long as a client sends: after some reads others have their turn.
+    /// Stops reading after some reads, so that other connections have their turn: libuv would read as long as a client
+    /// sends.
     private func yieldAfterReads() {
         if readTurn != eventLoop.turn {
             readTurn = eventLoop.turn
@@ -222,7 +223,7 @@ final class Connection: MonitorReader {
         takeLines(upTo: eventLoop.server.limits.outputBytesPause)
         progress = .running
         let next = runCommands(pause)
-        // The rest must not stay in the loop's buffer.
+        // Do not leave the remaining bytes in the loop's buffer.
         session.parser.endBorrowing()
         guard !isClosed else { return eventLoop.noteWrites() }
         progress = next == .away ? .running : next
@@ -256,13 +257,13 @@ final class Connection: MonitorReader {
                 eventLoop.notePaused(self)
                 return .paused
             case .waiting(let until):
-                // It may have been woken while another thread had it.
+                // It may have been woken while another thread owned the session.
                 guard !isFinishing, session.waitsForOthers else { break }
                 eventLoop.noteWaiting(self, until: until)
                 return .waiting
             case .closing: return .closing
             case .sliceEnded:
-                // The slice of the other thread ended; here the session continues.
+                // The other thread's slice is used up; the session continues here.
                 if !isOfOtherThread { return yield() }
             case .outputFull:
                 flush()
@@ -283,7 +284,7 @@ final class Connection: MonitorReader {
         return .yielded
     }
 
-    /// Gives the session to a thread that may block, until ``sessionReturned(_:)``.
+    /// Passes the session to a thread that may block, until ``sessionReturned(_:)``.
     private func handOver() {
         progress = .away
         let limits = eventLoop.server.limits
@@ -303,10 +304,10 @@ final class Connection: MonitorReader {
         }
     }
 
-    /// The session is back from the thread that may block.
+    /// Continues after the session came back from a thread that may block.
     func sessionReturned(_ pause: Session.Pause) {
         progress = .running
-        // It has missed the decisions meanwhile.
+        // Commits may have been decided in the meantime.
         session.replyQueue.settle()
         let pushes = waitingPushes
         waitingPushes = []
@@ -384,10 +385,10 @@ final class Connection: MonitorReader {
         guard most > 0, unread > most else { return }
         isOverdue = true
         eventLoop.closeAtEndOfTurn(
-            self, "it left \(unread) bytes of messages unread, the most is \(most) (--max-subscriber-output)")
+            self, "\(unread) bytes of messages were unread, the limit is \(most) (--max-subscriber-output)")
     }
 
-    /// Lines of MONITOR have come for the client.
+    /// Called when there are new lines of MONITOR for the client.
     func noteLines() {
         guard !isClosed, !isOverdue else { return }
         if !isWriting, !isAway { eventLoop.sendAtEndOfTurn(self) }
@@ -396,11 +397,11 @@ final class Connection: MonitorReader {
 
     private var hasUntakenLines: Bool { feedPosition.map { $0 < eventLoop.monitorFeed.end } ?? false }
 
-    /// Takes lines of MONITOR from the loop's feed, in front of what is replied next, until so many bytes wait to be sent.
+    /// Takes lines of MONITOR from the loop's feed, ahead of the next reply, until `bytesMax` bytes wait to be sent.
     private func takeLines(upTo bytesMax: Int) {
         guard let position = feedPosition, !isAway, session.transactions.execution == nil else { return }
         let feed = eventLoop.monitorFeed
-        // A client that wants no replies wants no lines.
+        // With replies switched off, lines are off too.
         guard session.modes.replyMode == .on else {
             feedPosition = feed.end
             return
@@ -440,8 +441,8 @@ final class Connection: MonitorReader {
         closeIfDone()
     }
 
-    /// Sends directly, which costs less than libuv's way; nothing is queued there meanwhile.
-    /// - Returns: how many bytes were sent, 0 if the socket is full, negative if it is broken.
+    /// Sends directly, which costs less than libuv's queue, which is empty here.
+    /// - Returns: the number of bytes sent, 0 if the socket is full, negative if it is broken.
     private func trySend(_ most: Int) -> Int {
         let sent = session.replies.withBytes { bytes -> Int in
             var sent = 0
@@ -455,7 +456,7 @@ final class Connection: MonitorReader {
         return sent
     }
 
-    // The process ignores SIGPIPE; if the system offers it, the signal is not even raised.
+    // The process ignores SIGPIPE; if possible, the signal is not even raised.
     private static let sendFlags = Int32(MSG_DONTWAIT) | noSignal
 
     private func didSend(_ count: Int) {
@@ -521,11 +522,11 @@ final class Connection: MonitorReader {
     // MARK: Time
 
     /// - Parameters:
-    ///   - time: the loop's.
+    ///   - time: the loop's time.
     ///   - monotonic: the engine's time for timers.
     func tick(_ time: Int64, monotonic: Int64) {
         guard !isAway else { return }
-        // A client that is gone must not delay others until its work has its turn.
+        // A disconnected client must not delay others until its work has its turn.
         if progress == .working && session.mayDropWork || progress == .waiting, session.record.isGone {
             return close(nil)
         }
@@ -533,18 +534,18 @@ final class Connection: MonitorReader {
         quietTicks += 1
         if quietTicks == Self.ticksUntilReclaim, progress == .idle { session.reclaim() }
         let limits = eventLoop.server.limits
-        // The client is not to blame for replies that wait for a commit.
+        // Replies that wait for a commit are not the client's fault.
         let isStalled = isWriting || session.replyQueue.sendableCount > 0
         let idle = Int64(eventLoop.server.settings.idleSeconds.read()) * 1000
         if idle > 0, progress == .idle, session.isIdle(for: idle) {
-            close("it sent nothing for \(idle / 1000) s (CONFIG SET timeout)")
+            close("the client sent nothing for \(idle / 1000) s (CONFIG SET timeout)")
         } else if isOverSoftLimit(time) {
             close(
-                "it left more than \(eventLoop.server.settings.subscriberBytesSoft.read()) bytes of messages unread for "
+                "more than \(eventLoop.server.settings.subscriberBytesSoft.read()) bytes of messages were unread for "
                     + "\(eventLoop.server.settings.subscriberSoftSeconds.read()) s (--max-subscriber-output)")
         } else if isStalled, time - lastProgress > limits.outputStallMilliseconds {
             close(
-                "it left \(session.pendingOutput) bytes of replies unread for \(limits.outputStallMilliseconds) ms "
+                "\(session.pendingOutput) bytes of replies were unread for \(limits.outputStallMilliseconds) ms "
                     + "(--reply-timeout)")
         } else if !isStalled {
             lastProgress = time

@@ -6,8 +6,7 @@ import Synchronization
 
 /// One libuv loop with its connections, on one thread.
 ///
-/// Everything except the mailbox is confined to the loop's thread, and `mailLock` guards the mailbox. That is the proof
-/// for `@unchecked Sendable`.
+/// `@unchecked Sendable`: the mailbox is guarded by `mailLock`; everything else is confined to the loop's thread.
 final class EventLoop: CommitObserver, @unchecked Sendable {
     /// A message from another thread to the loop.
     enum Message: Sendable {
@@ -16,10 +15,10 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         case close(Int64, String)
         case finished(Int64, Session.WorkResult)
         case prepared(Int64, LarderError?)
-        /// Deferred work was dropped, because its connection is gone.
+        /// Deferred work was dropped, because its connection was closed.
         case dropped(Int64)
         case returned(Int64, Session.Pause)
-        /// A waiting command of a connection can go on.
+        /// A waiting command of a connection can continue.
         case woken(Int64)
         /// Commits were decided.
         case decided
@@ -38,7 +37,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     private let mailLock = Lock()
     private var mail: [Message] = []
-    /// The loop reads no more mail.
+    /// Set after the loop has stopped reading mail.
     private var isOver = false
 
     /// Messages for the connections of this loop.
@@ -46,10 +45,9 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     let commandCounter: CommandCounter
     let monitorFeed = MonitorFeed()
     private var connections: [Int64: Connection] = [:]
-    /// Connections whose commands wait because too many writes wait to be committed.
+    /// Connections whose commands wait because there are too many uncommitted writes.
     private var congested: [Connection] = []
-    /// Connections with replies that wait for a commit. A connection without such replies leaves the list at the next
-    /// pass over it.
+    /// Connections with replies that wait for a commit. A connection without any is removed at the next pass.
     private var holding: [Connection] = []
     /// Connections that may have replies to send at the end of the turn, and an empty list for the next turn.
     private var unsent: [Connection] = []
@@ -57,14 +55,14 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private var spareHolding: [Connection] = []
     /// Connections whose commands wait for the end of CLIENT PAUSE.
     private var paused: [Connection] = []
-    /// Connections whose commands wait for another's value, with the instants until which they do, and when the first
-    /// of these is looked at.
+    /// Connections whose commands wait for another connection's value, with the ends of their waits, and the earliest
+    /// of these.
     private var waiting: [ObjectIdentifier: (connection: Connection, until: Int64)] = [:]
     private var waitingUntil = Int64.max
     private let waitTimer: UnsafeMutablePointer<uv_timer_t>
-    /// Connections whose commands continue in the next turn, because others have their turn first.
+    /// Connections whose commands continue in the next turn, so that others have their turn.
     private var yielded: [Connection] = []
-    /// Counts the turns.
+    /// The number of turns so far.
     private(set) var turn = 0
     private var overdue: [(Connection, reason: String)] = []
     private var hasNewWrites = false
@@ -74,7 +72,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     private var stopDeadline: Int64 = 0
     /// Called on every tick of the first loop.
     var onTick: (() -> Void)?
-    /// Called once when the loop begins to stop.
+    /// Called once when the loop starts to stop.
     var onStopping: (() -> Void)?
 
     private static let tickMilliseconds: UInt64 = 100
@@ -96,7 +94,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         startPushes()
     }
 
-    /// The queue is emptied at the end of a turn, and before commands run that came later than its messages.
+    /// Sets up the message queue, which is emptied at the end of a turn, and before commands run that arrived after its
+    /// messages.
     private func startPushes() {
         pushes.deliver = { [unowned self] delivery in
             if let group = delivery.monitors, let line = delivery.message.line {
@@ -104,7 +103,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             }
             for id in delivery.connections { connections[id]?.push(delivery.message) }
         }
-        // Called with the queue's lock held, which `endIfIdle` takes before it closes the handle.
+        // Called with the queue's `lock` held, which `endIfIdle` takes before it closes the handle.
         pushes.onAdded { [wakeUp] in uv_async_send(wakeUp) }
     }
 
@@ -124,7 +123,8 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     }
 
     private func startHandles() {
-        // The handles live as long as the loop runs, and the server keeps this object for longer: unretained is enough.
+        // The handles live as long as the loop runs, and the server keeps this object alive longer, so it need not be
+        // retained.
         let context = Unmanaged.passUnretained(self).toOpaque()
         uv_async_init(loop, wakeUp) { handle in
             EventLoop.from(handle?.pointee.data)?.readMail()
@@ -144,7 +144,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             Self.tickMilliseconds)
     }
 
-    /// Runs until ``Message/stop`` has come and every connection is closed. Blocks its thread.
+    /// Runs until ``Message/stop`` is received and every connection is closed. Blocks its thread.
     func run() {
         uv_run(loop, UV_RUN_DEFAULT)
         server.engine.pipeline.remove(observer: self)
@@ -153,7 +153,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     // MARK: Mail
 
-    /// Thread-safe. A message that comes after the end of the loop is dropped.
+    /// Thread-safe. A message sent after the loop has stopped is dropped.
     func send(_ message: Message) {
         let isDropped = mailLock.withLock {
             if isOver { return true }
@@ -166,7 +166,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         if isDropped { drop(message) }
     }
 
-    /// Frees what an unread message carries.
+    /// Frees the resources of an unread message.
     private func drop(_ message: Message) {
         guard case .accept(let descriptor) = message else { return }
         systemClose(descriptor)
@@ -180,7 +180,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         if awaitsDecisions.load(ordering: .relaxed) { send(.decided) }
     }
 
-    /// Looks again at the connections that wait for room.
+    /// Checks the connections that wait because of congestion.
     func congestionMayBeOver() { send(.decided) }
 
     private func readMail() {
@@ -196,7 +196,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             case .dropped(let id): connections[id]?.close(nil)
             case .prepared(let id, let error): connections[id]?.finishPreparing(error)
             case .returned(let id, let pause):
-                // If the connection is gone, its writes are committed nevertheless.
+                // If the connection was closed, its writes are still committed.
                 if let connection = connections[id] { connection.sessionReturned(pause) } else { noteWrites() }
             case .woken(let id): connections[id]?.wake()
             case .decided:
@@ -208,7 +208,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         }
     }
 
-    /// Checks which of the waiting replies are decided, and sends those.
+    /// Checks which of the held replies are decided, and sends those.
     private func settle() {
         swap(&holding, &spareHolding)
         for index in spareHolding.indices {
@@ -233,11 +233,11 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
 
     // MARK: Turns of the loop
 
-    /// When this turn began, in milliseconds of the monotonic clock. Costs nothing.
+    /// The start of this turn, in milliseconds of the monotonic clock. Costs nothing.
     var time: Int64 { Int64(truncatingIfNeeded: uv_now(loop)) }
 
-    /// Ends a turn: everything that was readable has been handled. Commits the writes and sends the replies together,
-    /// so that clients ask again at the same time, and the next turn has more to do at once.
+    /// Ends a turn: all readable input was handled. Commits the writes and sends the replies together, so that clients
+    /// send their next requests at the same time, and the next turn can handle more at once.
     private func endTurn() {
         turn &+= 1
         commitWrites()
@@ -252,12 +252,12 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             }
             spareList.removeAll(keepingCapacity: true)
         }
-        // Writes of commands that ran while replies were released, or that had waited for room, have a turn of their
-        // own.
+        // Commands that ran while replies were released, or that had waited because of congestion, may have written:
+        // their writes get their own turn.
         if hasNewWrites || !yielded.isEmpty || !congested.isEmpty && !server.isCongested { send(.decided) }
     }
 
-    /// Has monitoring connections take their lines, as far as their clients read.
+    /// Lets monitoring connections take lines as fast as their clients read.
     private func feedMonitors() {
         if monitorFeed.takeNews() {
             for connection in monitorFeed.readers { connection.noteLines() }
@@ -265,7 +265,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         monitorFeed.trim()
     }
 
-    /// Closes connections with too many unread messages: here, because this is in the middle of nothing.
+    /// Closes connections with too many unread messages: here, because no connection is in use.
     private func closeOverdue() {
         guard !overdue.isEmpty else { return }
         let closing = overdue
@@ -283,12 +283,12 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         unsent.append(connection)
     }
 
-    /// Commits everything that the commands of this turn wrote, as one group, and releases the replies that waited for
-    /// it if it is decided at once.
+    /// Commits all writes of this turn as one group, and releases the replies that waited for it if it is decided at
+    /// once.
     private func commitWrites() {
         guard hasNewWrites else { return }
         hasNewWrites = false
-        // This thread need not be woken for its own decisions.
+        // No wake-up is needed for decisions made on this thread.
         awaitsDecisions.store(false, ordering: .relaxed)
         let pipeline = server.engine.pipeline
         if pipeline.pendingByteCount > Limits.loopCommitBytesMax { pipeline.wake() } else { pipeline.commitNow() }
@@ -300,7 +300,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         settle()
     }
 
-    /// When the loop did something last, in milliseconds of the monotonic clock. Other threads may read it.
+    /// The time of the last activity, in milliseconds of the monotonic clock. Readable by other threads.
     let heartbeat = Atomic<Int64>(MonotonicClock.milliseconds())
 
     private func tick() {
@@ -316,17 +316,18 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             }
             endIfIdle()
         }
-        // The loop polls before it reaches the end of its turn.
+        // The loop polls for input before it reaches the end of its turn: end the turn here.
         endTurn()
     }
 
     // MARK: Connections
 
-    /// Takes over a connected socket, which the listener has counted.
+    /// Takes over a connected socket, which the listener has already counted.
     private func accept(_ descriptor: Int32) {
         guard !isStopping else { return drop(.accept(descriptor: descriptor)) }
         let id = server.newClientID()
-        // Not weak, which would slow down all reference counting of this object: the record ends with its connection.
+        // Not weak, which would slow down all reference counting of this object; the record is released with its
+        // connection.
         let record = ClientRecord(
             id: id, address: server.clientAddress, descriptor: descriptor, now: server.engine.now(),
             credentials: PeerCredentials(of: descriptor)
@@ -354,7 +355,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         if isStopping { endIfIdle() }
     }
 
-    /// Puts a connection whose commands have run into the lists for the end of the turn.
+    /// Adds a connection whose commands have run to the lists for the end of the turn.
     func note(_ connection: Connection, isCongested: Bool) {
         sendAtEndOfTurn(connection)
         if connection.takeSilentWrites() { hasNewWrites = true }
@@ -381,13 +382,13 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         for connection in waiting { connection.advance() }
     }
 
-    /// Continues with a connection's commands when it is woken, or at an instant of the monotonic clock.
+    /// Continues with a connection's commands when it is woken, or at a time of the monotonic clock.
     func noteWaiting(_ connection: Connection, until: Int64) {
         waiting[ObjectIdentifier(connection)] = (connection, until)
         if until < waitingUntil { startWaitTimer(until) }
     }
 
-    /// With very many waiting connections they are looked at in groups.
+    /// If very many connections wait, they are checked in groups.
     private static let waitStepMilliseconds: Int64 = 5
 
     private func startWaitTimer(_ until: Int64) {
@@ -405,11 +406,11 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
             connection.wake()
         }
         if let next = waiting.values.lazy.map(\.until).min() { startWaitTimer(next) }
-        // Replies are sent, and writes committed, at the end of a turn, behind polling.
+        // Replies are sent, and writes committed, at the end of a turn, which comes after polling.
         endTurn()
     }
 
-    /// Continues with a connection's commands when CLIENT PAUSE is over.
+    /// Continues with a connection's commands after CLIENT PAUSE.
     func notePaused(_ connection: Connection) {
         guard !connection.isListedAsPaused else { return }
         connection.isListedAsPaused = true
@@ -427,7 +428,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
         for connection in waiting { connection.advance() }
     }
 
-    /// Notes that there may be uncommitted writes.
+    /// Records that there may be uncommitted writes.
     func noteWrites() { hasNewWrites = true }
 
     private func list(_ connection: Connection) {
@@ -466,8 +467,7 @@ final class EventLoop: CommitObserver, @unchecked Sendable {
     }
 }
 
-/// All of libuv's handle types begin with the fields of `uv_handle_t`, so a pointer to one may be used as a pointer to
-/// that.
+/// Casts a libuv handle. All handle types start with the fields of `uv_handle_t`.
 func asHandle<Handle>(_ handle: UnsafeMutablePointer<Handle>) -> UnsafeMutablePointer<uv_handle_t> {
     UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_handle_t.self)
 }

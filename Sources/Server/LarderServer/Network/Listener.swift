@@ -1,7 +1,7 @@
 import CLarderUV
 import LarderPlatform
 
-/// Accepts connections on the first loop and hands them to all loops in turn.
+/// Accepts connections on the first loop, and distributes them to all loops in turn.
 ///
 /// Confined to the first loop.
 final class Listener {
@@ -10,17 +10,17 @@ final class Listener {
     private let server: ServerState
     private let log: Log
     private var poll: UnsafeMutablePointer<uv_poll_t>
-    /// Those of former descriptors: libuv needs them until its loop is over.
+    /// The polls of previous descriptors: libuv needs them until its loop stops.
     private var formerPolls: [UnsafeMutablePointer<uv_poll_t>] = []
     private var next = 0
     private var isClosed = false
-    /// When accepting continues after the process ran out of descriptors; 0 if it was not stopped.
+    /// When accepting resumes after the process ran out of descriptors; 0 if it was not paused.
     private var resumeAt: Int64 = 0
 
     private var lines = LineRate(milliseconds: 1000)
 
     private static let pauseMilliseconds: Int64 = 200
-    /// How many connections are accepted per turn of the loop, so that a flood of them does not stop the others.
+    /// The most connections accepted per turn of the loop, so that a flood of them does not block the others.
     private static let acceptsPerTurn = 64
 
     init(_ descriptor: Int32, loops: [EventLoop], server: ServerState, log: Log) {
@@ -36,14 +36,14 @@ final class Listener {
     deinit { for poll in formerPolls + [poll] { poll.deallocate() } }
 
     private func initializePoll() {
-        // accept must never block: the client may be gone again by then.
+        // accept must not block: the client may already be gone.
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
         uv_poll_init(loops[0].loop, poll, descriptor)
-        // The server keeps the listener for as long as the loop runs: unretained is enough.
+        // The server keeps the listener alive while the loop runs, so it need not be retained.
         poll.pointee.data = Unmanaged.passUnretained(self).toOpaque()
     }
 
-    /// Listens to another descriptor. Who waits at the former one is accepted first.
+    /// Listens to another descriptor. Connections waiting at the previous one are accepted first.
     func replace(_ descriptor: Int32) {
         guard !isClosed else { return }
         if resumeAt == 0 { acceptWaiting() }
@@ -77,7 +77,7 @@ final class Listener {
                 refuse(client)
                 continue
             }
-            // Counted here, because many may be accepted before a loop opens the first of them.
+            // Counted here, because many may be accepted before a loop opens the first one.
             server.clients.add(1)
             loops[next].send(.accept(descriptor: client))
             next = (next + 1) % loops.count
@@ -87,20 +87,20 @@ final class Listener {
     private func refuse(_ client: Int32) {
         server.clientsRefused.add()
         logSeldom(
-            "a connection was refused: \(server.settings.clientsMax.read()) are open, the most allowed (--max-clients)")
+            "refused a connection: the limit of \(server.settings.clientsMax.read()) is reached (--max-clients)")
         let text = Array("-ERR max number of clients reached\r\n".utf8)
         _ = text.withUnsafeBytes { send(client, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT) | noSignal) }
         systemClose(client)
     }
 
-    /// Without descriptors or memory the socket stays readable, so continued polling would only waste the processor.
+    /// Pauses accepting. Without descriptors or memory the socket stays readable, so polling would only waste CPU time.
     private func pause() {
-        logSeldom("cannot accept connections: \(SystemErrorText.of(errno)); trying again")
+        logSeldom("cannot accept connections: \(SystemErrorText.of(errno)); retrying")
         uv_poll_stop(poll)
         resumeAt = server.engine.monotonic() + Self.pauseMilliseconds
     }
 
-    /// Logs at most one line a second, whatever clients do.
+    /// Logs at most one line per second.
     private func logSeldom(_ message: String) {
         guard let skipped = lines.line(at: server.engine.monotonic()) else { return }
         log.warning(message + LineRate.rest(skipped, "lines like this"))
@@ -112,7 +112,7 @@ final class Listener {
         start()
     }
 
-    /// Accepts no more connections.
+    /// Stops accepting connections.
     func close() {
         guard !isClosed else { return }
         isClosed = true

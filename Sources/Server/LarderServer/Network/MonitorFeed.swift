@@ -1,13 +1,13 @@
-/// A connection that gets lines of a ``MonitorFeed``.
+/// A connection that receives the lines of a ``MonitorFeed``.
 protocol MonitorReader: AnyObject {
     /// The position in the feed up to which it has taken the lines; nil if it gets none.
     var feedPosition: Int? { get set }
-    /// Lines have come.
+    /// Called when there are new lines.
     func noteLines()
 }
 
-/// The lines of MONITOR that the connections of one event loop have not taken yet. They are stored once, however many
-/// connections get them: each has a position.
+/// The lines of MONITOR that connections of one event loop have not taken yet. They are stored once for all
+/// connections; each has a position.
 ///
 /// Confined to its event loop.
 final class MonitorFeed {
@@ -17,23 +17,23 @@ final class MonitorFeed {
         var end: Int { start + bytes.count }
     }
 
-    /// A chunk that has so many bytes gets no more lines.
+    /// A chunk of this size gets no more lines.
     private static let chunkBytes = 65_536
 
     private var chunks: [Chunk] = []
-    /// The position behind the last line, in bytes since the loop's beginning.
+    /// The position after the last line, in bytes since the loop's start.
     private(set) var end = 0
     /// The connections that get the next lines.
     private(set) var group: MonitorGroup?
     private(set) var readers: [any MonitorReader] = []
-    /// Whether lines came since ``takeNews()``.
+    /// Whether lines were added since ``takeNews()``.
     private var hasNews = false
 
-    /// Bytes of lines that are kept.
+    /// The size of the stored lines.
     var byteCount: Int { chunks.first.map { end - $0.start } ?? 0 }
 
     /// Adds a line for a group of connections.
-    /// - Parameter connection: finds one of them; nil if it is gone.
+    /// - Parameter connection: finds one of them; nil if it was closed.
     func append(_ line: [UInt8], _ group: MonitorGroup, _ connection: (Int64) -> (any MonitorReader)?) {
         if group !== self.group { change(to: group, connection) }
         guard !readers.isEmpty else { return }
@@ -60,14 +60,14 @@ final class MonitorFeed {
         connection.feedPosition = nil
     }
 
-    /// - Returns: whether lines came since the last call.
+    /// - Returns: whether lines were added since the last call.
     func takeNews() -> Bool {
         defer { hasNews = false }
         return hasNews
     }
 
-    /// Calls `body` with bytes from a position on, at most those of one chunk.
-    /// - Returns: the position behind them.
+    /// Calls `body` with the bytes from a position, at most to the end of a chunk.
+    /// - Returns: the position after them.
     func read(from position: Int, _ body: (UnsafeRawBufferPointer) -> Void) -> Int {
         guard position < end, !chunks.isEmpty else { return end }
         var (low, high) = (0, chunks.count - 1)
@@ -80,7 +80,7 @@ final class MonitorFeed {
         return chunk.end
     }
 
-    /// Forgets the lines that all have taken.
+    /// Removes the lines that all connections have taken.
     func trim() {
         guard !chunks.isEmpty else { return }
         guard !readers.isEmpty else {
@@ -90,7 +90,7 @@ final class MonitorFeed {
         let needed = readers.reduce(end) { min($0, $1.feedPosition ?? end) }
         let count = chunks.prefix { $0.end <= needed }.count
         if count == chunks.count, count == 1, chunks[0].bytes.capacity <= 2 * Self.chunkBytes {
-            // The memory serves for the next lines.
+            // Reuse the memory for the next lines.
             chunks[0].start = end
             chunks[0].bytes.removeAll(keepingCapacity: true)
         } else {
