@@ -318,7 +318,7 @@ import Testing
         let client = server.connect()
         let (half, longer) = (String(repeating: "h", count: 50), String(repeating: "l", count: 51))
         #expect(client(["MSET", "half", half, "longer", longer]) == Wire.ok)
-        let error = Wire.error("ERR the values are longer than 100 bytes together, the most in one reply (--max-reply)")
+        let error = Wire.error("ERR the values exceed 100 bytes, the limit for one reply (--max-reply)")
         for view in ["PING", "SNAPSHOT OPEN"] {
             _ = client(view)
             #expect(client("MGET half half nothing") == Wire.array(Wire.bulk(half), Wire.bulk(half), Wire.null))

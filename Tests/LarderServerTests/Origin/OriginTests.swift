@@ -496,7 +496,9 @@ import Testing
         origin.setPath(["one", "two", "three", "two"])
         #expect(client("ORIGIN unix:///other") == Wire.ok)
         let reply = client("GET a")
-        #expect(reply.contains("-ORIGIN the origin cannot be used: a cycle in the upstream chain of redis://there: "), "\(reply)")
+        #expect(
+            reply.contains("-ORIGIN the origin cannot be used: a cycle in the upstream chain of redis://there: "),
+            "\(reply)")
         origin.setPath(["one", "two", "three"])
         server.time.advance(milliseconds: 1_000)
         server.state.origins.checkCircles()

@@ -462,7 +462,8 @@ import Testing
             _ = client("SELECT \(name)")
             let reply = client("ORIGIN redis://there BEHIND")
             #expect(
-                reply.hasPrefix("-ERR BEHIND needs a database") || reply.contains("is an outbox and cannot have an origin"), "\(reply)")
+                reply.hasPrefix("-ERR BEHIND needs a database")
+                    || reply.contains("is an outbox and cannot have an origin"), "\(reply)")
         }
     }
 }

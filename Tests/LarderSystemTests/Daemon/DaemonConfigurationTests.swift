@@ -103,7 +103,7 @@ import Testing
         let daemon = try DaemonProcess(["--config=-" + file], in: place)
         try write("memory = 5M")
         daemon.process.send(signal: SIGHUP)
-        _ = try daemon.process.waitForErrorLine(containing: "SIGHUP: read \(file) again, changed: 1")
+        _ = try daemon.process.waitForErrorLine(containing: "SIGHUP: reloaded \(file), changed options: 1")
         #expect(try daemon.connect().call("CONFIG GET memory").contains("5242880"))
         try Files.remove(file)
         daemon.process.send(signal: SIGHUP)
@@ -192,12 +192,12 @@ import Testing
         try write(
             "memory = 6M\nthreads = 2\nlog-level = error\ntimeout = 10m\nslowlog-max-len = 3\nmax-tracked-keys = 8")
         daemon.process.send(signal: SIGHUP)
-        _ = try daemon.process.waitForErrorLine(containing: "SIGHUP: read \(file) again, changed: 4")
+        _ = try daemon.process.waitForErrorLine(containing: "SIGHUP: reloaded \(file), changed options: 4")
         let log = daemon.process.errors
         for text in [
-            "info memory = 6M is in force", "warning threads = 2 takes effect when larderd is started again",
-            "info max-clients (its default) is in force", "info slowlog-max-len = 3 is in force",
-            "info max-tracked-keys = 8 is in force",
+            "info memory = 6M was applied", "warning threads = 2 takes effect when larderd is restarted",
+            "info max-clients (its default) was applied", "info slowlog-max-len = 3 was applied",
+            "info max-tracked-keys = 8 was applied",
         ] { #expect(log.contains(text), "\(text): \(log)") }
         #expect(try config("memory") == "6291456")
         #expect(try config("threads") == "1")
@@ -207,7 +207,7 @@ import Testing
         #expect(try config("log-level") == "debug")
         // What needs a new start is said each time.
         daemon.process.send(signal: SIGHUP)
-        _ = try daemon.process.waitForErrorLine(containing: "threads = 2 takes effect when larderd is started again")
+        _ = try daemon.process.waitForErrorLine(containing: "threads = 2 takes effect when larderd is restarted")
         _ = try daemon.process.waitForErrorLine(containing: "changed: 0")
         #expect(try daemon.stop() == .exited(0))
     }
@@ -219,7 +219,7 @@ import Testing
         for text in ["memory = 6M\nmemori = 1", "memory = 6M\nmax-clients = many"] {
             try write(text)
             daemon.process.send(signal: SIGHUP)
-            _ = try daemon.process.waitForErrorLine(containing: "error SIGHUP: the configuration stays as it was")
+            _ = try daemon.process.waitForErrorLine(containing: "error SIGHUP: the configuration was not changed")
             _ = try daemon.process.waitForErrorLine(containing: "error \(file):2: ")
             #expect(try client.call("CONFIG GET memory").contains("5242880"))
         }
@@ -245,7 +245,7 @@ import Testing
         #expect(try known.call("AUTH melon-1") == "+OK\r\n")
         try Files.write(secret, Array("melon-2\n".utf8))
         daemon.process.send(signal: SIGHUP)
-        _ = try daemon.process.waitForErrorLine(containing: "SIGHUP: read \(file) again, changed: 1")
+        _ = try daemon.process.waitForErrorLine(containing: "SIGHUP: reloaded \(file), changed options: 1")
         #expect(try known.call("PING") == "+PONG\r\n", "who has come in stays")
         let client = try daemon.connect()
         #expect(try client.call("AUTH melon-1").hasPrefix("-WRONGPASS"))

@@ -122,9 +122,9 @@ import Testing
             return (end, errors)
         }
         let without = try purge()
-        #expect(without.0 == .exited(1) && without.1.contains("asks for a password"), "\(without)")
+        #expect(without.0 == .exited(1) && without.1.contains("needs a password"), "\(without)")
         let refused = try purge("--password-file", wrong)
-        #expect(refused.0 == .exited(1) && refused.1.contains("does not take the password"), "\(refused)")
+        #expect(refused.0 == .exited(1) && refused.1.contains("refuses the password"), "\(refused)")
         #expect(try client.call("DBSIZE") == ":1\r\n")
         #expect(try purge("--password-file", right) == (.exited(0), ""))
         #expect(try client.call("DBSIZE") == ":0\r\n")

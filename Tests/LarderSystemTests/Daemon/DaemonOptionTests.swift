@@ -335,7 +335,7 @@ import Testing
                 "larderd \(Version.text) ready: socket \(daemon.socketPath), larder \(daemon.larder), durability "
                     + "everysecond, 1 event loop(s)",
                 "new databases get the policy 'lowest' (--policy): entries are not kept longer unless they or their "
-                    + "database say so",
+                    + "database have another policy",
                 "the larder may take all of the disk (--max-disk none)",
                 "created database '0', policy lowest", "stopping: SIGTERM", "stopped",
             ])

@@ -27,9 +27,9 @@ import Testing
         for key in ["a", "b"] { #expect(try client.call("SET \(key) v EX 100") == "+OK\r\n") }
         #expect(!daemon.process.errors.contains("deadlines"))
         for key in ["c", "d"] { #expect(try client.call("SET \(key) v EX 100") == "+OK\r\n") }
-        let line = try daemon.process.waitForErrorLine(containing: "deadlines of their own")
+        let line = try daemon.process.waitForErrorLine(containing: "have their own deadline")
         #expect(line.contains(" warning more than 2 entries") && line.contains("(--max-watched-deadlines)"), "\(line)")
         try daemon.stop()
-        #expect(daemon.process.errors.split(separator: "deadlines of their own").count == 2)
+        #expect(daemon.process.errors.split(separator: "have their own deadline").count == 2)
     }
 }

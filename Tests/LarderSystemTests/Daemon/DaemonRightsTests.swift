@@ -53,7 +53,7 @@ import Testing
         // The tests' user is the daemon's.
         #expect(try client.call("SET k v") == "+OK\r\n")
         #expect(try client.call("ACL LIST").contains("user 12 on nopass ~* &* -@all +@connection (a: "))
-        #expect(daemon.process.errors.contains("so that they cannot connect (--socket-mode, --socket-group)"))
+        #expect(daemon.process.errors.contains("so they cannot connect (--socket-mode, --socket-group)"))
     }
 
     @Test func newRightsAreReadAndWrongOnesChangeNothing() throws {
@@ -73,11 +73,11 @@ import Testing
         #expect(try rights())
         try write("rights = user:8=write\n")
         daemon.process.send(signal: SIGHUP)
-        _ = try daemon.process.waitForErrorLine(containing: "rights = user:8=write is in force")
+        _ = try daemon.process.waitForErrorLine(containing: "rights = user:8=write was applied")
         #expect(try !rights() && client.call("ACL LIST").contains("\r\nuser 8 on "))
         try write("memory = 5M\n")
         daemon.process.send(signal: SIGHUP)
-        _ = try daemon.process.waitForErrorLine(containing: "rights (its default) is in force")
+        _ = try daemon.process.waitForErrorLine(containing: "rights (its default) was applied")
         #expect(try client.call("ACL WHOAMI") == "$7\r\ndefault\r\n")
     }
 

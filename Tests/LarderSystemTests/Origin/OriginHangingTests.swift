@@ -40,7 +40,9 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
         for (line, client) in zip(same + different + changes, asking) {
             let reply = try String(decoding: client.receiveToEnd(), as: UTF8.self)
-            #expect(reply.hasPrefix("-ERR the daemon is shutting down") || reply.hasPrefix("*1\r\n"), "\(line): \(reply)")
+            #expect(
+                reply.hasPrefix("-ERR the daemon is shutting down") || reply.hasPrefix("*1\r\n"),
+                "\(line): \(reply)")
         }
         #expect(try String(decoding: asking[0].receiveToEnd(), as: UTF8.self) == "")
     }

@@ -1,7 +1,7 @@
 import LarderPlatform
 import LarderRESP
 
-/// Requests to a running daemon, for larderd's own `--purge`. Each has a connection of its own.
+/// Sends requests to a running daemon, for larderd's own `--purge`. Each uses its own connection.
 package struct AdminClient {
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
@@ -14,7 +14,8 @@ package struct AdminClient {
 
     /// - Parameters:
     ///   - password: sent first; nil for none.
-    ///   - directory: the larder's. Its owner may answer, besides root and this process' own user; nothing is sent to others.
+    ///   - directory: the larder's directory. The daemon must run as its owner, as root, or as this process' user;
+    ///     otherwise nothing is sent.
     package init(socketPath: String, password: [UInt8]?, directory: String) {
         self.socketPath = socketPath
         self.password = password
@@ -22,9 +23,9 @@ package struct AdminClient {
         owner = stat(directory, &status) == 0 ? status.st_uid : nil
     }
 
-    /// Sends commands, each when the one before it was carried out, and returns their replies. The first error is the last
-    /// reply: what stands behind it is not sent, because it may rely on it, as on a SELECT. Blocks; gives up after `seconds`
-    /// without an answer.
+    /// Sends commands, each after the previous one succeeded, and returns their replies. Stops at the first error
+    /// reply, because the following commands may depend on it, for example on a SELECT. Blocks for up to `seconds` per
+    /// reply.
     package func request(_ commands: [[String]], seconds: Int = 300) throws(Failure) -> [RESPValue] {
         let descriptor: Int32
         do throws(FileError) {
@@ -37,7 +38,7 @@ package struct AdminClient {
         UnixSocket.limit(descriptor, milliseconds: seconds * 1000)
         var parser = ReplyParser()
         if let password, let error = try reply(to: [Array("AUTH".utf8), password], descriptor, &parser).errorMessage {
-            throw Failure("the daemon at \(socketPath) does not take the password: \(error) (--password-file)")
+            throw Failure("the daemon at \(socketPath) refuses the password: \(error) (--password-file)")
         }
         var replies: [RESPValue] = []
         for command in commands {
@@ -45,7 +46,7 @@ package struct AdminClient {
             replies.append(reply)
             guard let error = reply.errorMessage else { continue }
             if error.hasPrefix("NOAUTH") {
-                throw Failure("the daemon at \(socketPath) asks for a password: name its file with --password-file")
+                throw Failure("the daemon at \(socketPath) needs a password: use --password-file")
             }
             break
         }
@@ -54,12 +55,12 @@ package struct AdminClient {
 
     private func checkPeer(_ descriptor: Int32) throws(Failure) {
         guard let peer = UnixSocket.peerUser(descriptor) else {
-            throw Failure("who answers at \(socketPath) cannot be told: \(SystemErrorText.of(errno))")
+            throw Failure("cannot determine which user runs the process at \(socketPath): \(SystemErrorText.of(errno))")
         }
         guard peer == 0 || peer == geteuid() || peer == owner else {
             throw Failure(
-                "the process that answers at \(socketPath) runs as user \(peer), who is neither root nor the user of this "
-                    + "process (\(geteuid())), and does not own the larder: nothing was sent")
+                "the process at \(socketPath) runs as user \(peer), which is neither root, nor the user of this "
+                    + "process (\(geteuid())), nor the owner of the larder: nothing was sent")
         }
     }
 
@@ -82,7 +83,7 @@ package struct AdminClient {
             let space = parser.writableSpace(atLeast: 4096)
             let received = recv(descriptor, space.baseAddress, space.count, 0)
             if received < 0, errno == EINTR { continue }
-            guard received > 0 else { throw Failure("the daemon did not answer") }
+            guard received > 0 else { throw Failure("the daemon did not reply") }
             parser.didWrite(received)
         }
     }

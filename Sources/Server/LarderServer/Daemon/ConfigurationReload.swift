@@ -1,18 +1,17 @@
 import LarderPlatform
 
-/// Reads the configuration file again, and puts in force what may change while the daemon serves.
+/// Reloads the configuration file, and applies the options that can change at run time.
 ///
-/// A file with anything wrong in it changes nothing. Thread-safe. The proof for `@unchecked Sendable`: the command line is
-/// read and written with the lock held.
+/// A file with an error changes nothing. `@unchecked Sendable`: the command line is guarded by `lock`.
 final class ConfigurationReload: @unchecked Sendable {
     private let lock = Lock()
-    /// What is in force.
+    /// The current configuration.
     private var current: DaemonCommandLine
     private let server: ServerState
     private let service: ServiceManager?
     private let log: Log
 
-    /// - Returns: nil if the command line names no configuration file.
+    /// - Returns: nil if there is no configuration file.
     init?(_ commandLine: DaemonCommandLine, server: ServerState, service: ServiceManager?, log: Log) {
         guard commandLine.filePath != nil else { return nil }
         current = commandLine
@@ -21,7 +20,7 @@ final class ConfigurationReload: @unchecked Sendable {
         self.log = log
     }
 
-    /// May block, as reading a file does.
+    /// Blocks while the file is read.
     func run() {
         lock.withLock {
             service?.reloading()
@@ -32,28 +31,29 @@ final class ConfigurationReload: @unchecked Sendable {
                 for warning in Precautions.passwordWarnings(new.configuration.passwordPath) { log.warning(warning) }
                 let changes = DaemonOption.serving.count { take($0, new) }
                 log.info(
-                    "SIGHUP: read \(path) again\(new.hasReadFile ? "" : ", which is missing"), changed: \(changes)")
+                    "SIGHUP: reloaded \(path)\(new.hasReadFile ? "" : ", which is missing"), changed options: \(changes)"
+                )
             } catch {
-                log.error("SIGHUP: the configuration stays as it was, because of what is wrong with it:")
+                log.error("SIGHUP: the configuration was not changed, because of errors:")
                 for line in error.description.split(separator: "\n") { log.error(String(line)) }
             }
         }
     }
 
-    /// - Returns: whether something has changed.
+    /// - Returns: whether the option was changed.
     private func take(_ option: DaemonOption, _ new: DaemonCommandLine) -> Bool {
         guard new.differs(option, from: current) else { return false }
         guard let live = option.live else {
-            log.warning("\(new.shown(option)) takes effect when larderd is started again")
+            log.warning("\(new.shown(option)) takes effect when larderd is restarted")
             return false
         }
         if let problem = live.problem(server, new) {
-            log.warning("\(new.shown(option)) is not possible: \(problem)")
+            log.warning("\(new.shown(option)) was not applied: \(problem)")
             return false
         }
         live.set(server, new)
         current.adopt(option, from: new)
-        log.info("\(new.shown(option)) is in force")
+        log.info("\(new.shown(option)) was applied")
         return true
     }
 }

@@ -1,39 +1,39 @@
 import LarderEngine
 import LarderPlatform
 
-/// Divides the descriptors that the process may open between clients and the larder. If clients could take the last
-/// one, commits and checkpoints would fail.
+/// Divides the descriptors of the process between clients and the larder. If clients could use the last one, commits
+/// and checkpoints would fail.
 struct DescriptorBudget: Equatable {
-    /// The number of connections for which there is room.
+    /// The number of connections that are possible.
     let clientsPossible: Int
-    /// What is reserved for everything else.
+    /// The number of descriptors reserved for everything else.
     let reserve: Int
-    /// How many databases the reserve is enough for, so that the next process can start with them. No more may be
-    /// created.
+    /// The number of databases that the reserve is enough for, so that the next process can start with them. No more
+    /// can be created.
     let databasesPossible: Int
 
     /// Standard descriptors, the locks, the listening socket and the signals' pipe: 12. The journal's segments, its
-    /// directory and files that are being removed: 8. Files that are open for a moment, such as POINTER and DAMAGED: 8.
+    /// directory, and files being removed: 8. Files that are open briefly, such as POINTER and DAMAGED: 8.
     private static let processDescriptors = 28
-    /// For one event loop: epoll and its wake-up, with one to spare.
+    /// For one event loop: epoll and its wake-up, and one to spare.
     private static let loopDescriptors = 4
-    /// For one open database: LOCK, LOG, MANIFEST, its log, and a table that is written or read.
+    /// For one open database: LOCK, LOG, MANIFEST, its log, and a table being written or read.
     private static let databaseDescriptors = 5
-    /// With room for fewer clients, the daemon does not start.
+    /// The daemon does not start with fewer clients.
     private static let clientsMin = 4
     private static let databasesFew = 4
 
     /// - Parameters:
-    ///   - limit: how many descriptors the process may have open.
-    ///   - databases: how many databases there are.
-    /// - Returns: nil if there is no room.
+    ///   - limit: the most open descriptors of the process.
+    ///   - databases: the number of databases.
+    /// - Returns: nil if there are too few descriptors.
     init?(limit: Int, databases: Int, databasesMax: Int, openFilesMax: Int, threads: Int) {
         let base = Self.processDescriptors + Self.loopDescriptors * threads
         let least = Self.least(databases: databases, threads: threads)
         guard limit >= least + Self.clientsMin else { return nil }
         let full = base + Self.databaseDescriptors * max(databases, databasesMax) + openFilesMax
-        // If there is not enough for both, each gets half. But the larder gets what it cannot do without, and room for
-        // a few databases while a few clients are left.
+        // If there are not enough for both, each gets half. But the larder gets its minimum, and enough for a few
+        // databases while a few clients are left.
         let few = min(base + Self.databaseDescriptors * Self.databasesFew, limit - 2 * Self.clientsMin)
         reserve = min(full, max(least, limit / 2, few))
         clientsPossible = limit - reserve
@@ -41,12 +41,12 @@ struct DescriptorBudget: Equatable {
         databasesPossible = max(databases, min((reserve - base) / Self.databaseDescriptors, nextStart))
     }
 
-    /// Enough for all existing databases, or the first one, and one more.
+    /// The minimum: enough for all existing databases, or the first one, and one more.
     private static func least(databases: Int, threads: Int) -> Int {
         processDescriptors + loopDescriptors * threads + databaseDescriptors * (max(1, databases) + 1)
     }
 
-    /// Raises the process' limit, and lowers the clients' limit to what is possible.
+    /// Raises the process' limit, and lowers the limit of clients accordingly.
     static func take(
         for configuration: inout ServerConfiguration, log: Log
     ) throws(Server.Failure) -> DescriptorBudget {
@@ -62,14 +62,14 @@ struct DescriptorBudget: Equatable {
             let least = least(databases: databases, threads: threads) + clientsMin
             throw .descriptors(
                 "the process may open \(limit) descriptors; with \(databases) databases and \(threads) event loop(s) "
-                    + "it needs \(least) at least: raise the limit (ulimit -n)")
+                    + "at least \(least) are needed: raise the limit (ulimit -n)")
         }
         if configuration.engine.databasesMax > budget.databasesPossible {
             log.warning(
                 "at most \(budget.databasesPossible) databases instead of \(configuration.engine.databasesMax) "
                     + "(--max-databases): "
-                    + "more need more than the \(budget.reserve) descriptors that are "
-                    + "kept for the larder's files, of \(limit) (ulimit -n)")
+                    + "more would need more than the \(budget.reserve) descriptors "
+                    + "reserved for the larder's files, of \(limit) (ulimit -n)")
             configuration.engine.databasesMax = budget.databasesPossible
         }
         let asked = configuration.limits.clientsMax
@@ -77,7 +77,8 @@ struct DescriptorBudget: Equatable {
             configuration.limits.clientsMax = budget.clientsPossible
             log.warning(
                 "at most \(budget.clientsPossible) clients instead of \(asked) (--max-clients): the process may open "
-                    + "\(limit) descriptors (ulimit -n), and \(budget.reserve) of them are kept for the larder's files")
+                    + "\(limit) descriptors (ulimit -n), of which \(budget.reserve) are reserved for the larder's files"
+            )
         }
         return budget
     }

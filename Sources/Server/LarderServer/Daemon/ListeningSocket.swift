@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// The socket on which the daemon listens: one that it has made, or one that was passed to it.
+/// The socket on which the daemon listens: its own, or one that was passed to it.
 ///
 /// Confined to the thread of the first loop while the server runs.
 final class ListeningSocket {
@@ -19,7 +19,7 @@ final class ListeningSocket {
         (path, descriptor, self.file) = (file.path, file.descriptor, file)
     }
 
-    /// What the log says of it at the start; nil for nothing.
+    /// The line for the log at the start; nil for none.
     var note: String? {
         guard let file else { return "the socket \(path) was passed by the service manager, which keeps it" }
         return file.hasMadeDirectory
@@ -33,11 +33,11 @@ final class ListeningSocket {
         return "0" + String(status.st_mode & 0o777, radix: 8)
     }
 
-    /// What is wrong with the file; nil for nothing.
+    /// The last reported problem; nil for none.
     private var trouble: String?
 
-    /// Looks whether the file is still there, and binds again if it was removed.
-    /// - Parameter replace: gets the descriptor to listen to from now on. The former one is closed then.
+    /// Checks whether the socket file still exists, and binds again if it was removed.
+    /// - Parameter replace: receives the new descriptor. The previous one is closed afterwards.
     func look(_ log: Log, replace: (Int32) -> Void) {
         guard let file else {
             let isThere = path.isEmpty || path.hasPrefix("@") || FileSystem.exists(path)
@@ -66,13 +66,13 @@ final class ListeningSocket {
         }
     }
 
-    /// Says something once.
+    /// Logs a problem once.
     private func note(_ text: String?, _ log: Log) {
         if let text, text != trouble { log.warning(text) }
         trouble = text
     }
 
-    /// Removes the file, if it is still ours. What was passed stays: others wait on it.
+    /// Removes the file, if it is still ours. A passed socket stays, because its service manager uses it.
     func remove() { file?.remove() }
 
     deinit { if file == nil { close(descriptor) } }

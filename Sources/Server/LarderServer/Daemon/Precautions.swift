@@ -1,31 +1,31 @@
 import LarderPlatform
 
-/// What lets others do more than whoever set the daemon up may have meant.
+/// Warns about settings that may give other users more access than intended.
 enum Precautions {
     static func warnings(_ configuration: ServerConfiguration) -> [String] {
         passwordWarnings(configuration.passwordPath) + socketWarnings(configuration) + accessWarnings(configuration)
             + idleRules(configuration.rules)
     }
 
-    /// Rights for users who cannot connect.
+    /// Warns about rights of users who cannot connect.
     private static func accessWarnings(_ configuration: ServerConfiguration) -> [String] {
-        // The mode of a passed socket is the service manager's matter.
+        // The mode of a passed socket is set by the service manager.
         guard configuration.passedSocket == nil, configuration.socketAccess.isPrivate else { return [] }
         let own = [0, geteuid()]
         guard configuration.rules.all.contains(where: { $0.kind == .group || !own.contains($0.number) }) else {
             return []
         }
         return [
-            "other users have rights, but the socket's mode is \(configuration.socketAccess.modeText), so that they cannot "
+            "other users have rights, but the socket's mode is \(configuration.socketAccess.modeText), so they cannot "
                 + "connect (--socket-mode, --socket-group)"
         ]
     }
 
-    /// Rules for those who may do everything in any case.
+    /// Warns about rules for users with all rights.
     private static func idleRules(_ rules: AccessRules) -> [String] {
         let own = [0, geteuid()]
         return rules.all.filter { $0.kind == .user && own.contains($0.number) }.map {
-            "the rule \($0.text) has no effect: root and the daemon's own user may always do everything"
+            "the rule \($0.text) has no effect: root and the daemon's user always have all rights"
         }
     }
 
@@ -33,14 +33,14 @@ enum Precautions {
     static func passwordWarnings(_ path: String) -> [String] { PasswordFile.warnings(path, program: "larderd") }
 
     private static func socketWarnings(_ configuration: ServerConfiguration) -> [String] {
-        // The directory of a passed socket is the service manager's matter.
+        // The directory of a passed socket is managed by the service manager.
         guard configuration.passedSocket == nil else { return [] }
         let directory = FileSystem.parent(configuration.socketPath)
         var warnings = [configuration.socketAccess.obstacle(in: directory)].compactMap { $0 }
-        // In one like /tmp, only the owner of a file may remove it.
+        // In a sticky directory such as /tmp, only the owner of a file may remove it.
         if let mode = mode(directory), mode & 0o002 != 0, mode & mode_t(S_ISVTX) == 0 {
             warnings.append(
-                "everybody may write the socket's directory \(directory), and so put another socket in the place of this "
+                "all users can write to the socket's directory \(directory), and could replace the socket of this "
                     + "one: chmod o-w")
         }
         return warnings

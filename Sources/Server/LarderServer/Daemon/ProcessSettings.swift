@@ -2,14 +2,14 @@ import LarderPlatform
 
 /// Settings of the daemon's process.
 package enum ProcessSettings {
-    /// Writing to a closed connection, or beyond the limit of a file's size, must be an error, not the end of the
+    /// Makes writing to a closed connection, or beyond the limit of a file's size, an error that does not terminate the
     /// process.
     package static func ignoreWriteSignals() {
         signal(SIGPIPE, SIG_IGN)
         signal(SIGXFSZ, SIG_IGN)
     }
 
-    /// SIGUSR1 and SIGUSR2 mean nothing here. By default they would terminate the process, and with it what it serves.
+    /// Ignores SIGUSR1 and SIGUSR2, which would terminate the process by default.
     package static func ignoreUserSignals() {
         signal(SIGUSR1, SIG_IGN)
         signal(SIGUSR2, SIG_IGN)
@@ -23,13 +23,14 @@ package enum ProcessSettings {
         pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     }
 
-    /// The daemon is stopping already: only SIGINT, which a human sends, ends it at once.
+    /// Ignores repeated stop signals during shutdown: only SIGINT, which a person sends, terminates the process at
+    /// once.
     static func ignoreRepeatedStopSignals() {
         signal(SIGTERM, SIG_IGN)
         signal(SIGHUP, SIG_IGN)
     }
 
-    /// Whether the parent wants the process to outlive its terminal, as nohup does.
+    /// Whether the parent wants the process to survive its terminal, like nohup.
     static var ignoresHangUp: Bool {
         var action = sigaction()
         guard sigaction(SIGHUP, nil, &action) == 0 else { return false }
@@ -37,7 +38,7 @@ package enum ProcessSettings {
         return withUnsafeBytes(of: &action) { $0.load(as: UInt.self) } == 1
     }
 
-    /// Raises the limit of open descriptors as far as the process may.
+    /// Raises the limit of open descriptors to the maximum.
     /// - Returns: the new limit.
     static func raiseDescriptorLimit() -> Int {
         guard var limit = ResourceLimit.openFiles.read() else { return descriptorsMost }

@@ -2,15 +2,15 @@ import CLarderUV
 import LarderEngine
 import LarderPlatform
 
-/// The daemon as a library: serves a larder over a Unix-domain socket until it is told to stop.
+/// The daemon as a library: serves a larder over a Unix-domain socket until it is stopped.
 package enum Server {
     package enum Failure: Error, CustomStringConvertible {
         case larder(LarderError)
-        /// The path cannot be that of a socket.
+        /// The path cannot be used for a socket.
         case socketPath(String)
         /// Another process uses the socket.
         case socketTaken(String)
-        /// The system could not make the socket.
+        /// The system could not create the socket.
         case socket(String)
         /// The process may not open as many descriptors as the larder needs.
         case descriptors(String)
@@ -35,19 +35,19 @@ package enum Server {
         }
     }
 
-    /// Serves until SIGTERM, SIGINT, SIGHUP, SHUTDOWN or `stopper`. Then it accepts nothing more, finishes what was
-    /// read, commits, syncs and returns. Blocks the calling thread.
+    /// Serves until SIGTERM, SIGINT, SIGHUP, SHUTDOWN or `stopper`. Then it accepts no more input, completes the
+    /// received commands, commits, syncs and returns. Blocks the calling thread.
     /// - Parameters:
-    ///   - commandLine: what the configuration comes from. If that includes a configuration file, SIGHUP does not stop the
-    ///     server, but reads the file again.
-    ///   - service: is told what the server does.
+    ///   - commandLine: the source of the configuration. If it includes a configuration file, SIGHUP reloads that file
+    ///     instead of stopping the server.
+    ///   - service: is notified of the server's state.
     ///   - onReady: called once connections are accepted, with a closure that stops the server from any thread.
     package static func run(
         _ configuration: ServerConfiguration, log: Log, commandLine: DaemonCommandLine? = nil,
         service: ServiceManager? = nil, onReady: (@escaping @Sendable (String) -> Void) -> Void = { _ in }
     ) throws(Failure) {
         ProcessSettings.ignoreWriteSignals()
-        // Later nobody could be told.
+        // Check now: later, the error could not be reported.
         let threads = otherThreads + configuration.threads + configuration.limits.coldThreads
         if let shortage = WorkThread.shortage(ofThreads: threads) {
             throw .threads("larderd cannot start: \(shortage)")
@@ -79,7 +79,7 @@ package enum Server {
         log.info("stopped")
     }
 
-    /// What is around the server, and does not concern what it serves.
+    /// The server's environment, which does not affect what it serves.
     private struct Surroundings {
         let commandLine: DaemonCommandLine?
         let service: ServiceManager?
@@ -104,7 +104,7 @@ package enum Server {
         return try service.during(status, work)
     }
 
-    /// Besides those for event loops and cold reads: slow commands and counts, commits, syncs, checkpoints, maintenance,
+    /// In addition to event loops and cold reads: slow commands and counts, commits, syncs, checkpoints, maintenance,
     /// merging, the replay at the start, LevelDB's, and some in reserve.
     private static let otherThreads = 14
 
@@ -129,7 +129,7 @@ package enum Server {
             configuration, loops[0], onStop: { stopper.stop($0) },
             onHangUp: reload.map { reload in { pools.status.submit { reload.run() } } })
         state.notifier.runInBackground { [weak workers] work in
-            // Without the pool nobody is left who could be told.
+            // Without the pool, the server is stopping, and there is no one to notify.
             workers?.submit(work)
         }
         let guardian = SocketGuard(surroundings.socket, listener, log)
@@ -192,7 +192,7 @@ package enum Server {
         return SignalWatch(loop, onStop: onStop, onHangUp: onHangUp)
     }
 
-    /// The first lines of the log.
+    /// Logs the first lines.
     private static func announce(_ configuration: ServerConfiguration, _ state: ServerState, _ log: Log) {
         let engine = state.engine
         log.info(
@@ -200,34 +200,34 @@ package enum Server {
                 + "durability \(engine.options.durability.rawValue), \(configuration.threads) event loop(s)")
         log.info(
             "new databases get the policy '\(engine.options.defaultPolicy)' (--policy): entries are not kept longer "
-                + "unless they or their database say so")
+                + "unless they or their database have another policy")
         log.info(
             engine.diskLimitBytes.map {
                 "all files of the larder take at most \($0) bytes (--max-disk"
                     + (configuration.diskBytes == nil ? ", by default a tenth of the file system, at most 8G" : "")
-                    + "): what is worth the least is evicted"
+                    + "): the least valuable entries are evicted"
             } ?? "the larder may take all of the disk (--max-disk none)")
         if !configuration.rules.isEmpty { log.info(configuration.rules.summary) }
-        if let path = configuration.filePath { log.info("options come from \(path) too (--config)") }
+        if let path = configuration.filePath { log.info("options are also read from \(path) (--config)") }
         state.notifier.onTooManyDeadlines { most in
             log.warning(
-                "more than \(most) entries have deadlines of their own: the others' expiry is not told in time "
+                "more than \(most) entries have their own deadline; `expired` events of the others may be late "
                     + "(--max-watched-deadlines)")
         }
         if !state.notifier.setEvents(configuration.keyspaceEvents) {
-            log.warning("notify-keyspace-events '\(configuration.keyspaceEvents)' is not understood")
+            log.warning("notify-keyspace-events '\(configuration.keyspaceEvents)' is invalid")
         }
     }
 
-    /// Opens the first databases in the background, so that damage is reported now rather than at the first use, and
-    /// expired entries are swept even if no client comes.
+    /// Opens the first databases in the background, so that damage is reported now instead of at the first use, and
+    /// expired entries are swept even without clients.
     private static func openDatabases(_ engine: Engine, _ most: Int, _ workers: WorkerPool) {
         let databases = engine.databases.prefix(most)
         guard !databases.isEmpty else { return }
-        // One after the other on one thread, so that the other thread is free for commands.
+        // One at a time on one thread, so that the other thread is free for commands.
         workers.submit {
             for database in databases {
-                // The error is in the log, and every command to this database repeats it.
+                // The error was logged, and every command on this database returns it.
                 try? database.prepare(forWriting: false)
             }
         }
@@ -235,7 +235,7 @@ package enum Server {
 
     /// Stops all loops, once.
     ///
-    /// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
+    /// `@unchecked Sendable`: the state is guarded by `lock`.
     private final class Stopper: @unchecked Sendable {
         private let lock = Lock()
         private let log: Log

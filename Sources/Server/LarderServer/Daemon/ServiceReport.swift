@@ -1,7 +1,7 @@
 import LarderEngine
 import LarderPlatform
 
-/// Tells the service manager how the server is: that it lives, and a line for `systemctl status`.
+/// Reports the server's health to the service manager: a watchdog signal, and a line for `systemctl status`.
 ///
 /// Confined to the first loop once it runs.
 final class ServiceReport {
@@ -11,7 +11,7 @@ final class ServiceReport {
     private var nextStatus = Int64.min
 
     private static let statusMilliseconds: Int64 = 10_000
-    /// A loop that has done nothing for so long is stuck, however short the watchdog's interval is.
+    /// A loop without activity for this long is stuck, even if the watchdog's interval is shorter.
     private static let stuckMilliseconds: Int64 = 1_000
 
     init(_ service: ServiceManager, _ server: ServerState, _ loops: [EventLoop]) {
@@ -25,7 +25,7 @@ final class ServiceReport {
     func tick() {
         let now = MonotonicClock.milliseconds()
         let patience = max(Self.stuckMilliseconds, (service.watchdogMilliseconds ?? 0) / 2)
-        // Each loop looks at its clock ten times a second.
+        // Each loop updates its heartbeat ten times per second.
         let isAlive = loops.allSatisfy { now - $0.heartbeat.load(ordering: .relaxed) < patience }
         service.tick(now: now, isAlive: isAlive)
         guard now >= nextStatus else { return }

@@ -3,8 +3,8 @@ import LarderPlatform
 
 /// Watches SIGTERM, SIGINT and SIGHUP on a loop.
 ///
-/// SIGHUP does what it is for. If it is for nothing, it stops the daemon too, unless the daemon's parent had it ignored,
-/// as nohup does. Confined to that loop.
+/// SIGHUP reloads the configuration. Without a configuration file it stops the daemon too, unless the daemon's parent
+/// had it ignored, like nohup. Confined to that loop.
 final class SignalWatch {
     private let handles: [UnsafeMutablePointer<uv_signal_t>]
     private let onStop: (String) -> Void
@@ -17,7 +17,7 @@ final class SignalWatch {
         handles = numbers.map { _ in .allocate(capacity: 1) }
         for (handle, number) in zip(handles, numbers) {
             uv_signal_init(eventLoop.loop, handle)
-            // The server keeps this object for as long as the loop runs: unretained is enough.
+            // The server keeps this object alive while the loop runs, so it need not be retained.
             handle.pointee.data = Unmanaged.passUnretained(self).toOpaque()
             uv_signal_start(
                 handle,
@@ -35,8 +35,8 @@ final class SignalWatch {
         onStop(number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGHUP")
     }
 
-    /// Ends the watch. From now on SIGINT ends the process, and further SIGTERM and SIGHUP change nothing: a supervisor may
-    /// repeat them while the last checkpoint is running.
+    /// Ends the watch. From now on, SIGINT terminates the process, and further SIGTERM and SIGHUP are ignored: a
+    /// supervisor may repeat them while the last checkpoint is running.
     func close() {
         defer { ProcessSettings.ignoreRepeatedStopSignals() }
         for handle in handles where uv_is_closing(asHandle(handle)) == 0 { uv_close(asHandle(handle), nil) }

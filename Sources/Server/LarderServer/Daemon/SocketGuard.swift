@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// Looks once a second whether the daemon's socket is still in its place: clients that find none would start another
-/// daemon, or give up. Confined to the first loop.
+/// Checks once per second whether the daemon's socket file still exists. Without it, clients would start another
+/// daemon, or fail. Confined to the first loop.
 final class SocketGuard {
     private let socket: ListeningSocket
     private let listener: Listener

@@ -1,14 +1,14 @@
 import Synchronization
 
-/// The state of CLIENT PAUSE: until an instant no command runs, or none that writes.
+/// The state of CLIENT PAUSE: until a given time, no commands run, or no writes.
 ///
-/// Thread-safe: atomic. The two are not read together: while a pause changes, a reader may see a mixture.
+/// Thread-safe: atomic. The two values are not read together: while a pause changes, a reader may see a mixture.
 final class ClientPause: Sendable {
     /// In milliseconds of the monotonic clock.
     private let until = Atomic<Int64>(0)
     private let isForAll = Atomic<Bool>(false)
 
-    /// A pause that is shorter or weaker than the current one does not shorten or weaken it, as in Redis.
+    /// Starts a pause. As in Redis, it does not shorten or weaken a running one.
     /// - Returns: the end of the pause.
     func begin(until end: Int64, all: Bool, now: Int64) -> Int64 {
         let isUnderWay = isOn(now)

@@ -4,17 +4,16 @@ import LarderPlatform
 import LarderRESP
 import Synchronization
 
-/// What the server knows of a connection, on any thread: for CLIENT LIST, INFO, KILL.
+/// A connection as seen by other threads: for CLIENT LIST, INFO, KILL.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the names are read and written with the lock held; the rest is atomic
-/// or constant.
+/// `@unchecked Sendable`: the names are guarded by `lock`; the rest is atomic or constant.
 final class ClientRecord: @unchecked Sendable {
     let id: Int64
     let address: String
     let descriptor: Int32
     /// In milliseconds of the engine's time.
     let connectedAt: Int64
-    /// Who connected; nil if the system does not tell.
+    /// The credentials of the client's process; nil if the system does not report them.
     let credentials: PeerCredentials?
     /// Closes the connection, for a reason that is logged. Callable from any thread.
     private let closer: @Sendable (String) -> Void
@@ -23,27 +22,27 @@ final class ClientRecord: @unchecked Sendable {
     let lastActivity: Atomic<Int64>
     /// The row of the last command.
     let lastCommand = Atomic<Int>(-1)
-    /// How many commands MULTI has queued, -1 outside.
+    /// The number of commands queued since MULTI, -1 outside.
     let queuedCommands = Atomic<Int>(-1)
     let queuedBytes = Atomic<Int>(0)
     let watchedKeys = Atomic<Int>(0)
     let channels = Atomic<Int>(0)
     let patterns = Atomic<Int>(0)
     let shardChannels = Atomic<Int>(0)
-    /// The connection that gets the reports on keys that this one reads: -1 without tracking, 0 for itself.
+    /// The connection that receives this connection's invalidations: -1 without tracking, 0 for itself.
     let redirect = Atomic<Int>(-1)
     let isBroadcast = Atomic<Bool>(false)
     let protocolVersion = Atomic<Int>(2)
     let inputBytes = Atomic<Int>(0)
     let outputBytes = Atomic<Int>(0)
     let isMonitor = Atomic<Bool>(false)
-    /// Whether it has asked for changes.
+    /// Whether it has run CHANGES.
     let isFollower = Atomic<Bool>(false)
     let isNoEvict = Atomic<Bool>(false)
     let isNoTouch = Atomic<Bool>(false)
     /// Whether its commands are kept out of SLOWLOG, LATENCY and MONITOR.
     let isUnlogged = Atomic<Bool>(false)
-    /// Whether the connection must end as soon as its session looks.
+    /// Whether the connection must be closed as soon as its session checks.
     let isKilled = Atomic<Bool>(false)
     /// Whether the connection is closed; set before its descriptor is.
     let isClosed = Atomic<Bool>(false)
@@ -75,8 +74,8 @@ final class ClientRecord: @unchecked Sendable {
 
     /// Whether no client is left that could read a reply. A client that has closed only its sending side still can.
     ///
-    /// Callable from any thread: if the descriptor was closed meanwhile, and belongs to another connection now, this
-    /// one is gone in any case.
+    /// Callable from any thread: if the descriptor was closed in the meantime, and belongs to another connection now,
+    /// this connection is gone in any case.
     var isGone: Bool {
         let isHungUp = UnixSocket.hasHungUp(descriptor)
         return isClosed.load(ordering: .acquiring) || isHungUp
@@ -105,7 +104,7 @@ final class ClientRecord: @unchecked Sendable {
 
     private var subscriptionCount: Int { channels.read() + patterns.read() + shardChannels.read() }
 
-    /// Whether it gets messages without asking for them.
+    /// Whether it receives messages that are not replies.
     var listens: Bool {
         subscriptionCount > 0 || isMonitor.load(ordering: .relaxed) || redirect.read() >= 0
     }
@@ -116,7 +115,7 @@ final class ClientRecord: @unchecked Sendable {
         if subscriptionCount > 0 { flags += "P" }
         if queuedCommands.read() >= 0 { flags += "x" }
         if redirect.read() >= 0 { flags += isBroadcast.load(ordering: .relaxed) ? "tB" : "t" }
-        // All connections are those of a Unix socket.
+        // All connections use a Unix-domain socket.
         flags += "U"
         if isNoEvict.load(ordering: .relaxed) { flags += "e" }
         if isNoTouch.load(ordering: .relaxed) { flags += "T" }
@@ -124,7 +123,7 @@ final class ClientRecord: @unchecked Sendable {
         return flags
     }
 
-    /// The connection's line of CLIENT LIST, in Redis' form, without line end.
+    /// The connection's line of CLIENT LIST, in Redis' format, without line break.
     func line(now: Int64) -> String {
         let names = known
         let number = lastCommand.read()
@@ -147,8 +146,7 @@ final class ClientRecord: @unchecked Sendable {
     }
 }
 
-/// The connections of a server. Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the
-/// lock held.
+/// The connections of a server. `@unchecked Sendable`: the table is guarded by `lock`.
 final class ClientRegistry: @unchecked Sendable {
     private let lock = Lock()
     private var records: [Int64: ClientRecord] = [:]
@@ -156,7 +154,7 @@ final class ClientRegistry: @unchecked Sendable {
     func add(_ record: ClientRecord) { lock.withLock { records[record.id] = record } }
     func remove(_ id: Int64) { lock.withLock { _ = records.removeValue(forKey: id) } }
 
-    /// In the order in which they were opened.
+    /// In the order of their opening.
     var all: [ClientRecord] { lock.withLock { records.values.sorted { $0.id < $1.id } } }
 
     func find(_ id: Int64) -> ClientRecord? { lock.withLock { records[id] } }

@@ -2,12 +2,12 @@ import LarderCommandCatalog
 import LarderPlatform
 import Synchronization
 
-/// How often commands ran, how long they took and how they ended. Each loop has its own counters, so that loops do not
-/// contend for them; they are summed on request.
+/// Counts, durations and results of commands. Each loop has its own counters, which avoids contention; they are summed
+/// on request.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the list is read and written with the lock held, counters are atomic.
+/// `@unchecked Sendable`: the list is guarded by `lock`; the counters are atomic.
 final class CommandStatistics: @unchecked Sendable {
-    /// The figures of one command. In microseconds, and how many took up to 1, 2, 4, … microseconds.
+    /// The figures of one command: times in microseconds, and the number of calls up to 1, 2, 4, … microseconds.
     struct Sum {
         var calls = 0
         var microseconds = 0
@@ -46,7 +46,7 @@ final class CommandStatistics: @unchecked Sendable {
 
 /// The counters of one loop.
 ///
-/// Thread-safe: atomic. The proof for `@unchecked Sendable`: the memory is allocated and freed with the object.
+/// `@unchecked Sendable`: atomic; the memory is allocated and freed with the object.
 final class CommandCounter: @unchecked Sendable {
     private static let fields = 4 + CommandStatistics.bucketCount
     /// All commands.
@@ -76,7 +76,7 @@ final class CommandCounter: @unchecked Sendable {
         start[4 + Self.bucket(microseconds)].add()
     }
 
-    /// Counts commands that were not timed one by one.
+    /// Counts commands that were not timed individually.
     func ran(_ number: Int, times: Int, nanosecondsEach: Int64) {
         let start = cells + number * Self.fields
         start[0].add(times)
@@ -116,7 +116,7 @@ final class CommandCounter: @unchecked Sendable {
 }
 
 extension CommandStatistics.Sum {
-    /// The upper bound, in microseconds, of the fastest share of the calls.
+    /// The upper bound, in microseconds, of the fastest `share` of the calls.
     func percentile(_ share: Double) -> Double {
         let total = histogram.reduce(0, +)
         var seen = 0
@@ -128,8 +128,7 @@ extension CommandStatistics.Sum {
     }
 }
 
-/// Error replies by their code, the first word: for INFO. Thread-safe. The proof for `@unchecked Sendable`: the table is
-/// read and written with the lock held.
+/// Error replies by their code, the first word: for INFO. `@unchecked Sendable`: the table is guarded by `lock`.
 final class ErrorCounts: @unchecked Sendable {
     /// Codes beyond these are counted together, because the first word may come from a request.
     private static let codesMax = 128

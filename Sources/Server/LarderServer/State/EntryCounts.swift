@@ -2,36 +2,36 @@ import LarderEngine
 import LarderPlatform
 import Synchronization
 
-/// How many entries databases have, for INFO. A separate thread counts them, one database at a time, because INFO must
-/// neither read millions of entries each time nor wait for that.
+/// The number of entries of each database, for INFO. A separate thread counts them, one database at a time, because
+/// INFO must not read millions of entries each time.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the table is read and written with the lock held.
+/// `@unchecked Sendable`: the table is guarded by `lock`.
 final class EntryCounts: @unchecked Sendable {
     /// The figures of a database in INFO.
     struct Count: Equatable {
         /// Fresh entries.
         var entries = 0
-        /// How many of them have a deadline.
+        /// The number of entries with a deadline.
         var expiring = 0
-        /// The average rest of their lifetimes, in milliseconds.
+        /// The average remaining lifetime, in milliseconds.
         var averageLife: Int64 = 0
-        /// Entries behind their deadlines that are kept for their grace.
+        /// Expired entries that are kept for their grace.
         var stale = 0
     }
 
     private struct Known {
         var count: Count?
-        /// When the count began, in nanoseconds of the monotonic clock.
+        /// The start of the count, in nanoseconds of the monotonic clock.
         var begun: Int64
         var cost: Int64
     }
 
-    /// A count that takes longer than this is not repeated for a while.
+    /// A count that takes longer is not repeated for a while.
     private static let cheapNanoseconds: Int64 = 20_000_000
     private static let staleNanoseconds: Int64 = 60_000_000_000
-    /// ... nor so often that counting takes more than a fiftieth of a processor.
+    /// Nor so often that counting takes more than 1/50 of a CPU.
     private static let costFactor: Int64 = 50
-    /// How long INFO waits for a count at most.
+    /// The longest time that INFO waits for a count.
     private static let patienceMilliseconds: Int64 = 250
 
     private let lock = Lock()
@@ -39,10 +39,10 @@ final class EntryCounts: @unchecked Sendable {
     private var known: [String: Known] = [:]
     private var isCounting: Set<String> = []
     private let isStopping = Atomic<Bool>(false)
-    /// Created when something is counted for the first time.
+    /// Created at the first count.
     private var pool: WorkerPool?
 
-    /// Ends the thread. Later requests get no counts.
+    /// Stops the thread. Later requests get no counts.
     func stop() {
         isStopping.store(true, ordering: .relaxed)
         let pool = lock.withLock {
@@ -52,10 +52,10 @@ final class EntryCounts: @unchecked Sendable {
         pool?.stop()
     }
 
-    /// The counts of databases: as of now if counting is cheap, else as of a minute ago or a little more.
+    /// Returns the counts of databases: current ones if counting is cheap, otherwise about a minute old.
     /// - Parameters:
-    ///   - asked: nanoseconds of the monotonic clock; a count that began later is an answer too.
-    /// - Returns: in the order of `databases`; nil for one that was not counted yet.
+    ///   - asked: nanoseconds of the monotonic clock; a count that started later is current.
+    /// - Returns: in the order of `databases`; nil for a database that was not counted yet.
     func counts(of databases: [Database], asked: Int64) -> [Count?] {
         let end = MonotonicClock.nanoseconds() + Self.patienceMilliseconds * 1_000_000
         return lock.withLock {
@@ -64,7 +64,7 @@ final class EntryCounts: @unchecked Sendable {
                 while !isCurrent(database.name, asked) {
                     let left = (end - MonotonicClock.nanoseconds()) / 1_000_000
                     guard left > 0, changed.wait(lock, milliseconds: left) else { break }
-                    // A count that was running had begun too early.
+                    // A count that was already running had started too early.
                     if !isCounting.contains(database.name), !isCurrent(database.name, asked) { begin(database) }
                 }
             }
@@ -72,7 +72,7 @@ final class EntryCounts: @unchecked Sendable {
         }
     }
 
-    /// Called with the lock held.
+    /// Called with `lock` held.
     private func isCurrent(_ name: String, _ asked: Int64) -> Bool {
         guard let last = known[name] else { return false }
         if last.begun >= asked { return true }
@@ -80,7 +80,7 @@ final class EntryCounts: @unchecked Sendable {
             && asked - last.begun < max(Self.staleNanoseconds, Self.costFactor * last.cost)
     }
 
-    /// Called with the lock held.
+    /// Called with `lock` held.
     private func begin(_ database: Database) {
         guard !isStopping.load(ordering: .relaxed), isCounting.insert(database.name).inserted else { return }
         let pool = pool ?? WorkerPool(name: "larder-count", threads: 1)

@@ -1,9 +1,8 @@
 import Synchronization
 
-/// Long work of which there is one at a time, such as a backup: how far it has come, and how the last one ended.
-/// Thread-safe: atomic.
+/// The progress and the last result of work that runs one at a time, such as a backup. Thread-safe: atomic.
 final class LongWork: Sendable {
-    /// Begins its fields in INFO.
+    /// The prefix of its fields in INFO.
     private let name: String
     private let underWay = Atomic<Bool>(false)
     private let doneBytes = Atomic<Int>(0)
@@ -13,7 +12,7 @@ final class LongWork: Sendable {
 
     init(_ name: String) { self.name = name }
 
-    /// - Returns: false if there is one.
+    /// - Returns: false if it is running already.
     func begin() -> Bool {
         guard underWay.compareExchange(expected: false, desired: true, ordering: .relaxed).exchanged else {
             return false
@@ -27,7 +26,7 @@ final class LongWork: Sendable {
         totalBytes.store(total, ordering: .relaxed)
     }
 
-    /// - Parameter time: seconds since 1970, if it went well.
+    /// - Parameter time: seconds since 1970; nil if it failed.
     func end(_ time: Int64?) {
         hasFailed.store(time == nil, ordering: .relaxed)
         if let time { last.store(time, ordering: .relaxed) }

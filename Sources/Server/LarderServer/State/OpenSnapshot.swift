@@ -1,6 +1,6 @@
 import LarderEngine
 
-/// One of the server's slots for open snapshots; free again when its last reference is released.
+/// One of the server's slots for open snapshots. Released with its last reference.
 ///
 /// Thread-safe: constant.
 final class SnapshotSlot: Sendable {
@@ -17,8 +17,8 @@ final class SnapshotSlot: Sendable {
     deinit { server.openSnapshots.add(-1) }
 }
 
-/// A snapshot that a connection reads from. It is closed when its last reference is released. That may be the reference
-/// of a command that still reads on another thread; a call that closes it would have to wait for the store.
+/// A snapshot that a connection reads from. It is closed when its last reference is released, possibly by a command
+/// that still reads on another thread. An explicit close would have to wait for the store.
 ///
 /// Thread-safe: constant.
 final class OpenSnapshot: Sendable {
@@ -33,11 +33,11 @@ final class OpenSnapshot: Sendable {
 
 /// What a connection's reads see.
 enum ReadingView {
-    /// The database as it is.
+    /// The current state of the database.
     case current
-    /// A snapshot that ends at an instant of the monotonic clock.
+    /// A snapshot that expires at a time of the monotonic clock.
     case snapshot(OpenSnapshot, until: Int64)
-    /// A snapshot that was open for too long and was closed. Reads answer with an error until SNAPSHOT CLOSE, so that
-    /// no client mistakes the present for the past.
+    /// A snapshot that was closed after the time limit. Reads fail until SNAPSHOT CLOSE, so that no client mistakes
+    /// current entries for those of the snapshot.
     case expired
 }

@@ -1,12 +1,12 @@
 import LarderEngine
 import Synchronization
 
-/// The state behind SAVE, BGSAVE and LASTSAVE. Thread-safe: atomic.
+/// The state of SAVE, BGSAVE and LASTSAVE. Thread-safe: atomic.
 final class Saves: Sendable {
     private let underWay = Atomic<Bool>(false)
     private let last: Atomic<Int64>
     private let hasFailed = Atomic<Bool>(false)
-    /// How many entries had been stored and removed when the last successful save began.
+    /// The number of entries stored or removed before the last successful save started.
     private let changesAtLast = Atomic<Int>(0)
 
     init(now: Int64) { last = Atomic(now / 1000) }
@@ -35,7 +35,7 @@ final class Saves: Sendable {
         changesAtLast.store(changes, ordering: .relaxed)
     }
 
-    /// How many entries were stored and removed since the last save, or since the start.
+    /// The number of entries stored or removed since the last save, or since the start.
     func changesSince(_ engine: Engine) -> Int { max(0, Self.changes(engine) - changesAtLast.read()) }
 
     private static func changes(_ engine: Engine) -> Int {

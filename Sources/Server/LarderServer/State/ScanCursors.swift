@@ -1,9 +1,9 @@
 import LarderPlatform
 
-/// The cursors of SCAN: numbers that stand for the last key seen. They work on every connection and pin nothing. The
-/// oldest are forgotten if there are too many.
+/// The cursors of SCAN: numbers for the last key seen. They work on every connection and pin nothing. If there are too
+/// many, the oldest are removed.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
+/// `@unchecked Sendable`: the state is guarded by `lock`.
 final class ScanCursors: @unchecked Sendable {
     private struct Cursor {
         let database: String
@@ -18,7 +18,7 @@ final class ScanCursors: @unchecked Sendable {
 
     init(most: Int) {
         self.most = most
-        // Cursors of an earlier run must not be taken for ours.
+        // Cursors of previous runs must not be mistaken for ours.
         next = UInt64.random(in: 1..<(1 << 48))
         oldest = next
     }

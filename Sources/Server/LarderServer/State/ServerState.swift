@@ -28,12 +28,12 @@ package final class ServerState: Sendable {
     let rates = Rates()
     /// 40 hexadecimal digits, different for each run.
     let runID: String
-    /// Commands that nobody may run.
+    /// Commands that no user may run.
     let disabledCommands: CommandSet
     let access: AccessControl
     /// The configuration file; empty for none.
     let configurationPath: String
-    /// How many connections the process may open beside the descriptors that the larder needs.
+    /// The number of connections for which there are descriptors, in addition to those of the larder.
     let clientsPossible: Int
     /// Whether each command must be checked, because of a pause, MONITOR or SLOWLOG.
     let hasAttention = Atomic<Bool>(false)
@@ -42,7 +42,7 @@ package final class ServerState: Sendable {
     let clientsRefused = Atomic<Int>(0)
     /// Connections whose next command waits for the end of CLIENT PAUSE.
     let clientsPaused = Atomic<Int>(0)
-    /// Commands that were dropped because their connections were gone before their turn.
+    /// Commands that were dropped because their connections were closed first.
     let commandsDropped = Atomic<Int>(0)
     let counts = EntryCounts()
     let pubsub: PubSub
@@ -53,7 +53,7 @@ package final class ServerState: Sendable {
     let quickCommands = QuickCommandsPool()
     let log: Log
     let scriptLines: LimitedLines
-    /// Of connections that the daemon has closed: a client may come again at once, and so on for ever.
+    /// Limits the log lines about closed connections: a client may reconnect at once, repeatedly.
     let closedLines: LimitedLines
     let tracking: Tracking
     /// Sends keyspace notifications, and invalidations to clients that track keys.
@@ -186,9 +186,9 @@ package final class ServerState: Sendable {
     func requestStop(_ reason: String) { stopHandler(reason) }
 }
 
-/// Runs work on a thread that may block once such a runner is set, and at once before.
+/// Runs work on a thread that may block once such a runner is set; until then, on the caller's thread.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: guarded by the lock.
+/// `@unchecked Sendable`: guarded by `lock`.
 final class BackgroundRunner: @unchecked Sendable {
     private let lock = Lock()
     private var runner: (@Sendable (@escaping @Sendable () -> Void) -> Void)?

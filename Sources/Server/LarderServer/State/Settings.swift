@@ -3,15 +3,15 @@ import LarderPlatform
 import LarderRESP
 import Synchronization
 
-/// The settings that CONFIG SET can change while the daemon runs and that no other object owns.
+/// The settings that CONFIG SET can change while the daemon runs, except those of other objects.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the texts are read and written with the lock held, the rest is atomic.
+/// `@unchecked Sendable`: the texts are guarded by `lock`; the rest is atomic.
 final class Settings: @unchecked Sendable {
-    /// Connections at a time.
+    /// The most open connections.
     let clientsMax: Atomic<Int>
     /// Seconds without a request after which a connection is closed; 0 for never.
     let idleSeconds: Atomic<Int>
-    /// How much a subscriber may leave unread: see ``OutputLimit``.
+    /// The limits of a subscriber's unread messages: see ``OutputLimit``.
     let subscriberBytesMax: Atomic<Int>
     let subscriberBytesSoft: Atomic<Int>
     let subscriberSoftSeconds: Atomic<Int>
@@ -32,10 +32,10 @@ final class Settings: @unchecked Sendable {
 
     /// The password for AUTH; nil for none.
     var password: [UInt8]? { lock.withLock { passwordNow } }
-    /// The file that it comes from; empty for none.
+    /// The password file; empty for none.
     var passwordPath: String { lock.withLock { passwordPathNow } }
 
-    /// Connections that have given the old one stay.
+    /// Changes the password. Authenticated connections stay authenticated.
     func change(password: [UInt8]?, path: String) {
         lock.withLock {
             passwordNow = password
@@ -49,7 +49,7 @@ final class Settings: @unchecked Sendable {
         subscriberSoftSeconds.store(Int(limits.subscriberSoftMilliseconds / 1000), ordering: .relaxed)
     }
 
-    /// A setting that is stored and has no effect.
+    /// A setting that is stored, but has no effect.
     func text(_ name: String) -> String? { lock.withLock { texts[name] } }
     func keep(_ name: String, _ text: String) { lock.withLock { texts[name] = text } }
 }

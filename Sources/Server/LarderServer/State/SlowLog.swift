@@ -3,7 +3,7 @@ import Synchronization
 
 /// The last slow commands, for SLOWLOG.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the entries are read and written with the lock held.
+/// `@unchecked Sendable`: the entries are guarded by `lock`.
 final class SlowLog: @unchecked Sendable {
     struct Entry: Sendable {
         let id: Int
@@ -15,19 +15,19 @@ final class SlowLog: @unchecked Sendable {
         let name: String
     }
 
-    /// Only the first words of a command are kept, and the first bytes of each, as in Redis.
+    /// As in Redis, only the first words of a command are kept, and the first bytes of each.
     private static let wordsMax = 32
     private static let wordBytesMax = 128
 
     /// The threshold in microseconds; negative for never. The default is 10,000.
     let threshold = Atomic<Int64>(10_000)
-    /// How many entries are kept. The default is 128.
+    /// The most entries. The default is 128.
     let lengthMax = Atomic<Int>(128)
     private let lock = Lock()
     private var entries: [Entry] = []
     private var nextID = 0
 
-    /// Whether a command that took so long is slow.
+    /// Whether a command with this duration is slow.
     func takes(microseconds: Int64) -> Bool {
         let threshold = threshold.load(ordering: .relaxed)
         return threshold >= 0 && microseconds >= threshold
@@ -54,13 +54,13 @@ final class SlowLog: @unchecked Sendable {
         return Array(word.prefix(wordBytesMax)) + Array("... (\(word.count - wordBytesMax) more bytes)".utf8)
     }
 
-    /// Called with the lock held.
+    /// Called with `lock` held.
     private func trim() {
         let extra = entries.count - max(0, lengthMax.read())
         if extra > 0 { entries.removeFirst(extra) }
     }
 
-    /// The newest first.
+    /// Newest first.
     func newest(_ count: Int) -> [Entry] { lock.withLock { entries.suffix(count).reversed() } }
     var count: Int { lock.withLock { entries.count } }
     func reset() { lock.withLock { entries = [] } }
@@ -72,7 +72,7 @@ final class SlowLog: @unchecked Sendable {
 
 /// Events that took longer than a threshold, by kind, for LATENCY.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the samples are read and written with the lock held.
+/// `@unchecked Sendable`: the samples are guarded by `lock`.
 final class LatencyMonitor: @unchecked Sendable {
     struct Sample: Sendable {
         /// Seconds since 1970.
@@ -85,7 +85,7 @@ final class LatencyMonitor: @unchecked Sendable {
         var longest: Int64 = 0
     }
 
-    /// How many samples of each event are kept, as in Redis.
+    /// The most samples of each event, as in Redis.
     private static let samplesMax = 160
 
     /// The threshold in milliseconds; 0 for off, which is the default.
@@ -115,8 +115,8 @@ final class LatencyMonitor: @unchecked Sendable {
 
     func event(_ name: String) -> Event? { lock.withLock { events[name] } }
 
-    /// - Parameter names: which events; empty for all.
-    /// - Returns: how many events were forgotten.
+    /// - Parameter names: the events to reset; empty for all.
+    /// - Returns: the number of removed events.
     func reset(_ names: [String]) -> Int {
         lock.withLock {
             let before = events.count
