@@ -25,18 +25,18 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", "there is no rule: it is, for example, alice=write@shop"),
+        ("", "there is no rule; an example: alice=write@shop"),
         (" , ", "there is no rule"),
         ("root", "root: there is no '='"),
-        ("=read", "=read: there is no name in front of the '='"),
+        ("=read", "=read: there is no name before the '='"),
         ("rot=read", "rot=read: there is no user 'rot'; did you mean root?"),
         ("root=reed", "root=reed: LEVEL is read, write or administer, not 'reed'; did you mean read?"),
         ("root=", "root=: LEVEL is read, write or administer, not ''"),
         ("root=read@", "root=read@: '' is not a database name"),
         ("root=read@SHOP", "root=read@SHOP: 'SHOP' is not a database name"),
         ("root=read@a@b", "root=read@a@b: 'a@b' is not a database name"),
-        ("4294967295=read", "4294967295=read: 4294967295 is no user's number"),
-        ("99999999999=read", "99999999999=read: 99999999999 is no user's number"),
+        ("4294967295=read", "4294967295=read: no user can have the number 4294967295"),
+        ("99999999999=read", "99999999999=read: no user can have the number 99999999999"),
         ("-1=read", "-1=read: there is no user '-1'"),
         ("a\u{1b}[2J=read", "a\\x1b[2J=read: there is no user 'a\\x1b[2J'"),
         ("root=read,x", "x: there is no '='"),
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test func theKindIsSaidWhereItIsNotKnown() throws {
-        #expect(problem("root=read", nil)?.contains("it begins with user: or group:") == true)
+        #expect(problem("root=read", nil)?.contains("it must start with user: or group:") == true)
         #expect(problem("usr:root=read", nil)?.hasSuffix("did you mean user?") == true)
         #expect(problem("group:rot=read", nil)?.contains("there is no group 'rot'; did you mean root?") == true)
     }

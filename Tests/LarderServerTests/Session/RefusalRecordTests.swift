@@ -52,8 +52,8 @@ import Testing
             }
         }
         try #require(lines.count == 2)
-        #expect(lines[0].hasSuffix("warning client 4 (uid 5) gave a wrong password"), "\(lines)")
-        #expect(lines[1].hasSuffix("gave a wrong password; 2 more wrong passwords since the last line"), "\(lines)")
+        #expect(lines[0].hasSuffix("warning client 4 (uid 5) sent a wrong password"), "\(lines)")
+        #expect(lines[1].hasSuffix("sent a wrong password; 2 more wrong passwords since the last line"), "\(lines)")
     }
 
     @Test func switchedOffCommandsCountAsDenied() throws {

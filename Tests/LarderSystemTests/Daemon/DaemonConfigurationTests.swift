@@ -89,7 +89,7 @@ import Testing
         #expect(try check(["--threads", "99"]).end == .exited(2))
         let (alone, _, why) = try DaemonProcess.run(["--check-config"])
         #expect(alone == .exited(2))
-        #expect(why == "larderd: there is no configuration file to check: name it with --config\nTry: larderd --help\n")
+        #expect(why == "larderd: --check-config needs --config\nTry: larderd --help\n")
         let (both, _, _) = try DaemonProcess.run(["--check-config", "--purge", "--config", file])
         #expect(both == .exited(2))
     }
@@ -139,7 +139,7 @@ import Testing
         try Files.write(file, Array("memory = 1M\0\n".utf8) + [0x64, 0xFF, 0x0A])
         let (end, _, errors) = try check()
         #expect(end == .exited(2))
-        #expect(errors == "larderd: \(file):1: there is a NUL in the line\nlarderd: \(file):2: the line is not UTF-8\n")
+        #expect(errors == "larderd: \(file):1: the line contains a NUL\nlarderd: \(file):2: the line is not UTF-8\n")
         try Files.write(
             file, [UInt8](repeating: 0x0A, count: 10) + Array(repeating: Array("x\n".utf8), count: 1000).joined())
         #expect(try check().errors.split(separator: "\n").count == 21)
@@ -163,18 +163,18 @@ import Testing
     /// Who can write it decides what the daemon does.
     @Test(.enabled(if: geteuid() == 0)) func aFileOfSomebodyElseIsRefused() throws {
         try write("memory = 64M", mode: 0o666)
-        #expect(try check().errors == "larderd: \(file): everybody may write it: chmod go-w\n")
+        #expect(try check().errors == "larderd: \(file): all users can write to it: chmod go-w\n")
         for mode in [mode_t(0o664), 0o620] {
             try write("memory = 64M", mode: mode)
             let problem =
-                "larderd: \(file): the group with gid 0 may write it, and so decide what larderd does: chmod g-w\n"
+                "larderd: \(file): the group with gid 0 can write to it, and so control larderd: chmod g-w\n"
             #expect(try check().errors == problem)
             let (end, _, errors) = try DaemonProcess.run(["--config", file])
             #expect(end == .exited(2) && errors == problem)
         }
         try write("memory = 64M")
         chown(file, 65_534, 65_534)
-        #expect(try check().errors.contains("it belongs to the user with uid 65534: it must be root's or that of"))
+        #expect(try check().errors.contains("it belongs to the user with uid 65534: its owner must be root"))
         #expect(try check().end == .exited(2))
     }
 

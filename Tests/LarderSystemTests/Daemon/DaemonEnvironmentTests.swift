@@ -67,7 +67,7 @@ import Testing
         _ = try ChildProcess.run("chmod", ["755", place.path])
         let (end, _, errors) = try ChildProcess.run(
             "setpriv", ["--reuid=65534", "--regid=65534", "--clear-groups", "env", "-i", program])
-        #expect(end == .exited(2) && errors.contains("say with --dir"), "\(end), \(errors)")
+        #expect(end == .exited(2) && errors.contains("use --dir"), "\(end), \(errors)")
     }
 
     /// Clients used to take every descriptor, and then commits and checkpoints failed.

@@ -12,104 +12,104 @@ import Testing
                larderd --purge[=NAME] | --purge-expired [--dir PATH]
                larderd --check[=NAME] [--repair] [--dir PATH]
 
-          --config FILE      read options from this file too: lines of `name = value`, with the names of this list
-                             without the dashes; the command line wins. With a minus before its path, as in
-                             --config=-/etc/larder/larderd.conf, it may be missing. SIGHUP reads it again
-          --check-config     say what is wrong with the configuration file and the command line, then exit: 0 if nothing is
+          --config FILE      also read options from this file: lines `name = value`, with the names in this list
+                             without the dashes; the command line takes precedence. With a minus before the path, as in
+                             --config=-/etc/larder/larderd.conf, the file may be missing. SIGHUP reloads it
+          --check-config     check the configuration file and the command line, print all errors and exit; 0 if there are none
 
-          --dir PATH         the larder's directory; made with mode 0700 if it is missing
+          --dir PATH         the larder's directory; created with mode 0700 if it is missing
                              (default: /var/cache/larder for root, else $XDG_CACHE_HOME/larder, else ~/.cache/larder)
           --socket PATH      the socket to listen on
                              (default: $LARDER_SOCKET, else /run/larder/larder.sock for root,
                              else $XDG_RUNTIME_DIR/larder/larder.sock, else /tmp/larder-UID/larder.sock)
-          --socket-mode MODE who may use the socket, as for chmod (default: 600, and 660 with --socket-group)
+          --socket-mode MODE the mode of the socket, as for chmod (default: 600, and 660 with --socket-group)
           --socket-group GROUP
-                             the group of the socket and of its directory, if that is made: a name or a number
+                             the group of the socket, and of its directory if that is created: a name or a number
           --policy POLICY    how long entries of new databases stay fresh: highest (10 s), high (1 min),
                              middle (1 h), low (24 h), lowest (7 days), never, or a TIME: seconds, or 90s, 15m
-                             (default: lowest); databases that exist keep theirs
-          --durability LEVEL what an acknowledged write survives: os (the death of the daemon), everysecond
-                             (also an fsync at least once a second), always (an fsync first)
+                             (default: lowest); existing databases keep their policy
+          --durability LEVEL what an acknowledged write survives: os (a crash of the daemon), everysecond
+                             (fsync at least once a second), always (fsync before the reply)
                              (default: everysecond)
-          --memory BYTES     memory for hot entries, such as 256M; 0 for none,
-                             not counting entries that are not in LevelDB yet: up to half of this, or 32M
+          --memory BYTES     memory for hot entries, such as 256M; 0 for none. Entries that are not in LevelDB yet,
+                             may exceed it: they take up to half of it, or 32M if that is more
                              (default: a 16th of the machine's, at least 16M, at most 512M)
           --max-disk BYTES   limit for all files of the larder, at least 16M; a full budget, or a full file system,
-                             evicts the least valuable entries. For moments, files may take one checkpoint and one
-                             compaction more: a 32nd of the limit, and 26 to 52 MiB
+                             evicts the least valuable entries. Files can exceed it briefly by one checkpoint and one
+                             compaction: 1/32 of the limit, and 26 to 52 MiB
                              (docs/Limits.md);
                              0 or none for no limit
                              (default: a tenth of the file system, at most 8G)
           --max-change-log BYTES
-                             memory for the latest changes of databases with followers (CHANGES); a follower that was away
-                             for longer reads all entries; at least 4K (default: 32M)
+                             memory for the latest changes of databases with followers (CHANGES); a follower that falls
+                             behind by more does a full resync; at least 4K (default: 32M)
           --checkpoint BYTES size of the journal that starts a checkpoint, which writes entries to the databases;
                              a smaller one takes less disk and memory but more time; at least 1K (default: 64M)
           --threads N        event loops, 1 to 64 (default: 1)
-          --max-clients N    connections at a time (default: 10000); fewer if the limit of open descriptors
-                             (ulimit -n) leaves too few for the larder's files; the log then says so
+          --max-clients N    most open connections (default: 10000); fewer if the limit of open descriptors
+                             (ulimit -n) leaves too few for the larder's files, which is logged
           --max-databases N  databases in the larder (default: 64)
           --notify-keyspace-events FLAGS
                              keyspace events to publish, as in Redis: K, E or both, and A or some of
                              g $ x e n (default: none)
           --max-tracked-keys N
-                             keys of all clients with CLIENT TRACKING together (default: 1000000)
+                             most keys tracked for all clients with CLIENT TRACKING (default: 1000000)
           --max-watched-deadlines N
-                             entries with their own deadline whose `expired` event comes in time
+                             most entries with their own deadline whose `expired` events are sent on time
                              (default: 1000000)
           --max-subscriber-output BYTES
-                             messages that a subscriber may leave unread (default: 32M),
-                             and for a minute a quarter of that
-          --max-reply BYTES  the values of one MGET together (default: 512M)
+                             most unread messages of a subscriber (default: 32M),
+                             or a quarter of that for one minute
+          --max-reply BYTES  total size of the values of one MGET (default: 512M)
           --max-transaction BYTES
-                             the commands between MULTI and EXEC, for each connection (default: 64M)
+                             size of the commands between MULTI and EXEC, per connection (default: 64M)
           --script-time-limit TIME
-                             how long a script may run before it is terminated without effect: milliseconds, or
+                             how long a script may run before it is stopped without effect: milliseconds, or
                              5s (default: 5000)
           --max-script-memory BYTES
                              the memory of one script's interpreter (default: 64M)
           --max-scripts BYTES
-                             the texts of all scripts that are kept for EVALSHA (default: 16M)
+                             total size of the scripts cached for EVALSHA (default: 16M)
           --max-watched-keys N
-                             keys that one connection may WATCH (default: 10000)
-          --max-leases N     keys that one connection may refresh at a time, of 100000 for all (default: 10000)
+                             most keys that one connection may WATCH (default: 10000)
+          --max-leases N     most leases of one connection, of 100000 for all (default: 10000)
           --max-subscriptions BYTES
-                             names of the channels that one connection may subscribe to (default: 16M)
+                             size of the channel names that one connection subscribes to (default: 16M)
           --reply-timeout TIME
                              how long a client may leave replies unread before it is disconnected: seconds, or 5m
                              (default: 60)
           --password-file PATH
                              the first line of the file is the password for AUTH (default: none)
           --disable-commands NAMES
-                             commands that are disabled for all users, separated by commas: FLUSHALL,CONFIG|SET;
-                             they answer NOPERM, in scripts too (default: none)
+                             commands disabled for all users, separated by commas: FLUSHALL,CONFIG|SET;
+                             they return NOPERM, also in scripts (default: none)
           --enable-debug     allow the command DEBUG
           --origin-limit TIME
-                             the most that a command waits for the origin of its database: milliseconds, or 2s
+                             how long a command waits for the origin of its database: milliseconds, or 2s
                              (default: 2000)
           --origin-heartbeat TIME
-                             how often each server of an origin is asked whether it is there: milliseconds, or 1s;
-                             nothing is read that is older than this and --origin-heartbeat-limit together after a
-                             change was acknowledged elsewhere (default: 250)
+                             interval of heartbeats to each server of an origin: milliseconds, or 1s. Together with
+                             --origin-heartbeat-limit, it bounds how long a value may be read after a newer one was
+                             acknowledged elsewhere (default: 250)
           --origin-heartbeat-limit TIME
-                             how long its answer may take; then what the server has said is no longer believed:
+                             how long a heartbeat's reply may take; then the server's invalidations are considered lost:
                              milliseconds, or 1s (default: 500)
           --origin-patience TIME
-                             after which time FETCH, and with STALE also GET and the like, get what is stale while
-                             the origin is still asked: milliseconds, or 1s; 0: when it has failed (default: 0)
+                             how long FETCH, and with STALE also reads such as GET, wait for a slow origin before they
+                             return a stale value: milliseconds, or 1s; 0: until the origin has failed (default: 0)
           --max-origin-keys N
-                             how many entries of each database with an origin are known to be what it has;
-                             others are asked for again (default: 1000000)
+                             entries tracked as current in each database with an origin;
+                             others are read again (default: 1000000)
           --allow-uid USER=LEVEL[@DATABASE]
-                             what a user may do, by name or number: LEVEL is read, write (and read) or administer (all),
-                             in one database or in all; separate several by commas or spaces, or repeat it.
-                             With any such rule, others may do nothing; root and the daemon's own user everything
-                             (default: no rules: everybody who can open the socket may do everything)
+                             rights of a user, by name or number: LEVEL is read, write (and read) or administer (all),
+                             in one database or in all. Separate rules by commas or spaces, or repeat the option.
+                             With any rule, other users have no rights; root and the daemon's user have all rights
+                             (default: no rules: any user who can connect has all rights)
           --allow-gid GROUP=LEVEL[@DATABASE]
-                             the same for the members of a group, its own or a supplementary one
+                             the same for a group: users with it as primary or supplementary group
           --rights KIND:NAME=LEVEL[@DATABASE]
                              the same for both: user:alice=write@shop group:staff=read
-          --timeout TIME     close connections that send nothing for so long: seconds, or 5m; 0 for never (default: 0)
+          --timeout TIME     close connections that send nothing for this long: seconds, or 5m; 0 for never (default: 0)
           --slowlog-log-slower-than TIME
                              commands for SLOWLOG: microseconds, or 10ms; -1 for none (default: 10000)
           --slowlog-max-len N
@@ -123,40 +123,40 @@ import Testing
                              time; json: an object in each line; auto: systemd if standard error goes to its journal,
                              else text (default: auto)
 
-          --purge            remove all entries of all databases, then exit; policies stay
+          --purge            remove all entries of all databases, then exit; policies are kept
           --purge=NAME       remove all entries of one database, then exit
           --purge-expired    remove the expired entries of all databases, then exit
-                             A purge goes through the socket of the daemon that holds the larder, else straight to
-                             the files. It prints what it removed.
+                             A purge is sent to the daemon that has the larder open, or else works directly on
+                             the files. It prints the number of removed entries.
 
           --check            check all files of a larder that no daemon has open, print one line per problem, and
-                             exit; changes nothing. With --log-format json: one JSON object. For a running daemon:
+                             exit without changes. With --log-format json: one JSON object. For a running daemon:
                              larderctl check
-          --check=NAME       the same for one database, or the LEDGER, and what belongs to all
-          --repair           with --check: then salvage damaged databases and the journal as a start does, complete
-                             indexes, and look again; the damaged files are kept below DAMAGED
+          --check=NAME       the same for one database, or the LEDGER, and the common files
+          --repair           with --check: also salvage damaged databases and the journal, as at a start, complete
+                             indexes, and check again; the damaged files are kept below DAMAGED
 
-          --help             print this
+          --help             print this help
           --version          print the version; also -V
 
         BYTES: a number, optionally with K, M, G or T, powers of 1024: 64M, 64mb and 64MiB are the same.
         TIME: a number, optionally with us, ms, s, m, h or d: 250ms, 90s and 5m.
 
-        SIGTERM, SIGINT and SIGHUP end the daemon: it finishes the requests it has read, commits and syncs.
-        With --config, SIGHUP reads the file again instead; the log says what takes effect at the next start only.
-        While the daemon ends, further SIGTERM and SIGHUP change nothing; a second SIGINT ends it at once, which costs no
-        more than kill -9. Without --config, SIGHUP does nothing if it was ignored when the daemon was started, as by nohup.
+        SIGTERM, SIGINT and SIGHUP stop the daemon: it completes the received requests, commits and syncs.
+        With --config, SIGHUP reloads the file instead; options that need a restart are logged.
+        During shutdown, further SIGTERM and SIGHUP are ignored; a second SIGINT exits immediately, which is as safe as
+        kill -9. Without --config, SIGHUP is ignored if it was ignored when the daemon was started, as with nohup.
         SIGUSR1 and SIGUSR2 are ignored.
 
         exit codes:
           0  success
           1  error of the larder, the socket's directory or the disk
-          2  wrong usage, or something wrong in the configuration file
-          3  the larder or the socket belongs to another process
-          4  there is no such database
-          8  --check: something is wrong
-          9  --check --repair: something was wrong, and is right now
-          10  --check: not everything could be looked at
+          2  wrong usage, or an error in the configuration file
+          3  the larder or the socket is in use by another process
+          4  the database does not exist
+          8  --check: problems found
+          9  --check --repair: problems found and repaired
+          10  --check: not everything could be checked
 
         """
 
@@ -249,7 +249,7 @@ import Testing
         (
             ["--rights", "user:root=rite,root=read,user:root=read"],
             "--rights: user:root=rite: LEVEL is read, write or administer, not 'rite'; did you mean write?; "
-                + "root=read: it begins with user: or group:"
+                + "root=read: it must start with user: or group:"
         ),
         (["--help=yes"], "--help takes no value"),
         (["--purge-expired=a"], "--purge-expired takes no value"),

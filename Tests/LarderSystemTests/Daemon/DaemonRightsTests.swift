@@ -31,7 +31,7 @@ import Testing
             lines,
             [
                 ":2: allow-uid: rot=read: there is no user 'rot'; did you mean root?",
-                ":3: rights: root=read: it begins with user: or group:",
+                ":3: rights: root=read: it must start with user: or group:",
                 ":4: allow-gid: root=reed@shop: LEVEL is read, write or administer, not 'reed'; did you mean read?",
                 ":5: rights: user:root=write@SHOP: 'SHOP' is not a database name",
                 ":6: there is no option 'alow-uid'; did you mean allow-uid?",
@@ -69,7 +69,7 @@ import Testing
         // A file that is gone does not let everybody in.
         try Files.remove(file)
         daemon.process.send(signal: SIGHUP)
-        _ = try daemon.process.waitForErrorLine(containing: "the file is missing, and the rules in force stay")
+        _ = try daemon.process.waitForErrorLine(containing: "the file is missing; the current rules stay")
         #expect(try rights())
         try write("rights = user:8=write\n")
         daemon.process.send(signal: SIGHUP)

@@ -1,14 +1,14 @@
 import LarderPlatform
 
-/// A configuration file: one option in a line, `name = value` or `name value`, the names as on the command line.
+/// A configuration file: one option per line, `name = value` or `name value`, with the names of the command line.
 ///
-/// Blank lines and those that begin with `#` say nothing, nor does what follows a `#` behind a blank. A value may stand in
-/// double quotes, in which `\"` and `\\` are these characters.
+/// Empty lines, lines that start with `#`, and the text after a space and `#` are ignored. A value may be in double
+/// quotes, in which `\"` and `\\` stand for these characters.
 struct ConfigurationFile {
     struct Line: Equatable {
         let number: Int
         let name: String
-        /// Nil if the name stands alone.
+        /// Nil if there is only a name.
         let value: String?
     }
 
@@ -16,17 +16,17 @@ struct ConfigurationFile {
     private(set) var lines: [Line] = []
     private var found: [(line: Int, text: String)] = []
 
-    /// What is wrong with it, in the order of its lines, each with the path and the number of the line.
+    /// The errors in the file, in the order of its lines, each with the path and the line number.
     var problems: [String] { found.sorted { $0.line < $1.line }.map { "\(path):\($0.line): \($0.text)" } }
 
-    /// No larger file is read: 1 MiB.
+    /// The largest file that is read: 1 MiB.
     static let bytesMax = 1 << 20
 
     /// Reads a file.
     /// - Returns: nil if it does not exist.
-    /// - Throws: why it cannot be used.
+    /// - Throws: if it cannot be used.
     init?(path: String) throws(OptionFailure) {
-        // O_NONBLOCK: the open of a pipe would wait for somebody who writes.
+        // O_NONBLOCK: opening a pipe would otherwise wait for a writer.
         let file = FileSystem.openFile(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard file >= 0 else {
             if errno == ENOENT { return nil }
@@ -41,7 +41,7 @@ struct ConfigurationFile {
             throw OptionFailure("\(error)")
         }
         guard bytes.count <= Self.bytesMax else {
-            throw OptionFailure("\(path): it is longer than \(Self.bytesMax) bytes, the most that is read")
+            throw OptionFailure("\(path): it is longer than \(Self.bytesMax) bytes, the limit")
         }
         self.init(path: path, bytes: bytes)
     }
@@ -53,7 +53,7 @@ struct ConfigurationFile {
         }
     }
 
-    /// Why a file is not used: whoever can write it decides what the daemon does.
+    /// Why a file must not be used: users who can write it control the daemon.
     private static func problem(with file: Int32) -> String? {
         var status = stat()
         guard fstat(file, &status) == 0 else { return SystemErrorText.of(errno) }
@@ -62,12 +62,12 @@ struct ConfigurationFile {
             return "it has \(status.st_size) bytes; at most \(bytesMax) are read"
         }
         guard status.st_uid == 0 || status.st_uid == geteuid() else {
-            return "it belongs to the user with uid \(status.st_uid): it must be root's or that of the user who runs "
+            return "it belongs to the user with uid \(status.st_uid): its owner must be root or the user who runs "
                 + "larderd (\(geteuid()))"
         }
-        guard status.st_mode & 0o002 == 0 else { return "everybody may write it: chmod go-w" }
+        guard status.st_mode & 0o002 == 0 else { return "all users can write to it: chmod go-w" }
         guard status.st_mode & 0o020 == 0 else {
-            return "the group with gid \(status.st_gid) may write it, and so decide what larderd does: chmod g-w"
+            return "the group with gid \(status.st_gid) can write to it, and so control larderd: chmod g-w"
         }
         return nil
     }
@@ -75,9 +75,9 @@ struct ConfigurationFile {
     private mutating func read(_ bytes: ArraySlice<UInt8>, _ number: Int) {
         var bytes = bytes
         if bytes.last == 0x0D { bytes.removeLast() }
-        // Some editors begin a file with a byte order mark.
+        // Some editors start a file with a byte order mark.
         if number == 1, bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes.removeFirst(3) }
-        guard !bytes.contains(0) else { return note(number, "there is a NUL in the line") }
+        guard !bytes.contains(0) else { return note(number, "the line contains a NUL") }
         guard let text = String(validating: bytes, as: UTF8.self) else {
             return note(number, "the line is not UTF-8")
         }
@@ -87,11 +87,11 @@ struct ConfigurationFile {
         var rest = content.dropFirst(name.count).drop(while: Self.isBlank)
         let hasEquals = rest.first == "="
         if hasEquals { rest = rest.dropFirst().drop(while: Self.isBlank) }
-        guard !name.isEmpty else { return note(number, "there is no name in front of the '='") }
+        guard !name.isEmpty else { return note(number, "there is no name before the '='") }
         switch Self.value(rest) {
         case .failure(let problem): note(number, problem.text)
         case .success(let value):
-            if hasEquals, value == nil { return note(number, "\(name) has no value behind the '='") }
+            if hasEquals, value == nil { return note(number, "\(name) has no value after the '='") }
             lines.append(Line(number: number, name: String(name), value: value))
         }
     }
@@ -100,7 +100,7 @@ struct ConfigurationFile {
 
     private struct Problem: Error { let text: String }
 
-    /// The value at the beginning of `text`; nil if there is none.
+    /// The value at the start of `text`; nil if there is none.
     private static func value(_ text: Substring) -> Result<String?, Problem> {
         guard text.first == "\"" else {
             var value = text
@@ -119,7 +119,7 @@ struct ConfigurationFile {
             if character == "\"" {
                 let behind = rest.drop(while: isBlank)
                 guard behind.isEmpty || behind.first == "#" else {
-                    return .failure(Problem(text: "there is something behind the closing quote"))
+                    return .failure(Problem(text: "there is text after the closing quote"))
                 }
                 return .success(value)
             }
@@ -133,10 +133,10 @@ struct ConfigurationFile {
         return .failure(Problem(text: "the closing quote is missing"))
     }
 
-    /// No value makes an error longer.
+    /// Limits the length of an error with a long value.
     private static let problemLengthMax = 400
 
-    /// Notes what is wrong with a line.
+    /// Records an error in a line.
     mutating func note(_ number: Int, _ problem: String) {
         let shown = problem.count > Self.problemLengthMax ? problem.prefix(Self.problemLengthMax) + "…" : problem[...]
         found.append((number, String(shown)))

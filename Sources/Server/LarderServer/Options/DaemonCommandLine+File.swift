@@ -1,6 +1,6 @@
 import LarderEngine
 
-/// The configuration file: its lines are options, and what stands on the command line wins.
+/// The configuration file: its lines are options; the command line takes precedence.
 extension DaemonCommandLine {
     /// Reads the file of `--config`, if there is one.
     mutating func readFile(_ mistakes: inout Mistakes) {
@@ -26,12 +26,12 @@ extension DaemonCommandLine {
         switch line.value?.lowercased() {
         case nil, "yes", "true", "on": try apply(option, OptionValue(option: option.key, text: ""))
         case "no", "false", "off": return
-        default: throw Failure("\(option.key) \(line.value ?? ""): it is yes or no")
+        default: throw Failure("\(option.key) \(line.value ?? ""): must be yes or no")
         }
     }
 
-    /// Takes what the lines of a file say; what is wrong is noted with the file.
-    /// - Returns: the options of the lines with something wrong.
+    /// Applies the lines of a file; errors are recorded with the file.
+    /// - Returns: the options of lines with errors.
     @discardableResult
     mutating func take(_ file: inout ConfigurationFile) -> Set<String> {
         var first: [String: Int] = [:]
@@ -56,12 +56,12 @@ extension DaemonCommandLine {
     }
 
     private static func unknown(_ name: String) -> String {
-        // For those who know Redis' names.
+        // For users who know the names of Redis.
         if let option = DaemonOption.serving.first(where: { $0.settings.contains { $0.name == name.lowercased() } }) {
             return "there is no option '\(printableKey(name.utf8))': it is called \(option.key)"
         }
         if DaemonOption.all.contains(where: { $0.key == name }) {
-            return "\(name) can stand on the command line only"
+            return "\(name) is allowed only on the command line"
         }
         let near = Suggestion.text(for: name, among: DaemonOption.serving.map(\.key))
         return "there is no option '\(printableKey(name.utf8))'\(near)"

@@ -1,13 +1,13 @@
 import LarderEngine
 
-/// larderd's command line, parsed, with the configuration file that it names.
+/// The parsed command line of larderd, including its configuration file.
 package struct DaemonCommandLine: Sendable {
     package enum Action: Equatable, Sendable {
         case serve
         case purge(PurgeTarget)
-        /// Looks at the files of all databases, or of one.
+        /// Checks the files of all databases, or of one.
         case check(String?)
-        /// Only says whether the configuration is right.
+        /// Only checks the configuration.
         case checkConfiguration
         case help
         case version
@@ -25,33 +25,32 @@ package struct DaemonCommandLine: Sendable {
     package var logLevel = Log.Level.info
     package var logFormat = LogFormat.automatic
     package var configuration: ServerConfiguration
-    /// Whether a check puts right what it can.
+    /// Whether a check repairs what it can.
     package internal(set) var repairs = false
     /// Whether the larder's directory was given.
     var hasDirectory = false
-    /// The configuration file, and whether it may be missing.
+    /// The path of the configuration file, and whether it may be missing.
     var file: (path: String, isOptional: Bool)?
-    /// Whether the file was there.
+    /// Whether the file existed.
     package var hasReadFile = false
-    /// The words behind the program's name.
+    /// The words after the program's name.
     private var words: [String] = []
-    /// The text in force for each option that was given, by its name.
+    /// The effective text of each given option, by its name.
     private var texts: [String: String] = [:]
-    /// What the files hold that options name, by the options' names.
+    /// The contents of the files named by options, by the options' names.
     var contents: [String: [UInt8]] = [:]
 
     /// The defaults.
     init() {
         configuration = ServerConfiguration(directory: DefaultPaths.daemonLarder, socketPath: DefaultSocket.path)
         configuration.engine.memoryBytes = ServerConfiguration.defaultMemoryBytes
-        // Memory holds whole entries: a larger block cache beside it brought nothing in measurements
-        // (docs/Benchmarks.md).
+        // Memory holds whole entries: a larger block cache did not improve the measurements (docs/Benchmarks.md).
         configuration.engine.blockCacheBytes = 8 << 20
     }
 
-    /// Parses the words behind the program's name, and reads the configuration file that they name: what stands on the
-    /// command line wins.
-    /// - Throws: all that is wrong with both: first the command line in its order, then the file in that of its lines.
+    /// Parses the words after the program's name, and reads the configuration file that they name. The command line
+    /// takes precedence.
+    /// - Throws: all errors: first those of the command line in its order, then those of the file by line.
     package init(_ words: [String]) throws(Failure) {
         self.init()
         self.words = words
@@ -59,7 +58,7 @@ package struct DaemonCommandLine: Sendable {
         let given = Self.options(words, &mistakes)
         for (place, option, text) in given where !option.isForFile { take(option, text, place, &mistakes) }
         if action != .help, action != .version { readFile(&mistakes) }
-        // What the command line says of an option stands instead of what the file says.
+        // An option of the command line replaces the option of the file.
         for (_, option, _) in given where option.isRepeatable { texts[option.name] = nil }
         for (place, option, text) in given where option.isForFile {
             take(option, joined(option, text), place, &mistakes)
@@ -69,20 +68,20 @@ package struct DaemonCommandLine: Sendable {
         if let failure = mistakes.failure { throw failure }
     }
 
-    /// Notes what is wrong with the options together. Says nothing of those that a mistake has left out.
+    /// Checks combinations of options. Ignores options with errors.
     private func lookAtAll(_ mistakes: inout Mistakes) {
-        // In a directory where everybody may create files, somebody else may have created it first.
+        // If all users can create files in its parent directory, another user may have created it first.
         if !hasDirectory, action != .help, action != .version, !DefaultPaths.isDaemonLarderSafe,
             mistakes.leaves("--dir")
         {
             mistakes.note(
-                "neither XDG_CACHE_HOME nor HOME is set, so there is no default directory: say with --dir where the larder "
-                    + "is to be")
+                "neither XDG_CACHE_HOME nor HOME is set, so there is no default directory: use --dir to set the directory "
+                    + "of the larder")
         }
-        if repairs, action == .serve, mistakes.leaves("--check") { mistakes.note("--repair goes with --check") }
+        if repairs, action == .serve, mistakes.leaves("--check") { mistakes.note("--repair needs --check") }
         guard action == .checkConfiguration else { return }
         if file == nil, mistakes.leaves("--config") {
-            mistakes.note("there is no configuration file to check: name it with --config")
+            mistakes.note("--check-config needs --config")
         }
         if mistakes.leaves("--socket"),
             let problem = SocketFile.problem(with: configuration.socketPath, for: ServerConfiguration.socketProgram)
@@ -91,10 +90,10 @@ package struct DaemonCommandLine: Sendable {
         }
     }
 
-    /// The same command line with what the configuration file says now.
+    /// The same command line with the current configuration file.
     package func readAgain() throws(Failure) -> DaemonCommandLine { try DaemonCommandLine(words) }
 
-    /// The path of the configuration file, whether it is there or not; nil if none was named.
+    /// The path of the configuration file, whether it exists or not; nil if none was given.
     package var filePath: String? { file?.path }
 
     /// Whether an option has another value than in `other`.
@@ -102,13 +101,13 @@ package struct DaemonCommandLine: Sendable {
         texts[option.name] != other.texts[option.name] || contents[option.name] != other.contents[option.name]
     }
 
-    /// For the log: `memory = 64M`, `memory (its default)`.
+    /// The form in the log: `memory = 64M`, `memory (its default)`.
     func shown(_ option: DaemonOption) -> String {
         guard let text = texts[option.name] else { return "\(option.key) (its default)" }
         return option.form == .flag ? option.key : "\(option.key) = \(text)"
     }
 
-    /// Takes the value of an option from another command line, as far as ``differs(_:from:)`` is concerned.
+    /// Takes over the value of an option from another command line, so that ``differs(_:from:)`` returns false.
     mutating func adopt(_ option: DaemonOption, from other: DaemonCommandLine) {
         texts[option.name] = other.texts[option.name]
         contents[option.name] = other.contents[option.name]
@@ -116,7 +115,7 @@ package struct DaemonCommandLine: Sendable {
 
     // MARK: Words
 
-    /// The options of a command line with their texts, and their places, in its order.
+    /// The options of a command line with their texts and positions, in order.
     private static func options(
         _ words: [String], _ mistakes: inout Mistakes
     ) -> [(place: Int, option: DaemonOption, text: String)] {
@@ -130,7 +129,7 @@ package struct DaemonCommandLine: Sendable {
             let named = DaemonOption.all.filter { $0.name == name }
             guard let option = named.first(where: { ($0.form == .attached) == (attached != nil) }) ?? named.first else {
                 mistakes.note(unknown(name), at: place)
-                // It may be the value of what is unknown.
+                // The next word may be the value of the unknown option.
                 if name.hasPrefix("-"), attached == nil, rest.first?.hasPrefix("-") == false { rest.removeFirst() }
                 continue
             }
@@ -165,7 +164,7 @@ package struct DaemonCommandLine: Sendable {
         }
     }
 
-    /// The text of an option with those that were given for it before, if they all count.
+    /// The text of a repeatable option joined with the previous ones.
     func joined(_ option: DaemonOption, _ text: String) -> String {
         guard option.isRepeatable, let former = texts[option.name] else { return text }
         return former + "," + text

@@ -1,4 +1,4 @@
-/// What the help says besides the options; the manual page says it too.
+/// The texts of the help in addition to the options; the manual page uses them too.
 package enum DaemonHelp {
     package static let summary =
         "serves a larder, a cache that this machine's processes share, over a Unix-domain socket"
@@ -14,21 +14,21 @@ package enum DaemonHelp {
     ]
 
     package static let signals = [
-        "SIGTERM, SIGINT and SIGHUP end the daemon: it finishes the requests it has read, commits and syncs.",
-        "With --config, SIGHUP reads the file again instead; the log says what takes effect at the next start only.",
-        "While the daemon ends, further SIGTERM and SIGHUP change nothing; a second SIGINT ends it at once, which costs no",
-        "more than kill -9. Without --config, SIGHUP does nothing if it was ignored when the daemon was started, as by nohup.",
+        "SIGTERM, SIGINT and SIGHUP stop the daemon: it completes the received requests, commits and syncs.",
+        "With --config, SIGHUP reloads the file instead; options that need a restart are logged.",
+        "During shutdown, further SIGTERM and SIGHUP are ignored; a second SIGINT exits immediately, which is as safe as",
+        "kill -9. Without --config, SIGHUP is ignored if it was ignored when the daemon was started, as with nohup.",
         "SIGUSR1 and SIGUSR2 are ignored.",
     ]
 
     package static let exitCodes: [(code: Int, meaning: String)] = [
         (0, "success"),
         (1, "error of the larder, the socket's directory or the disk"),
-        (2, "wrong usage, or something wrong in the configuration file"),
-        (3, "the larder or the socket belongs to another process"),
-        (4, "there is no such database"),
-        (8, "--check: something is wrong"),
-        (9, "--check --repair: something was wrong, and is right now"),
-        (10, "--check: not everything could be looked at"),
+        (2, "wrong usage, or an error in the configuration file"),
+        (3, "the larder or the socket is in use by another process"),
+        (4, "the database does not exist"),
+        (8, "--check: problems found"),
+        (9, "--check --repair: problems found and repaired"),
+        (10, "--check: not everything could be checked"),
     ]
 }

@@ -1,7 +1,7 @@
 import LarderEngine
 
-/// One of larderd's options: how it is parsed, on the command line and in the configuration file, its help, its names in
-/// CONFIG, and what of it can change while the daemon serves.
+/// An option of larderd: its parser for the command line and the configuration file, its help, its names in CONFIG, and
+/// whether it can change at run time.
 package struct DaemonOption: Sendable {
     /// How the value is given.
     enum Form: Sendable {
@@ -16,12 +16,12 @@ package struct DaemonOption: Sendable {
     /// Throws ``OptionFailure`` only. Untyped, because closures would have to repeat the type.
     typealias Take = @Sendable (inout DaemonCommandLine, OptionValue) throws -> Void
 
-    /// How a new value is put in force while the daemon serves.
+    /// How a new value is applied at run time.
     struct Live: Sendable {
-        /// Why the value is not possible now; nil if it is.
+        /// Why the value cannot be applied now; nil if it can.
         let problem: @Sendable (ServerState, DaemonCommandLine) -> String?
         let set: @Sendable (ServerState, DaemonCommandLine) -> Void
-        /// Whether clients may change it too, and not only who writes the configuration file.
+        /// Whether clients can change it too, with CONFIG SET.
         let isForClients: Bool
 
         init(
@@ -41,16 +41,16 @@ package struct DaemonOption: Sendable {
     package let valueName: String
     /// Lines of at most 100 characters.
     package let help: [String]
-    /// What CONFIG shows of it: its own setting, and those that Redis has for it.
+    /// Its settings in CONFIG: its own, and the equivalents of Redis.
     let settings: [Setting]
-    /// Nil if a new value takes effect at the next start only.
+    /// Nil if a new value takes effect only after a restart.
     let live: Live?
     let take: Take
-    /// Whether it may be given more than once; its texts are then joined with commas.
+    /// Whether it is repeatable; its texts are then joined with commas.
     private(set) var isRepeatable = false
 
     /// An option with a value.
-    /// - Parameter settings: those that show it; see ``Setting/own(_:)``.
+    /// - Parameter settings: the settings that show it; see ``Setting/own(_:)``.
     init(
         _ name: String, _ valueName: String, _ help: [String], settings: [Setting] = [],
         live: Live? = nil, take: @escaping Take
@@ -83,7 +83,7 @@ package struct DaemonOption: Sendable {
         self.settings = settings.map { $0.isOwn ? Setting(key, Self.change(key, live, take), $0.get) : $0 }
     }
 
-    /// The same option, which may be given more than once.
+    /// The same option, but repeatable.
     func repeatable() -> DaemonOption {
         var option = self
         option.isRepeatable = true
@@ -93,7 +93,7 @@ package struct DaemonOption: Sendable {
     /// Its name in the configuration file, and in CONFIG.
     package var key: String { String(name.dropFirst(2)) }
 
-    /// CONFIG SET under the option's own name: the rules of the command line.
+    /// CONFIG SET under the option's own name, with the rules of the command line.
     private static func change(_ key: String, _ live: Live?, _ take: @escaping Take) -> Setting.Change {
         guard let live else { return .onlyToItself }
         guard live.isForClients else { return .protected }
@@ -121,10 +121,11 @@ package struct DaemonOption: Sendable {
     /// The form in the configuration file: `memory = BYTES`.
     package var fileUsage: String { form == .flag ? "\(key) = yes" : "\(key) = \(valueName)" }
 
-    /// Whether a configuration file may have it: it says how to serve, and not what else to do.
+    /// Whether the option is allowed in a configuration file. Options that select another action, such as `--purge` and
+    /// `--check`, are not.
     package var isForFile: Bool { Self.serving.contains { $0.name == name } }
 
-    /// Whether a new value in the configuration file takes effect without a new start.
+    /// Whether a new value in the configuration file takes effect without a restart.
     package var isLive: Bool { live != nil }
 
     /// Its names in CONFIG, and whether CONFIG SET can change it.

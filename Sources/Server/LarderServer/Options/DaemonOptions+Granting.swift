@@ -1,21 +1,21 @@
 import LarderEngine
 
-/// Options that say who may do what.
+/// The options for access rules.
 extension DaemonOption {
     static let granting: [DaemonOption] = [
         DaemonOption(
             "--allow-uid", "USER=LEVEL[@DATABASE]",
             [
-                "what a user may do, by name or number: LEVEL is read, write (and read) or administer (all),",
-                "in one database or in all; separate several by commas or spaces, or repeat it.",
-                "With any such rule, others may do nothing; root and the daemon's own user everything",
-                "(default: no rules: everybody who can open the socket may do everything)",
+                "rights of a user, by name or number: LEVEL is read, write (and read) or administer (all),",
+                "in one database or in all. Separate rules by commas or spaces, or repeat the option.",
+                "With any rule, other users have no rights; root and the daemon's user have all rights",
+                "(default: no rules: any user who can connect has all rights)",
             ],
             settings: [.own { $0.access.rules.users.map(\.shortText).joined(separator: ",") }], live: live
         ) { try $0.grant(\.users, try $1.rules(.user), by: "--allow-uid") }.repeatable(),
         DaemonOption(
             "--allow-gid", "GROUP=LEVEL[@DATABASE]",
-            ["the same for the members of a group, its own or a supplementary one"],
+            ["the same for a group: users with it as primary or supplementary group"],
             settings: [.own { $0.access.rules.groups.map(\.shortText).joined(separator: ",") }], live: live
         ) { try $0.grant(\.groups, try $1.rules(.group), by: "--allow-gid") }.repeatable(),
         DaemonOption(
@@ -29,15 +29,15 @@ extension DaemonOption {
     private static let live = Live(
         isForClients: false,
         problem: { server, line in
-            // A file that somebody has moved away must not let everybody in.
+            // If the file was moved away, do not remove all restrictions.
             let isLost = line.filePath != nil && !line.hasReadFile && line.configuration.rules.isEmpty
-            return isLost && !server.access.rules.isEmpty ? "the file is missing, and the rules in force stay" : nil
+            return isLost && !server.access.rules.isEmpty ? "the file is missing; the current rules stay" : nil
         },
         set: { server, line in
             let isOpen = line.configuration.rules.isEmpty && !server.access.rules.isEmpty
             server.change(line.configuration.rules)
             if isOpen {
-                server.log.warning("the last rule is gone: \(line.configuration.rules.summary)")
+                server.log.warning("the last rule was removed: \(line.configuration.rules.summary)")
             } else {
                 server.log.info(line.configuration.rules.summary)
             }
@@ -45,12 +45,12 @@ extension DaemonOption {
 }
 
 extension DaemonCommandLine {
-    /// Takes all rules of an option.
+    /// Applies all rules of an option.
     fileprivate mutating func grant(
         _ path: WritableKeyPath<AccessRules, [AccessRule]>, _ rules: [AccessRule], by option: String
     ) throws {
         configuration.rules[keyPath: path] = rules
-        // A name may stand for another number later.
+        // Compare the numbers, because a name may get another number later.
         contents[option] = Array(rules.map { "\($0.kind) \($0.number)" }.joined(separator: ",").utf8)
     }
 }

@@ -2,14 +2,14 @@ import LarderEngine
 import Synchronization
 
 extension DaemonOption {
-    /// The configuration file: on the command line only.
+    /// Options for the configuration file, allowed only on the command line.
     static let configuring: [DaemonOption] = [
         DaemonOption(
             "--config", "FILE",
             [
-                "read options from this file too: lines of `name = value`, with the names of this list",
-                "without the dashes; the command line wins. With a minus before its path, as in",
-                "--config=-/etc/larder/larderd.conf, it may be missing. SIGHUP reads it again",
+                "also read options from this file: lines `name = value`, with the names in this list",
+                "without the dashes; the command line takes precedence. With a minus before the path, as in",
+                "--config=-/etc/larder/larderd.conf, the file may be missing. SIGHUP reloads it",
             ]
         ) {
             let path = try $1.path()
@@ -20,15 +20,15 @@ extension DaemonOption {
         },
         DaemonOption(
             flag: "--check-config",
-            ["say what is wrong with the configuration file and the command line, then exit: 0 if nothing is"]
+            ["check the configuration file and the command line, print all errors and exit; 0 if there are none"]
         ) { try $0.set(.checkConfiguration) },
     ]
 
-    /// What Redis has settings for too, with the same names and units.
+    /// Options for which Redis has settings with the same names and units.
     static let watching: [DaemonOption] = [
         DaemonOption(
             "--timeout", "TIME",
-            ["close connections that send nothing for so long: seconds, or 5m; 0 for never (default: 0)"],
+            ["close connections that send nothing for this long: seconds, or 5m; 0 for never (default: 0)"],
             settings: [
                 .number(
                     "timeout", 0...Int64(Int32.max), unit: .seconds, get: { Int64($0.settings.idleSeconds.read()) },

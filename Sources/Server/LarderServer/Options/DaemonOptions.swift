@@ -1,19 +1,19 @@
 import LarderEngine
 import Synchronization
 
-/// larderd's options. To add one, add a row: the command line, the configuration file, `--help`, CONFIG, the manual page
-/// and the table in docs/Operating.md are generated from it.
+/// larderd's options. To add one, add a row: the command line, the configuration file, `--help`, CONFIG, the manual
+/// page and the table in docs/Operating.md are generated from it.
 extension DaemonOption {
     package static let all = configuring + serving + purging + checking + telling
 
-    /// Options of the server: those that a configuration file may have.
+    /// Options of the server: the ones allowed in a configuration file.
     package static let serving = main + origins + granting + watching + logging
 
     private static let main: [DaemonOption] = [
         DaemonOption(
             "--dir", "PATH",
             [
-                "the larder's directory; made with mode 0700 if it is missing",
+                "the larder's directory; created with mode 0700 if it is missing",
                 "(default: /var/cache/larder for root, else $XDG_CACHE_HOME/larder, else ~/.cache/larder)",
             ],
             settings: [
@@ -36,14 +36,14 @@ extension DaemonOption {
         ) { $0.configuration.socketPath = try $1.path() },
         DaemonOption(
             "--socket-mode", "MODE",
-            ["who may use the socket, as for chmod (default: 600, and 660 with --socket-group)"],
+            ["the mode of the socket, as for chmod (default: 600, and 660 with --socket-group)"],
             settings: [
                 .own { $0.socketAccess.modeText }, Setting("unixsocketperm") { $0.socketAccess.modeText },
             ]
         ) { $0.configuration.socketAccess.mode = try $1.mode() },
         DaemonOption(
             "--socket-group", "GROUP",
-            ["the group of the socket and of its directory, if that is made: a name or a number"],
+            ["the group of the socket, and of its directory if that is created: a name or a number"],
             settings: [.own { $0.socketAccess.group.map { String($0) } ?? "" }]
         ) { $0.configuration.socketAccess.group = try $1.group() },
         DaemonOption(
@@ -51,15 +51,15 @@ extension DaemonOption {
             [
                 "how long entries of new databases stay fresh: highest (10 s), high (1 min),",
                 "middle (1 h), low (24 h), lowest (7 days), never, or a TIME: seconds, or 90s, 15m",
-                "(default: lowest); databases that exist keep theirs",
+                "(default: lowest); existing databases keep their policy",
             ],
             settings: [.own { "\($0.engine.options.defaultPolicy)" }]
         ) { $0.configuration.engine.defaultPolicy = try $1.policy() },
         DaemonOption(
             "--durability", "LEVEL",
             [
-                "what an acknowledged write survives: os (the death of the daemon), everysecond",
-                "(also an fsync at least once a second), always (an fsync first)",
+                "what an acknowledged write survives: os (a crash of the daemon), everysecond",
+                "(fsync at least once a second), always (fsync before the reply)",
                 "(default: everysecond)",
             ],
             settings: [
@@ -80,8 +80,8 @@ extension DaemonOption {
         DaemonOption(
             "--memory", "BYTES",
             [
-                "memory for hot entries, such as 256M; 0 for none,",
-                "not counting entries that are not in LevelDB yet: up to half of this, or 32M",
+                "memory for hot entries, such as 256M; 0 for none. Entries that are not in LevelDB yet",
+                "may exceed it: they take up to half of it, or 32M if that is more",
                 "(default: a 16th of the machine's, at least 16M, at most 512M)",
             ],
             settings: [
@@ -100,8 +100,8 @@ extension DaemonOption {
             "--max-disk", "BYTES",
             [
                 "limit for all files of the larder, at least 16M; a full budget, or a full file system,",
-                "evicts the least valuable entries. For moments, files may take one checkpoint and one",
-                "compaction more: a 32nd of the limit, and 26 to 52 MiB",
+                "evicts the least valuable entries. Files can exceed it briefly by one checkpoint and one",
+                "compaction: 1/32 of the limit, and 26 to 52 MiB",
                 "(docs/Limits.md);",
                 "0 or none for no limit",
                 "(default: a tenth of the file system, at most 8G)",
@@ -112,8 +112,8 @@ extension DaemonOption {
         DaemonOption(
             "--max-change-log", "BYTES",
             [
-                "memory for the latest changes of databases with followers (CHANGES); a follower that was away",
-                "for longer reads all entries; at least 4K (default: 32M)",
+                "memory for the latest changes of databases with followers (CHANGES); a follower that falls",
+                "behind by more does a full resync; at least 4K (default: 32M)",
             ],
             settings: [.own { String($0.engine.options.changeLogBytes) }]
         ) { $0.configuration.engine.changeLogBytes = try $1.byteCount(least: 4096) },
@@ -137,8 +137,8 @@ extension DaemonOption {
         DaemonOption(
             "--max-clients", "N",
             [
-                "connections at a time (default: 10000); fewer if the limit of open descriptors",
-                "(ulimit -n) leaves too few for the larder's files; the log then says so",
+                "most open connections (default: 10000); fewer if the limit of open descriptors",
+                "(ulimit -n) leaves too few for the larder's files, which is logged",
             ],
             settings: [
                 .own { String($0.settings.clientsMax.read()) },
@@ -178,7 +178,7 @@ extension DaemonOption {
         DaemonOption(
             "--max-tracked-keys", "N",
             [
-                "keys of all clients with CLIENT TRACKING together (default: 1000000)"
+                "most keys tracked for all clients with CLIENT TRACKING (default: 1000000)"
             ],
             settings: [
                 .own { String($0.tracking.keysMax) },
@@ -190,7 +190,7 @@ extension DaemonOption {
         DaemonOption(
             "--max-watched-deadlines", "N",
             [
-                "entries with their own deadline whose `expired` event comes in time",
+                "most entries with their own deadline whose `expired` events are sent on time",
                 "(default: 1000000)",
             ],
             settings: [.own { String($0.limits.watchedDeadlinesMax) }]
@@ -198,8 +198,8 @@ extension DaemonOption {
         DaemonOption(
             "--max-subscriber-output", "BYTES",
             [
-                "messages that a subscriber may leave unread (default: 32M),",
-                "and for a minute a quarter of that",
+                "most unread messages of a subscriber (default: 32M),",
+                "or a quarter of that for one minute",
             ],
             settings: [
                 .own { String($0.settings.subscriberBytesMax.read()) },
@@ -210,21 +210,21 @@ extension DaemonOption {
         DaemonOption(
             "--max-reply", "BYTES",
             [
-                "the values of one MGET together (default: 512M)"
+                "total size of the values of one MGET (default: 512M)"
             ],
             settings: [.own { String($0.limits.replyBytesMax) }]
         ) { $0.configuration.limits.replyBytesMax = try $1.byteCount() },
         DaemonOption(
             "--max-transaction", "BYTES",
             [
-                "the commands between MULTI and EXEC, for each connection (default: 64M)"
+                "size of the commands between MULTI and EXEC, per connection (default: 64M)"
             ],
             settings: [.own { String($0.limits.transactionBytesMax) }]
         ) { $0.configuration.limits.transactionBytesMax = try $1.byteCount() },
         DaemonOption(
             "--script-time-limit", "TIME",
             [
-                "how long a script may run before it is terminated without effect: milliseconds, or",
+                "how long a script may run before it is stopped without effect: milliseconds, or",
                 "5s (default: 5000)",
             ],
             settings: [
@@ -242,28 +242,28 @@ extension DaemonOption {
         DaemonOption(
             "--max-scripts", "BYTES",
             [
-                "the texts of all scripts that are kept for EVALSHA (default: 16M)"
+                "total size of the scripts cached for EVALSHA (default: 16M)"
             ],
             settings: [.own { String($0.limits.scriptsBytesMax) }]
         ) { $0.configuration.limits.scriptsBytesMax = try $1.byteCount() },
         DaemonOption(
             "--max-watched-keys", "N",
             [
-                "keys that one connection may WATCH (default: 10000)"
+                "most keys that one connection may WATCH (default: 10000)"
             ],
             settings: [.own { String($0.limits.watchedKeysMax) }]
         ) { $0.configuration.limits.watchedKeysMax = try $1.number(0...1_000_000) },
         DaemonOption(
             "--max-leases", "N",
             [
-                "keys that one connection may refresh at a time, of 100000 for all (default: 10000)"
+                "most leases of one connection, of 100000 for all (default: 10000)"
             ],
             settings: [.own { String($0.limits.leasesMax) }]
         ) { $0.configuration.limits.leasesMax = try $1.number(1...LeaseContext.leasesMax) },
         DaemonOption(
             "--max-subscriptions", "BYTES",
             [
-                "names of the channels that one connection may subscribe to (default: 16M)"
+                "size of the channel names that one connection subscribes to (default: 16M)"
             ],
             settings: [.own { String($0.limits.subscriptionBytesMax) }]
         ) { $0.configuration.limits.subscriptionBytesMax = try $1.byteCount() },
@@ -295,8 +295,8 @@ extension DaemonOption {
         DaemonOption(
             "--disable-commands", "NAMES",
             [
-                "commands that are disabled for all users, separated by commas: FLUSHALL,CONFIG|SET;",
-                "they answer NOPERM, in scripts too (default: none)",
+                "commands disabled for all users, separated by commas: FLUSHALL,CONFIG|SET;",
+                "they return NOPERM, also in scripts (default: none)",
             ],
             settings: [.own { $0.disabledCommands.names.joined(separator: ",") }]
         ) { $0.configuration.disabledCommands = try $1.commands() },
@@ -318,7 +318,7 @@ extension DaemonOption {
     /// Options for another action than serving.
     static let purging: [DaemonOption] = [
         DaemonOption(
-            flag: "--purge", ["remove all entries of all databases, then exit; policies stay"]
+            flag: "--purge", ["remove all entries of all databases, then exit; policies are kept"]
         ) { try $0.set(.purge(.all)) },
         DaemonOption(
             attached: "--purge", "NAME", ["remove all entries of one database, then exit"]
@@ -327,8 +327,8 @@ extension DaemonOption {
             flag: "--purge-expired",
             [
                 "remove the expired entries of all databases, then exit",
-                "A purge goes through the socket of the daemon that holds the larder, else straight to",
-                "the files. It prints what it removed.",
+                "A purge is sent to the daemon that has the larder open, or else works directly on",
+                "the files. It prints the number of removed entries.",
             ]
         ) { try $0.set(.purge(.expired)) },
     ]
@@ -338,24 +338,24 @@ extension DaemonOption {
             flag: "--check",
             [
                 "check all files of a larder that no daemon has open, print one line per problem, and",
-                "exit; changes nothing. With --log-format json: one JSON object. For a running daemon:",
+                "exit without changes. With --log-format json: one JSON object. For a running daemon:",
                 "larderctl check",
             ]
         ) { try $0.set(.check(nil)) },
         DaemonOption(
-            attached: "--check", "NAME", ["the same for one database, or the LEDGER, and what belongs to all"]
+            attached: "--check", "NAME", ["the same for one database, or the LEDGER, and the common files"]
         ) { try $0.set(.check(try $1.databaseName(orLedger: true))) },
         DaemonOption(
             flag: "--repair",
             [
-                "with --check: then salvage damaged databases and the journal as a start does, complete",
-                "indexes, and look again; the damaged files are kept below DAMAGED",
+                "with --check: also salvage damaged databases and the journal, as at a start, complete",
+                "indexes, and check again; the damaged files are kept below DAMAGED",
             ]
         ) { $0.repairs = true },
     ]
 
     static let telling: [DaemonOption] = [
-        DaemonOption(flag: "--help", ["print this"]) { try $0.set(.help) },
+        DaemonOption(flag: "--help", ["print this help"]) { try $0.set(.help) },
         DaemonOption(flag: "--version", ["print the version; also -V"]) { try $0.set(.version) },
     ]
 }

@@ -1,6 +1,6 @@
 import LarderEngine
 
-/// A limit of bytes on the disk, as `--max-disk` and `LIMIT` name it. A value.
+/// A disk limit in bytes, as given to `--max-disk` and `LIMIT`. A value.
 package enum DiskLimit: Sendable, Equatable {
     case unlimited
     case bytes(Int)
@@ -11,7 +11,7 @@ package enum DiskLimit: Sendable, Equatable {
     static let databaseRule =
         "\(ByteCount.rule), at least \(DiskMarks.databaseBytesMin >> 20)M; or 0 or none for no limit"
 
-    /// - Returns: nil for a text that is no limit, or less than the least.
+    /// - Returns: nil for a text that is not a limit, or below the minimum.
     init?(_ text: String, least: Int = DiskMarks.larderBytesMin) {
         if text.lowercased() == "none" {
             self = .unlimited

@@ -1,44 +1,44 @@
-/// What is wrong with a command line and its configuration file, as it is found.
+/// Collects the errors of a command line and its configuration file.
 struct Mistakes {
     private var ofCommandLine: [(place: Int, text: String)] = []
     private var ofFile: [String] = []
-    /// The options that have no value because of it.
+    /// The options without a value because of an error.
     private var options: Set<String> = []
-    /// Whether nobody knows what the file says.
+    /// Whether the contents of the file are unknown.
     private var isFileUnknown = false
 
-    /// A file that is no configuration at all has something wrong in every line.
+    /// Limits the output for a file that is not a configuration file, in which every line is an error.
     private static let shownMax = 20
 
-    /// Notes what is wrong with the command line.
+    /// Adds an error of the command line.
     /// - Parameters:
-    ///   - place: the number of its word; none for what is wrong with all of them together, which is told last.
-    ///   - option: the option that has no value then.
+    ///   - place: the position of its word; none for an error about several words, which is reported last.
+    ///   - option: the option that has no value because of it.
     mutating func note(_ text: String, at place: Int = .max, about option: String? = nil) {
         ofCommandLine.append((place, text))
         if let option { options.insert(option) }
     }
 
-    /// Notes what is wrong with the lines of the file.
-    /// - Parameter options: those that have no value then.
+    /// Adds the errors of the file's lines.
+    /// - Parameter options: the options that have no value because of them.
     mutating func note(inFile texts: [String], about options: Set<String>) {
         ofFile += texts
         self.options.formUnion(options)
     }
 
-    /// Notes why the file could not be read.
+    /// Adds the reason why the file could not be read.
     mutating func note(unreadable text: String) {
         ofFile.append(text)
         isFileUnknown = true
     }
 
-    /// Whether an option has the value that was meant.
+    /// Whether the value of an option is unaffected by errors.
     func leaves(_ option: String) -> Bool { !isFileUnknown && !options.contains(option) }
 
-    /// All of it, a line each; nil if nothing is wrong.
+    /// All errors, one per line; nil if there are none.
     var failure: OptionFailure? {
         guard !ofCommandLine.isEmpty || !ofFile.isEmpty else { return nil }
-        // By their places; those of one place as they were found.
+        // By position; errors of one position in the order in which they were found.
         let sorted = ofCommandLine.enumerated().sorted {
             ($0.element.place, $0.offset) < ($1.element.place, $1.offset)
         }

@@ -1,8 +1,8 @@
-/// What is wrong with the command line, or with the configuration file.
+/// The errors of the command line or the configuration file.
 package struct OptionFailure: Error, CustomStringConvertible {
-    /// One line for each thing that is wrong.
+    /// One line per error.
     package let description: String
-    /// Whether it is the configuration file that is wrong.
+    /// Whether the errors are in the configuration file.
     package let isOfFile: Bool
 
     init(_ description: String, isOfFile: Bool = false) {

@@ -1,22 +1,21 @@
 import LarderEngine
 import LarderPlatform
 
-/// The text that was given for an option, and its conversions. Each throws what is wrong with the text, after the
-/// option's name.
+/// The text of an option, and its conversions. Each throws the error in the text, after the option's name.
 struct OptionValue {
-    /// As it was given: `--memory` on the command line, `memory` in the configuration file and in CONFIG SET.
+    /// The name as given: `--memory` on the command line, `memory` in the configuration file and in CONFIG SET.
     let option: String
     let text: String
 
     typealias Failure = OptionFailure
 
-    /// - Parameter rule: what it is, behind "it is".
+    /// - Parameter rule: a description of valid texts, for the error.
     func parsed<Value>(_ rule: String, _ parse: (String) -> Value?) throws(Failure) -> Value {
         guard let parsed = parse(text) else { throw Failure("\(option) \(text): it is \(rule)") }
         return parsed
     }
 
-    /// - Parameter words: those of which it is one.
+    /// - Parameter words: the valid words.
     func oneOf<Value>(_ words: String, _ parse: (String) -> Value?) throws(Failure) -> Value {
         try parsed("one of \(words)", parse)
     }
@@ -34,8 +33,8 @@ struct OptionValue {
         ByteCount.parse(text, letters: .binary).flatMap { $0 <= 1 << 40 ? Int($0) : nil }
     }
 
-    /// A length of time in whole `unit`s, which a number without a unit counts.
-    /// - Parameter besides: what the error says of other texts that the option takes.
+    /// Parses a time span in whole `unit`s, which is the unit of a number without one.
+    /// - Parameter besides: other texts that the option accepts, for the error.
     func time(
         _ unit: TimeSpan.Unit, _ range: ClosedRange<Int64>, besides: String = ""
     ) throws(Failure) -> Int64 {
@@ -94,14 +93,14 @@ struct OptionValue {
         }
     }
 
-    /// - Parameter kind: nil if each rule says it.
+    /// - Parameter kind: nil if each rule includes it.
     func rules(_ kind: AccessRule.Kind?) throws(Failure) -> [AccessRule] {
         do throws(AccessRule.Failure) { return try AccessRule.parse(text, kind) } catch {
             throw Failure("\(option): \(error.description)")
         }
     }
 
-    /// - Parameter orLedger: whether it may be the larder's own one.
+    /// - Parameter orLedger: whether the larder's ledger is allowed.
     func databaseName(orLedger: Bool = false) throws(Failure) -> String {
         guard DatabaseName.isValid(text) || orLedger && text == DatabaseName.ledger else {
             throw Failure("\(option)=\(text): not a database name: \(DatabaseName.rule)")

@@ -1,12 +1,12 @@
-/// How much clients may leave unread: Redis' `client-output-buffer-limit`. For each class of clients it has a hard
-/// limit in bytes, beyond which a client is disconnected, a soft limit in bytes, and the seconds for which a client may
-/// exceed the soft one; 0 for no limit.
+/// The limits of unread output: Redis' `client-output-buffer-limit`. Each class of clients has a hard limit in bytes,
+/// beyond which a client is disconnected, a soft limit in bytes, and the seconds for which a client may exceed the soft
+/// limit; 0 for no limit.
 ///
-/// `normal` clients send commands: beyond the limit they are no longer read from, and they are disconnected if they
-/// take nothing for so many seconds (`--reply-timeout`). Subscribers are `pubsub` (`--max-subscriber-output`); only
-/// their limits can be changed while the daemon runs. There are no replicas.
+/// `normal` clients send commands: beyond the limit, the daemon stops reading from them, and disconnects them if they
+/// read nothing for `--reply-timeout` seconds. Subscribers are `pubsub` (`--max-subscriber-output`); only their limits
+/// can be changed at run time. There are no replicas.
 enum OutputLimit {
-    /// The largest limit, in bytes: a larger one counts as this.
+    /// The largest limit, in bytes; larger values are reduced to it.
     private static let bytesMax = Int64(1) << 50
 
     private static func fixed(_ limits: Limits) -> [(name: String, limit: [Int64])] {
@@ -53,7 +53,7 @@ enum OutputLimit {
         where asked.contains(where: { $0.name == name && $0.limit != limit }) {
             return .failure(Setting.Problem(text: Setting.immutable))
         }
-        // The last one of a class counts, as in Redis.
+        // As in Redis, the last limit of a class is used.
         guard let new = asked.last(where: { $0.name == "pubsub" })?.limit.map({ Int(clamping: min($0, bytesMax)) })
         else { return .success { _ in } }
         return .success { server in

@@ -1,27 +1,27 @@
 import LarderEngine
 
-/// One setting of CONFIG, under the name that Redis has for it, or ours.
+/// A setting of CONFIG, under Redis' name for it, or ours.
 struct Setting: Sendable {
     let name: String
     let get: @Sendable (ServerState) -> String
     let change: Change
 
-    /// What CONFIG SET does with a setting.
+    /// The effect of CONFIG SET on a setting.
     enum Change: Sendable {
-        /// Refuses: it is set when larderd starts. Redis' error for settings that cannot be changed.
+        /// Refused with Redis' error for immutable settings: it is set when larderd starts.
         case never
-        /// Refuses, like ``never``, unless the value is the current one: clients set it without asking.
+        /// Refused, like ``never``, unless the value is the current one: some clients set it unconditionally.
         case onlyToItself
-        /// Refuses, like ``never``, because Redis does not let clients change it for the sake of security.
+        /// Refused with Redis' error for protected settings.
         case protected
         /// Checks a text.
-        /// - Returns: the change to make, or what is wrong with the text.
+        /// - Returns: the change to make, or the error in the text.
         case checked(@Sendable (ServerState, String) -> Result<@Sendable (ServerState) -> Void, Problem>)
     }
 
     struct Problem: Error { let text: String }
 
-    /// Redis' error for a setting that only its command line and its file can change.
+    /// Redis' error for a setting that only the command line and the file can change.
     static let immutable = "can't set immutable config"
 
     /// Whether CONFIG SET can change it.
@@ -33,15 +33,15 @@ struct Setting: Sendable {
         self.change = change
     }
 
-    /// The setting with the name of the option in whose row it stands. It takes what the command line takes.
+    /// The setting with the name of the option in whose row it is. It accepts the same values as the command line.
     static func own(_ get: @escaping @Sendable (ServerState) -> String) -> Setting { Setting("", .never, get) }
 
     var isOwn: Bool { name.isEmpty }
 
     /// A whole number within a range.
     /// - Parameters:
-    ///   - unit: that of a length of time, which may also be given as on our command line: `5m`.
-    ///   - check: returns why a number in the range is refused nevertheless, or nil.
+    ///   - unit: the unit of a time span, which may also be given as on the command line: `5m`.
+    ///   - check: returns why a number within the range is still refused, or nil.
     static func number(
         _ name: String, _ range: ClosedRange<Int64>, unit: TimeSpan.Unit? = nil,
         get: @escaping @Sendable (ServerState) -> Int64,
@@ -81,7 +81,7 @@ struct Setting: Sendable {
             { _ in value ? "yes" : "no" })
     }
 
-    /// A number of bytes in Redis' form: `100`, `64mb`, `1GB`, `2k`, which is 2000; where Redis would refuse it, in the
-    /// form of our command line.
+    /// A number of bytes in Redis' form: `100`, `64mb`, `1GB`, `2k`, which is 2000. Texts that Redis would refuse are
+    /// parsed as on the command line.
     static func bytes(_ text: String) -> Int64? { ByteCount.parse(text, letters: .decimal) }
 }

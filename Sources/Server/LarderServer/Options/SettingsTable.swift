@@ -1,12 +1,12 @@
 import LarderEngine
 
-/// All settings. To add one, add a row; if larderd has an option for it, the row is the option's.
+/// All settings. To add one, add a row here, or to its larderd option if it has one.
 enum SettingsTable {
     static func find(_ name: String) -> Setting? { byName[name.lowercased()] }
 
     private static let byName: [String: Setting] = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 
-    /// The settings that have an option, and those that have none.
+    /// The settings with an option, and the others.
     static let all: [Setting] = DaemonOption.all.flatMap(\.settings) + others
 
     private static let others: [Setting] = [

@@ -3,12 +3,11 @@ import LarderEngine
 import LarderPlatform
 import Synchronization
 
-/// The rules in force, and what was refused.
+/// The current access rules, and a log of refusals.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the rules, the names and the log are read and written with the lock
-/// held; the rest is atomic.
+/// `@unchecked Sendable`: the rules, the names and the log are guarded by `lock`; the rest is atomic.
 final class AccessControl: @unchecked Sendable {
-    /// What was refused: ACL LOG.
+    /// A refusal, for ACL LOG.
     struct Denial: Sendable {
         enum Reason: String, Sendable {
             case command, database, channel, auth
@@ -17,11 +16,11 @@ final class AccessControl: @unchecked Sendable {
         let reason: Reason
         /// `toplevel`, `multi` or `lua`.
         let context: String
-        /// The command, the database or the channel; for a wrong password the command that brought it.
+        /// The command, the database or the channel; for a wrong password, the command that contained it.
         let object: String
-        /// With a wrong password, the name that was given with it.
+        /// For a wrong password, the user name given with it.
         let user: String
-        /// Whether nobody may run the command.
+        /// Whether the command is disabled for all users.
         var isSwitchedOff = false
         /// The line of CLIENT LIST.
         var client: String
@@ -30,7 +29,7 @@ final class AccessControl: @unchecked Sendable {
         var at: Int64
     }
 
-    /// Changes with the rules; 0 if there have never been any.
+    /// Changes with the rules; 0 if there were never any.
     let generation: Atomic<Int>
     /// Refused commands, refused channels, and wrong passwords.
     let commandsDenied = Atomic<Int>(0)
@@ -40,16 +39,16 @@ final class AccessControl: @unchecked Sendable {
     private var rulesNow: AccessRules
     private var names: [uid_t: String] = [:]
     private var denials: [Denial] = []
-    // Apart, so that neither hides the other.
+    // Separate, so that neither suppresses the other.
     private var refusalLines = LineRate(milliseconds: 1000)
     private var passwordLines = LineRate(milliseconds: 1000)
     private let log: Log
 
-    /// How many names of users are remembered.
+    /// The most user names that are remembered.
     private static let namesMax = 1024
-    /// How many different refusals are remembered, as in Redis.
+    /// The most refusals that are remembered, as in Redis.
     private static let denialsMax = 128
-    /// The same refusal within so many milliseconds is one, as in Redis.
+    /// As in Redis, equal refusals within this time are counted as one.
     private static let sameMilliseconds: Int64 = 60_000
 
     init(_ rules: AccessRules, log: Log) {
@@ -60,7 +59,7 @@ final class AccessControl: @unchecked Sendable {
 
     var rules: AccessRules { lock.withLock { rulesNow } }
 
-    /// - Returns: the former rules.
+    /// - Returns: the previous rules.
     func change(_ rules: AccessRules) -> AccessRules {
         lock.withLock {
             let old = rulesNow
@@ -72,21 +71,21 @@ final class AccessControl: @unchecked Sendable {
 
     // MARK: Users
 
-    /// The name of a connection's user; `default` as long as there are no rules, as in Redis. The first time for each user,
-    /// it may ask a directory service.
+    /// The name of a connection's user; `default` without rules, as in Redis. The first lookup of each user may query a
+    /// directory service.
     func userName(_ peer: PeerCredentials?) -> String {
         guard !rules.isEmpty else { return "default" }
         return peer.map { name(of: $0.user) } ?? "unknown"
     }
 
-    /// Whether a user of this name is known: one that a rule names, or one that was connected.
+    /// Whether a user name is known, from a rule or a connection.
     func isUser(_ name: String) -> Bool {
         lock.withLock { rulesNow.all.contains { $0.kind == .user && $0.who == name } || names.values.contains(name) }
     }
 
     private func name(of user: uid_t) -> String {
         if let known = lock.withLock({ names[user] }) { return known }
-        // Without the lock: others do not wait for a directory service. No blank must end the name early.
+        // Without the lock, because a directory service may be slow. Replace white space, which separates fields.
         let name = User.name(of: user).map { String($0.map { $0.isWhitespace ? "_" : $0 }) } ?? String(user)
         lock.withLock {
             if names.count >= Self.namesMax { names = [:] }
@@ -97,7 +96,7 @@ final class AccessControl: @unchecked Sendable {
 
     // MARK: Refusals
 
-    /// Counts a refusal, and logs at most one a second.
+    /// Counts a refusal, and logs at most one per second.
     /// - Parameter at: milliseconds of the engine's time.
     func note(_ denial: Denial, monotonic: Int64) {
         if denial.reason == .channel { channelsDenied.add(1) } else { commandsDenied.add(1) }
@@ -109,14 +108,14 @@ final class AccessControl: @unchecked Sendable {
         let object = "'\(printableKey(denial.object.utf8))'"
         let what =
             denial.isSwitchedOff
-            ? "user \(denial.user) asked for \(object), which is switched off (--disable-commands)"
+            ? "user \(denial.user) called \(object), which is disabled (--disable-commands)"
             : "user \(denial.user) has no right to \(denial.reason == .command ? "run" : "use \(denial.reason.rawValue)") "
                 + "\(object) (--rights)"
         log.warning(what + LineRate.rest(skipped, "refusals"))
     }
 
-    /// Counts a wrong password, and logs at most one a second. The name that was given is not logged: it may be a password,
-    /// in the wrong place.
+    /// Counts a wrong password, and logs at most one per second. The user name given with it is not logged: it may be a
+    /// misplaced password.
     /// - Parameter who: the connection and its user.
     func notePassword(_ denial: Denial, of who: String, monotonic: Int64) {
         passwordsDenied.add(1)
@@ -125,10 +124,10 @@ final class AccessControl: @unchecked Sendable {
             return passwordLines.line(at: monotonic)
         }
         guard let skipped else { return }
-        log.warning("\(who) gave a wrong password" + LineRate.rest(skipped, "wrong passwords"))
+        log.warning("\(who) sent a wrong password" + LineRate.rest(skipped, "wrong passwords"))
     }
 
-    /// Called with the lock held.
+    /// Called with `lock` held.
     private func remember(_ denial: Denial) {
         let index = denials.firstIndex {
             $0.reason == denial.reason && $0.context == denial.context && $0.object == denial.object
@@ -140,7 +139,7 @@ final class AccessControl: @unchecked Sendable {
         if denials.count > Self.denialsMax { denials.removeLast() }
     }
 
-    /// The newest first.
+    /// Newest first.
     var remembered: [Denial] { lock.withLock { denials } }
 
     func forget() { lock.withLock { denials = [] } }

@@ -2,24 +2,24 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderPlatform
 
-/// A rule: what a user, or the members of a group, may do, in all databases or in one.
+/// A rule that grants a right to a user or the members of a group, in all databases or in one.
 struct AccessRule: Equatable, Sendable {
     enum Kind: String, Sendable {
         case user, group
     }
 
     let kind: Kind
-    /// As it was given: a name, or a number.
+    /// The name or number as given.
     let who: String
     let number: UInt32
     let level: AccessLevel
     /// Nil for all databases.
     let database: String?
 
-    /// The form in which it is given with `--rights`.
+    /// The form for `--rights`.
     var text: String { "\(kind.rawValue):\(shortText)" }
 
-    /// The form in which it is given with `--allow-uid` and `--allow-gid`.
+    /// The form for `--allow-uid` and `--allow-gid`.
     var shortText: String { "\(who)=\(level.name)" + (database.map { "@\($0)" } ?? "") }
 
     func concerns(_ peer: PeerCredentials) -> Bool {
@@ -37,9 +37,9 @@ extension AccessRule {
 
     static let rule = "LEVEL is read, write or administer"
 
-    /// Reads the rules in a text, with commas or blanks between them: `alice=write@shop`, and `user:alice=write@shop` where
-    /// the kind is not known.
-    /// - Throws: all that is wrong with them.
+    /// Parses the rules in a text, separated by commas or white space: `alice=write@shop`, or `user:alice=write@shop`
+    /// if the kind is not known.
+    /// - Throws: all errors in the text.
     static func parse(_ text: String, _ kind: Kind?) throws(Failure) -> [AccessRule] {
         var rules: [AccessRule] = []
         var problems: [String] = []
@@ -53,7 +53,7 @@ extension AccessRule {
         }
         guard problems.isEmpty else { throw Failure(description: problems.joined(separator: "; ")) }
         guard !rules.isEmpty else {
-            throw Failure(description: "there is no rule: it is, for example, \(example(kind))")
+            throw Failure(description: "there is no rule; an example: \(example(kind))")
         }
         return rules
     }
@@ -75,14 +75,14 @@ extension AccessRule {
             let parts = word.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
             guard parts.count == 2, let named = Kind(rawValue: parts[0].lowercased()) else {
                 let near = Suggestion.text(for: String(parts.first ?? ""), among: ["user", "group"])
-                throw Self.failure(word, "it begins with user: or group:\(near)")
+                throw Self.failure(word, "it must start with user: or group:\(near)")
             }
             kind = named
             rest = parts[1]
         }
-        // Names of users may have an @ in them, those of databases not.
+        // User names may contain an @, database names must not.
         guard let equals = rest.lastIndex(of: "=") else {
-            throw Self.failure(word, "there is no '=': it is, for example, \(Self.example(given))")
+            throw Self.failure(word, "there is no '='; an example: \(Self.example(given))")
         }
         let what = rest[rest.index(after: equals)...]
         let parts = what.split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
@@ -102,11 +102,11 @@ extension AccessRule {
     }
 
     private static func number(of who: String, _ kind: Kind, _ word: String) throws(Failure) -> UInt32 {
-        guard !who.isEmpty else { throw failure(word, "there is no name in front of the '='") }
+        guard !who.isEmpty else { throw failure(word, "there is no name before the '='") }
         if who.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
-            // The last number stands for none.
+            // The largest number means "none".
             guard let number = UInt32(who), number != .max else {
-                throw failure(word, "\(who) is no \(kind.rawValue)'s number")
+                throw failure(word, "no \(kind.rawValue) can have the number \(who)")
             }
             return number
         }
@@ -122,7 +122,7 @@ extension AccessRule {
     }
 }
 
-/// Who may do what: the rules of all options. Without rules, everybody who can open the socket may do everything.
+/// The access rules of all options. Without rules, any user who can connect has all rights.
 package struct AccessRules: Equatable, Sendable {
     /// `--allow-uid`
     var users: [AccessRule] = []
@@ -136,21 +136,21 @@ package struct AccessRules: Equatable, Sendable {
     var all: [AccessRule] { users + groups + others }
     var isEmpty: Bool { users.isEmpty && groups.isEmpty && others.isEmpty }
 
-    /// For the log.
+    /// The line for the log.
     var summary: String {
         isEmpty
-            ? "everybody who can open the socket may do everything (--rights)"
-            : "\(all.count) rule(s) say who may do what; others may do nothing, root and the daemon's user everything"
+            ? "any user who can connect has all rights (--rights)"
+            : "\(all.count) access rule(s); other users have no rights, root and the daemon's user have all rights"
     }
 
-    /// The rights of a connection.
-    /// - Parameter peer: nil if the system does not tell who it is.
+    /// Returns the rights of a connection.
+    /// - Parameter peer: nil if the system does not report the user.
     /// - Returns: nil if there are no rules.
     func rights(of peer: PeerCredentials?) -> Rights? {
         guard !isEmpty else { return nil }
         guard let peer else { return Rights() }
         var rights = Rights()
-        // Whoever may stop the daemon and read its files.
+        // These users can stop the daemon and read its files anyway.
         if peer.user == 0 || peer.user == geteuid() { rights.allow(.administer, in: nil) }
         for rule in all where rule.concerns(peer) { rights.allow(rule.level, in: rule.database) }
         return rights

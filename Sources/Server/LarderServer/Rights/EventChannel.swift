@@ -1,7 +1,7 @@
-/// The channels on which the server tells what happens in a database: `__keyspace@N__:…`, `__keyevent@N__:…` and
+/// The channels on which the server publishes the events of a database: `__keyspace@N__:…`, `__keyevent@N__:…` and
 /// `__change@N__…`.
 enum EventChannel {
-    /// The databases whose events a channel or a pattern may bring.
+    /// The databases whose events a channel or a pattern may deliver.
     enum Databases: Equatable {
         case none
         case one(String)
@@ -16,14 +16,15 @@ enum EventChannel {
         return .one(name(channel[start.count...]))
     }
 
-    /// In doubt more of them: what stands before the first special character decides.
+    /// The databases whose events a pattern may match, or more: only the text before the first special character is
+    /// used.
     static func databases(ofPattern pattern: UnsafeRawBufferPointer) -> Databases {
         let special = Array("*?[\\".utf8)
         let literal = pattern.prefix { !special.contains($0) }
         if literal.count == pattern.count { return databases(of: pattern) }
         for start in starts {
             if literal.starts(with: start) {
-                // A name that is complete only behind a special character may be that of any database.
+                // A name that continues after a special character may be that of any database.
                 let rest = literal[start.count...]
                 return hasEnd(rest) ? .one(name(rest)) : .all
             }
@@ -32,8 +33,7 @@ enum EventChannel {
         return .none
     }
 
-    /// What stands before the `__` that ends a name, of which a part may be an underscore itself: before a colon, or at
-    /// the end.
+    /// The text before the `__` that ends a name, which may itself contain underscores: before a colon, or at the end.
     private static func name(_ rest: Slice<UnsafeRawBufferPointer>) -> String {
         let name = rest.prefix { $0 != UInt8(ascii: ":") }
         let isEnded = name.count >= end.count && name.suffix(end.count).elementsEqual(end)
@@ -41,7 +41,7 @@ enum EventChannel {
     }
 
     private static func hasEnd(_ rest: Slice<UnsafeRawBufferPointer>) -> Bool {
-        // No name of a database has a colon.
+        // Database names contain no colon.
         guard let colon = rest.firstIndex(of: UInt8(ascii: ":")) else { return false }
         return rest[..<colon].suffix(end.count).elementsEqual(end)
     }

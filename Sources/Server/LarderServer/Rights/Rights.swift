@@ -2,11 +2,11 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// What one connection may do.
+/// The rights of one connection.
 struct Rights: Equatable, Sendable {
     /// In all databases.
     private(set) var everywhere: AccessLevel?
-    /// In some databases, if that is more.
+    /// Rights in single databases, if they are higher.
     private(set) var databases: [String: AccessLevel] = [:]
 
     /// Adds a right.
@@ -22,35 +22,35 @@ struct Rights: Equatable, Sendable {
 
     /// - Parameter database: nil for all.
     func covers(_ level: AccessLevel, in database: String?) -> Bool {
-        // What waits for an origin is the daemon's own.
+        // Outboxes are written only by the daemon and administrators.
         let level = level == .write && database.map(DatabaseName.isKept) ?? false ? .administer : level
         if let everywhere, everywhere >= level { return true }
         guard let database, let own = databases[database] else { return false }
         return own >= level
     }
 
-    /// Whether there is a database where this is allowed.
+    /// Whether a level is allowed in any database.
     func coversSomewhere(_ level: AccessLevel) -> Bool {
         covers(level, in: nil) || databases.values.contains { $0 >= level }
     }
 
-    /// Whether they allow all that others allow.
+    /// Whether these rights include all of `others`.
     func covers(_ others: Rights) -> Bool {
         if let everywhere = others.everywhere, !covers(everywhere, in: nil) { return false }
         return others.databases.allSatisfy { covers($0.value, in: $0.key) }
     }
 
-    /// Whether a call can be refused.
+    /// Whether calls can be refused.
     var areLimited: Bool { everywhere != .administer }
 
-    /// Why a call is not allowed: what, and what it would take.
+    /// Why a call is not allowed: the object, and the missing right.
     enum Refusal: Equatable {
         case command(Missing)
-        /// The command would be allowed in another database than this.
+        /// The command would be allowed in another database.
         case database(String, Missing)
         case channel([UInt8], Missing)
 
-        /// Redis' text, the database where another would do, and the level that is missing.
+        /// Redis' text, with the database if another one would be allowed, and the missing level.
         func text(_ row: CommandMetadata, user: String) -> String {
             switch self {
             case .command(let missing):
@@ -67,7 +67,7 @@ struct Rights: Equatable, Sendable {
         static let shownMax = 128
     }
 
-    /// The right that a call would take.
+    /// The right that a call needs.
     struct Missing: Equatable {
         let level: AccessLevel
         var isEverywhere = false
@@ -82,7 +82,7 @@ struct Rights: Equatable, Sendable {
     func refusal(
         _ row: CommandMetadata, count: Int, selected: String, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Refusal? {
-        // Enough for every word of every command.
+        // All rights allow every call.
         guard areLimited else { return nil }
         guard let required = row.requiredRight(count: count) else {
             return namedRefusal(row, count, word) ?? broadcastRefusal(row, count, word)
@@ -104,7 +104,7 @@ struct Rights: Equatable, Sendable {
         _ row: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Refusal? {
         for named in row.namedDatabases(count: count, isWord: { equalsIgnoringCase(word($0), $1) }) {
-            // Longer words are no names of databases.
+            // Longer words are not database names.
             let name = String(decoding: word(named.word).prefix(Refusal.shownMax), as: UTF8.self)
             if !covers(named.level, in: name) {
                 let missing = Missing(level: named.level)
@@ -114,7 +114,7 @@ struct Rights: Equatable, Sendable {
         return nil
     }
 
-    /// CLIENT TRACKING ON with BCAST tells of the keys of all databases.
+    /// CLIENT TRACKING ON with BCAST reports keys of all databases.
     private func broadcastRefusal(
         _ row: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Refusal? {
@@ -132,12 +132,12 @@ struct Rights: Equatable, Sendable {
         return nil
     }
 
-    /// Channels tell what happens in databases: who may not read one does not hear of it, and who may not write one does
-    /// not say that it was changed.
+    /// Event channels reveal changes: subscribing to them needs read access to the database, publishing to them needs
+    /// write access.
     private func channelRefusal(
         _ row: CommandMetadata, _ count: Int, _ word: (Int) -> UnsafeRawBufferPointer
     ) -> Refusal? {
-        // Those of sharded channels are separate from those of events.
+        // Sharded channels are separate from event channels.
         guard row.usesChannels, row.channels == nil else { return nil }
         let level: AccessLevel = row.flags.contains(.publishes) ? .write : .read
         let last = row.flags.contains(.publishes) ? 1 : count - 1
