@@ -2,32 +2,32 @@
 
 import LarderRESP
 
-/// Writes that all happen or none: collected here, applied by ``BlockingLarderClient/apply(_:)``.
+/// A set of writes to apply atomically with ``BlockingLarderClient/apply(_:)``.
 ///
-/// Models are encoded when they are added. For equal keys the last change wins.
+/// Models are encoded when they are added. The last change of a key wins.
 ///
 /// A value: copies are filled independently.
 public struct BlockingBatch: Sendable {
     private let codec: ModelCodec
     private(set) var changes: [BatchChange] = []
 
-    /// An empty batch.
+    /// Creates an empty batch.
     /// - Parameter codec: encodes the models. ``BlockingLarderClient/makeBatch()`` uses the client's.
     public init(codec: ModelCodec = .standard) { self.codec = codec }
 
-    /// How many changes were added.
+    /// The number of changes.
     public var count: Int { changes.count }
-    /// Whether nothing was added.
+    /// Whether the batch has no changes.
     public var isEmpty: Bool { changes.isEmpty }
 
     /// Adds a model to store under a key.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.
-    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    ///   - policy: how long this entry stays fresh. By default it follows the database's policy.
     ///   - tags: as for ``BlockingLarderClient/set(_:forKey:policy:tags:)``.
-    /// - Throws: `encode`, with key and type, when the codec cannot write the model; `invalidArgument` for an
-    ///   impossible lifetime or impossible tags. Then the batch is unchanged.
+    /// - Throws: `encode`, with key and type, if the codec cannot encode the model; `invalidArgument` for an invalid
+    ///   lifetime or invalid tags. The batch is unchanged in these cases.
     public mutating func set(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) {
@@ -36,8 +36,8 @@ public struct BlockingBatch: Sendable {
         changes.append(try .set(bytes, key, policy, tags, codec))
     }
 
-    /// Adds bytes to store as they are under a key.
-    /// - Throws: `invalidArgument` for an impossible lifetime or impossible tags. Then the batch is unchanged.
+    /// Adds bytes to store unchanged under a key.
+    /// - Throws: `invalidArgument` for an invalid lifetime or invalid tags. The batch is unchanged in that case.
     public mutating func setBytes(
         _ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) {
@@ -53,13 +53,13 @@ public struct BlockingBatch: Sendable {
 }
 
 extension BlockingLarderClient {
-    /// Stores many models in one step: all or none. Of two values for one key the later one counts.
+    /// Stores many models in one step: all or none. If a key has two values, the later one wins.
     ///
-    /// Takes a dictionary, or pairs in the form `["a": 1, "b": 2] as KeyValuePairs`.
+    /// Accepts a dictionary, or pairs such as `["a": 1, "b": 2] as KeyValuePairs`.
     /// - Parameters:
     ///   - pairs: the models with their keys.
-    ///   - policy: how long the entries stay fresh. The default leaves it to the database's policy.
-    ///   - tags: the tags of each of them, as for ``set(_:forKey:policy:tags:)``.
+    ///   - policy: how long the entries stay fresh. By default they follow the database's policy.
+    ///   - tags: the tags of each entry, as for ``set(_:forKey:policy:tags:)``.
     public func set<Key: CacheKey, Value: Encodable>(
         _ pairs: some Sequence<(key: Key, value: Value)>, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) {
@@ -68,10 +68,10 @@ extension BlockingLarderClient {
         try apply(batch)
     }
 
-    /// Applies the changes that `body` puts into the batch: all of them, or none if `body` or the daemon fails. Other
-    /// clients see all of them or none. An empty batch sends nothing.
-    /// - Returns: what `body` returned.
-    /// - Throws: what `body` throws.
+    /// Fills a batch with `body` and applies it: all changes, or none if `body` or the daemon fails. Other clients see
+    /// all of them or none. An empty batch sends nothing.
+    /// - Returns: the result of `body`.
+    /// - Throws: errors of `body`.
     @discardableResult
     public func batch<Result>(_ body: (inout BlockingBatch) throws -> Result) throws -> Result {
         var batch = makeBatch()
@@ -80,10 +80,10 @@ extension BlockingLarderClient {
         return result
     }
 
-    /// An empty batch with this client's codec, for ``apply(_:)``.
+    /// Creates an empty batch with this client's codec, for ``apply(_:)``.
     public func makeBatch() -> BlockingBatch { BlockingBatch(codec: codec) }
 
-    /// Applies a batch, in the order in which it was filled.
+    /// Applies the changes of a batch, in the order in which they were added.
     public func apply(_ batch: BlockingBatch) throws(LarderClientError) {
         guard !batch.isEmpty else {
             _ = try session.perform([], operation: "batch")
@@ -94,7 +94,7 @@ extension BlockingLarderClient {
         case .transaction(let commands):
             let replies = try session.perform(
                 [wordList("MULTI")] + commands + [wordList("EXEC")], operation: "batch")
-            // The first refusal gives the reason; EXEC only says that there was one.
+            // The first refusal has the reason; the error of EXEC does not.
             for reply in replies + (replies.last?.elements ?? []) {
                 if let text = reply.errorMessage { throw .server(text, operation: "batch") }
             }

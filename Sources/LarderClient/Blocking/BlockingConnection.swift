@@ -1,5 +1,5 @@
-// The wire part of the client: one connected stream socket, requests out, replies in. Knows nothing of databases,
-// models or reconnecting.
+// The wire part of the blocking client: a connected stream socket that sends requests and receives replies. Independent
+// of databases, models and reconnecting.
 //
 // - Never raises SIGPIPE, whatever the process does with that signal.
 // - Replies are read while a long request is still being sent, so two full socket buffers cannot block each other.
@@ -8,20 +8,20 @@
 import LarderPlatform
 import LarderRESP
 
-/// One connected stream socket. Single owner: one thread at a time.
+/// A connected stream socket. Single owner: one thread at a time.
 package final class BlockingConnection {
     private static let readBytes = 16_384
-    /// A buffer that has held more bytes of replies than this is not kept.
+    /// A buffer that has received more bytes than this is released.
     private static let keptBytesMax = 1_048_576
 
     private let socket: StreamSocket
-    /// 0 stands for no limit.
+    /// 0 means no limit.
     private let timeoutMilliseconds: Int
     private var parser = ReplyParser()
-    /// Bytes received since the parser's buffer was last given back.
+    /// Bytes received since the parser's buffer was last released.
     private var receivedBytes = 0
 
-    /// Whether messages that are pushed between replies are kept, in ``pushes``.
+    /// Whether messages pushed between replies are kept, in ``pushes``.
     var keepsPushes = false
     var pushes: [RESPValue] = []
 
@@ -29,14 +29,14 @@ package final class BlockingConnection {
     var descriptor: CInt { socket.descriptor }
 
     /// Connects to the socket at `path`, which must not be longer than `UnixSocket.pathBytesMax`.
-    /// - Parameter timeoutMilliseconds: the longest wait while nothing moves in either direction; 0 for no limit.
+    /// - Parameter timeoutMilliseconds: the longest wait without progress in either direction; 0 for no limit.
     init(path: String, timeoutMilliseconds: Int, trust: PeerTrust = PeerTrust()) throws(WireFailure) {
         self.timeoutMilliseconds = timeoutMilliseconds
         socket = try StreamSocket(blocking: path, timeoutMilliseconds: timeoutMilliseconds, trust: trust)
     }
 
-    /// Takes over a connected blocking socket, which may be one to another machine.
-    /// - Parameter timeoutMilliseconds: the longest wait while nothing moves in either direction; 0 for no limit.
+    /// Takes over a connected blocking socket, possibly to another machine.
+    /// - Parameter timeoutMilliseconds: the longest wait without progress in either direction; 0 for no limit.
     package init(adopting descriptor: CInt, timeoutMilliseconds: Int) {
         self.timeoutMilliseconds = timeoutMilliseconds
         socket = StreamSocket(adopting: descriptor)
@@ -61,7 +61,7 @@ package final class BlockingConnection {
                 }
             }
             if sent < request.count {
-                // The socket's buffer is full. Wait for room, or for replies: reading them makes room.
+                // The socket's buffer is full. Wait for space, or for replies: reading them makes space.
                 guard try wait(for: POLLIN | POLLOUT) & POLLOUT == 0 else { continue }
             }
             try receive()
@@ -77,8 +77,8 @@ package final class BlockingConnection {
         return replies
     }
 
-    /// Sends requests whose answers are followed by lines or messages without end, and shows these.
-    /// - Parameter visit: gets the answers too.
+    /// Sends requests, and passes their replies and the endless lines or messages that follow to `visit`.
+    /// - Parameter visit: also called with the replies.
     func stream<Failure: Error>(
         _ request: [UInt8], _ visit: (RESPValue) throws(Failure) -> Void
     ) throws -> Never {
@@ -94,7 +94,7 @@ package final class BlockingConnection {
 
     // MARK: Bytes
 
-    /// The meaning of a failed send: a server that turns a client away says why, then closes the connection.
+    /// Explains a failed send: a server that refuses a client sends the reason and then closes the connection.
     private func explain(_ failure: WireFailure, sent: Int) -> WireFailure {
         guard case .closed = failure.kind else { return failure }
         try? receive()
@@ -102,7 +102,7 @@ package final class BlockingConnection {
         return WireFailure(sent == 0 ? .closedBeforeRequest : .closed, finalError: finalError)
     }
 
-    /// Waits for bytes and gives them to the parser.
+    /// Waits for bytes and passes them to the parser.
     private func receive() throws(WireFailure) {
         let start = MonotonicClock.milliseconds()
         while true {
@@ -111,14 +111,14 @@ package final class BlockingConnection {
             case .bytes(let count):
                 receivedBytes &+= count
                 return parser.didWrite(count)
-            // A signal must not restart the time limit: with a periodic signal it would never be reached.
+            // A signal must not restart the time limit: a periodic signal would prevent the timeout.
             case .interrupted: _ = try wait(for: POLLIN, since: start)
             case .nothing: throw WireFailure(.timeout)
             }
         }
     }
 
-    /// The next reply among the bytes that have arrived, or nil.
+    /// The next reply in the received bytes, or nil.
     private func nextReply(withPushes: Bool = false) throws(WireFailure) -> RESPValue? {
         do throws(ProtocolError) {
             while let reply = try parser.next() {
@@ -132,7 +132,7 @@ package final class BlockingConnection {
     }
 
     /// Waits until one of `events` occurs, and returns those that did. The end or an error of the connection counts as
-    /// something to read, because reading tells which.
+    /// readable, because reading then returns the reason.
     private func wait(for events: CInt, since start: Int64? = nil) throws(WireFailure) -> CInt {
         let start = start ?? MonotonicClock.milliseconds()
         while true {

@@ -1,12 +1,12 @@
 import LarderFetching
 import LarderPlatform
 
-/// One key that a blocking client fetches. Single owner: the call.
+/// A key that a blocking client fetches. Single owner: the call.
 final class BlockingFetch<Value: Codable> {
-    /// The right to fetch.
+    /// A lease: the right to fetch the key.
     struct Lead {
         let token: UInt64
-        /// What the daemon has beside it.
+        /// The stale value that the daemon returned with it.
         let value: Value?
         let isFresh: Bool
         let isYoung: Bool
@@ -18,14 +18,15 @@ final class BlockingFetch<Value: Codable> {
         case wait
     }
 
-    /// For how long a connection waits at a time, in milliseconds: so that the client's time limit does not end it.
+    /// The longest wait in one request, in milliseconds: shorter than the client's time limit, so that it does not time
+    /// out.
     private static var sliceMilliseconds: Int64 { 1_000 }
 
     private let client: BlockingLarderClient
     private let key: [UInt8]
     private let options: CheckedFetch
     let name: FetchName
-    /// The connection on which the call waits, and to which its right to fetch then belongs.
+    /// The connection on which the call waits, and which then owns its lease.
     private var own: BlockingSession?
 
     init(_ client: BlockingLarderClient, _ key: [UInt8], _ options: FetchOptions) throws {
@@ -54,7 +55,7 @@ final class BlockingFetch<Value: Codable> {
                 return try load(lead, fetch)
             }
         } catch {
-            // Who has asked the origin first takes a value of any age.
+            // With `originElseCache` a value of any age is acceptable after the origin has failed.
             guard options.source == .originElseCache, let value = try? any() else { throw error }
             return value
         }
@@ -88,7 +89,7 @@ final class BlockingFetch<Value: Codable> {
 
     // MARK: The daemon
 
-    /// - Parameter waits: whether to wait for somebody else, as long as the hard timeout allows.
+    /// - Parameter waits: whether to wait for another caller's fetch, up to the hard timeout.
     func ask(waits: Bool) throws -> Answer {
         guard try client.server().isLarder else { return try askRedis() }
         let began = MonotonicClock.milliseconds()
@@ -96,7 +97,7 @@ final class BlockingFetch<Value: Codable> {
             ?? .answer(try any())
     }
 
-    /// - Returns: nil for a value that cannot be decoded: a newer one is needed.
+    /// - Returns: nil for a value that cannot be decoded, which requires a newer one.
     private func ask(waits: Bool, _ maxAge: Int64?, since began: Int64) throws -> Answer? {
         var limit = AgeLimit(maxAge)
         var asked = maxAge
@@ -116,8 +117,8 @@ final class BlockingFetch<Value: Codable> {
         return try self.answer(answer, asked)
     }
 
-    /// Asks about several keys, in one round trip and without waiting.
-    /// - Returns: the answers, up to the first error or with all of them.
+    /// Looks up several keys, in one round trip and without waiting.
+    /// - Returns: the answers, up to and including the first error.
     static func askAll(_ calls: [BlockingFetch]) throws -> [Result<Answer, any Error>] {
         guard let client = calls.first?.client else { return [] }
         guard try client.server().isLarder else { return calls.map { call in Result { try call.askRedis() } } }
@@ -130,7 +131,7 @@ final class BlockingFetch<Value: Codable> {
         }
     }
 
-    /// - Parameter asked: the greatest age that was asked for.
+    /// - Parameter asked: the maximum age in the request.
     /// - Returns: nil for a value that cannot be decoded.
     private func answer(_ answer: FetchAnswer, _ asked: Int64?) throws -> Answer? {
         switch answer.state {
@@ -147,14 +148,14 @@ final class BlockingFetch<Value: Codable> {
         }
     }
 
-    /// Redis does not know who fetches, and no age is known.
+    /// Redis has no leases, and the age of its values is unknown.
     private func askRedis() throws -> Answer {
         let value = try client.decodable(Value.self, try client.bytes(forKey: key), key)
         if let value, options.maxAge == nil { return .answer(value) }
         return .lead(Lead(token: 0, value: value, isFresh: value != nil, isYoung: false))
     }
 
-    /// The value that the daemon has, fresh or stale, of any age.
+    /// Returns the daemon's value, fresh or stale, of any age.
     private func any() throws -> Value? {
         let answer = try client.perform(.fetch(key, maxAge: nil, lease: options.lease))
         if answer.state == .lead { _ = try client.perform(.release(key, token: answer.token, .open)) }
@@ -167,9 +168,9 @@ final class BlockingFetch<Value: Codable> {
         return try client.value(Value.self, forKey: key)
     }
 
-    // MARK: The end
+    // MARK: Results
 
-    /// Stores what was fetched, or that there is nothing.
+    /// Stores the fetched value, or its absence.
     func end(_ lead: Lead, _ value: Value?) throws -> Value? {
         guard let value else {
             release(lead, .absent(milliseconds: max(1, options.absent)))
@@ -186,7 +187,7 @@ final class BlockingFetch<Value: Codable> {
         return value
     }
 
-    /// Stores what was fetched for several keys, or that there is nothing, in one round trip.
+    /// Stores the fetched values of several keys, or their absence, in one round trip.
     static func endAll(_ ends: [(call: BlockingFetch, lead: Lead, value: Value?)]) throws {
         guard let client = ends.first?.call.client else { return }
         var failure: (any Error)?
@@ -213,7 +214,7 @@ final class BlockingFetch<Value: Codable> {
         if let failure { throw failure }
     }
 
-    /// What ends a right to fetch; nil if there is none, and nothing to store.
+    /// The request that ends a lease; nil if there is no lease and nothing to store.
     private func request(_ lead: Lead, _ value: Value?, _ server: ServerKind) throws(LarderClientError)
         -> Request<Bool>?
     {
@@ -236,7 +237,7 @@ final class BlockingFetch<Value: Codable> {
         self.release(lead, release)
     }
 
-    /// If the daemon does not hear of it, the right ends with its time.
+    /// If this request does not reach the daemon, the lease expires.
     func release(_ lead: Lead, _ release: FetchRelease) {
         guard lead.token != 0 else { return }
         _ = try? client.perform(.release(key, token: lead.token, release))

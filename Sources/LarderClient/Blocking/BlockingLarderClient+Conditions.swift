@@ -5,11 +5,11 @@ import LarderPlatform
 extension BlockingLarderClient {
     // MARK: Conditions
 
-    /// Stores a model under a key that has no fresh entry. If several clients do so at once, one succeeds.
+    /// Stores a model under a key that has no fresh entry. If several clients do so concurrently, one succeeds.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.
-    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    ///   - policy: how long this entry stays fresh. By default it follows the database's policy.
     ///   - tags: as for ``set(_:forKey:policy:tags:)``.
     /// - Returns: whether it was stored.
     public func setIfAbsent(
@@ -19,13 +19,13 @@ extension BlockingLarderClient {
         return try put(try encoded(value, key), key, policy, tags, if: wordList("NX"))
     }
 
-    /// Stores a model if there is a fresh entry, whatever its value, and replaces it.
+    /// Replaces a fresh entry, whatever its value.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.
-    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    ///   - policy: how long this entry stays fresh. By default it follows the database's policy.
     ///   - tags: as for ``set(_:forKey:policy:tags:)``.
-    /// - Returns: whether there was one; otherwise nothing was stored.
+    /// - Returns: whether there was a fresh entry; otherwise nothing was stored.
     public func setIfPresent(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) -> Bool {
@@ -33,13 +33,13 @@ extension BlockingLarderClient {
         return try put(try encoded(value, key), key, policy, tags, if: wordList("XX"))
     }
 
-    /// Stores a model if there is a fresh entry that holds `former`: compare and swap. The comparison is of the bytes
-    /// that the client's codec makes of `former`. Needs larderd, or Redis from 8.4 on.
+    /// Replaces a fresh entry if it holds `former` (compare and swap). Compares the bytes as the client's codec encodes
+    /// `former`. Needs larderd, or Redis 8.4 or later.
     /// - Parameters:
-    ///   - former: what the entry must hold.
+    ///   - former: the expected value.
     ///   - value: the model.
     ///   - key: the entry's key.
-    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    ///   - policy: how long this entry stays fresh. By default it follows the database's policy.
     ///   - tags: as for ``set(_:forKey:policy:tags:)``.
     /// - Returns: whether it was stored.
     public func replace<Value: Encodable>(
@@ -51,8 +51,8 @@ extension BlockingLarderClient {
         return try put(try encoded(value, key), key, policy, tags, if: condition)
     }
 
-    /// Removes a fresh entry if it holds `value`, compared like in ``replace(_:with:forKey:policy:tags:)``: a value that
-    /// somebody else has stored meanwhile stays. Needs larderd, or Redis from 8.4 on.
+    /// Removes a fresh entry if it holds `value`, compared as in ``replace(_:with:forKey:policy:tags:)``. A value that
+    /// another client has stored in the meantime stays. Needs larderd, or Redis 8.4 or later.
     /// - Returns: whether it was removed.
     @discardableResult
     public func remove<Value: Encodable>(_ key: some CacheKey, ifEqual value: Value) throws(LarderClientError) -> Bool {
@@ -60,24 +60,26 @@ extension BlockingLarderClient {
         return try perform(.remove(key, ifEqual: try encoded(value, key).bytes))
     }
 
-    /// Reads an entry, lets `body` change it, and stores the result. If somebody else has changed the value meanwhile,
-    /// `body` runs again with the new one. Takes two round trips for each run; `body` may use the client.
+    /// Updates an entry atomically: reads it, lets `body` change it, and stores the result. If another client has
+    /// changed the value in the meantime, `body` runs again with the new one. Takes two round trips for each run;
+    /// `body` may use the client.
     ///
-    /// Needs larderd, or Redis from 8.4 on.
+    /// Needs larderd, or Redis 8.4 or later.
     /// - Parameters:
     ///   - type: the model's type.
     ///   - key: the entry's key.
-    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule: a deadline of
-    ///     its own stays; an entry that follows the database's policy counts as stored now, and its time begins anew.
-    ///   - tags: as for ``set(_:forKey:policy:tags:)``. Without any, the entry keeps those that it has.
-    ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default, nil,
-    ///     stands for 64 times, and for more until the client's time limit has passed. Runs are separated by random
-    ///     rests that grow, up to half a second, so that many who change one key all get their turn.
-    ///   - body: gets the model, or nil when there is no fresh entry, or one that is no such model. Leaves the model to store,
-    ///     or nil to remove the entry. May run several times, so its side effects must allow that. When it throws, nothing is
-    ///     written.
-    /// - Returns: what the last run of `body` returned.
-    /// - Throws: `conflict` when somebody else changed the value in every attempt, and what `body` throws.
+    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule: a
+    ///     deadline of its own stays; an entry that follows the database's policy counts as stored now, so its time
+    ///     starts again.
+    ///   - tags: as for ``set(_:forKey:policy:tags:)``. Without any, the entry keeps its tags.
+    ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less. The default, nil,
+    ///     means 64 times, and more until the client's time limit has passed. Random, growing pauses of up to half a
+    ///     second separate the runs, so that many clients that change one key all succeed.
+    ///   - body: receives the model; nil if there is no fresh entry, or one of another type. It leaves the model to
+    ///     store, or nil to remove the entry. It may run several times, so its side effects must be repeatable. If it
+    ///     throws, nothing is written.
+    /// - Returns: the result of the last run of `body`.
+    /// - Throws: `conflict` if another client changed the value in every attempt, and errors of `body`.
     @discardableResult
     public func update<Value: Codable, Result>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, policy: EntryPolicy = .keep, tags: [String] = [],
@@ -127,19 +129,19 @@ extension BlockingLarderClient {
 
     // MARK: Counters
 
-    /// Adds to an integer in one step; a key without a fresh entry counts as 0. The entry keeps its rule and its tags.
+    /// Adds to an integer in one step. A key without a fresh entry counts as 0. The entry keeps its rule and its tags.
     /// - Returns: the sum.
-    /// - Throws: `server` when the value is not an integer, or the sum is not an `Int`.
+    /// - Throws: `server` if the value is not an integer, or the sum is not an `Int`.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Int = 1) throws(LarderClientError) -> Int {
         Int(clamping: try perform(.increment(key.keyBytes, by: Int64(step))))
     }
 
-    /// Like the call above, for integers of another type: the sum must be one of that type too. Numbers of 64 bits with a
-    /// sign are added by the daemon; other types take two round trips, and more if others change the entry meanwhile, and
-    /// need larderd, or Redis from 8.4 on.
-    /// - Throws: `decode` when the value is not an integer of this type, `invalidArgument` when the sum is none,
-    ///   `conflict` when others changed the entry all the time; `server` for 64 bits.
+    /// Like the call above, for integers of another type: the sum must fit into it. The daemon itself adds signed
+    /// 64-bit numbers. Other types take two round trips, and more if other clients change the entry in the meantime;
+    /// they need larderd, or Redis 8.4 or later.
+    /// - Throws: `decode` if the value is not an integer of this type, `invalidArgument` if the sum is not, `conflict`
+    ///   if other clients changed the entry in every attempt; `server` for 64 bits.
     @discardableResult
     public func increment<Value: FixedWidthInteger & Sendable>(_ key: some CacheKey, by step: Value)
         throws(LarderClientError) -> Value
@@ -159,10 +161,10 @@ extension BlockingLarderClient {
         }
     }
 
-    /// Adds to a number in one step; a key without a fresh entry counts as 0. The entry keeps its rule and its tags.
+    /// Adds to a number in one step. A key without a fresh entry counts as 0. The entry keeps its rule and its tags.
     /// - Returns: the sum.
-    /// - Throws: `server` when the value is not a number, or the sum is not finite; then the entry is unchanged. Redis
-    ///   stores a sum that no `Double` can hold: then `decode`.
+    /// - Throws: `server` if the value is not a number, or the sum is not finite; the entry is unchanged in that case.
+    ///   `decode` if Redis has stored a sum that does not fit into a `Double`.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Double) throws(LarderClientError) -> Double {
         try perform(.increment(key.keyBytes, by: step))
@@ -171,8 +173,8 @@ extension BlockingLarderClient {
     // MARK: Lifetimes
 
     /// Removes an entry and returns its value, in one step.
-    /// - Returns: nil when there was no fresh entry.
-    /// - Throws: `decode` when the value is of another type; the entry is removed nevertheless.
+    /// - Returns: nil if there was no fresh entry.
+    /// - Throws: `decode` if the value is of another type; the entry is still removed.
     public func removeValue<Value: Decodable>(_ type: Value.Type = Value.self, forKey key: some CacheKey)
         throws(LarderClientError) -> Value?
     {
@@ -181,10 +183,10 @@ extension BlockingLarderClient {
         return try decoded(type, bytes, key)
     }
 
-    /// Reads the model of a key and gives its entry another lifetime in the same step. Policies as for
+    /// Reads the model of a key and changes the lifetime of its entry in one step. Policies as for
     /// ``touch(_:policy:)``.
-    /// - Returns: nil when there is no fresh entry.
-    /// - Throws: `decode` when the value is of another type; the entry gets its new lifetime nevertheless.
+    /// - Returns: nil if there is no fresh entry.
+    /// - Throws: `decode` if the value is of another type; the entry still gets its new lifetime.
     public func value<Value: Decodable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, renewing policy: EntryPolicy
     ) throws(LarderClientError) -> Value? {
@@ -194,7 +196,7 @@ extension BlockingLarderClient {
         return try decoded(type, bytes, key)
     }
 
-    /// Gives an entry another lifetime; its value and its time of storing do not change.
+    /// Changes the lifetime of an entry. Its value and the time at which it was stored stay the same.
     /// - Parameters:
     ///   - key: the entry's key.
     ///   - policy: intervals count from now; an instant in the past removes the entry; ``EntryPolicy/keep`` changes

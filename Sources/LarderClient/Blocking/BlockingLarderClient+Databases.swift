@@ -1,7 +1,7 @@
-// Databases: selecting one, their policies, emptying them; and facts about the daemon.
+// Databases: selecting and emptying them, their policies, and information about the daemon.
 
 extension BlockingLarderClient {
-    /// Uses the database `name` from now on, on later connections too. The database is created by its first entry.
+    /// Selects the database `name`, also for later connections. Its first entry creates it.
     public func select(_ database: String) throws(LarderClientError) {
         try session.select(database)
     }
@@ -21,35 +21,36 @@ extension BlockingLarderClient {
     /// Changes the policy of this client's database. It also applies to existing entries, but does not revive expired
     /// ones.
     /// - Parameters:
-    ///   - policy: how long entries stay fresh that have no policy of their own.
-    ///   - grace: for how long entries are kept behind their deadline for calls that fetch, unless they have a grace of
-    ///     their own; nil keeps the present one.
-    ///   - percent: by how many percent the lives of entries that follow the policy are shortened at most when they are
-    ///     stored, at random, 0 to 100; nil keeps the present one.
-    /// - Throws: `invalidArgument` for an impossible grace or jitter.
+    ///   - policy: how long entries without a policy of their own stay fresh.
+    ///   - grace: how long entries are kept after their deadline for calls that fetch, unless they have a grace of
+    ///     their own; nil keeps the current one.
+    ///   - percent: the jitter, 0 to 100: the lifetimes of entries that follow the policy are shortened at random by up
+    ///     to this percentage when they are stored; nil keeps the current one.
+    /// - Throws: `invalidArgument` for an invalid grace or jitter.
     public func setPolicy(_ policy: UpdatePolicy, grace: Duration? = nil, jitter percent: Int? = nil)
         throws(LarderClientError)
     {
         try perform(.setPolicy(policy, grace: grace, jitter: percent, name))
     }
 
-    /// Empties this client's database at once, whatever its size. The policy stays.
+    /// Empties this client's database, at a cost that does not depend on its size. The policy stays.
     @discardableResult
     public func removeAll() throws(LarderClientError) -> PurgeReport { try perform(.purge()) }
 
-    /// Removes all entries with a tag at once, however many they are. The removal is durable when the call returns, and
-    /// from then on no read returns such an entry; their space is reclaimed in the background. What is being fetched for a
-    /// key with the tag is too old then, and is not stored. Needs larderd.
+    /// Removes all entries with a tag, at a cost that does not depend on their number. The removal is durable when the
+    /// call returns, and no later read returns such an entry; their space is reclaimed in the background. A running
+    /// fetch of a key with the tag is out of date, and its result is not stored. Needs larderd.
     /// - Parameters:
-    ///   - tag: as for ``set(_:forKey:policy:tags:)``. A removal is also remembered for a tag that no entry has.
-    ///   - soft: whether the entries are stale instead of gone: calls that fetch may still return them for the rest of
-    ///     their grace, while somebody fetches the new value. Entries without a grace are gone.
-    /// - Throws: `invalidArgument` for an impossible tag, or more than 1024 of them; nothing is sent then.
+    ///   - tag: as for ``set(_:forKey:policy:tags:)``. The removal is also recorded if no entry has the tag.
+    ///   - soft: whether to make the entries stale instead of removing them. Calls that fetch may still return them
+    ///     within their grace, while the new value is being fetched. Entries without a grace are removed.
+    /// - Throws: `invalidArgument` for an invalid tag, or more than 1024 of them; nothing is sent in that case.
     public func removeAll(tagged tag: String, soft: Bool = false) throws(LarderClientError) {
         try removeAll(tagged: [tag], soft: soft)
     }
 
-    /// Like the call above, for all entries with one or more of several tags, in one step. Without tags, nothing is sent.
+    /// Like the call above, for all entries with at least one of several tags, in one step. Without tags, nothing is
+    /// sent.
     public func removeAll(tagged tags: some Sequence<String>, soft: Bool = false) throws(LarderClientError) {
         try removeAll(taggedBytes: tags.map { Array($0.utf8) }, soft: soft)
     }
@@ -64,7 +65,7 @@ extension BlockingLarderClient {
         try perform(.purge(tags: words))
     }
 
-    /// Removes expired entries of this client's database that still take space.
+    /// Removes expired entries of this client's database that have not been removed yet.
     @discardableResult
     public func removeExpired() throws(LarderClientError) -> PurgeReport {
         try perform(.purge(wordList("EXPIRED")))
@@ -76,24 +77,24 @@ extension BlockingLarderClient {
         try perform(.purge(wordList("PREFIX") + [prefix.keyBytes]))
     }
 
-    /// The daemon's `INFO`: lines of `name:value` under headings.
-    /// - Parameter section: a single section, such as `memory`; nil for the usual ones.
+    /// Returns the daemon's `INFO`: lines of `name:value` under headings.
+    /// - Parameter section: a single section, such as `memory`; nil for the default ones.
     public func serverInfo(section: String? = nil) throws(LarderClientError) -> String {
         try perform(.serverInfo(section))
     }
 
-    /// The limit of this client's database on the disk.
+    /// Returns the disk limit of this client's database.
     package func limitInfo() throws(LarderClientError) -> LimitInfo { try perform(.limit) }
 
-    /// Changes it.
-    /// - Parameter limit: as the daemon parses it: a number of bytes, such as `64M`, or `none`.
+    /// Sets the disk limit of this client's database.
+    /// - Parameter limit: in the daemon's syntax: a number of bytes, such as `64M`, or `none`.
     package func setLimit(_ limit: String) throws(LarderClientError) { try perform(.setLimit(limit)) }
 
-    /// The server behind this client's database: names and values; the first is its URL, empty for none.
+    /// Returns the origin of this client's database: names and values; the first is its URL, empty for none.
     package func originInfo() throws(LarderClientError) -> [(String, String)] { try perform(.origin) }
 
-    /// Changes it.
-    /// - Parameter words: as the daemon parses them: a URL and what is behind it, or `none`.
+    /// Sets the origin of this client's database.
+    /// - Parameter words: in the daemon's syntax: a URL followed by options, or `none`.
     package func setOrigin(_ words: [[UInt8]]) throws(LarderClientError) { try perform(.setOrigin(words)) }
 
     package func policyInfo() throws(LarderClientError) -> PolicyInfo { try perform(.policy) }

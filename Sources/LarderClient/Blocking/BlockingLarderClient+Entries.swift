@@ -3,8 +3,8 @@
 extension BlockingLarderClient {
     // MARK: Reading
 
-    /// The model stored under a key; nil when there is none or it has expired.
-    /// - Throws: `decode`, with the type and the key, when the value is of another type.
+    /// Returns the model stored under a key; nil if there is none or it has expired.
+    /// - Throws: `decode`, with the type and the key, if the value is of another type.
     public func value<Value: Decodable>(_ type: Value.Type = Value.self, forKey key: some CacheKey)
         throws(LarderClientError) -> Value?
     {
@@ -13,8 +13,8 @@ extension BlockingLarderClient {
         return try decoded(type, bytes, key)
     }
 
-    /// The models of those keys that have a fresh entry, read at one instant.
-    /// - Throws: `decode`, with the type and the key, when a value is of another type.
+    /// Returns the models of the keys that have a fresh entry, read at one instant.
+    /// - Throws: `decode`, with the type and the key, if a value is of another type.
     public func values<Key: CacheKey & Hashable, Value: Decodable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>
     ) throws(LarderClientError) -> [Key: Value] {
@@ -30,8 +30,8 @@ extension BlockingLarderClient {
         return models
     }
 
-    /// The models of several keys in their order, read at one instant, with `notFound` for each key without a fresh
-    /// entry.
+    /// Returns the models of several keys in their order, read at one instant, with `notFound` for each key without a
+    /// fresh entry.
     public func values<Value: Decodable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<some CacheKey>, notFound: Value
     ) throws(LarderClientError) -> [Value] {
@@ -40,7 +40,7 @@ extension BlockingLarderClient {
         return keys.map { found[$0] ?? notFound }
     }
 
-    /// The model in stored bytes. Asks the daemon for the entry's codec if the likely one fails.
+    /// Decodes stored bytes. Requests the entry's codec from the daemon if the likely one fails.
     func decoded<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8], _ key: [UInt8])
         throws(LarderClientError) -> Value
     {
@@ -55,7 +55,7 @@ extension BlockingLarderClient {
         }
     }
 
-    /// The model in stored bytes; nil if they are none: for callers that can make a new one.
+    /// Decodes stored bytes; returns nil if that fails, for callers that can make a new value.
     func decodable<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]?, _ key: [UInt8])
         throws(LarderClientError) -> Value?
     {
@@ -68,7 +68,7 @@ extension BlockingLarderClient {
         }
     }
 
-    /// The bytes of a model, and their codec.
+    /// Encodes a model, and returns the bytes and their codec.
     func encoded(_ value: some Encodable, _ key: [UInt8]) throws(LarderClientError) -> (bytes: [UInt8], codec: Codec) {
         do throws(LarderClientError) {
             return try RemoteCoding.encode(value, codec, key: key)
@@ -77,7 +77,7 @@ extension BlockingLarderClient {
         }
     }
 
-    /// The stored bytes of a key, whatever they are; nil when there are none or they have expired.
+    /// Returns the stored bytes of a key; nil if there are none or they have expired.
     public func bytes(forKey key: some CacheKey) throws(LarderClientError) -> [UInt8]? {
         try perform(.get(key.keyBytes))
     }
@@ -87,46 +87,46 @@ extension BlockingLarderClient {
         try perform(.contains(key.keyBytes))
     }
 
-    /// The daemon's facts about an entry, without reading its value: when it was stored, its age, its deadline. Nil
-    /// when there is no fresh entry.
+    /// Returns the metadata of an entry without reading its value: the time at which it was stored, its age, its
+    /// deadline. Nil if there is no fresh entry.
     public func info(forKey key: some CacheKey) throws(LarderClientError) -> EntryInfo? {
         try perform(.info(key.keyBytes))
     }
 
-    /// The rest of an entry's lifetime; nil when there is no fresh entry.
+    /// Returns the remaining lifetime of an entry; nil if there is no fresh entry.
     public func timeToLive(forKey key: some CacheKey) throws(LarderClientError) -> TimeToLive? {
         try perform(.timeToLive(key.keyBytes))
     }
 
-    /// The tags of an entry, in the order in which they were given; nil when there is no fresh entry. Tags that other
-    /// programs have given and that are not UTF-8 are left out. Needs larderd.
+    /// Returns the tags of an entry, in the order in which they were specified; nil if there is no fresh entry. Omits
+    /// tags from other programs that are not UTF-8. Needs larderd.
     public func tags(forKey key: some CacheKey) throws(LarderClientError) -> [String]? {
         try perform(Request<[String]?>.tags(key.keyBytes))
     }
 
-    /// Like ``tags(forKey:)``, with those that are not UTF-8.
+    /// Like ``tags(forKey:)``, including tags that are not UTF-8.
     package func tagBytes(forKey key: some CacheKey) throws(LarderClientError) -> [[UInt8]]? {
         try perform(Request<[[UInt8]]?>.tagBytes(key.keyBytes))
     }
 
-    /// The number of fresh entries in the database. The daemon reads all of them if it was written to since they were
-    /// last counted.
+    /// Returns the number of fresh entries in the database. The daemon reads all of them if the database was written to
+    /// since the last count.
     public func count() throws(LarderClientError) -> Int { Int(clamping: try perform(.count)) }
 
     // MARK: Writing
 
-    /// Stores a model under a key, and replaces what is there. The client's codec encodes it: by default as JSON, in
-    /// the same bytes that the Larder library writes, which other programs can read.
+    /// Stores a model under a key, and replaces an existing entry. The client's codec encodes the model: by default as
+    /// JSON, in the same bytes as the Larder library, which other programs can read.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.
-    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy; with
-    ///     ``EntryPolicy/keep`` it stays as long as the replaced entry would have.
-    ///   - tags: words by which `removeAll(tagged:soft:)` removes this entry together with others: at most
-    ///     16, each of 1 to 128 bytes of UTF-8 and without NUL; of equal ones, one counts. None is the default; with
-    ///     ``EntryPolicy/keep`` that means those of the replaced entry. Needs larderd.
-    /// - Throws: `encode` when the codec cannot write the model; `invalidArgument` for an impossible lifetime or
-    ///   impossible tags, before anything is sent.
+    ///   - policy: how long this entry stays fresh. By default it follows the database's policy; with
+    ///     ``EntryPolicy/keep`` it keeps the rule of the entry that it replaces.
+    ///   - tags: labels for removing groups of entries with `removeAll(tagged:soft:)`: at most 16 different ones, each
+    ///     of 1 to 128 bytes of UTF-8 without NUL. None by default; with ``EntryPolicy/keep`` that means the tags of
+    ///     the replaced entry. Needs larderd.
+    /// - Throws: `encode` if the codec cannot encode the model; `invalidArgument` for an invalid lifetime or invalid
+    ///   tags, before anything is sent.
     public func set(
         _ value: some Encodable, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) {
@@ -135,7 +135,7 @@ extension BlockingLarderClient {
         try put(bytes, key, policy, tags, codec)
     }
 
-    /// Stores bytes as they are under a key, and replaces what is there. Parameters and errors as for
+    /// Stores bytes unchanged under a key, and replaces an existing entry. Parameters and errors as for
     /// ``set(_:forKey:policy:tags:)``.
     public func setBytes(
         _ bytes: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
@@ -163,7 +163,7 @@ extension BlockingLarderClient {
     }
 
     /// Removes several entries in one step: all or none. Without keys, nothing is sent.
-    /// - Returns: how many of them were there, and fresh.
+    /// - Returns: the number of fresh entries that were removed.
     @discardableResult
     public func remove(_ keys: some Sequence<some CacheKey>) throws(LarderClientError) -> Int {
         let keys = keys.map(\.keyBytes)
@@ -176,10 +176,10 @@ extension BlockingLarderClient {
 
     // MARK: Keys
 
-    /// The keys of the database's fresh entries, each once, in no particular order.
+    /// Returns the keys of the database's fresh entries, each once, in no particular order.
     ///
-    /// Every key that exists from the beginning to the end is among them; other keys may be. Keys that are not UTF-8 are
-    /// left out; ``forEachKey(matching:_:)`` gives them too, and is for many keys.
+    /// Includes every key that exists during the whole call, and possibly others. Keys that are not UTF-8 are omitted;
+    /// ``forEachKey(matching:_:)`` includes them, and is better for many keys.
     /// - Parameter pattern: `*` stands for any characters, `?` for one, `[a-c]` for one of these; nil for all keys.
     public func keys(matching pattern: String? = nil) throws(LarderClientError) -> [String] {
         try allKeys(matching: pattern).compactMap { ScanStep.text($0) }
@@ -199,17 +199,17 @@ extension BlockingLarderClient {
     /// Calls `body` with each key of the database's fresh entries, a few hundred per round trip, until it returns
     /// false.
     ///
-    /// It gets every key that exists from the beginning to the end, and perhaps others. No lock is held between round
-    /// trips: `body` may call the client.
+    /// Includes every key that exists during the whole call, and possibly others. No lock is held between round trips:
+    /// `body` may call the client.
     /// - Parameters:
     ///   - pattern: as in `keys(matching:)`.
-    ///   - body: takes a key, and says whether to go on.
+    ///   - body: receives a key, and returns whether to continue.
     public func forEachKey(matching pattern: String? = nil, _ body: ([UInt8]) throws -> Bool) throws {
         try forEachKey(matching: pattern?.keyBytes, body)
     }
 
-    /// Like ``forEachKey(matching:_:)``, with a pattern of any bytes, for larderctl: words from a shell need not be
-    /// UTF-8.
+    /// Like ``forEachKey(matching:_:)``, with a pattern of any bytes. For larderctl, because words from a shell need
+    /// not be UTF-8.
     package func forEachKey(matching pattern: [UInt8]?, _ body: ([UInt8]) throws -> Bool) throws {
         var cursor: [UInt8]?
         repeat {

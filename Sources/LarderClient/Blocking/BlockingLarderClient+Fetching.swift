@@ -1,25 +1,26 @@
 import LarderFetching
 import LarderPlatform
 
-// Reads that ask an origin for what the daemon does not have.
+// Read-through calls, which read missing values from an origin.
 
 extension BlockingLarderClient {
-    /// The model of a key; if the daemon has no fresh one, what `fetch` returns, which then is stored.
+    /// Returns the model of a key. On a miss it runs `fetch`, and stores the result.
     ///
-    /// Of all callers in all processes of the machine who want the key at the same time, one runs its closure, on its own
-    /// thread; the others wait for its value, on connections of their own. If the entry has a grace, they get the stale
-    /// value at once meanwhile. Nothing happens in the background: who fetches waits for the origin, and
-    /// ``FetchOptions/softTimeout`` has no effect; ``FetchOptions/hardTimeout`` limits the waiting for others.
+    /// Concurrent callers in all processes of the machine share one fetch of a key: one runs its closure, on its own
+    /// thread, and the others wait for the value, on connections of their own. If the entry has a grace, they get the
+    /// stale value at once in the meantime. Nothing runs in the background: the fetching caller waits for the origin,
+    /// and ``FetchOptions/softTimeout`` has no effect; ``FetchOptions/hardTimeout`` limits the wait for other callers.
     ///
-    /// A value that is no such model, such as one that an older version of the program stored, counts as missing.
+    /// A value of another type, such as one from an older version of the program, counts as missing.
     ///
-    /// With Redis instead of larderd every caller fetches for himself.
+    /// With Redis instead of larderd, every caller runs its own fetch.
     /// - Parameters:
     ///   - type: the model's type.
     ///   - key: the entry's key.
     ///   - options: see ``FetchOptions``.
-    ///   - fetch: asks the origin. Must not fetch the same key: that throws ``FetchError/Code/recursion``.
-    /// - Throws: what `fetch` throws, if there is nothing to serve instead; ``FetchError``; ``LarderClientError``.
+    ///   - fetch: reads the value from the origin. Must not fetch the same key: that throws
+    ///     ``FetchError/Code/recursion``.
+    /// - Throws: if there is nothing to serve instead, the error of `fetch`; ``FetchError``; ``LarderClientError``.
     public func value<Value: Codable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
         fetch: () throws -> Value
@@ -29,8 +30,8 @@ extension BlockingLarderClient {
         throw options.source == .cacheOnly ? FetchError.notCached(call.name) : FetchError.absent(call.name)
     }
 
-    /// Like the call above, for an origin that may not have the value: then `fetch` returns nil, and so does the call,
-    /// here and for ``FetchOptions/absent`` for everybody else.
+    /// Like the call above, for an origin that may have no value. `fetch` then returns nil, and so does the call. The
+    /// absence is remembered for all callers for ``FetchOptions/absent``.
     @_disfavoredOverload
     public func value<Value: Codable>(
         _ type: Value.Type = Value.self, forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
@@ -39,14 +40,14 @@ extension BlockingLarderClient {
         try BlockingFetch<Value>(self, key.keyBytes, options).value(fetch)
     }
 
-    /// The models of several keys: those that the daemon has, and for all others what one call of `fetch` returns, which
-    /// then is stored. Keys for which it returns nothing are left out, and that is remembered for
-    /// ``FetchOptions/absent``. Keys that somebody else is fetching are waited for.
+    /// Returns the models of several keys. One call of `fetch` gets all keys that the daemon does not have, and its
+    /// results are stored. Keys without a result are missing from the dictionary, which is remembered for
+    /// ``FetchOptions/absent``. The call waits for running fetches of its keys.
     /// - Parameters:
     ///   - type: the models' type.
     ///   - keys: the entries' keys.
     ///   - options: see ``FetchOptions``.
-    ///   - fetch: gets the keys whose values are missing, each once, and asks the origin for them.
+    ///   - fetch: receives the missing keys, each once, and reads them from the origin.
     /// - Throws: as `value(_:forKey:options:fetch:)`.
     public func values<Key: CacheKey & Hashable, Value: Codable>(
         _ type: Value.Type = Value.self, forKeys keys: some Sequence<Key>, options: FetchOptions = FetchOptions(),
@@ -87,7 +88,7 @@ extension BlockingLarderClient {
             try BlockingFetch.endAll(asked.map { (call: $0.call, lead: $0.lead, value: fetched[$0.key]) })
             for (key, _, _) in asked { found[key] = fetched[key] }
         }
-        // Only now: others may be waiting for what this call fetched.
+        // Do this last: others may be waiting for the values that this call has fetched.
         for (key, call) in waits { found[key] = try call.value { try fetch([key])[key] } }
         return found
     }

@@ -1,4 +1,4 @@
-// Scripts, which the daemon runs.
+// Scripts that the daemon runs.
 
 extension BlockingLarderClient {
     /// Runs a script in the selected database, and returns its reply unchanged; see

@@ -1,7 +1,7 @@
 @_exported import enum LarderRESP.RESPValue
 
-/// A connection to a running `larderd` whose calls block: for command-line tools and your own threads. Asynchronous
-/// code uses ``LarderClient``.
+/// A client of a running `larderd` whose calls block, for command-line tools and your own threads. Asynchronous code
+/// uses ``LarderClient``.
 ///
 /// ```swift
 /// let client = try BlockingLarderClient(database: "userdb")
@@ -10,11 +10,11 @@
 /// ```
 ///
 /// Every call blocks until the daemon has answered, so do not call it on Swift's cooperative pool. The client has one
-/// connection, made when the client is created. After a loss, the call that notices it throws, and the next call makes
-/// a new connection and selects the database again. A request is sent a second time only if the daemon cannot have seen
-/// any of it. A snapshot that was open on the lost connection is gone, and the call that notices it always throws.
+/// connection, made when the client is created. If it is lost, the call that notices the loss throws, and the next call
+/// reconnects and selects the database again. A request is sent again only if the daemon cannot have received any of
+/// it. A snapshot that was open on the lost connection is gone, and the call that notices it always throws.
 ///
-/// Thread-safe: calls from several threads are carried out one after the other.
+/// Thread-safe: calls from several threads are executed one at a time.
 public final class BlockingLarderClient: Sendable {
     let session: BlockingSession
     let codec: ModelCodec
@@ -23,15 +23,16 @@ public final class BlockingLarderClient: Sendable {
     /// - Parameters:
     ///   - socketPath: the daemon's socket; nil for ``LarderClient/defaultSocketPath``.
     ///   - database: the database to use; nil for the server's default, `0`.
-    ///   - password: the daemon's (`--password-file`); nil if it has none.
-    ///   - timeoutMilliseconds: how long a call may wait while nothing moves in either direction, 1 to
-    ///     ``ClientOptions/timeoutMillisecondsMax``; 0 for no limit. A long reply is not cut off while it keeps arriving.
-    ///   - codec: encodes the models. The default is JSON. Reading follows the codec in the entry; only entries of a
+    ///   - password: the daemon's password (`--password-file`); nil if it has none.
+    ///   - timeoutMilliseconds: how long a call may wait without progress in either direction, 1 to
+    ///     ``ClientOptions/timeoutMillisecondsMax``; 0 for no limit. A long reply is not cut off while it keeps
+    ///     arriving.
+    ///   - codec: encodes the models. The default is JSON. Reads use the codec stored with the entry; only entries of a
     ///     custom codec need that codec again.
-    ///   - trustedUsers: further users whose daemons are trusted: see ``ClientOptions/trustedUsers``.
-    /// - Throws: `noDaemon` when nothing answers there, `untrusted` when the process belongs to somebody else,
-    ///   `invalidArgument` for a path that is empty or too long, or a time limit out of range, `server` when the daemon
-    ///   refuses the connection or the database's name, `io` when the system refuses (no permission to use the socket).
+    ///   - trustedUsers: additional users whose daemons are trusted: see ``ClientOptions/trustedUsers``.
+    /// - Throws: `noDaemon` if nothing answers at the socket, `untrusted` if the process belongs to another user,
+    ///   `invalidArgument` for a path that is empty or too long, or a time limit out of range, `server` if the daemon
+    ///   refuses the connection or the database's name, `io` if the system refuses (no permission to use the socket).
     public init(
         socketPath: String? = nil, database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
         codec: ModelCodec = .standard, trustedUsers: Set<UInt32> = []
@@ -49,16 +50,16 @@ public final class BlockingLarderClient: Sendable {
     /// The socket that this client is connected to.
     public var socketPath: String { session.socketPath }
 
-    /// Closes the connection; every later call throws `closed`. Waits for another thread's running call. Idempotent. A
-    /// client without references closes by itself.
+    /// Closes the connection; later calls throw `closed`. Waits for another thread's running call. Idempotent. A client
+    /// closes itself when its last reference is released.
     public func close() { session.close() }
 
     // MARK: Any command
 
-    /// Sends one command and returns the reply unchanged. A server's error is a value here, ``RESPValue/error(_:)``,
-    /// and is not thrown.
+    /// Sends one command and returns the reply unchanged. An error of the server is returned as a value,
+    /// ``RESPValue/error(_:)``, and is not thrown.
     ///
-    /// Replies are those of RESP3 if the server speaks it. Pushed messages are dropped.
+    /// Replies are in RESP3 if the server supports it. Pushed messages are dropped.
     /// - Parameter words: the command's name and its arguments.
     @discardableResult
     public func command(_ words: [String]) throws(LarderClientError) -> RESPValue {
@@ -79,17 +80,17 @@ public final class BlockingLarderClient: Sendable {
     }
 
     /// Sends several commands at once and returns their replies, in the same order. Not atomic: commands of other
-    /// clients may come in between. An error is a value in its command's place.
+    /// clients may run in between. An error is a value in its command's place.
     ///
-    /// Costs one round trip for all of them. `SELECT` may only be the last: if it were refused, what stands behind it would
-    /// be carried out in the database before.
+    /// Costs one round trip for all of them. `SELECT` must be the last command, because commands after a refused
+    /// `SELECT` would run in the previous database.
     public func pipeline(_ commands: [[[UInt8]]]) throws(LarderClientError) -> [RESPValue] {
         try CommandRules.own.check(commands)
         return try session.perform(commands, operation: "pipeline")
     }
 
-    /// Shows the lines of MONITOR as they come, until the connection ends.
-    /// - Throws: what `visit` throws, or why the connection has ended.
+    /// Passes the lines of MONITOR to `visit` as they arrive, until the connection ends.
+    /// - Throws: errors of `visit`, or the reason why the connection ended.
     package func monitor(_ visit: (String) throws -> Void) throws -> Never {
         var hasBegun = false
         try session.stream([wordList("MONITOR")], operation: "MONITOR") { reply in
@@ -104,7 +105,7 @@ public final class BlockingLarderClient: Sendable {
 
     // MARK: For the other files of this module
 
-    /// The answer to one command; a server's error is a value.
+    /// Returns the reply to one command; an error of the server is a value.
     private func reply(_ words: [[UInt8]]) throws(LarderClientError) -> RESPValue {
         let name = words.first.map { printableKey($0) } ?? "command"
         let replies = try session.perform([words], operation: name)
@@ -112,7 +113,7 @@ public final class BlockingLarderClient: Sendable {
         return replies[0]
     }
 
-    /// The kind of the server. Costs a round trip the first time.
+    /// Returns the kind of the server. Costs a round trip the first time.
     func server() throws(LarderClientError) -> ServerKind {
         if let server = session.knownServer { return server }
         var server = ServerKind()
@@ -122,8 +123,8 @@ public final class BlockingLarderClient: Sendable {
         return server
     }
 
-    /// Carries out a request that has another form for a server that is not a larderd: the client assumes a larderd
-    /// until it refuses.
+    /// Performs a request that has another form for servers other than larderd: the client assumes larderd until the
+    /// server refuses.
     func perform<Result>(
         _ request: (ServerKind) throws(LarderClientError) -> Request<Result>
     ) throws(LarderClientError) -> Result {
@@ -136,7 +137,7 @@ public final class BlockingLarderClient: Sendable {
         }
     }
 
-    /// Carries out one request; a server's error is thrown.
+    /// Performs one request; an error of the server is thrown.
     func perform<Result>(_ request: Request<Result>) throws(LarderClientError) -> Result {
         do throws(LarderClientError) {
             return try request.result(of: try reply(request.words))

@@ -1,33 +1,32 @@
-// The layer between the calls and the wire: one connection at a time, replaced after a loss, and brought into the state
-// of the last one.
+// The layer between the calls and the wire: one connection at a time, which is replaced after a loss and brought into
+// the previous connection's state.
 
 import LarderCommandCatalog
 import LarderPlatform
 import LarderRESP
 
-/// A connection that repairs itself. Carries out one request or pipeline at a time.
+/// A connection that reconnects by itself. Performs one request or pipeline at a time.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: every mutable property is private and touched only with `lock`
-/// held, and the rest never changes.
+/// Thread-safe. `@unchecked Sendable`: every mutable property is private and guarded by `lock`; the rest is constant.
 final class BlockingSession: @unchecked Sendable {
     let socketPath: String
     let timeoutMilliseconds: Int
     private let password: String?
     private let trust: PeerTrust
 
-    /// Ends what is waited for on any connection of this session.
+    /// Ends waits on any connection of this session.
     let interruption: Interruption
 
     private let lock = Lock()
     private var connection: BlockingConnection?
     /// The database to select on every new connection; nil for the server's default.
     private var database: String?
-    /// What is queued in a transaction: the names of the databases that it selects, nil for other commands.
+    /// The commands queued in a transaction: the names of the databases that they select, nil for other commands.
     private var queued: [String?] = []
-    /// True when the connection has state that a new one would lack, such as an open snapshot.
+    /// Whether the connection has state that a new one would lack, such as an open snapshot.
     private var carriesState = false
     private var isClosed = false
-    /// The kind of the server; nil as long as nobody had to know.
+    /// The kind of the server; nil until it is needed.
     private var kind: ServerKind?
     private var keepsPushes = false
 
@@ -44,10 +43,10 @@ final class BlockingSession: @unchecked Sendable {
         connection = try connect()
     }
 
-    /// Sends `requests` at once and gives their replies, in order. Makes a new connection if there is none.
+    /// Sends `requests` at once and returns their replies, in order. Connects if there is no connection.
     ///
-    /// A request is sent a second time only if the connection was gone before the daemon had taken one byte of it, and
-    /// only if the connection had no state beyond the selected database.
+    /// A request is sent again only if the connection was lost before the daemon had received a byte of it, and only if
+    /// the connection had no state besides the selected database.
     func perform(_ requests: [[[UInt8]]], operation: String) throws(LarderClientError) -> [RESPValue] {
         guard !requests.isEmpty else {
             return try lock.withLock { () throws(LarderClientError) in
@@ -56,7 +55,7 @@ final class BlockingSession: @unchecked Sendable {
             }
         }
         var bytes: [UInt8] = []
-        // Reserved at once, because the encoder makes room for one request at a time.
+        // Reserved at once, because the encoder reserves space for one request at a time.
         bytes.reserveCapacity(requests.reduce(0) { $1.reduce($0 + 24) { $0 + $1.count + 24 } })
         for request in requests {
             guard let name = request.first, !name.isEmpty else {
@@ -71,14 +70,14 @@ final class BlockingSession: @unchecked Sendable {
         }
     }
 
-    /// A connection of its own to the same database.
+    /// Creates a separate connection to the same database.
     func another() throws(LarderClientError) -> BlockingSession {
         try BlockingSession(
             socketPath: socketPath, password: password, database: lock.withLock { database },
             timeoutMilliseconds: timeoutMilliseconds, trust: trust, interruption: interruption)
     }
 
-    /// The messages that have come between replies since the last call. Those before the first one are dropped.
+    /// Returns the messages pushed between replies since the last call. Those before the first call are dropped.
     func takePushes() -> [RESPValue] {
         lock.withLock {
             keepsPushes = true
@@ -88,13 +87,13 @@ final class BlockingSession: @unchecked Sendable {
         }
     }
 
-    /// The kind of the server; nil as long as nobody had to know.
+    /// The kind of the server; nil until it is needed.
     var knownServer: ServerKind? {
         get { lock.withLock { kind } }
         set { lock.withLock { kind = newValue } }
     }
 
-    /// The selected database, of this connection and the next one.
+    /// The selected database of this connection and the next one.
     var databaseName: String { lock.withLock { database ?? "0" } }
 
     /// Selects `name` on this connection and on later ones.
@@ -111,8 +110,9 @@ final class BlockingSession: @unchecked Sendable {
         }
     }
 
-    /// Sends requests whose answers are followed by lines or messages without end, on a connection of its own.
-    /// - Throws: what `visit` throws, or why the connection has ended.
+    /// Sends requests, and passes their replies and the endless lines or messages that follow to `visit`, on a
+    /// connection of its own.
+    /// - Throws: errors of `visit`, or the reason why the connection ended.
     func stream(_ requests: [[[UInt8]]], operation: String, _ visit: (RESPValue) throws -> Void) throws -> Never {
         var bytes: [UInt8] = []
         for request in requests {
@@ -142,7 +142,7 @@ final class BlockingSession: @unchecked Sendable {
         }
     }
 
-    // MARK: With the lock held
+    // MARK: Called with `lock` held
 
     private func checkIsOpen(_ operation: String) throws(LarderClientError) {
         guard isClosed else { return }
@@ -179,7 +179,7 @@ final class BlockingSession: @unchecked Sendable {
         }
     }
 
-    /// Makes a connection, asks for RESP3 and selects the database.
+    /// Connects, requests RESP3 and selects the database.
     private func connect() throws(LarderClientError) -> BlockingConnection {
         let handshake = Handshake(password: password, database: database)
         let connection: BlockingConnection
@@ -204,7 +204,7 @@ final class BlockingSession: @unchecked Sendable {
         return try connection.exchange(bytes, replies: count)
     }
 
-    /// Notes what the replies tell about the state of the connection.
+    /// Updates the known state of the connection from the replies.
     private func remember(_ requests: [[[UInt8]]], _ replies: [RESPValue]) {
         for (request, reply) in zip(requests, replies) {
             guard let row = CommandMetadata.row(of: request) else {
@@ -216,7 +216,7 @@ final class BlockingSession: @unchecked Sendable {
             let selected =
                 row.effect == .selectsDatabase && request.count > 1
                 ? String(validating: request[1], as: UTF8.self) : nil
-            // Nothing was carried out yet.
+            // Nothing was executed yet.
             if reply == .simpleString("QUEUED") {
                 queued.append(selected)
                 continue
@@ -228,16 +228,16 @@ final class BlockingSession: @unchecked Sendable {
                 queued = []
                 database = nil
                 carriesState = false
-            // State that began and ended in one exchange leaves nothing behind.
+            // State that was created and released in one exchange leaves nothing behind.
             case .beginsTransaction: carriesState = carriesState || !Self.endsTransaction(requests)
             case .names, .introduces, .changesState, .silences, .streams: carriesState = true
             }
         }
     }
 
-    /// The queued commands were carried out, each with its reply in an array, or none of them was.
+    /// Handles the reply to EXEC: the queued commands were executed, each with its reply in an array, or none was.
     private func endTransaction(_ reply: RESPValue) {
-        // With the wrong number of words it ends nothing.
+        // With the wrong number of words it does not end the transaction.
         if reply.errorMessage?.hasPrefix("ERR wrong number") ?? false { return }
         for case (let name?, let reply) in zip(queued, reply.elements ?? []) where reply.errorMessage == nil {
             database = name

@@ -1,14 +1,14 @@
 import LarderPlatform
 
-/// Ends the waiting of a thread for a connection, from another thread.
+/// Interrupts a thread that waits on a connection, from another thread.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the mutable properties are touched only with the lock held.
+/// Thread-safe. `@unchecked Sendable`: the mutable properties are guarded by `lock`.
 final class Interruption: @unchecked Sendable {
     private let lock = Lock()
     private var descriptor: CInt?
     private var isWanted = false
 
-    /// The caller begins to wait for a connection, which stays open until ``end()``.
+    /// Begins a wait on a connection, which must stay open until ``end()``.
     func begin(_ descriptor: CInt) {
         lock.withLock {
             self.descriptor = descriptor
@@ -18,7 +18,7 @@ final class Interruption: @unchecked Sendable {
 
     func end() { lock.withLock { descriptor = nil } }
 
-    /// Ends the connection that somebody waits for, and all that somebody begins to wait for until ``forget()``.
+    /// Shuts down the connection of the current wait, and of every wait that begins before ``forget()``.
     func interrupt() {
         lock.withLock {
             isWanted = true

@@ -1,7 +1,7 @@
-// Lifetimes in the form for the daemon.
+// Lifetimes in the daemon's syntax.
 
 extension EntryPolicy {
-    /// - Throws: `invalidArgument` for an impossible lifetime.
+    /// - Throws: `invalidArgument` for an invalid lifetime.
     func checked(_ operation: String, _ database: String? = nil, key: [UInt8]) throws(LarderClientError) -> Checked {
         do throws(Impossible) {
             return try checked()
@@ -13,8 +13,8 @@ extension EntryPolicy {
 }
 
 extension EntryPolicy.Checked {
-    /// The words for SET and MSETEX. Redis has no policies: it gets milliseconds, shortened by the jitter, and no grace,
-    /// because it keeps nothing beyond its deadline.
+    /// The words for SET and MSETEX. Redis has no policies: it receives milliseconds, shortened by the jitter, and no
+    /// grace, because it keeps nothing after the deadline.
     func words(for server: ServerKind) -> [[UInt8]] {
         guard server.isLarder else { return redisWords }
         return lifetimeWords + (grace.map { wordList("GRACE", EntryPolicy.graceText($0)) } ?? [])
@@ -26,7 +26,7 @@ extension EntryPolicy.Checked {
         case .governed: []
         case .keep: wordList("KEEPTTL")
         case .policy(let policy): wordList("POLICY", policy.description)
-        // 0 is refused; 1 is in the past too.
+        // 0 is refused; 1 is in the past as well.
         case .until(let instant): wordList("PXAT", "\(max(1, instant))")
         }
     }

@@ -2,12 +2,12 @@
 
 import LarderRESP
 
-/// Another lifetime for an existing entry, as requests.
+/// A change of the lifetime of an existing entry, as requests.
 struct LifetimeChange: Sendable {
-    /// The last one tells whether there was a fresh entry.
+    /// The last reply shows whether there was a fresh entry.
     let requests: [Request<Bool>]
 
-    /// - Throws: `invalidArgument` for an impossible lifetime, or one for which the daemon has no command.
+    /// - Throws: `invalidArgument` for an invalid lifetime, or one for which the daemon has no command.
     init(_ policy: EntryPolicy, _ database: String, _ key: [UInt8]) throws(LarderClientError) {
         let policy = try Self.checked(policy, "touch", database, key)
         switch policy.lifetime {
@@ -15,7 +15,7 @@ struct LifetimeChange: Sendable {
         case .keep: requests = [.contains(key)]
         case .until(let instant): requests = [.expire(key, atMilliseconds: instant)]
         case .policy(let interval):
-            // PERSIST's reply does not tell a missing entry from one that does not expire anyway.
+            // PERSIST's reply does not distinguish a missing entry from one that does not expire.
             requests =
                 interval.intervalMilliseconds.map {
                     [.expire(key, afterMilliseconds: Jitter.shortened($0, by: policy.jitter ?? 0))]

@@ -19,7 +19,7 @@ struct BatchChange: Sendable {
         return BatchChange(key: key, action: .set(value, policy, try CheckedTags(tags, "SET", key: key), codec))
     }
 
-    /// - Throws: `invalidArgument` for tags that the server would not keep.
+    /// - Throws: `invalidArgument` for tags that the server would ignore.
     func check(for server: ServerKind) throws(LarderClientError) {
         guard case .set(_, _, let tags, _) = action else { return }
         try tags.check(for: server, "SET", key: key)
@@ -34,14 +34,14 @@ struct BatchChange: Sendable {
     }
 }
 
-/// The commands of a batch, so that all of its writes happen or none. A value.
+/// The commands that apply a batch atomically. A value.
 enum BatchPlan {
     case command(Request<Void>)
-    /// Commands to be put between MULTI and EXEC.
+    /// Commands to send between MULTI and EXEC.
     case transaction([[[UInt8]]])
 
     /// - Parameter changes: at least one.
-    /// - Throws: `invalidArgument` for tags that the server would not keep.
+    /// - Throws: `invalidArgument` for tags that the server would ignore.
     init(_ changes: [BatchChange], for server: ServerKind) throws(LarderClientError) {
         for change in changes { try change.check(for: server) }
         if let request = Self.sets(changes, server) ?? Self.removals(changes) {
@@ -51,7 +51,7 @@ enum BatchPlan {
         }
     }
 
-    /// Several entries with the same policy, tags and codec. Redis' command for that takes no policy.
+    /// Several entries with the same policy, tags and codec. Redis's command for that has no policy.
     private static func sets(_ changes: [BatchChange], _ server: ServerKind) -> Request<Void>? {
         guard case .set(_, let policy, let tags, let codec) = changes[0].action else { return nil }
         if changes.count == 1 { return .expectingOK(changes[0].words(for: server), key: changes[0].key) }
@@ -78,9 +78,9 @@ enum BatchPlan {
     }
 }
 
-/// Writes that all happen or none: collected here, applied by ``RemoteCache/apply(_:)``.
+/// A set of writes to apply atomically with ``RemoteCache/apply(_:)``.
 ///
-/// Models are encoded when they are added. For equal keys the last change wins.
+/// Models are encoded when they are added. The last change of a key wins.
 ///
 /// A batch is sent as one command if it has only entries with the same policy, tags and codec, or only keys to
 /// remove, and otherwise as a transaction.
@@ -90,18 +90,18 @@ public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {
     private let codec: ModelCodec
     private(set) var changes: [BatchChange] = []
 
-    /// An empty batch.
+    /// Creates an empty batch.
     /// - Parameter codec: encodes the models. ``RemoteCache/makeBatch()`` uses the cache's.
     public init(codec: ModelCodec = .standard) { self.codec = codec }
 
-    /// How many changes were added.
+    /// The number of changes.
     public var count: Int { changes.count }
-    /// Whether nothing was added.
+    /// Whether the batch has no changes.
     public var isEmpty: Bool { changes.isEmpty }
 
     /// Adds a model to store under a key.
-    /// - Throws: `encode`, with key and type, when the codec cannot write the model; `invalidArgument` for an
-    ///   impossible lifetime or impossible tags. Then the batch is unchanged.
+    /// - Throws: `encode`, with key and type, if the codec cannot encode the model; `invalidArgument` for an invalid
+    ///   lifetime or invalid tags. The batch is unchanged in these cases.
     public mutating func set(
         _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) {
@@ -110,8 +110,8 @@ public struct RemoteBatch<Value: Encodable & Sendable>: Sendable {
         changes.append(try .set(encoded, bytes, policy, tags, codec))
     }
 
-    /// Adds bytes to store as they are under a key.
-    /// - Throws: `invalidArgument` for an impossible lifetime or impossible tags. Then the batch is unchanged.
+    /// Adds bytes to store unchanged under a key.
+    /// - Throws: `invalidArgument` for an invalid lifetime or invalid tags. The batch is unchanged in that case.
     public mutating func setBytes(
         _ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) throws(LarderClientError) {

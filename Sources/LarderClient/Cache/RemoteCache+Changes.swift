@@ -1,30 +1,30 @@
 import LarderObserving
 
-// Changes as they happen, whoever makes them.
+// Observing changes by any process.
 
 extension RemoteCache {
-    /// The changes of all entries of the database, from the end of this call on: what any process stores, removes,
-    /// purges, and what expires.
+    /// Observes all entries of the database, from the end of this call on: entries that any process stores, removes or
+    /// purges, or that expire.
     ///
     /// ```swift
     /// for try await change in try await readers.changes() { print(change) }
     /// ```
-    /// All such sequences of a client share one connection, beside those for everything else. If it is lost,
-    /// `CacheChanges.Iterator.next()` throws `closed`, once; the client connects again, and who goes on is told
-    /// `CacheChange.Kind.fellBehind` then. An entry that expires is told within about a second of its deadline if it was
-    /// stored while somebody observed; otherwise, and if more than 65,536 entries with a deadline were, when the daemon
-    /// reclaims its space.
+    /// All such sequences of a client share one connection, separate from its other connections. If it is lost,
+    /// `CacheChanges.Iterator.next()` throws `closed` once, and the client reconnects. After `closed`, the sequence can
+    /// be iterated again; it then reports `CacheChange.Kind.fellBehind`. An expiry is reported within about a second of
+    /// the deadline if the entry was stored while it was observed, for at most 65,536 entries with a deadline. Other
+    /// expiries are reported when the daemon reclaims their space.
     ///
-    /// Who is told a change and reads the key gets that state or a newer one, also with a near cache.
-    /// - Parameter bufferMax: how many keys may wait while nobody takes changes, at least 1. Beyond that all are
-    ///   dropped, and `CacheChange.Kind.fellBehind` is told instead.
-    /// - Throws: `invalidArgument` for an impossible `bufferMax`, and if the server is not larderd.
+    /// A read after a reported change returns that state or a newer one, also with a near cache.
+    /// - Parameter bufferMax: the number of keys with unread changes, at least 1. Beyond that all are dropped, and
+    ///   `CacheChange.Kind.fellBehind` is reported instead.
+    /// - Throws: `invalidArgument` for an invalid `bufferMax`, and if the server is not larderd.
     public func changes(bufferMax: Int = 1_024) async throws(LarderClientError) -> CacheChanges {
         try await observe(.prefix([]), bufferMax)
     }
 
-    /// The changes of one entry, as ``changes(bufferMax:)``, and what happens to all entries at once. If there is an
-    /// entry, its expiry is told within about a second.
+    /// Observes one entry, as ``changes(bufferMax:)``, and changes of all entries at once. If there is an entry, its
+    /// expiry is reported within about a second.
     /// - Throws: also `invalidArgument` for a key of more than 65,536 bytes.
     public func changes(forKey key: some CacheKey, bufferMax: Int = 1_024) async throws(LarderClientError)
         -> CacheChanges
@@ -32,8 +32,8 @@ extension RemoteCache {
         try await observe(.key(key.keyBytes), bufferMax)
     }
 
-    /// The changes of the entries whose keys begin with `prefix`, as ``changes(bufferMax:)``, and what happens to all
-    /// entries at once. The empty prefix means all.
+    /// Observes the entries whose keys begin with `prefix`, as ``changes(bufferMax:)``, and changes of all entries at
+    /// once. The empty prefix stands for all.
     /// - Throws: also `invalidArgument` for a prefix of more than 65,536 bytes.
     public func changes(prefix: some CacheKey, bufferMax: Int = 1_024) async throws(LarderClientError)
         -> CacheChanges
@@ -41,19 +41,19 @@ extension RemoteCache {
         try await observe(.prefix(prefix.keyBytes), bufferMax)
     }
 
-    /// ``changes(bufferMax:)``, with the newest value of what was stored.
+    /// ``changes(bufferMax:)``, with the newest value of each stored entry.
     public func decodedChanges(bufferMax: Int = 1_024) async throws(LarderClientError) -> DecodedChanges<Value> {
         decoded(try await changes(bufferMax: bufferMax))
     }
 
-    /// ``changes(forKey:bufferMax:)``, with the newest value of what was stored.
+    /// ``changes(forKey:bufferMax:)``, with the newest value of each stored entry.
     public func decodedChanges(forKey key: some CacheKey, bufferMax: Int = 1_024) async throws(LarderClientError)
         -> DecodedChanges<Value>
     {
         decoded(try await changes(forKey: key, bufferMax: bufferMax))
     }
 
-    /// ``changes(prefix:bufferMax:)``, with the newest value of what was stored.
+    /// ``changes(prefix:bufferMax:)``, with the newest value of each stored entry.
     public func decodedChanges(prefix: some CacheKey, bufferMax: Int = 1_024) async throws(LarderClientError)
         -> DecodedChanges<Value>
     {
@@ -69,7 +69,7 @@ extension RemoteCache {
     {
         do throws(LarderClientError) {
             try check(keys, bufferMax)
-            // Also selects the database, and so finds out whether there can be one with the name.
+            // This also selects the database, and so checks its name.
             guard try await store.server().isLarder else {
                 throw LarderClientError(
                     .invalidArgument, "only larderd reports changes", operation: "changes",
@@ -78,7 +78,7 @@ extension RemoteCache {
             let listener = ChangeListener(keys, of: store, max: bufferMax, socketPath: core.socketPath)
             let hub = core.changesHub
             let changes = CacheChanges(listener.buffer, owner: core) { _ in hub.remove(listener) }
-            // If this fails, the sequence is released and undoes what it began.
+            // If this fails, the sequence is released and undoes its registration.
             try await hub.add(listener, listener.topics)
             return changes
         } catch {
@@ -103,5 +103,5 @@ extension RemoteCache {
     }
 }
 
-/// The longest key that larderd takes, in bytes.
+/// The longest key that larderd accepts, in bytes.
 private let keyBytesMax = 65_536

@@ -3,11 +3,11 @@
 extension RemoteCache {
     // MARK: Conditions
 
-    /// Stores a model under a key that has no fresh entry. If several clients do so at once, one succeeds.
+    /// Stores a model under a key that has no fresh entry. If several clients do so concurrently, one succeeds.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.
-    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    ///   - policy: how long this entry stays fresh. By default it follows the database's policy.
     ///   - tags: as for ``set(_:forKey:policy:tags:)``.
     /// - Returns: whether it was stored.
     public func setIfAbsent(
@@ -17,13 +17,13 @@ extension RemoteCache {
         return try await put(try encoded(value, key), key, policy, tags, if: wordList("NX"))
     }
 
-    /// Stores a model if there is a fresh entry, whatever its value, and replaces it.
+    /// Replaces a fresh entry, whatever its value.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.
-    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    ///   - policy: how long this entry stays fresh. By default it follows the database's policy.
     ///   - tags: as for ``set(_:forKey:policy:tags:)``.
-    /// - Returns: whether there was one; otherwise nothing was stored.
+    /// - Returns: whether there was a fresh entry; otherwise nothing was stored.
     public func setIfPresent(
         _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) async throws(LarderClientError) -> Bool {
@@ -31,16 +31,16 @@ extension RemoteCache {
         return try await put(try encoded(value, key), key, policy, tags, if: wordList("XX"))
     }
 
-    /// Stores a model if there is a fresh entry that holds `former`: compare and swap.
+    /// Replaces a fresh entry if it holds `former` (compare and swap).
     ///
-    /// The comparison is of the bytes that the cache's codec makes of `former`. So it works for models whose encoding
-    /// is always the same, and not for dictionaries. ``update(forKey:policy:tags:attempts:_:)`` needs no comparison. Needs
-    /// larderd, or Redis from 8.4 on.
+    /// Compares the encoded bytes, as the cache's codec encodes `former`. This works for models that are always encoded
+    /// the same way, and not for dictionaries. ``update(forKey:policy:tags:attempts:_:)`` needs no comparison. Needs
+    /// larderd, or Redis 8.4 or later.
     /// - Parameters:
-    ///   - former: what the entry must hold.
+    ///   - former: the expected value.
     ///   - value: the model.
     ///   - key: the entry's key.
-    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy.
+    ///   - policy: how long this entry stays fresh. By default it follows the database's policy.
     ///   - tags: as for ``set(_:forKey:policy:tags:)``.
     /// - Returns: whether it was stored.
     public func replace(
@@ -52,8 +52,8 @@ extension RemoteCache {
         return try await put(try encoded(value, key), key, policy, tags, if: condition)
     }
 
-    /// Removes a fresh entry if it holds `value`, compared like in ``replace(_:with:forKey:policy:tags:)``: a value that
-    /// somebody else has stored meanwhile stays. Needs larderd, or Redis from 8.4 on.
+    /// Removes a fresh entry if it holds `value`, compared as in ``replace(_:with:forKey:policy:tags:)``. A value that
+    /// another client has stored in the meantime stays. Needs larderd, or Redis 8.4 or later.
     /// - Returns: whether it was removed.
     @discardableResult
     public func remove(_ key: some CacheKey, ifEqual value: Value) async throws(LarderClientError) -> Bool {
@@ -81,8 +81,8 @@ extension RemoteCache {
         }
     }
 
-    /// Reads an entry, lets `body` change it, and stores the result. If somebody else has changed the value meanwhile,
-    /// `body` runs again with the new one. Takes two round trips for each run.
+    /// Updates an entry atomically: reads it, lets `body` change it, and stores the result. If another client has
+    /// changed the value in the meantime, `body` runs again with the new one. Takes two round trips for each run.
     ///
     /// ```swift
     /// try await baskets.update(forKey: "ana") { basket in
@@ -90,21 +90,21 @@ extension RemoteCache {
     ///     basket?.items.append(item)
     /// }
     /// ```
-    /// Needs larderd, or Redis from 8.4 on.
+    /// Needs larderd, or Redis 8.4 or later.
     /// - Parameters:
     ///   - key: the entry's key.
-    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule: a deadline of
-    ///     its own stays; an entry that follows the database's policy counts as stored now, and its time begins anew.
-    ///   - tags: as for ``set(_:forKey:policy:tags:)``. Without any, the entry keeps those that it has.
-    ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown. The default, nil,
-    ///     stands for 64 times, and for more until ``ClientOptions/timeoutMilliseconds`` have passed. Runs are
-    ///     separated by random rests that grow, up to half a second, so that many tasks that change one key all get
-    ///     their turn.
-    ///   - body: gets the model, or nil when there is no fresh entry, or one that is no such model, which
-    ///     ``ClientOptions/onUndecodable`` reports. Leaves the model to store, or nil to remove the entry. May run several
-    ///     times, so its side effects must allow that. When it throws, nothing is written.
-    /// - Returns: what the last run of `body` returned.
-    /// - Throws: `conflict` when somebody else changed the value in every attempt, and what `body` throws.
+    ///   - policy: how long the result stays fresh. The default, ``EntryPolicy/keep``, keeps the entry's rule: a
+    ///     deadline of its own stays; an entry that follows the database's policy counts as stored now, so its time
+    ///     starts again.
+    ///   - tags: as for ``set(_:forKey:policy:tags:)``. Without any, the entry keeps its tags.
+    ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less. The default, nil,
+    ///     means 64 times, and more until ``ClientOptions/timeoutMilliseconds`` have passed. Random, growing pauses of
+    ///     up to half a second separate the runs, so that many tasks that change one key all succeed.
+    ///   - body: receives the model; nil if there is no fresh entry, or one of another type, which
+    ///     ``ClientOptions/onUndecodable`` reports. It leaves the model to store, or nil to remove the entry. It may
+    ///     run several times, so its side effects must be repeatable. If it throws, nothing is written.
+    /// - Returns: the result of the last run of `body`.
+    /// - Throws: `conflict` if another client changed the value in every attempt, and errors of `body`.
     @discardableResult
     public func update<Result>(
         forKey key: some CacheKey, policy: EntryPolicy = .keep, tags: [String] = [],
@@ -141,8 +141,8 @@ extension RemoteCache {
     // MARK: Lifetimes
 
     /// Removes an entry and returns its value, in one step.
-    /// - Returns: nil when there was no fresh entry.
-    /// - Throws: `decode` when the value is of another type; the entry is removed nevertheless.
+    /// - Returns: nil if there was no fresh entry.
+    /// - Throws: `decode` if the value is of another type; the entry is still removed.
     public func removeValue(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
         let key = key.keyBytes
         let bytes = try await changing([key]) { () async throws(LarderClientError) in
@@ -151,10 +151,10 @@ extension RemoteCache {
         return try await decoded(bytes, key, "GETDEL")
     }
 
-    /// Reads the model of a key and gives its entry another lifetime in the same step: for sessions that end when they
-    /// are not used. Policies as for ``touch(_:policy:)``. Never from the near cache.
-    /// - Returns: nil when there is no fresh entry.
-    /// - Throws: `decode` when the value is of another type; the entry gets its new lifetime nevertheless.
+    /// Reads the model of a key and changes the lifetime of its entry in one step, for example for sessions that expire
+    /// when unused. Policies as for ``touch(_:policy:)``. Never uses the near cache.
+    /// - Returns: nil if there is no fresh entry.
+    /// - Throws: `decode` if the value is of another type; the entry still gets its new lifetime.
     public func value(forKey key: some CacheKey, renewing policy: EntryPolicy) async throws(LarderClientError)
         -> Value?
     {
@@ -166,7 +166,7 @@ extension RemoteCache {
         return try await decoded(bytes, key, "GETEX")
     }
 
-    /// Gives an entry another lifetime; its value and its time of storing do not change.
+    /// Changes the lifetime of an entry. Its value and the time at which it was stored stay the same.
     /// - Parameters:
     ///   - key: the entry's key.
     ///   - policy: intervals count from now; an instant in the past removes the entry; ``EntryPolicy/keep`` changes
@@ -188,9 +188,9 @@ extension RemoteCache {
 }
 
 extension RemoteCache where Value == Int {
-    /// Adds to an integer in one step; a key without a fresh entry counts as 0. The entry keeps its rule and its tags.
+    /// Adds to an integer in one step. A key without a fresh entry counts as 0. The entry keeps its rule and its tags.
     /// - Returns: the sum.
-    /// - Throws: `server` when the value is not an integer, or the sum is not an `Int`.
+    /// - Throws: `server` if the value is not an integer, or the sum is not an `Int`.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Int = 1) async throws(LarderClientError) -> Int {
         let key = key.keyBytes
@@ -201,14 +201,14 @@ extension RemoteCache where Value == Int {
 }
 
 extension RemoteCache where Value: FixedWidthInteger {
-    /// Adds to an integer; a key without a fresh entry counts as 0. The entry keeps its rule and its tags.
+    /// Adds to an integer. A key without a fresh entry counts as 0. The entry keeps its rule and its tags.
     ///
-    /// Numbers of 64 bits with a sign are added by the daemon. Other types take two round trips, and more if others
-    /// change the entry meanwhile, like in ``update(forKey:policy:tags:attempts:_:)``; they need larderd, or Redis from 8.4
-    /// on.
+    /// The daemon itself adds signed 64-bit numbers. Other types take two round trips, and more if other clients change
+    /// the entry in the meantime, as in ``update(forKey:policy:tags:attempts:_:)``; they need larderd, or Redis 8.4 or
+    /// later.
     /// - Returns: the sum.
-    /// - Throws: `decode` when the value is not an integer of this type, `invalidArgument` when the sum is none,
-    ///   `conflict` when others changed the entry all the time; `server` for 64 bits.
+    /// - Throws: `decode` if the value is not an integer of this type, `invalidArgument` if the sum is not, `conflict`
+    ///   if other clients changed the entry in every attempt; `server` for 64 bits.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Value = 1) async throws(LarderClientError) -> Value {
         let increment = WholeIncrement(key: key.keyBytes, step: step)
@@ -236,10 +236,10 @@ extension RemoteCache where Value: FixedWidthInteger {
 }
 
 extension RemoteCache where Value == Double {
-    /// Adds to a number in one step; a key without a fresh entry counts as 0. The entry keeps its rule and its tags.
+    /// Adds to a number in one step. A key without a fresh entry counts as 0. The entry keeps its rule and its tags.
     /// - Returns: the sum.
-    /// - Throws: `server` when the value is not a number, or the sum is not finite; then the entry is unchanged. Redis
-    ///   stores a sum that no `Double` can hold: then `decode`.
+    /// - Throws: `server` if the value is not a number, or the sum is not finite; the entry is unchanged in that case.
+    ///   `decode` if Redis has stored a sum that does not fit into a `Double`.
     @discardableResult
     public func increment(_ key: some CacheKey, by step: Double) async throws(LarderClientError) -> Double {
         let key = key.keyBytes

@@ -1,17 +1,18 @@
 import LarderObserving
 import LarderRESP
 
-// Changes from a position on.
+// Change feeds.
 
 extension RemoteCache {
-    /// The changes of the database from a position on, whoever makes them, each with the place to go on behind it: at any
-    /// later time, in another process too, and after a restart of the daemon. Where what is behind it is not known any more, all entries are
-    /// told first.
+    /// Returns the changes of the database after a position, by any client. Each change has the position to resume
+    /// after it, at any later time, also in another process and after a restart of the daemon. If the history after the
+    /// position is no longer available, all entries are reported first.
     ///
-    /// Each iteration has a connection of its own while it waits.
+    /// Each iteration uses its own connection while it waits.
     /// - Parameters:
-    ///   - position: where to begin: that of an earlier change, `beginning`, or `now`.
-    ///   - prefix: only entries whose keys begin with it, and purges. The same one belongs to a position.
+    ///   - position: where to start: the position of an earlier change, `beginning`, or `now`.
+    ///   - prefix: limits the feed to entries whose keys begin with it, and purges. Resume a position with the same
+    ///     prefix.
     public func changes(since position: ChangePosition, prefix: some CacheKey = "") -> PositionedChanges<[UInt8]> {
         feed(since: position, prefix.keyBytes) { entry in entry.value }
     }
@@ -25,7 +26,7 @@ extension RemoteCache {
         }
     }
 
-    /// How long the daemon waits for a change before it says that there is none.
+    /// How long the daemon waits for a change before it replies that there is none.
     private static var waitMilliseconds: Int { 30_000 }
 
     private func feed<Read: Sendable>(
@@ -37,10 +38,10 @@ extension RemoteCache {
         }
     }
 
-    /// The next answer that has something to tell; nil when the client was closed.
+    /// Returns the next reply with changes; nil if the client was closed.
     private func nextReply(_ position: ChangePosition, _ prefix: [UInt8]) async throws -> FeedReply? {
         var from = position.description
-        // As long as there are changes, the client's connections do.
+        // While there are changes, the client's shared connections are used.
         var link: Link?
         defer { if let link { store.waitingLinks.end(link) } }
         while !Task.isCancelled {

@@ -1,32 +1,33 @@
 import LarderFetching
 
-// Reads that ask an origin for what the daemon does not have.
+// Read-through calls, which read missing values from an origin.
 
 extension RemoteCache {
     // MARK: One key
 
-    /// The model of a key; if the daemon has no fresh one, what `fetch` returns, which then is stored.
+    /// Returns the model of a key. On a miss it runs `fetch`, and stores the result.
     ///
     /// ```swift
     /// let weather = try await reports.value(forKey: "oslo") { try await api.weather(in: "oslo") }
     /// ```
-    /// Of all callers in all processes of the machine who want the key at the same time, one runs its closure; the others
-    /// wait for its value, without blocking the connection. If the entry has a grace, they get the stale value at once
-    /// meanwhile. If the process that fetches ends, another one takes over at once. The closure runs in a task of its own:
-    /// a caller who is cancelled throws, and leaves it to the other callers in the process; when all have gone, the task
-    /// is cancelled. If somebody else writes, removes or purges the key meanwhile, the callers get what was fetched, and
-    /// nothing is stored.
+    /// Concurrent callers in all processes of the machine share one fetch of a key: one runs its closure, and the
+    /// others wait for the value without blocking the connection. If the entry has a grace, they get the stale value at
+    /// once in the meantime. If the fetching process exits, another one takes over at once. The closure runs in a task
+    /// of its own: a cancelled caller throws without affecting the other callers in the process, and the task is
+    /// cancelled when no caller is left. If the key is written, removed or purged in the meantime, the callers get the
+    /// fetched value, but it is not stored.
     ///
-    /// A value that the near cache has costs no round trip, and is not fetched ahead of its end. Fetching uses a connection
-    /// of its own for each database. A value that is no such model, such as one that an older version of the program stored,
-    /// counts as missing, and ``ClientOptions/onUndecodable`` reports it. With Redis instead of larderd, one caller of each process fetches, no age is known,
-    /// and neither failures nor missing values are remembered.
+    /// A near cache hit costs no round trip, and is not refreshed ahead of its deadline. Fetching uses one additional
+    /// connection for each database. A value of another type, such as one from an older version of the program, counts
+    /// as missing, and ``ClientOptions/onUndecodable`` reports it. With Redis instead of larderd, one caller of each
+    /// process fetches, no age is known, and neither failures nor missing values are remembered.
     /// - Parameters:
     ///   - key: the entry's key.
     ///   - options: see ``FetchOptions``.
-    ///   - fetch: asks the origin. Must not fetch the same key: that throws ``FetchError/Code/recursion``.
-    /// - Throws: what `fetch` throws, to all in the process who wait, if there is nothing to serve instead; ``FetchError``;
-    ///   ``LarderClientError``, `cancelled` too.
+    ///   - fetch: reads the value from the origin. Must not fetch the same key: that throws
+    ///     ``FetchError/Code/recursion``.
+    /// - Throws: if there is nothing to serve instead, the error of `fetch`, to all waiting callers in the process;
+    ///   ``FetchError``; ``LarderClientError``, including `cancelled`.
     public func value(
         forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
         fetch: @escaping @Sendable () async throws -> Value
@@ -38,8 +39,8 @@ extension RemoteCache {
         throw options.source == .cacheOnly ? FetchError.notCached(name) : FetchError.absent(name)
     }
 
-    /// Like the call above, for an origin that may not have the value: then `fetch` returns nil, and so does the call,
-    /// here and for ``FetchOptions/absent`` for everybody else.
+    /// Like the call above, for an origin that may have no value. `fetch` then returns nil, and so does the call. The
+    /// absence is remembered for all callers for ``FetchOptions/absent``.
     @_disfavoredOverload
     public func value(
         forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
@@ -60,7 +61,7 @@ extension RemoteCache {
             }
         case .cacheOnly: return try await youngEnough(key, checked.maxAge)
         case .cacheElseOrigin where checked.maxAge == nil && near != nil:
-            // So the near cache keeps it.
+            // So that the near cache keeps it.
             if let value = try await missingIfUndecodable({ () async throws(LarderClientError) in
                 try await value(forKey: key)
             }) {
@@ -71,7 +72,7 @@ extension RemoteCache {
         return try await cancellable { try await FlightTable.shared.value(backend, checked, load) }
     }
 
-    /// What `read` returns; nil if it met a value that cannot be decoded. Who asks then reports it.
+    /// Returns the result of `read`; nil if it met a value that cannot be decoded. The fetching call then reports it.
     private func missingIfUndecodable<Result>(
         _ read: () async throws(LarderClientError) -> Result?
     ) async throws(LarderClientError) -> Result? {
@@ -92,7 +93,7 @@ extension RemoteCache {
         }
     }
 
-    /// The fresh model of a key if it is not older than `maxAge`.
+    /// Returns the fresh model of a key if it is not older than `maxAge`.
     private func youngEnough(_ key: some CacheKey, _ maxAge: Int64?) async throws(LarderClientError) -> Value? {
         guard let maxAge else { return try await value(forKey: key) }
         let bytes = key.keyBytes
@@ -102,11 +103,12 @@ extension RemoteCache {
         return try await decoded(stored, bytes)
     }
 
-    /// What the daemon has of a key, fresh or stale, and then what the origin has, which is stored: up to two values.
+    /// Returns the daemon's value of a key, fresh or stale, followed by the fetched value, which is stored: up to two
+    /// values.
     /// - Parameters:
     ///   - key: the entry's key.
-    ///   - options: see ``FetchOptions``; its source does not matter.
-    ///   - fetch: asks the origin.
+    ///   - options: see ``FetchOptions``; its source is ignored.
+    ///   - fetch: reads the value from the origin.
     public func cachedThenFetched(
         forKey key: some CacheKey, options: FetchOptions = FetchOptions(),
         fetch: @escaping @Sendable () async throws -> Value?
@@ -114,7 +116,7 @@ extension RemoteCache {
         sequence(key.keyBytes, options, fetch) { _, _ in false }
     }
 
-    /// Like the call above; the second value is left out if it equals the first one.
+    /// Like the call above, without the second value if it equals the first one.
     public func cachedThenFetched(
         forKey key: some CacheKey, leavingOutEqual: Bool, options: FetchOptions = FetchOptions(),
         fetch: @escaping @Sendable () async throws -> Value?
@@ -139,21 +141,21 @@ extension RemoteCache {
 
     // MARK: Several keys
 
-    /// The models of several keys: those that the daemon has, and for all others what one call of `fetch` returns, which
-    /// then is stored. Keys for which it returns nothing are left out, and that is remembered for
+    /// Returns the models of several keys. One call of `fetch` gets all keys that the daemon does not have, and its
+    /// results are stored. Keys without a result are missing from the dictionary, which is remembered for
     /// ``FetchOptions/absent``.
     ///
-    /// Where there is something to serve for every key, stale values too, that is served as with one key, and the closure
-    /// runs in the background: see ``FetchOptions/softTimeout``. If one is missing, the call waits for the closure, and keys
-    /// that somebody else is fetching are waited for. Unlike with one key, the closure ends with the caller's cancellation;
-    /// who waits for its keys then fetches them by himself.
-    /// The daemon lets one client fetch 10,000 keys at a time (`larderd --max-leases`); for more it throws an error.
+    /// If every key has at least a stale value, these are returned as for one key, and the closure runs in the
+    /// background: see ``FetchOptions/softTimeout``. If a value is missing, the call waits for the closure, and for
+    /// running fetches of its keys. Unlike for one key, the closure is cancelled with the caller. Callers waiting for
+    /// its keys then fetch them themselves. The daemon lets one client fetch 10,000 keys at a time (`larderd
+    /// --max-leases`), and returns an error for more.
     ///
-    /// Takes a round trip for the keys that are there, one to ask about those that are missing, and one to store them.
+    /// Takes one round trip to read the keys, one to look up the missing ones, and one to store the results.
     /// - Parameters:
     ///   - keys: the entries' keys.
     ///   - options: see ``FetchOptions``.
-    ///   - fetch: gets the keys whose values are missing, each once, and asks the origin for them.
+    ///   - fetch: receives the missing keys, each once, and reads them from the origin.
     /// - Throws: as ``value(forKey:options:fetch:)-(_,_,()->Value)``.
     public func values<Key: CacheKey & Hashable & Sendable>(
         forKeys keys: some Sequence<Key>, options: FetchOptions = FetchOptions(),

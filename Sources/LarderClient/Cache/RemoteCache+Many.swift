@@ -3,9 +3,10 @@
 extension RemoteCache {
     // MARK: Reading
 
-    /// The models of those keys that have a fresh entry. Those that the near cache does not have are read in one round
-    /// trip, at one instant, and kept by it like those of ``value(forKey:)``; without a near cache all are read so.
-    /// - Throws: `decode`, with type and key, when a value is of another type.
+    /// Returns the models of the keys that have a fresh entry. Those that are not in the near cache are read in one
+    /// round trip, at one instant, and kept in it like those of ``value(forKey:)``. Without a near cache this applies
+    /// to all keys.
+    /// - Throws: `decode`, with type and key, if a value is of another type.
     public func values<Key: CacheKey & Hashable>(forKeys keys: some Sequence<Key>) async throws(LarderClientError)
         -> [Key: Value]
     {
@@ -31,8 +32,8 @@ extension RemoteCache {
         return models
     }
 
-    /// Reads keys together with the rest of their entries' lifetimes, in one round trip.
-    /// - Parameter tokens: one for each key; all of them are used up.
+    /// Reads keys together with the remaining lifetimes of their entries, in one round trip.
+    /// - Parameter tokens: one for each key; all of them are consumed.
     private func valuesToKeep<Key: CacheKey & Hashable>(
         _ keys: [Key], _ near: NearCache, _ tokens: [NearCache.Token]
     ) async throws(LarderClientError) -> [Key: Value] {
@@ -52,7 +53,7 @@ extension RemoteCache {
         return models
     }
 
-    /// The models of several keys in their order, read like by ``values(forKeys:)``, with `notFound` for each key
+    /// Returns the models of several keys in their order, read as by ``values(forKeys:)``, with `notFound` for each key
     /// without a fresh entry.
     public func values(forKeys keys: some Sequence<some CacheKey>, notFound: Value)
         async throws(LarderClientError) -> [Value]
@@ -62,15 +63,15 @@ extension RemoteCache {
         return keys.map { found[$0] ?? notFound }
     }
 
-    /// The number of fresh entries in the database. The daemon reads all of them if it was written to since they were
-    /// last counted.
+    /// Returns the number of fresh entries in the database. The daemon reads all of them if the database was written to
+    /// since the last count.
     public func count() async throws(LarderClientError) -> Int { Int(clamping: try await store.perform(.count)) }
 
-    /// The keys of the database's fresh entries, each once, in no particular order. Takes a round trip for every few
-    /// hundred of them.
+    /// Returns the keys of the database's fresh entries, each once, in no particular order. Takes a round trip for
+    /// every few hundred of them.
     ///
-    /// Every key that exists from the beginning to the end is among them; other keys may be. Keys that are not UTF-8 are
-    /// left out; ``entries(matching:)`` and ``allKeys(matching:)`` have their bytes.
+    /// Includes every key that exists during the whole call, and possibly others. Keys that are not UTF-8 are omitted;
+    /// ``entries(matching:)`` and ``allKeys(matching:)`` have their bytes.
     /// - Parameter pattern: `*` stands for any characters, `?` for one, `[a-c]` for one of these; nil for all keys.
     public func keys(matching pattern: String? = nil) async throws(LarderClientError) -> [String] {
         try await ScanStep.texts(matching: pattern) { (request) async throws(LarderClientError) in
@@ -82,8 +83,8 @@ extension RemoteCache {
 
     /// Stores many models in one step: all or none.
     ///
-    /// Takes a dictionary, or pairs in the form `["a": 1, "b": 2] as KeyValuePairs`. Of two values for one key the
-    /// later one counts. All have the same policy and the same tags.
+    /// Accepts a dictionary, or pairs such as `["a": 1, "b": 2] as KeyValuePairs`. If a key has two values, the later
+    /// one wins. All have the same policy and the same tags.
     public func set<Key: CacheKey>(
         _ pairs: some Sequence<(key: Key, value: Value)>, policy: EntryPolicy = .database, tags: [String] = []
     ) async throws(LarderClientError) {
@@ -93,7 +94,7 @@ extension RemoteCache {
     }
 
     /// Removes several entries in one step: all or none. Without keys, nothing is sent.
-    /// - Returns: how many of them were there, and fresh.
+    /// - Returns: the number of fresh entries that were removed.
     @discardableResult
     public func remove(_ keys: some Sequence<some CacheKey>) async throws(LarderClientError) -> Int {
         let bytes = keys.map(\.keyBytes)
@@ -106,8 +107,8 @@ extension RemoteCache {
         }
     }
 
-    /// Applies the changes that `body` puts into the batch: all of them, or none if `body` or the daemon fails. Other
-    /// clients see all of them or none. An empty batch sends nothing.
+    /// Fills a batch with `body` and applies it: all changes, or none if `body` or the daemon fails. Other clients see
+    /// all of them or none. An empty batch sends nothing.
     ///
     /// ```swift
     /// try await readers.batch {
@@ -115,7 +116,7 @@ extension RemoteCache {
     ///     $0.remove("old")
     /// }
     /// ```
-    /// - Returns: what `body` returned.
+    /// - Returns: the result of `body`.
     @discardableResult
     public func batch<Result>(_ body: (inout RemoteBatch<Value>) throws -> Result) async throws -> Result {
         var batch = makeBatch()
@@ -124,10 +125,10 @@ extension RemoteCache {
         return result
     }
 
-    /// An empty batch with this cache's codec, for ``apply(_:)``.
+    /// Creates an empty batch with this cache's codec, for ``apply(_:)``.
     public func makeBatch() -> RemoteBatch<Value> { RemoteBatch(codec: codec) }
 
-    /// Applies a batch, in the order in which it was filled.
+    /// Applies the changes of a batch, in the order in which they were added.
     public func apply(_ batch: RemoteBatch<Value>) async throws(LarderClientError) {
         if batch.isEmpty { try store.nothing("batch") }
         guard !batch.isEmpty else { return }
@@ -159,12 +160,12 @@ extension RemoteCache {
     /// Changes the database's policy. It also applies to existing entries that follow it, but does not revive expired
     /// ones.
     /// - Parameters:
-    ///   - policy: how long entries stay fresh that have no policy of their own.
-    ///   - grace: for how long entries are kept behind their deadline for calls that fetch, unless they have a grace of
-    ///     their own; nil keeps the present one.
-    ///   - percent: by how many percent the lives of entries that follow the policy are shortened at most when they are
-    ///     stored, at random, 0 to 100; nil keeps the present one.
-    /// - Throws: `invalidArgument` for an impossible grace or jitter.
+    ///   - policy: how long entries without a policy of their own stay fresh.
+    ///   - grace: how long entries are kept after their deadline for calls that fetch, unless they have a grace of
+    ///     their own; nil keeps the current one.
+    ///   - percent: the jitter, 0 to 100: the lifetimes of entries that follow the policy are shortened at random by up
+    ///     to this percentage when they are stored; nil keeps the current one.
+    /// - Throws: `invalidArgument` for an invalid grace or jitter.
     public func setPolicy(_ policy: UpdatePolicy, grace: Duration? = nil, jitter percent: Int? = nil)
         async throws(LarderClientError)
     {
@@ -172,25 +173,27 @@ extension RemoteCache {
         try await changingAll { () async throws(LarderClientError) in try await store.perform(request) }
     }
 
-    /// Empties the database at once, whatever its size. The policy stays.
+    /// Empties the database, at a cost that does not depend on its size. The policy stays.
     @discardableResult
     public func removeAll() async throws(LarderClientError) -> PurgeReport {
         try await changingAll { () async throws(LarderClientError) in try await store.perform(.purge()) }
     }
 
-    /// Removes all entries with a tag at once, however many they are. The removal is durable when the call returns, and
-    /// from then on no read returns such an entry; their space is reclaimed in the background. What is being fetched for a
-    /// key with the tag is too old then, and is not stored. The near cache forgets all entries. Needs larderd.
+    /// Removes all entries with a tag, at a cost that does not depend on their number. The removal is durable when the
+    /// call returns, and no later read returns such an entry; their space is reclaimed in the background. A running
+    /// fetch of a key with the tag is out of date, and its result is not stored. The near cache is emptied. Needs
+    /// larderd.
     /// - Parameters:
-    ///   - tag: as for ``set(_:forKey:policy:tags:)``. A removal is also remembered for a tag that no entry has.
-    ///   - soft: whether the entries are stale instead of gone: calls that fetch may still return them for the rest of
-    ///     their grace, while somebody fetches the new value. Entries without a grace are gone.
-    /// - Throws: `invalidArgument` for an impossible tag, or more than 1024 of them; nothing is sent then.
+    ///   - tag: as for ``set(_:forKey:policy:tags:)``. The removal is also recorded if no entry has the tag.
+    ///   - soft: whether to make the entries stale instead of removing them. Calls that fetch may still return them
+    ///     within their grace, while the new value is being fetched. Entries without a grace are removed.
+    /// - Throws: `invalidArgument` for an invalid tag, or more than 1024 of them; nothing is sent in that case.
     public func removeAll(tagged tag: String, soft: Bool = false) async throws(LarderClientError) {
         try await removeAll(tagged: [tag], soft: soft)
     }
 
-    /// Like the call above, for all entries with one or more of several tags, in one step. Without tags, nothing is sent.
+    /// Like the call above, for all entries with at least one of several tags, in one step. Without tags, nothing is
+    /// sent.
     public func removeAll(tagged tags: some Sequence<String>, soft: Bool = false) async throws(LarderClientError) {
         let words = try CheckedTags.purged(tags.map { Array($0.utf8) }, soft: soft, name)
         if words.isEmpty { try store.nothing("PURGE") }
@@ -209,7 +212,7 @@ extension RemoteCache {
         }
     }
 
-    /// Removes expired entries that still take space.
+    /// Removes expired entries that have not been removed yet.
     @discardableResult
     public func removeExpired() async throws(LarderClientError) -> PurgeReport {
         try await store.perform(.purge(wordList("EXPIRED")))

@@ -1,4 +1,4 @@
-// Scripts, which the daemon runs.
+// Scripts that the daemon runs.
 
 extension RemoteCache {
     /// Runs a script in this database, and returns its reply unchanged; see
@@ -10,8 +10,8 @@ extension RemoteCache {
         try await store.run(try ScriptCall(script, keys: keys, arguments: arguments, readOnly: readOnly))
     }
 
-    /// Runs a script in this database, as ``LarderClient/LarderClient/script(_:keys:arguments:readOnly:returning:)`` in the
-    /// client's own. Models of the cache are ``ScriptModel`` to it.
+    /// Runs a script in this database, as ``LarderClient/LarderClient/script(_:keys:arguments:readOnly:returning:)``
+    /// does in the client's own. Use ``ScriptModel`` for models of the cache.
     public func script<Result: ScriptResult>(
         _ script: Script, keys: [any CacheKey] = [], arguments: [any ScriptArgument] = [], readOnly: Bool = false,
         returning type: Result.Type = Result.self

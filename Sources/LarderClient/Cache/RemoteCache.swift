@@ -10,27 +10,26 @@ import LarderRESP
 /// ```
 ///
 /// - Models are stored as JSON, in the bytes that the library writes by default and other programs can read, or by
-///   another ``ModelCodec``; the library has the same codecs. Reading follows the codec in the entry; only entries of a
-///   custom codec need that codec again, which then gets all entries to read first.
+///   another ``ModelCodec``; the library has the same codecs. Reads use the codec stored with the entry; only entries
+///   of a custom codec need that codec again, which is then tried first for all entries.
 /// - Expired entries are never returned: an entry exists until its deadline.
 /// - With ``ClientOptions/nearCache``, ``value(forKey:)`` and ``values(forKeys:)`` answer from this process if they
 ///   can, without a round trip and without decoding. Such an answer is never older than the last change that was
-///   reported to this process. A change that another process has just made may not have been reported yet: that takes
-///   as long as a message. What this client writes through a cache, it reads back. All readers get one decoded value:
-///   models are `Sendable`, and with a value nobody can tell. Classes, collections of them, and models that are
-///   ``DecodedEachTime`` are not kept.
+///   reported to this process; a report takes as long as a message. The client always reads its own writes through a
+///   cache. All readers share one decoded value, which is safe for `Sendable` values. Classes, collections of them, and
+///   models that are ``DecodedEachTime`` are not kept.
 /// - All calls throw ``LarderClientError``: `server` with the daemon's own text, `noDaemon`, `closed`, `timeout`,
-///   `cancelled`, `io`, `protocolViolation`; and those that are named at a call.
-/// - A key has at most 65,536 bytes: larderd refuses longer ones, `server`.
-/// - Each call costs one round trip unless it says otherwise.
+///   `cancelled`, `io`, `protocolViolation`; and those documented at the call.
+/// - A key has at most 65,536 bytes: larderd refuses longer ones with `server`.
+/// - Each call costs one round trip unless documented otherwise.
 ///
-/// Thread-safe: a value that refers to the client. The client stays connected as long as there is such a value.
+/// Thread-safe: a value that refers to the client. The client stays connected while such a value exists.
 public struct RemoteCache<Value: Codable & Sendable>: Sendable {
     let core: ClientCore
     let store: DatabaseStore
     let codec: ModelCodec
     private let nearIdentity: NearIdentity
-    /// The near cache, if it may keep such models: it returns one decoded value to several readers.
+    /// The near cache, or nil if models of this type must not be shared between readers.
     let near: NearCache?
 
     init(core: ClientCore, store: DatabaseStore, codec: ModelCodec) {
@@ -46,11 +45,11 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
 
     // MARK: One entry
 
-    /// The model stored under a key; nil when there is none or it has expired.
+    /// Returns the model stored under a key; nil if there is none or it has expired.
     ///
-    /// If the near cache has it, or knows that there is none, no round trip is made. Otherwise the near cache keeps the
-    /// result, if it may.
-    /// - Throws: `decode`, with type and key, when the value is of another type.
+    /// If the near cache has it, or its absence, no round trip is made. Otherwise the near cache keeps the result if
+    /// possible.
+    /// - Throws: `decode`, with type and key, if the value is of another type.
     public func value(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
         guard let near else {
             let bytes = key.keyBytes
@@ -83,7 +82,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// Keeps the daemon's answer about a key, if both of its replies agree.
+    /// Keeps the daemon's answer for a key if both of its replies agree.
     func keep(
         _ value: Value?, _ time: TimeToLive?, _ near: NearCache, _ token: NearCache.Token, askedAt: Int64,
         valueBytes: Int
@@ -101,12 +100,12 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// What the near cache knows of a key.
+    /// Returns the near cache's answer for a key.
     func find(_ near: NearCache, _ key: some CacheKey) -> NearCache.Found<Value> {
         near.find(Value.self, nearIdentity, key)
     }
 
-    /// The model in stored bytes. Asks the daemon for the entry's codec if the likely one fails.
+    /// Decodes stored bytes. Requests the entry's codec from the daemon if the likely one fails.
     /// - Parameter operation: the operation, for the error.
     func decoded(_ bytes: [UInt8]?, _ key: [UInt8], _ operation: String = "GET") async throws(LarderClientError)
         -> Value?
@@ -123,8 +122,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// The bytes of a model, and their codec.
-    /// The model in stored bytes; nil, and reported, if they are none: for callers that can make a new one.
+    /// Decodes stored bytes; returns nil, and reports the error, if that fails. For callers that can make a new value.
     func decodable(_ bytes: [UInt8]?, _ key: [UInt8], _ operation: String = "GET") async throws(LarderClientError)
         -> Value?
     {
@@ -145,23 +143,22 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// The stored bytes of a key, whatever they are; nil when there are none or they have expired. Never from the near
-    /// cache.
+    /// Returns the stored bytes of a key; nil if there are none or they have expired. Never uses the near cache.
     public func bytes(forKey key: some CacheKey) async throws(LarderClientError) -> [UInt8]? {
         try await store.perform(.get(key.keyBytes))
     }
 
-    /// Stores a model under a key, and replaces what is there.
+    /// Stores a model under a key, and replaces an existing entry.
     /// - Parameters:
     ///   - value: the model.
     ///   - key: the entry's key.
-    ///   - policy: how long this entry stays fresh. The default leaves it to the database's policy; with
-    ///     ``EntryPolicy/keep`` it stays as long as the replaced entry would have.
-    ///   - tags: words by which `removeAll(tagged:soft:)` removes this entry together with others: at most
-    ///     16, each of 1 to 128 bytes of UTF-8 and without NUL; of equal ones, one counts. None is the default; with
-    ///     ``EntryPolicy/keep`` that means those of the replaced entry. Needs larderd.
-    /// - Throws: `encode`, with key and type, when the codec cannot write the model; `invalidArgument` for an
-    ///   impossible lifetime, impossible tags, and a value of more than 512 MiB, before anything is sent.
+    ///   - policy: how long this entry stays fresh. By default it follows the database's policy; with
+    ///     ``EntryPolicy/keep`` it keeps the rule of the entry that it replaces.
+    ///   - tags: labels for removing groups of entries with `removeAll(tagged:soft:)`: at most 16 different ones, each
+    ///     of 1 to 128 bytes of UTF-8 without NUL. None by default; with ``EntryPolicy/keep`` that means the tags of
+    ///     the replaced entry. Needs larderd.
+    /// - Throws: `encode`, with key and type, if the codec cannot encode the model; `invalidArgument` for an invalid
+    ///   lifetime, invalid tags, and a value of more than 512 MiB, before anything is sent.
     public func set(
         _ value: Value, forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) async throws(LarderClientError) {
@@ -170,7 +167,7 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         try await put(encoded, bytes, policy, tags, codec)
     }
 
-    /// Stores bytes as they are under a key, and replaces what is there.
+    /// Stores bytes unchanged under a key, and replaces an existing entry.
     public func setBytes(
         _ value: [UInt8], forKey key: some CacheKey, policy: EntryPolicy = .database, tags: [String] = []
     ) async throws(LarderClientError) {
@@ -207,27 +204,27 @@ public struct RemoteCache<Value: Codable & Sendable>: Sendable {
         try await store.perform(.contains(key.keyBytes))
     }
 
-    /// The daemon's facts about an entry, without reading its value: when it was stored, its age, its deadline. Nil
-    /// when there is no fresh entry.
+    /// Returns the metadata of an entry without reading its value: the time at which it was stored, its age, its
+    /// deadline. Nil if there is no fresh entry.
     public func info(forKey key: some CacheKey) async throws(LarderClientError) -> EntryInfo? {
         try await store.perform(.info(key.keyBytes))
     }
 
-    /// The rest of an entry's lifetime; nil when there is no fresh entry.
+    /// Returns the remaining lifetime of an entry; nil if there is no fresh entry.
     public func timeToLive(forKey key: some CacheKey) async throws(LarderClientError) -> TimeToLive? {
         try await store.perform(.timeToLive(key.keyBytes))
     }
 
-    /// The tags of an entry, in the order in which they were given; nil when there is no fresh entry. Tags that other
-    /// programs have given and that are not UTF-8 are left out. Needs larderd.
+    /// Returns the tags of an entry, in the order in which they were specified; nil if there is no fresh entry. Omits
+    /// tags from other programs that are not UTF-8. Needs larderd.
     public func tags(forKey key: some CacheKey) async throws(LarderClientError) -> [String]? {
         try await store.perform(Request<[String]?>.tags(key.keyBytes))
     }
 
     // MARK: For the other files of this module
 
-    /// Runs a change of `keys`. However it ends, the near cache forgets them before the caller continues, so that it
-    /// reads what it wrote; results of reads that were running are not kept.
+    /// Runs a change of `keys`. Whether it succeeds or fails, the near cache drops the keys before the caller
+    /// continues, so that it reads its own writes; results of reads that were running are not kept.
     func changing<Result>(
         _ keys: [[UInt8]], _ body: () async throws(LarderClientError) -> Result
     ) async throws(LarderClientError) -> Result {

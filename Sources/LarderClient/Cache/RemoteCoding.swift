@@ -2,18 +2,18 @@
 
 import LarderRESP
 
-/// A codec in a process that does not see the headers of entries: `GET` gives bytes only, and the daemon tells an entry's
-/// codec only on request (`META`). A second request for each read would halve the speed, so the codec is concluded from
-/// the bytes where they allow only one, and the daemon is asked where they do not:
+/// Chooses the codec in a process that does not see the headers of entries: `GET` returns only bytes, and the daemon
+/// returns an entry's codec only on request (`META`). A second request for each read would halve the speed, so the
+/// codec is inferred from the bytes if it is unambiguous, and requested from the daemon otherwise:
 ///
-/// - Bytes and text are raw, unless the bytes could also be JSON or a property list that holds such a value.
-/// - Models are JSON, or a property list if the bytes begin as one. Raw bytes are read in the same ways, so the daemon's
-///   word would change nothing.
+/// - Bytes and text are raw, unless the bytes could also be JSON or a property list with such a value.
+/// - Models are JSON, or a property list if the bytes begin like one. Raw bytes are decoded in the same ways, so the
+///   daemon's answer would change nothing.
 /// - A cache with a custom codec tries that first.
-/// - What cannot be read so is read as the daemon says. Redis notes no codecs: there a value is what the cache itself
-///   would have stored, else raw.
+/// - If that fails, the value is decoded with the codec that the daemon returns. Redis stores no codecs: there a value
+///   is what the cache itself would have stored, or raw.
 enum RemoteCoding {
-    /// - Throws: `invalidArgument` for a value that no daemon accepts.
+    /// - Throws: `invalidArgument` for a value that the daemon would not accept.
     static func check(valueBytes count: Int, key: [UInt8]) throws(LarderClientError) {
         guard count > CommandRules.wordBytesMax else { return }
         throw LarderClientError(
@@ -39,8 +39,8 @@ enum RemoteCoding {
         return (payload.bytes, used)
     }
 
-    /// - Parameter storedAs: asks the daemon for the entry's codec; nil when the entry is gone, or the server does not
-    ///   know codecs.
+    /// - Parameter storedAs: requests the entry's codec from the daemon; nil if the entry is gone, or the server does
+    ///   not support codecs.
     static func decode<Model: Decodable>(
         _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, key: [UInt8], _ operation: String = "GET",
         storedAs ask: () async throws(LarderClientError) -> Codec?
@@ -74,7 +74,7 @@ enum RemoteCoding {
         }
     }
 
-    /// - Returns: nil if only the daemon can tell.
+    /// - Returns: nil if only the daemon knows.
     private static func guess(_ type: Any.Type, _ bytes: [UInt8], _ codec: ModelCodec) -> Codec? {
         if codec.codec == .custom { return .custom }
         let isPropertyList = ModelCodec.isPropertyList(bytes)
@@ -89,8 +89,7 @@ enum RemoteCoding {
         return isPropertyList ? .propertyList : .json
     }
 
-    /// Whether bytes have the form of a JSON document, at their ends. Text that is a model's JSON must not be passed off
-    /// as text.
+    /// Whether bytes look like a JSON document, judged by their ends. A model's JSON must not be returned as text.
     private static func couldBeJSON(_ bytes: [UInt8]) -> Bool {
         func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
         guard let start = bytes.firstIndex(where: { !isBlank($0) }),
@@ -109,8 +108,8 @@ enum RemoteCoding {
         }
     }
 
-    /// Reads bytes that could be several things.
-    /// - Parameter told: the daemon's word; nil if it has none.
+    /// Decodes ambiguous bytes.
+    /// - Parameter told: the codec from the daemon; nil if it has none.
     private static func decode<Model: Decodable>(
         _ type: Model.Type, from bytes: [UInt8], _ codec: ModelCodec, told: Codec?, key: [UInt8], _ operation: String
     ) throws(LarderClientError) -> Model {

@@ -1,4 +1,4 @@
-// The entries of a database, one after the other.
+// Enumeration of the entries of a database.
 
 /// An entry of ``RemoteEntries``. A value.
 public struct RemoteEntry<Value: Sendable>: Sendable {
@@ -11,15 +11,14 @@ public struct RemoteEntry<Value: Sendable>: Sendable {
     public var key: String { String(decoding: keyBytes, as: UTF8.self) }
 }
 
-/// The fresh entries of a database, keys and models, read while they are used: some hundred keys at a time, 32 values
-/// at a time.
+/// The fresh entries of a database, keys and models, read lazily: some hundred keys at a time, 32 values at a time.
 ///
 /// ```swift
 /// for try await entry in readers.entries(matching: "reader:*") { print(entry.key, entry.value.userName) }
 /// ```
 ///
-/// Every entry that exists from the beginning to the end is among them; other entries may be. The near cache is not
-/// used. larderd gives each entry once, in the order of the keys' bytes; Redis may give one more than once. Each
+/// Includes every entry that exists during the whole iteration, and possibly others. Does not use the near cache.
+/// larderd returns each entry once, in the order of the keys' bytes; Redis may return one more than once. Each
 /// iteration starts from the beginning.
 ///
 /// Thread-safe: a value that refers to the client. An iterator belongs to one task.
@@ -32,7 +31,7 @@ public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable 
 
     public func makeAsyncIterator() -> Iterator { Iterator(cache: cache, pattern: pattern) }
 
-    /// One run over the entries. Belongs to one task.
+    /// An iteration over the entries. Belongs to one task.
     public struct Iterator: AsyncIteratorProtocol {
         let cache: RemoteCache<Value>
         let pattern: [UInt8]?
@@ -46,13 +45,13 @@ public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable 
             self.pattern = pattern
         }
 
-        /// - Throws: what the client's calls throw, and `decode` when a value is of another type; then the iteration is
-        ///   over.
+        /// - Throws: errors of the client's calls, and `decode` if a value is of another type; the iteration is over
+        ///   afterwards.
         public mutating func next() async throws(LarderClientError) -> Element? {
             do throws(LarderClientError) {
                 while true {
                     while let (key, bytes) = found.popFirst() {
-                        // An entry that was removed meanwhile is skipped.
+                        // Skip entries that have been removed in the meantime.
                         guard let value = try await cache.decoded(bytes, key) else { continue }
                         return RemoteEntry(keyBytes: key, value: value)
                     }
@@ -63,7 +62,7 @@ public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable 
                         cursor = step.next
                         isAtEnd = step.next == nil
                     }
-                    // Few at a time: values may be large.
+                    // Few at a time, because values may be large.
                     let some = Array(keys.prefix(32))
                     keys = keys.dropFirst(some.count)
                     guard !some.isEmpty else { continue }
@@ -85,7 +84,7 @@ public struct RemoteEntries<Value: Codable & Sendable>: AsyncSequence, Sendable 
 }
 
 extension RemoteCache {
-    /// The database's fresh entries, one after the other: see ``RemoteEntries``.
+    /// Returns the database's fresh entries as a sequence: see ``RemoteEntries``.
     /// - Parameter pattern: as for ``allKeys(matching:)``.
     public func entries(matching pattern: String? = nil) -> RemoteEntries<Value> {
         RemoteEntries(cache: self, pattern: pattern.map(\.keyBytes))

@@ -2,7 +2,7 @@ import LarderFetching
 import LarderPlatform
 import LarderRESP
 
-/// One key of a daemon's database, for who fetches its value.
+/// A key of a daemon's database as seen by a fetching caller.
 struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
     let cache: RemoteCache<Value>
     let key: [UInt8]
@@ -29,7 +29,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
             let answer = try await store.fetch(.fetch(key, maxAge: asked, lease: lease))
             guard answer.state == .wait, let wakeUp else {
                 if let reply = try await reply(answer, asked, isReplaceable: !isSecond) { return reply }
-                // A newer value is needed than one that cannot be decoded.
+                // The value cannot be decoded, so a newer one is needed.
                 isSecond = true
                 limit = AgeLimit(0)
                 continue
@@ -40,7 +40,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
         }
     }
 
-    /// In one round trip.
+    /// Uses one round trip.
     static func askAll(
         _ backends: [Self], maxAge: Int64?, lease: Int64?
     ) async -> [Result<FetchReply<Value>, any Error>] {
@@ -82,7 +82,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
         return answers
     }
 
-    /// - Parameter isReplaceable: whether a value that cannot be decoded counts as missing.
+    /// - Parameter isReplaceable: whether to treat a value that cannot be decoded as missing.
     /// - Returns: nil for such a value.
     private func reply(
         _ answer: FetchAnswer, _ maxAge: Int64?, isReplaceable: Bool
@@ -97,7 +97,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
                 ? try await cache.decodable(bytes, key, "FETCH") : try await cache.decoded(bytes, key, "FETCH")
             return value.map { answer.state == .fresh ? .fresh($0) : .stale($0) }
         case .lead:
-            // What cannot be decoded is about to be replaced.
+            // A value that cannot be decoded is about to be replaced.
             let value = try? await cache.decoded(answer.value, key, "FETCH")
             let isYoung = answer.isYoung(maxAge)
             return .lead(
@@ -108,7 +108,7 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
         }
     }
 
-    /// Redis does not know who fetches: each process asks for itself, and no age is known.
+    /// Redis has no leases: each process fetches for itself, and no age is known.
     private func askRedis(_ maxAge: Int64?) async throws -> FetchReply<Value> {
         let value = try await cache.decodable(try await store.perform(.get(key)), key)
         guard let value else { return .lead(token: 0, nil) }
@@ -123,13 +123,13 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
 
     func release(token: UInt64, _ release: FetchRelease) async {
         guard token != 0 else { return }
-        // If the daemon does not hear of it, the right ends with its time.
+        // If this request does not reach the daemon, the lease expires.
         _ = try? await cache.changing([key]) { () async throws(LarderClientError) in
             try await store.perform(.release(key, token: token, release))
         }
     }
 
-    /// In one round trip.
+    /// Uses one round trip.
     static func endAll(_ ends: [FetchEnd<Self>], _ options: CheckedFetch) async -> (any Error)? {
         guard let cache = ends.first?.backend.cache else { return nil }
         var failure: (any Error)?
@@ -160,13 +160,13 @@ struct RemoteFetch<Value: Codable & Sendable>: FetchBackend {
                 }
             }
         } catch {
-            // If the daemon has heard of none, the rights end with their time, or with the connection.
+            // If none of the requests reached the daemon, the leases expire, or end with the connection.
             failure = failure ?? error
         }
         return failure
     }
 
-    /// What ends a right to fetch; nil if there is none, and nothing to store.
+    /// The request that ends a lease; nil if there is no lease and nothing to store.
     private func request(_ end: FetchEnd<Self>, _ options: CheckedFetch, _ server: ServerKind)
         throws(LarderClientError) -> Request<Bool>?
     {

@@ -1,16 +1,16 @@
-// The keys of a database, one after the other.
+// Enumeration of the keys of a database.
 
-/// The keys of a database's fresh entries, read while they are used: some hundred in each round trip, so that a
-/// database of any size takes little memory here.
+/// The keys of a database's fresh entries, read lazily: some hundred in each round trip, so that a database of any size
+/// needs little memory.
 ///
 /// ```swift
 /// for try await key in readers.allKeys(matching: "reader:*") { print(key) }
 /// ```
 ///
-/// Every key that exists from the beginning to the end is among them; other keys may be. larderd gives each key once,
-/// in the order of their bytes; Redis may give one more than once. Each iteration starts from the beginning.
+/// Includes every key that exists during the whole iteration, and possibly others. larderd returns each key once, in
+/// the order of their bytes; Redis may return one more than once. Each iteration starts from the beginning.
 ///
-/// Keys that are not UTF-8 are left out; ``bytes`` has all keys.
+/// Keys that are not UTF-8 are omitted; ``bytes`` has all keys.
 ///
 /// Thread-safe: a value that refers to the client. An iterator belongs to one task.
 public struct RemoteKeys: AsyncSequence, Sendable {
@@ -22,11 +22,11 @@ public struct RemoteKeys: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator { Iterator(bytes: bytes.makeAsyncIterator()) }
 
-    /// One run over the keys. Belongs to one task.
+    /// An iteration over the keys. Belongs to one task.
     public struct Iterator: AsyncIteratorProtocol {
         var bytes: RemoteKeyBytes.Iterator
 
-        /// - Throws: what the client's calls throw; then the iteration is over.
+        /// - Throws: errors of the client's calls; the iteration is over afterwards.
         public mutating func next() async throws(LarderClientError) -> String? {
             while let key = try await bytes.next() {
                 if let text = ScanStep.text(key) { return text }
@@ -40,7 +40,7 @@ public struct RemoteKeys: AsyncSequence, Sendable {
     }
 }
 
-/// The keys of a database's fresh entries as bytes, read like ``RemoteKeys``: also those that are not UTF-8.
+/// The keys of a database's fresh entries as bytes, read like ``RemoteKeys`` and including those that are not UTF-8.
 ///
 /// Thread-safe: a value that refers to the client. An iterator belongs to one task.
 public struct RemoteKeyBytes: AsyncSequence, Sendable {
@@ -52,7 +52,7 @@ public struct RemoteKeyBytes: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator { Iterator(store: store, pattern: pattern) }
 
-    /// One run over the keys. Belongs to one task.
+    /// An iteration over the keys. Belongs to one task.
     public struct Iterator: AsyncIteratorProtocol {
         let store: DatabaseStore
         let pattern: [UInt8]?
@@ -65,7 +65,7 @@ public struct RemoteKeyBytes: AsyncSequence, Sendable {
             self.pattern = pattern
         }
 
-        /// - Throws: what the client's calls throw; then the iteration is over.
+        /// - Throws: errors of the client's calls; the iteration is over afterwards.
         public mutating func next() async throws(LarderClientError) -> [UInt8]? {
             do throws(LarderClientError) {
                 while keys.isEmpty, !isAtEnd {
@@ -89,7 +89,7 @@ public struct RemoteKeyBytes: AsyncSequence, Sendable {
 }
 
 extension RemoteCache {
-    /// The keys of the database's fresh entries, one after the other: see ``RemoteKeys``. ``keys(matching:)`` returns
+    /// Returns the keys of the database's fresh entries as a sequence: see ``RemoteKeys``. ``keys(matching:)`` returns
     /// all at once.
     /// - Parameter pattern: `*` stands for any characters, `?` for one, `[a-c]` for one of these; nil for all keys.
     public func allKeys(matching pattern: String? = nil) -> RemoteKeys {

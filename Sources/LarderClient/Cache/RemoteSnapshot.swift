@@ -1,9 +1,9 @@
-// Reads that belong together.
+// Consistent reads.
 
 import LarderRESP
 
-/// A database as it was at one instant, for as long as the body of ``RemoteCache/withSnapshot(_:)`` runs; afterwards
-/// every call throws `closed`. It does not return entries that expire meanwhile.
+/// A view of a database at one instant, valid while the body of ``RemoteCache/withSnapshot(_:)`` runs; afterwards every
+/// call throws `closed`. It does not return entries that expire in the meantime.
 ///
 /// Thread-safe.
 public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
@@ -26,15 +26,15 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
         }
     }
 
-    /// The model stored under a key; nil when there was none or it has expired.
-    /// - Throws: `decode`, with type and key, when the value is of another type.
+    /// Returns the model stored under a key; nil if there was none or it has expired.
+    /// - Throws: `decode`, with type and key, if the value is of another type.
     public func value(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
         let key = key.keyBytes
         guard let bytes = try await perform(Request<[UInt8]?>.get(key)) else { return nil }
         return try await decoded(bytes, key)
     }
 
-    /// The models of those keys that had an entry, in one round trip.
+    /// Returns the models of the keys that had an entry, in one round trip.
     public func values<Key: CacheKey & Hashable>(forKeys keys: some Sequence<Key>) async throws(LarderClientError)
         -> [Key: Value]
     {
@@ -50,22 +50,22 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
         return models
     }
 
-    /// The stored bytes of a key, whatever they are; nil when there were none or they have expired.
+    /// Returns the stored bytes of a key; nil if there were none or they have expired.
     public func bytes(forKey key: some CacheKey) async throws(LarderClientError) -> [UInt8]? {
         try await perform(.get(key.keyBytes))
     }
 
-    /// Whether there was an entry under a key, and it is still fresh.
+    /// Whether there was an entry under a key and it is still fresh.
     public func contains(_ key: some CacheKey) async throws(LarderClientError) -> Bool {
         try await perform(.contains(key.keyBytes))
     }
 
-    /// The tags of an entry; nil when there was none or it has expired. As for ``RemoteCache/tags(forKey:)``.
+    /// Returns the tags of an entry; nil if there was none or it has expired. As for ``RemoteCache/tags(forKey:)``.
     public func tags(forKey key: some CacheKey) async throws(LarderClientError) -> [String]? {
         try await perform(.tags(key.keyBytes))
     }
 
-    /// The keys, each once, in no particular order. Keys that are not UTF-8 are left out.
+    /// Returns the keys, each once, in no particular order. Keys that are not UTF-8 are omitted.
     /// - Parameter pattern: as for ``RemoteCache/keys(matching:)``.
     public func keys(matching pattern: String? = nil) async throws(LarderClientError) -> [String] {
         try await ScanStep.texts(matching: pattern) { (request) async throws(LarderClientError) in
@@ -75,16 +75,16 @@ public struct RemoteSnapshot<Value: Codable & Sendable>: Sendable {
 }
 
 extension RemoteCache {
-    /// Reads several values that belong together: in `body` the database stays as it was at the beginning, whatever is
-    /// written meanwhile. Needs larderd, which has at most 64 open snapshots, each for at most 300 seconds.
+    /// Reads several values consistently: `body` sees the database as it is at the start, regardless of concurrent
+    /// writes. Needs larderd, which allows 64 open snapshots, each for at most 300 seconds.
     ///
     /// ```swift
     /// let total = try await prices.withSnapshot { snapshot in
     ///     try await snapshot.values(forKeys: try await snapshot.keys()).values.reduce(0, +)
     /// }
     /// ```
-    /// Uses a connection of its own meanwhile: see ``ClientOptions/ownConnectionsMax``.
-    /// - Throws: what `body` throws; `server` when the daemon has no free snapshot, or has closed this one.
+    /// Uses a connection of its own: see ``ClientOptions/ownConnectionsMax``.
+    /// - Throws: errors of `body`; `server` if the daemon has no free snapshot, or has closed this one.
     public func withSnapshot<Result>(_ body: (RemoteSnapshot<Value>) async throws -> Result) async throws -> Result {
         try await store.ownConnections.withOwnConnection { connection in
             func say(_ word: String) async throws(LarderClientError) {
@@ -93,7 +93,7 @@ extension RemoteCache {
             }
             try await say("OPEN")
             let result = try await body(RemoteSnapshot(connection, codec))
-            // If the daemon has closed it, the last read after that has failed.
+            // If the daemon had closed the snapshot, the last read after that has failed.
             if (try? await say("CLOSE")) != nil { connection.isClean = true }
             return result
         }

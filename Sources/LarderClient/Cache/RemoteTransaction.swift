@@ -1,15 +1,14 @@
-// Transactions that depend on what they read.
+// Transactions that depend on the values they read.
 
 import LarderPlatform
 import LarderRESP
 
-/// The reads and writes of the body of ``RemoteCache/transaction(watching:attempts:_:)``. Reads happen at once. Writes
-/// are collected and carried out together after the body, if no watched key was changed.
+/// The reads and writes of the body of ``RemoteCache/transaction(watching:attempts:_:)``. Reads are executed at once.
+/// Writes are collected and executed together after the body, if no watched key was changed.
 ///
 /// Valid while its body runs; afterwards every call throws `closed`.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: `batch` and `isOver` are touched only with the lock held, the rest is
-/// constant.
+/// Thread-safe. `@unchecked Sendable`: `batch` and `isOver` are guarded by `lock`; the rest is constant.
 public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Sendable {
     private let connection: OwnConnection
     private let lock = Lock()
@@ -25,7 +24,7 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
         batch = RemoteBatch(codec: codec)
     }
 
-    /// Lets every later call throw `closed`, and returns the collected writes.
+    /// Makes every later call throw `closed`, and returns the collected writes.
     func end() -> RemoteBatch<Value> {
         lock.withLock {
             isOver = true
@@ -33,7 +32,7 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
         }
     }
 
-    /// With the lock held.
+    /// Called with `lock` held.
     private func checkIsRunning(_ operation: String) throws(LarderClientError) {
         if isOver { throw OwnConnection.overError(operation) }
     }
@@ -52,8 +51,8 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
         }
     }
 
-    /// The model stored under a key, read from the daemon; nil when there is none or it has expired. Does not see this
-    /// transaction's own writes.
+    /// Returns the model stored under a key, read from the daemon; nil if there is none or it has expired. Does not see
+    /// this transaction's own writes.
     public func value(forKey key: some CacheKey) async throws(LarderClientError) -> Value? {
         guard let bytes = try await bytes(forKey: key) else { return nil }
         let key = key.keyBytes
@@ -64,12 +63,12 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
         }
     }
 
-    /// The stored bytes of a key, read like by ``value(forKey:)``.
+    /// Returns the stored bytes of a key, read as by ``value(forKey:)``.
     public func bytes(forKey key: some CacheKey) async throws(LarderClientError) -> [UInt8]? {
         try await perform(Request<[UInt8]?>.get(key.keyBytes))
     }
 
-    /// Adds keys to the watched ones, from now on.
+    /// Watches additional keys from now on.
     public func watch(_ keys: some Sequence<some CacheKey>) async throws(LarderClientError) {
         let keys = keys.map(\.keyBytes)
         if keys.isEmpty { return try lock.withLock { () throws(LarderClientError) in try checkIsRunning("WATCH") } }
@@ -99,8 +98,8 @@ public final class RemoteTransaction<Value: Codable & Sendable>: @unchecked Send
 }
 
 extension RemoteCache {
-    /// Reads, decides and writes as if nobody else did anything meanwhile (WATCH, MULTI, EXEC). If no watched key was
-    /// changed since it was watched, all writes are carried out together. Otherwise none is, and `body` runs again.
+    /// Reads, decides and writes in isolation from other clients (WATCH, MULTI, EXEC). If no watched key was changed
+    /// since it was watched, all writes are executed together. Otherwise none is, and `body` runs again.
     ///
     /// ```swift
     /// let left = try await stock.transaction(watching: ["apples"]) { transaction in
@@ -109,16 +108,16 @@ extension RemoteCache {
     ///     return apples - 1
     /// }
     /// ```
-    /// Uses a connection of its own meanwhile. Transactions of this client that must begin again do so one after the
-    /// other, with short rests. A transaction that writes nothing is over when `body` returns; it does not check that
-    /// what it read belongs together.
+    /// Uses a connection of its own. Transactions of this client that must retry do so one at a time, with short
+    /// pauses. A transaction that writes nothing is over when `body` returns; it does not check that its reads are
+    /// consistent.
     /// - Parameters:
-    ///   - keys: the entries' keys.
-    ///   - attempts: how often `body` may run, at least 1; for less, `invalidArgument` is thrown.
-    ///   - body: may run several times, so its side effects must allow that.
-    /// - Returns: what the last run of `body` returned.
-    /// - Throws: what `body` throws, and then nothing is written; `conflict` when somebody else changed a watched key
-    ///   in every attempt.
+    ///   - keys: the keys to watch.
+    ///   - attempts: how many times `body` may run, at least 1; `invalidArgument` is thrown for less.
+    ///   - body: may run several times, so its side effects must be repeatable.
+    /// - Returns: the result of the last run of `body`.
+    /// - Throws: errors of `body`, and nothing is written in that case; `conflict` if another client changed a watched
+    ///   key in every attempt.
     @discardableResult
     public func transaction<Result>(
         watching keys: [some CacheKey], attempts: Int = 16,
@@ -164,8 +163,8 @@ extension RemoteCache {
             operation: "transaction", database: name, key: keys.first.map { printableKey($0) })
     }
 
-    /// Waits for a random time that grows, from at most 1 ms to at most 64 ms, so that several clients that want the
-    /// same keys do not disturb each other forever.
+    /// Waits for a random, growing time, from at most 1 ms to at most 64 ms, so that several clients that use the same
+    /// keys do not disturb each other forever.
     private static func rest(afterAttempts count: Int) async throws(LarderClientError) {
         try await rest(.random(in: 0...(1_000_000 << UInt64(min(count - 1, 6)))), "transaction")
     }
@@ -180,7 +179,7 @@ extension RemoteCache {
         }
     }
 
-    /// - Returns: false when a watched key was changed.
+    /// - Returns: false if a watched key was changed.
     private func carryOut(
         _ batch: RemoteBatch<Value>, on connection: OwnConnection, _ server: ServerKind
     ) async throws(LarderClientError) -> Bool {

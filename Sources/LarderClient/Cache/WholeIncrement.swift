@@ -2,14 +2,14 @@
 
 import LarderRESP
 
-/// An addition to a whole number, for the clients. The daemon adds numbers of 64 bits with a sign by itself; sums of other
-/// types are made here, and stored only if the number is still the one that was read: a sum beyond the type's range,
-/// which nobody could read, is never stored.
+/// An addition to an integer. The daemon itself adds signed 64-bit numbers. Sums of other types are computed here, and
+/// stored only if the number is unchanged since it was read: a sum beyond the type's range, which could not be read, is
+/// never stored.
 struct WholeIncrement<Number: FixedWidthInteger & Sendable>: Sendable {
     let key: [UInt8]
     let step: Number
 
-    /// The step as a number that the daemon adds by itself; nil if it cannot.
+    /// The step as a number that the daemon can add; nil if it cannot.
     var stepOfDaemon: Int64? { Number.min == Int64.min && Number.max == Int64.max ? Int64(step) : nil }
 
     /// - Parameter former: the stored bytes; nil if there is no fresh entry.

@@ -1,4 +1,4 @@
-// Connections for one caller alone.
+// Exclusive connections.
 
 extension LarderClient {
     /// Runs `body` with a new connection to the client's database, and closes it afterwards.
@@ -9,8 +9,8 @@ extension LarderClient {
     ///     return [try await connection.command("GET", "a"), try await connection.command("GET", "b")]
     /// }
     /// ```
-    /// Waits while ``ClientOptions/ownConnectionsMax`` of them are in use, for as long as a call may take.
-    /// - Throws: what `body` throws; `noDaemon`, `timeout` and similar errors when no connection is possible.
+    /// If ``ClientOptions/ownConnectionsMax`` of them are in use, waits for as long as a call may take.
+    /// - Throws: errors of `body`; `noDaemon`, `timeout` and similar errors if no connection can be made.
     @discardableResult
     public func withConnection<Result>(
         _ body: (OwnConnection) async throws -> Result

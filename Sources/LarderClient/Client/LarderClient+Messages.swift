@@ -1,7 +1,7 @@
 // Messages: subscribing to channels and publishing to them.
 
 extension LarderClient {
-    /// Subscribes to channels. Messages that are published after this call has returned arrive, for each channel in the
+    /// Subscribes to channels. Receives all messages published after this call has returned, for each channel in the
     /// order of publishing.
     ///
     /// ```swift
@@ -9,13 +9,13 @@ extension LarderClient {
     /// for try await message in news { print(message.text ?? "") }
     /// ```
     /// All subscriptions of a client share one connection. If it is lost while there are subscriptions, the client
-    /// connects and subscribes again. Messages that are published meanwhile are lost; the next message reports that
-    /// with ``ChannelMessage/followsGap``.
+    /// reconnects and subscribes again. Messages published in between are lost; the next message reports that with
+    /// ``ChannelMessage/followsGap``.
     /// - Parameters:
     ///   - channels: names of channels.
-    ///   - bufferMax: how many messages may wait while nobody takes them, at least 1, however large they are;
-    ///     beyond that the oldest are dropped, and the next message reports it. The default is 1,024.
-    /// - Throws: `server` when the daemon refuses, `invalidArgument` when it does not speak RESP3, no channel is named,
+    ///   - bufferMax: the number of unread messages that are buffered, at least 1, of any size. Beyond that the oldest
+    ///     are dropped, and the next message reports it. The default is 1,024.
+    /// - Throws: `server` if the daemon refuses, `invalidArgument` if it does not support RESP3, no channel is given,
     ///   or `bufferMax` is less than 1.
     public func subscribe(to channels: String..., bufferMax: Int = 1_024) async throws(LarderClientError)
         -> Subscription
@@ -49,13 +49,13 @@ extension LarderClient {
         }
         let buffer = MessageBuffer(max: bufferMax)
         let subscription = Subscription(core.hub, buffer, owner: core)
-        // If this fails, the subscription is released and undoes what it began.
+        // If this fails, the subscription is released and undoes its registration.
         try await core.hub.add(buffer, topics)
         return subscription
     }
 
     /// Publishes to a channel.
-    /// - Returns: how many clients received it.
+    /// - Returns: the number of clients that received the message.
     /// - Throws: `invalidArgument` for a message of more than 512 MiB.
     @discardableResult
     public func publish(_ message: [UInt8], to channel: String) async throws(LarderClientError) -> Int {
@@ -71,7 +71,7 @@ extension LarderClient {
     }
 
     /// Publishes to a sharded channel (SPUBLISH).
-    /// - Returns: how many clients received it.
+    /// - Returns: the number of clients that received the message.
     /// - Throws: `invalidArgument` for a message of more than 512 MiB.
     @discardableResult
     public func publish(_ message: [UInt8], toSharded channel: String) async throws(LarderClientError) -> Int {

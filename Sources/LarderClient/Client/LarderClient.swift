@@ -12,18 +12,17 @@ import LarderRESP
 /// let reader = try await readers.value(forKey: "reader")          // nil when absent or not fresh any more
 /// ```
 ///
-/// - Any number of tasks may use one client at the same time: their requests go over one connection for each database,
-///   one behind the other without waiting for replies. No call blocks a thread of Swift's cooperative pool.
-/// - A lost connection is replaced, with growing random rests between attempts. Calls wait for that for
-///   ``ClientOptions/reconnectPatienceMilliseconds``. A request is sent again if the daemon cannot have seen it, or if
-///   it only reads. A request that writes throws `closed` if its reply was lost, because nobody knows whether it was
-///   carried out.
-/// - A call that is cancelled, or out of time, throws `cancelled` or `timeout` at once. But encoding its model, on the
-///   caller's thread before anything is sent, is not interrupted. The connection stays usable, and what was sent may be
-///   carried out nevertheless.
-/// - Requests of one task are carried out in its order, because each waits for its reply. Between tasks there is no
-///   order.
-/// - Other servers that speak RESP can be used too, as far as they know the commands.
+/// - Any number of tasks may use one client concurrently: their requests are pipelined over one connection for each
+///   database. No call blocks a thread of Swift's cooperative pool.
+/// - A lost connection is replaced, with exponential back-off and jitter. Calls wait for that for
+///   ``ClientOptions/reconnectPatienceMilliseconds``. A request is sent again if the daemon cannot have received it, or
+///   if it only reads. A request that writes throws `closed` if its reply was lost, because it is unknown whether it
+///   was executed.
+/// - A call that is cancelled or has timed out throws `cancelled` or `timeout` at once. Only encoding the model, on the
+///   caller's thread before anything is sent, is not interrupted. The connection stays usable, and a request that was
+///   sent may still be executed.
+/// - Requests of one task are executed in order, because each waits for its reply. There is no order between tasks.
+/// - Other servers that speak RESP can be used too, within the commands that they support.
 ///
 /// Thread-safe. Programs without tasks, and tools, may use ``BlockingLarderClient``.
 public final class LarderClient: Sendable {
@@ -35,10 +34,10 @@ public final class LarderClient: Sendable {
     /// - Parameters:
     ///   - socketPath: the daemon's socket; nil for ``defaultSocketPath``.
     ///   - options: see ``ClientOptions``.
-    /// - Throws: `noDaemon` when nothing answers there, `untrusted` when the process belongs to somebody else
-    ///   (``ClientOptions/trustedUsers``), `invalidArgument` for an impossible path or option, `server` when the daemon
-    ///   refuses the connection or the database's name, or does not know CLIENT TRACKING and a near cache was asked
-    ///   for, `io` when the system refuses (no permission to use the socket).
+    /// - Throws: `noDaemon` if nothing answers at the socket, `untrusted` if the process belongs to another user
+    ///   (``ClientOptions/trustedUsers``), `invalidArgument` for an invalid path or option, `server` if the daemon
+    ///   refuses the connection or the database's name, or a near cache is requested and it does not support CLIENT
+    ///   TRACKING, `io` if the system refuses (no permission to use the socket).
     public static func connect(socketPath: String? = nil, options: ClientOptions = ClientOptions())
         async throws(LarderClientError) -> LarderClient
     {
@@ -53,12 +52,12 @@ public final class LarderClient: Sendable {
     public var socketPath: String { core.socketPath }
 
     /// Closes all connections, including those of ``withConnection(_:)`` and transactions: waiting calls and all later
-    /// ones throw `closed`, subscriptions end. Idempotent. A client without references, and without caches and
-    /// subscriptions, closes by itself.
+    /// ones throw `closed`, and subscriptions end. Idempotent. A client closes itself when it, its caches and its
+    /// subscriptions have no references left.
     public func close() { core.close() }
 
-    /// A database of the larder, for models of one type. Sends nothing: the database is created by its first entry, and
-    /// an impossible name is an error of the first call.
+    /// Returns a database of the larder for models of one type. Sends nothing: the first entry creates the database,
+    /// and the first call reports an invalid name.
     ///
     /// All caches with one name share the connection and the near cache.
     /// - Parameters:
@@ -73,12 +72,12 @@ public final class LarderClient: Sendable {
 
     // MARK: Any command
 
-    /// Sends one command to the client's own database and returns the reply unchanged. A server's error is a value
-    /// here, ``RESPValue/error(_:)``, and is not thrown.
+    /// Sends one command to the client's own database and returns the reply unchanged. An error of the server is
+    /// returned as a value, ``RESPValue/error(_:)``, and is not thrown.
     ///
-    /// The daemon reports what a command changes to the near cache soon afterwards, not before this call returns.
+    /// The near cache is notified of the command's changes soon afterwards, not before this call returns.
     /// - Parameter words: the command's name and its arguments.
-    /// - Throws: `invalidArgument` for commands that change the state of the connection, which others share: see
+    /// - Throws: `invalidArgument` for commands that change the state of the shared connection: see
     ///   ``withConnection(_:)``.
     @discardableResult
     public func command(_ words: [String]) async throws(LarderClientError) -> RESPValue {
@@ -98,18 +97,18 @@ public final class LarderClient: Sendable {
     }
 
     /// Sends several commands at once and returns their replies, in the same order. Not atomic: commands of other
-    /// clients may come in between. An error is a value in its command's place. Costs one round trip.
+    /// clients may run in between. An error is a value in its command's place. Costs one round trip.
     public func pipeline(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {
         try await core.own.commands(commands, rules: .shared)
     }
 
-    /// Carries out several commands in one step (MULTI, EXEC), and returns their replies. No command of another client
-    /// comes in between. A command that fails when it runs, such as INCR of a text, does not stop the others: its error
+    /// Executes several commands in one step (MULTI, EXEC), and returns their replies. No command of another client
+    /// runs in between. A command that fails when it runs, such as INCR of a text, does not stop the others: its error
     /// is a value in its place.
     ///
-    /// For models use ``RemoteCache/batch(_:)``, and for transactions that depend on what they read
+    /// For models use ``RemoteCache/batch(_:)``, and for transactions that depend on their reads
     /// ``RemoteCache/transaction(watching:attempts:_:)``.
-    /// - Throws: `server` when the daemon refuses one of the commands beforehand; then none was carried out.
+    /// - Throws: `server` if the daemon refuses one of the commands beforehand; none was executed in that case.
     public func transaction(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {
         try await core.own.transaction(commands)
     }
@@ -122,7 +121,7 @@ public final class LarderClient: Sendable {
     /// Checks that the daemon answers.
     public func ping() async throws(LarderClientError) { try await core.own.perform(.ping) }
 
-    /// The statistics of a database's near cache; nil when there is none.
+    /// Returns the statistics of a database's near cache; nil if there is none.
     /// - Parameter database: nil for the client's own.
     public func nearCacheStatistics(_ database: String? = nil) -> NearCacheStatistics? {
         core.store(database ?? core.options.database).near?.statistics
@@ -133,18 +132,18 @@ public final class LarderClient: Sendable {
     /// The databases of the larder, by name.
     public func databases() async throws(LarderClientError) -> [DatabaseInfo] { try await core.own.perform(.databases) }
 
-    /// The daemon's `INFO`: lines of `name:value` under headings.
-    /// - Parameter section: a single section, such as `memory`; nil for the usual ones.
+    /// Returns the daemon's `INFO`: lines of `name:value` under headings.
+    /// - Parameter section: a single section, such as `memory`; nil for the default ones.
     public func serverInfo(section: String? = nil) async throws(LarderClientError) -> String {
         try await core.own.perform(.serverInfo(section))
     }
 }
 
 extension LarderClient {
-    /// The default path of the socket: the environment variable `LARDER_SOCKET` if it is set; else, for root,
-    /// `/run/larder/larder.sock`; else `$XDG_RUNTIME_DIR/larder/larder.sock` if that variable is set; else
-    /// `/tmp/larder-<uid>/larder.sock`. larderd has the same default. If nothing is there, and the variable is not set,
-    /// `/run/larder/larder.sock` where that exists: the socket of the machine's service.
+    /// The default path of the socket: the environment variable `LARDER_SOCKET` if it is set; for root
+    /// `/run/larder/larder.sock`; `$XDG_RUNTIME_DIR/larder/larder.sock` if that variable is set; otherwise
+    /// `/tmp/larder-<uid>/larder.sock`. larderd has the same default. If that path does not exist and `LARDER_SOCKET`
+    /// is not set, `/run/larder/larder.sock` if it exists: the socket of the machine's service.
     public static var defaultSocketPath: String { DefaultSocket.clientPath }
 
     /// The longest path that a socket can have on this system, in bytes: 107 on Linux, 103 on macOS.

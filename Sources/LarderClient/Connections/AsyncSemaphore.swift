@@ -3,17 +3,17 @@ import LarderPlatform
 /// A counting semaphore for tasks: a limited number may hold it at the same time; the others wait in order, for a
 /// limited time.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
+/// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
 final class AsyncSemaphore: @unchecked Sendable {
     enum Outcome {
-        /// A permit, to be given back.
+        /// A permit, which must be released.
         case given
         case timeout
         case cancelled
         case closed
     }
 
-    /// A waiting task. Touched only with the lock held, which is the proof for `@unchecked Sendable`.
+    /// A waiting task. `@unchecked Sendable`: guarded by the semaphore's `lock`.
     private final class Waiter: @unchecked Sendable {
         var continuation: UnsafeContinuation<Outcome, Never>?
         var isCancelled = false
@@ -28,8 +28,8 @@ final class AsyncSemaphore: @unchecked Sendable {
     init(_ count: Int) { free = count }
 
     /// Waits for a permit.
-    /// - Parameter limit: for how long, in milliseconds, because all holders may be waiting for a second permit. 0 for
-    ///   no limit.
+    /// - Parameter limit: the longest wait, in milliseconds, because all holders may be waiting for a second permit. 0
+    ///   for no limit.
     func take(limit: Int) async -> Outcome {
         let waiter = Waiter()
         let outcome = await withTaskCancellationHandler {
@@ -68,7 +68,7 @@ final class AsyncSemaphore: @unchecked Sendable {
         next?.resume(returning: .given)
     }
 
-    /// Ends all waiting, now and later.
+    /// Ends all current and future waits.
     func close() {
         let waiting = lock.withLock {
             isClosed = true
@@ -84,7 +84,7 @@ final class AsyncSemaphore: @unchecked Sendable {
         }
     }
 
-    /// Ends the waiting of a task that may have its permit already, or not have begun to wait.
+    /// Ends the wait of a task that may already have its permit, or not have begun to wait.
     private func end(_ waiter: Waiter, _ outcome: Outcome) {
         let continuation = lock.withLock {
             waiter.isCancelled = true

@@ -1,14 +1,14 @@
 import LarderObserving
 import LarderPlatform
 
-/// Makes changes of entries out of the daemon's messages about them, and has the near cache drop them first: who was told
-/// a change reads that state or a newer one.
+/// Converts the daemon's messages into changes of entries. Invalidates the near cache first, so that a read after a
+/// reported change returns that state or a newer one.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the mutable property is touched only with `lock` held.
+/// Thread-safe. `@unchecked Sendable`: the mutable property is guarded by `lock`.
 final class ChangeListener: TopicListener, @unchecked Sendable {
     let buffer: ChangeBuffer
     let topics: [Topic]
-    /// The channel for all of the database; behind it and a colon comes a key.
+    /// The channel for the whole database; channels of keys append a colon and the key.
     private let channel: [UInt8]
     private let near: NearCache?
     private let socketPath: String
@@ -74,7 +74,7 @@ final class ChangeListener: TopicListener, @unchecked Sendable {
 
     func isRestored() {
         lock.withLock { isLost = false }
-        // What was read meanwhile may be older than what is told from now on.
+        // Values read in the meantime may be older than the changes reported from now on.
         near?.invalidate(nil)
         buffer.fallBehind()
     }

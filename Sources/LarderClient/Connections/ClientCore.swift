@@ -1,4 +1,4 @@
-// Shared by a client, its caches and its subscriptions.
+// The state shared by a client, its caches and its subscriptions.
 
 import LarderPlatform
 import LarderRESP
@@ -6,7 +6,7 @@ import Synchronization
 
 /// The databases in use and the subscriptions. Closes everything when its last reference is released.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
+/// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
 final class ClientCore: @unchecked Sendable {
     let socketPath: String
     let options: ClientOptions
@@ -52,8 +52,8 @@ final class ClientCore: @unchecked Sendable {
         }
     }
 
-    /// The subscriptions to changes of entries. They have a connection of their own: however many there are, messages
-    /// do not wait behind them. Nothing waits for its restoration, because its listeners are told of gaps.
+    /// The subscriptions to changes of entries. They have a separate connection, so that other messages do not wait
+    /// behind them. No call waits for its restoration, because its listeners are notified of gaps.
     var changesHub: SubscriptionHub {
         lock.withLock {
             if let changes { return changes }
@@ -69,7 +69,7 @@ final class ClientCore: @unchecked Sendable {
             isClosed = true
             return (Array(self.stores.values), [subscriptions, changes])
         }
-        // The sequences of changes end before calls of their consumers fail.
+        // The change sequences end before calls of their consumers fail.
         for hub in hubs { hub?.close() }
         for store in stores { store.close() }
     }
@@ -77,7 +77,7 @@ final class ClientCore: @unchecked Sendable {
 
 /// One database of the daemon: its connections and its near cache.
 ///
-/// Thread-safe: everything that changes is thread-safe itself.
+/// Thread-safe: all its mutable state is thread-safe.
 final class DatabaseStore: LinkEvents {
     /// The database that the connections select.
     static let standardName = "0"
@@ -88,21 +88,21 @@ final class DatabaseStore: LinkEvents {
     let links: [Link]
     let near: NearCache?
     let ownConnections: ConnectionPool
-    /// Who waits for values that other processes fetch.
+    /// Wakes callers that wait for other processes' fetches.
     let signals = FetchSignals()
-    /// The connection of those who fetch, made by the first: rights to fetch end with it.
+    /// The connection for fetching, made by the first fetch: leases end with it.
     private let fetchLink: Link
-    /// Which task of this process asks for a lock, by the lock's key.
+    /// Queues the tasks of this process for a lock, by the lock's key.
     let lockQueues = NamedSemaphores()
-    /// The connections of those who wait for other processes.
+    /// The connections of callers that wait for other processes.
     let waitingLinks: WaitingLinks
-    /// Lets one failed transaction try again at a time.
+    /// Lets failed transactions retry one at a time.
     let retries = AsyncSemaphore(1)
-    /// How long a transaction waits for that at most, in milliseconds. Then it continues anyway: the holder may be
+    /// The longest wait of a transaction for that, in milliseconds. It then continues anyway, because the holder may be
     /// waiting for it.
     let turnMilliseconds: Int
     private let turn = Atomic(0)
-    /// Whether the server has proved to know MULTI.
+    /// Whether the server is known to support MULTI.
     private let knowsTransactions = Atomic(false)
 
     init(_ socketPath: String, _ database: String?, _ options: ClientOptions, _ gate: ConnectionGate) {
@@ -134,13 +134,15 @@ final class DatabaseStore: LinkEvents {
         ownConnections.close()
         lockQueues.close()
         waitingLinks.close()
-        // Not only when the loop notices the end of the connection: calls after this one must throw.
+        // Do this here too, because calls after this one must throw even before the loop notices the end of the
+        // connection.
         near?.setLive(false)
     }
 
     // MARK: Requests
 
-    /// The link for the next request. Reads that the near cache keeps, and so all reads, use the tracked one.
+    /// Returns the link for the next request. Reads that the near cache keeps, and therefore all reads, use the tracked
+    /// one.
     private func link(isRead: Bool) -> Link {
         if links.count == 1 || (isRead && near != nil) { return links[0] }
         let turn = turn.wrappingAdd(1, ordering: .relaxed).oldValue
@@ -151,12 +153,12 @@ final class DatabaseStore: LinkEvents {
         try await perform(request, on: link(isRead: request.isRead))
     }
 
-    /// Carries out FETCH. Its right to fetch belongs to a connection on which nothing blocks.
+    /// Performs FETCH. Its lease belongs to a connection on which nothing blocks.
     func fetch(_ request: Request<FetchAnswer>) async throws(LarderClientError) -> FetchAnswer {
         try await perform(request, on: fetchLink)
     }
 
-    /// Carries out several FETCHes in one round trip.
+    /// Performs several FETCHes in one round trip.
     /// - Returns: an answer or an error for each of them.
     func fetch(_ requests: [Request<FetchAnswer>]) async throws(LarderClientError)
         -> [Result<FetchAnswer, LarderClientError>]
@@ -179,7 +181,7 @@ final class DatabaseStore: LinkEvents {
         }
     }
 
-    /// Carries out a request over a link; nil for the next one.
+    /// Performs a request over a link; nil for the next one.
     func perform<Result>(_ request: Request<Result>, _ link: Link?) async throws(LarderClientError) -> Result {
         try await perform(request, on: link ?? self.link(isRead: request.isRead))
     }
@@ -224,8 +226,8 @@ final class DatabaseStore: LinkEvents {
         }
     }
 
-    /// For calls with nothing to ask: they send nothing.
-    /// - Throws: `closed` when the client was closed.
+    /// For calls without anything to request: sends nothing.
+    /// - Throws: `closed` if the client was closed.
     @discardableResult
     func nothing(_ operation: String) throws(LarderClientError) -> [RESPValue] { try links[0].nothing(operation) }
 
@@ -236,7 +238,7 @@ final class DatabaseStore: LinkEvents {
         return links[0].knownServer ?? ServerKind()
     }
 
-    /// Several unchanged commands; errors are values.
+    /// Sends several unchanged commands; errors are values.
     func commands(_ commands: [[[UInt8]]], rules: CommandRules) async throws(LarderClientError) -> [RESPValue] {
         guard !commands.isEmpty else { return try nothing("pipeline") }
         try rules.check(commands)
@@ -247,7 +249,7 @@ final class DatabaseStore: LinkEvents {
 
     // MARK: Transactions
 
-    /// Carries out commands in one step.
+    /// Executes commands in one step.
     func transaction(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {
         do throws(LarderClientError) {
             return try await checkedTransaction(commands)
@@ -261,7 +263,7 @@ final class DatabaseStore: LinkEvents {
         try CommandRules.transaction.check(commands)
         let link = link(isRead: false)
         if !knowsTransactions.load(ordering: .relaxed) {
-            // Without MULTI the server would carry out the commands behind it one by one.
+            // Without MULTI the server would execute the commands after it one at a time.
             let bytes = encode([wordList("MULTI"), wordList("DISCARD")])
             let replies = try await link.perform(Exchange(bytes: bytes, replyCount: 2, name: wordList("MULTI")[0]))
             if let text = replies[0].errorMessage { throw .server(text, operation: "MULTI") }
@@ -275,7 +277,7 @@ final class DatabaseStore: LinkEvents {
     }
 
     /// MULTI, the commands, EXEC.
-    /// - Returns: nil when a watched key was changed.
+    /// - Returns: nil if a watched key was changed.
     func execute(_ commands: [[[UInt8]]], on link: Link, connection: Int?) async throws(LarderClientError)
         -> [RESPValue]?
     {
@@ -285,7 +287,7 @@ final class DatabaseStore: LinkEvents {
         let replies = try await link.perform(exchange)
         if let text = replies[0].errorMessage { throw .server(text, operation: "MULTI") }
         for (command, reply) in zip(commands, replies.dropFirst()) {
-            // The first refusal gives the reason; EXEC only says that there was one.
+            // The first refusal has the reason; the error of EXEC does not.
             if let text = reply.errorMessage {
                 throw .server(text, operation: command.first.map { printableKey($0) } ?? "EXEC")
             }

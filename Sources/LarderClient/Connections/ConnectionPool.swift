@@ -1,4 +1,4 @@
-// Connections that one caller has alone for a while.
+// Exclusive connections.
 
 import LarderPlatform
 import LarderRESP
@@ -6,13 +6,13 @@ import Synchronization
 
 /// Lends connections, a limited number at a time; further callers wait in order.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
+/// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
 final class ConnectionPool: @unchecked Sendable {
     private let settings: LinkSettings
     private let semaphore: AsyncSemaphore
     private let lock = Lock()
     private var idle: [Link] = []
-    /// Those in use, and those that are being connected.
+    /// Connections in use or being connected.
     private var taken: [ObjectIdentifier: Link] = [:]
     private var isClosed = false
 
@@ -21,8 +21,8 @@ final class ConnectionPool: @unchecked Sendable {
         semaphore = AsyncSemaphore(max)
     }
 
-    /// Runs `body` with a connection that nobody else uses meanwhile. Afterwards it is kept if it is as good as new,
-    /// ``OwnConnection/isClean``, and closed otherwise.
+    /// Runs `body` with an exclusive connection. Afterwards the connection is kept if it is ``OwnConnection/isClean``,
+    /// and closed otherwise.
     func withOwnConnection<Result>(_ body: (OwnConnection) async throws -> Result) async throws -> Result {
         let (link, number) = try await take()
         let connection = OwnConnection(link: link, number: number)
@@ -54,7 +54,7 @@ final class ConnectionPool: @unchecked Sendable {
         }
     }
 
-    /// Notes a connection in use. If the client was closed meanwhile, the connection is closed too.
+    /// Registers a connection in use. Closes it if the client has been closed in the meantime.
     private func note(_ link: Link) {
         let isClosed = lock.withLock {
             taken[ObjectIdentifier(link)] = link
@@ -102,12 +102,12 @@ final class ConnectionPool: @unchecked Sendable {
     }
 }
 
-/// A connection for one caller alone: for `SNAPSHOT`, `WATCH`, `SELECT` and other commands that change the state of a
-/// connection. Valid inside ``LarderClient/withConnection(_:)``; afterwards every call throws `closed`.
+/// An exclusive connection, for `SNAPSHOT`, `WATCH`, `SELECT` and other commands that change the state of a connection.
+/// Valid inside ``LarderClient/withConnection(_:)``; afterwards every call throws `closed`.
 ///
-/// It is never replaced silently: when it is lost, every later call throws `closed`.
+/// It is never replaced silently: after it is lost, every call throws `closed`.
 ///
-/// Thread-safe: requests of several tasks go out one behind the other.
+/// Thread-safe: requests of several tasks are pipelined.
 public final class OwnConnection: Sendable {
     let link: Link
     let number: Int
@@ -117,7 +117,7 @@ public final class OwnConnection: Sendable {
         set { clean.store(newValue, ordering: .releasing) }
     }
     private let clean = Atomic(false)
-    /// Once true, the connection may belong to somebody else.
+    /// Once true, the connection may belong to another caller.
     private let isOver = Atomic(false)
 
     init(link: Link, number: Int) {
@@ -125,7 +125,7 @@ public final class OwnConnection: Sendable {
         self.number = number
     }
 
-    /// Lets every later call throw `closed`.
+    /// Makes every later call throw `closed`.
     func end() { isOver.store(true, ordering: .releasing) }
 
     static func overError(_ operation: String) -> LarderClientError {
@@ -133,7 +133,7 @@ public final class OwnConnection: Sendable {
             .closed, "the connection was valid only during a call that has ended", operation: operation)
     }
 
-    /// Sends one command and returns the reply unchanged; a server's error is a value.
+    /// Sends one command and returns the reply unchanged; an error of the server is a value.
     @discardableResult
     public func command(_ words: String...) async throws(LarderClientError) -> RESPValue {
         try await pipeline([words.map { Array($0.utf8) }])[0]
@@ -145,9 +145,9 @@ public final class OwnConnection: Sendable {
         try await pipeline([words])[0]
     }
 
-    /// Sends several commands at once and returns their replies, in the same order. Nothing comes in between on this
-    /// connection. `SELECT` may only be the last: if it were refused, what stands behind it would be carried out in the
-    /// database before.
+    /// Sends several commands at once and returns their replies, in the same order. Nothing runs in between on this
+    /// connection. `SELECT` must be the last command, because commands after a refused `SELECT` would run in the
+    /// previous database.
     public func pipeline(_ commands: [[[UInt8]]]) async throws(LarderClientError) -> [RESPValue] {
         try CommandRules.own.check(commands)
         let name = commands.first.map { printableKey($0[0]) } ?? "pipeline"

@@ -3,9 +3,9 @@ import LarderRESP
 // Scripts in one database.
 
 extension DatabaseStore {
-    /// Runs a script: by its digest, for which a server is asked once, and if this one does not know it, by its text.
-    /// However it ends, the near cache forgets the keys.
-    /// - Parameter isOrdered: whether it goes out behind all earlier requests that are.
+    /// Runs a script by its digest, which is requested from a server once, or by its text if this server does not have
+    /// it. Whether it succeeds or fails, the near cache drops the keys.
+    /// - Parameter isOrdered: whether it is sent after all earlier ordered requests.
     /// - Throws: the script's error, `server`, among others.
     func run(_ call: ScriptCall, isOrdered: Bool = false) async throws(LarderClientError) -> RESPValue {
         defer { if let near { for key in call.keys { near.drop(key) } } }

@@ -2,14 +2,14 @@ import LarderFetching
 import LarderPlatform
 import LarderRESP
 
-/// Wakes those who wait for values that other processes fetch, when the daemon reports that a key was filled or given up.
+/// Wakes callers that wait for other processes' fetches, when the daemon reports that a key was stored or released.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class FetchSignals: LinkEvents, @unchecked Sendable {
     private let lock = Lock()
     private var waiting: [[UInt8]: [WakeUp]] = [:]
 
-    /// Call it before the daemon is asked: its report may come right behind its answer.
+    /// Call this before the request is sent, because the report may directly follow the reply.
     func listen(_ key: [UInt8]) -> WakeUp {
         let wakeUp = WakeUp()
         lock.withLock { waiting[key, default: []].append(wakeUp) }
@@ -32,7 +32,7 @@ final class FetchSignals: LinkEvents, @unchecked Sendable {
 
     func linkIsReady(_ link: Link) {}
 
-    /// Nothing more is reported: who waits asks again, on another connection.
+    /// Reports end here: waiters send their requests again, on another connection.
     func linkWasLost(_ link: Link) { wakeAll() }
 
     func link(_ link: Link, pushed message: [RESPValue]) {

@@ -1,12 +1,12 @@
 import LarderPlatform
 
-/// For each name a place for one task of this process; the others wait in order.
+/// One semaphore for each name, with one permit; the tasks of this process wait in order.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class NamedSemaphores: @unchecked Sendable {
     private struct Entry {
         let semaphore = AsyncSemaphore(1)
-        /// Who holds it or waits for it.
+        /// The number of holders and waiters.
         var users = 1
     }
 
@@ -14,8 +14,8 @@ final class NamedSemaphores: @unchecked Sendable {
     private var entries: [[UInt8]: Entry] = [:]
     private var isClosed = false
 
-    /// Waits for the place; if it is given, ``giveBack(_:)`` follows.
-    /// - Parameter limit: for how long, in milliseconds; 0 for no limit.
+    /// Waits for the permit, which must be released with ``giveBack(_:)``.
+    /// - Parameter limit: the longest wait, in milliseconds; 0 for no limit.
     func take(_ name: [UInt8], limit: Int) async -> AsyncSemaphore.Outcome {
         let semaphore: AsyncSemaphore? = lock.withLock {
             if isClosed { return nil }

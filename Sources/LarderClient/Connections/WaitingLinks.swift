@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// Connections on which the daemon keeps a request waiting: each for one caller.
+/// Connections on which the daemon blocks a request, one for each caller.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class WaitingLinks: @unchecked Sendable {
     private let settings: LinkSettings
     private let lock = Lock()
@@ -11,8 +11,8 @@ final class WaitingLinks: @unchecked Sendable {
 
     init(_ settings: LinkSettings) { self.settings = settings }
 
-    /// A connection to be closed with ``end(_:)``.
-    /// - Parameter milliseconds: for how long the daemon waits; nil for no limit.
+    /// Creates a connection, which must be closed with ``end(_:)``.
+    /// - Parameter milliseconds: how long the daemon blocks; nil for no limit.
     func begin(waiting milliseconds: Int64?) -> Link {
         var settings = settings
         if let milliseconds, settings.timeoutMilliseconds > 0 {

@@ -1,12 +1,12 @@
 import LarderVocabulary
 
-/// One call that runs a body with a lock held. A value.
+/// A call that runs a body with a lock held. A value.
 struct LockCall: Sendable {
     private static let longest: Int64 = 86_400_000
 
     private let entrance: LockQueue
 
-    /// - Throws: `invalidArgument`, and `recursion` if the task holds the lock already.
+    /// - Throws: `invalidArgument`, and `recursion` if the task already holds the lock.
     init(
         _ core: ClientCore, _ store: DatabaseStore, _ key: [UInt8], for time: Duration, waitingUpTo limit: Duration?,
         clock: LockClock
@@ -37,7 +37,7 @@ struct LockCall: Sendable {
             throw error.about(entrance.name.database)
         }
         let grip = try await entrance.enter()
-        // Not a child of this task: it keeps the lock until it has ended, also when this task is cancelled.
+        // Not a child of this task: it keeps the lock until it has ended, even if this task is cancelled.
         let work = Task {
             try await LockHandle.$held.withValue(LockHandle.held + [grip]) { try await body(HeldLock(grip)) }
         }
@@ -67,7 +67,7 @@ struct LockCall: Sendable {
         switch answer {
         case true?: return nil
         case false?: return .taken
-        // Nobody else can have had it meanwhile.
+        // No other holder can have had it in between.
         case nil: return wasHeld ? nil : .unreachable
         }
     }

@@ -1,10 +1,10 @@
 import LarderPlatform
 
-/// The clock by which a holder knows how long its lock is good. It goes on while the machine sleeps. A value.
+/// The clock that determines how long a holder's lock is valid. It continues while the machine sleeps. A value.
 struct LockClock: Sendable {
-    /// Milliseconds since some fixed instant.
+    /// Milliseconds since a fixed instant.
     let now: @Sendable () -> Int64
-    /// Sleeps for so many milliseconds; throws if the task is cancelled.
+    /// Sleeps for the given number of milliseconds; throws if the task is cancelled.
     let sleep: @Sendable (Int64) async throws -> Void
 
     static let system = {

@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// Which lock it is. A value.
+/// The identity of a lock. A value.
 struct LockName: Hashable, Sendable {
     private let store: ObjectIdentifier
     let key: [UInt8]
@@ -22,23 +22,23 @@ struct LockName: Hashable, Sendable {
     }
 }
 
-/// A lock while it is held, and what is known of it.
+/// A held lock and its known state.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class LockHandle: @unchecked Sendable {
     enum Loss {
-        /// The entry is gone, or somebody else's.
+        /// The entry is gone, or belongs to another holder.
         case taken
-        /// The daemon could not be asked in time.
+        /// The daemon could not be reached in time.
         case unreachable
     }
 
-    /// The locks that the running body holds, from the outermost to the innermost.
+    /// The locks held by the running body, from the outermost to the innermost.
     @TaskLocal static var held: [LockHandle] = []
 
     let name: LockName
     let token: UInt64
-    /// How long the lock is good if it is not renewed, in milliseconds.
+    /// How long the lock is valid without renewal, in milliseconds.
     let milliseconds: Int64
     let clock: LockClock
     private let lock = Lock()
@@ -54,7 +54,7 @@ final class LockHandle: @unchecked Sendable {
         self.end = end
     }
 
-    /// Until when the lock is good, by the clock.
+    /// When the lock expires, by the clock.
     var validUntil: Int64 { lock.withLock { end } }
     var loss: Loss? { lock.withLock { known } }
     /// Whether its body has ended.

@@ -3,8 +3,8 @@ struct LockKeeper: Sendable {
     let grip: LockHandle
     let entrance: LockQueue
 
-    /// Renews the lock each third of its time, until the task is cancelled or the lock is lost.
-    /// - Returns: whether it is lost, which the grip then knows.
+    /// Renews the lock after each third of its time, until the task is cancelled or the lock is lost.
+    /// - Returns: whether it is lost, in which case the handle is marked as lost.
     func keep() async -> Bool {
         let clock = grip.clock
         var rest = max(1, grip.milliseconds / 3)

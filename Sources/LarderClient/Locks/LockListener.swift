@@ -1,12 +1,12 @@
 import LarderFetching
 import Synchronization
 
-/// Wakes who waits for a lock when the daemon tells that its entry has changed.
+/// Wakes a waiter when the daemon reports a change of the lock's entry.
 ///
-/// Thread-safe: what changes is in the wake-up.
+/// Thread-safe: its state is in the wake-up.
 final class LockListener: TopicListener {
     let wakeUp = WakeUp()
-    /// Whether the client was closed: nobody wakes this any more.
+    /// Whether the client was closed, so that there are no further wake-ups.
     let isFinished = Atomic<Bool>(false)
     let topics: [Topic]
 

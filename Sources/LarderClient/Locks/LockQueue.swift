@@ -2,14 +2,14 @@ import LarderFetching
 import LarderPlatform
 import LarderRESP
 
-/// The way to a lock: first a place among the tasks of this process, then one in the daemon's queue, then the lock.
+/// Queues for a lock: first among the tasks of this process, then in the daemon's queue, then on the lock's entry.
 ///
-/// The queue is FETCH's: who is first in it has the right to fetch a key that never has a value, and keeps it until it has
-/// the lock. Only the first one looks at the lock's entry, and waits for its end or its removal, of which the daemon tells.
-/// The right ends with the connection, so one who is killed leaves no gap. It also ends after half a minute, so several may
-/// be first; the entry alone decides. A value.
+/// The queue is FETCH's: its head holds the lease of a key that never has a value, and keeps it until it has the lock.
+/// Only the head watches the lock's entry, and waits for its expiry or for the daemon to report its removal. The lease
+/// ends with the connection, so a killed waiter leaves no gap. It also ends after half a minute, so there may be
+/// several heads; the lock's entry alone decides. A value.
 struct LockQueue: Sendable {
-    /// For how long the daemon keeps a FETCH waiting.
+    /// How long the daemon keeps a FETCH waiting.
     private static let waitMost: Int64 = 86_400_000
 
     let core: ClientCore
@@ -17,9 +17,9 @@ struct LockQueue: Sendable {
     let name: LockName
     /// The value of the lock's entry.
     let value: [UInt8]
-    /// For how long the lock is good, in milliseconds.
+    /// How long the lock is valid, in milliseconds.
     let milliseconds: Int64
-    /// By when it must be held; nil for no limit.
+    /// The latest time to get the lock; nil for no limit.
     let deadline: Int64?
     let clock: LockClock
 
@@ -27,13 +27,13 @@ struct LockQueue: Sendable {
     struct Place: Sendable {
         /// 0 for none.
         var token: UInt64 = 0
-        /// The connection that it belongs to, if that is not one for all.
+        /// The connection that owns it, if it is not a shared one.
         var link: Link?
     }
 
     private var queue: [UInt8] { LockScripts.queue(name.key) }
 
-    /// What is left of the time, in milliseconds; nil for no limit.
+    /// The remaining time, in milliseconds; nil for no limit.
     private func left() -> Int64? { deadline.map { max(0, $0 - clock.now()) } }
 
     private var tooLate: LarderClientError {
@@ -58,7 +58,7 @@ struct LockQueue: Sendable {
             do throws(LarderClientError) {
                 place = try await queueUp()
                 let grip = try await acquire()
-                // The body need not wait for it.
+                // The body need not wait for this.
                 Task { [place] in await leave(place) }
                 return grip
             } catch {
@@ -74,16 +74,16 @@ struct LockQueue: Sendable {
         }
     }
 
-    /// Whether the daemon is gone, or went before it answered. Then what was asked may be asked again: the lock's entry
-    /// has this caller's value, if anything was stored.
+    /// Whether the daemon is gone, or went away before it answered. The request can then be repeated: if anything was
+    /// stored, the lock's entry has this caller's value.
     private func isOfDaemonThatLeft(_ error: LarderClientError) -> Bool {
         error.code == .noDaemon || error.code == .closed && !store.links[0].isClosed
     }
 
-    /// Between two looks for a daemon that is gone.
+    /// The interval of checks whether the daemon is back.
     private static let pauseMilliseconds: Int64 = 50
 
-    /// Whether a daemon that is gone is waited for: for the lock's time, in which a holder may keep it, too.
+    /// Whether to wait for a daemon that is gone: for the lock's time, for which a holder may keep it too.
     private func mayComeBack(_ goneSince: inout Int64?) -> Bool {
         let now = clock.now()
         let since = goneSince ?? now
@@ -100,7 +100,7 @@ struct LockQueue: Sendable {
     }
 
     private func queueUp() async throws(LarderClientError) -> Place {
-        // Who is cancelled gives the place back, if it was given one.
+        // A cancelled caller releases its place if it got one.
         let asked = await Task { () async -> Result<FetchAnswer, LarderClientError> in
             do throws(LarderClientError) {
                 return .success(try await store.fetch(.fetch(queue, maxAge: nil, lease: nil)))
@@ -109,7 +109,7 @@ struct LockQueue: Sendable {
             }
         }.value
         let answer = try asked.get()
-        // Without a wait the lock's entry decides, whatever somebody has done to the queue's.
+        // If there was no wait, the lock's entry decides, in whatever state the queue's entry is.
         guard answer.state == .wait else { return Place(token: answer.token) }
         let link = store.waitingLinks.begin(waiting: left())
         do throws(LarderClientError) {
@@ -121,22 +121,22 @@ struct LockQueue: Sendable {
                 if answer.state != .wait { return Place(token: answer.token, link: link) }
             }
         } catch {
-            // The place goes with the connection.
+            // The place ends with the connection.
             store.waitingLinks.end(link)
             throw error
         }
     }
 
-    /// Lets the next one have the place.
+    /// Passes the place to the next waiter.
     func leave(_ place: Place) async {
         await giveUp(place)
         store.lockQueues.giveBack(name.key)
     }
 
-    /// Lets the next process have the place; that among the tasks of this process stays.
+    /// Passes the place to the next process; the place among the tasks of this process stays.
     private func giveUp(_ place: Place) async {
         if place.token != 0 {
-            // If the daemon does not hear of it, the place ends with its connection or its time.
+            // If this request does not reach the daemon, the place ends with its connection or its time.
             _ = try? await store.perform(.release(queue, token: place.token, .open), store.links[0])
         }
         if let link = place.link { store.waitingLinks.end(link) }
@@ -153,14 +153,14 @@ struct LockQueue: Sendable {
             let attempt = try await attempt(call)
             if case .held(let grip) = attempt { return grip }
             guard let listener else {
-                // From now on no release is missed; one may have been.
+                // From now on no release is missed; one may have been missed before.
                 let new = LockListener(name)
                 listener = new
                 try await core.changesHub.add(new, new.topics)
                 continue
             }
             guard case .busy(let rest) = attempt else { continue }
-            // An entry without a deadline may get one, or be removed: that is told.
+            // An entry without a deadline may get one, or be removed: both are reported.
             let wait = min(rest < 0 ? Self.waitMost : max(1, rest), left() ?? Self.waitMost)
             guard wait > 0 else { throw tooLate }
             if listener.isFinished.load(ordering: .acquiring) { throw closed }
@@ -171,7 +171,7 @@ struct LockQueue: Sendable {
 
     private enum Attempt {
         case held(LockHandle)
-        /// Somebody else's for so many milliseconds; -1 without an end.
+        /// Held by another holder for this many milliseconds; -1 for no end.
         case busy(Int64)
     }
 
@@ -181,7 +181,7 @@ struct LockQueue: Sendable {
         do throws(LarderClientError) {
             reply = try await store.run(call, isOrdered: true)
         } catch {
-            // It may have been carried out.
+            // It may have been executed.
             _ = await Task { await release() }.value
             throw error.code == .cancelled ? cancellation : error
         }
@@ -196,13 +196,13 @@ struct LockQueue: Sendable {
             LockHandle(name, token: token, milliseconds: milliseconds, end: sentAt + milliseconds, clock: clock))
     }
 
-    /// - Returns: whether the lock was still this one's; nil if the daemon did not say.
+    /// - Returns: whether the lock still belonged to this holder; nil without an answer from the daemon.
     func release() async -> Bool? {
         guard let call = try? call(LockScripts.release, [name.key], []) else { return nil }
         return await answer(call)
     }
 
-    /// - Returns: whether the lock is still this one's; nil if the daemon did not say.
+    /// - Returns: whether the lock still belongs to this holder; nil without an answer from the daemon.
     func renew() async -> Bool? {
         guard let call = try? call(LockScripts.renew, [name.key], ["\(milliseconds)"], mayRepeat: true) else {
             return nil

@@ -1,24 +1,23 @@
-// Entries that were read are kept in this process, and dropped when the daemon reports a change.
+// Keeps entries that were read in this process, and drops them when the daemon reports a change.
 //
-// Why a hit is right:
+// Why a hit is correct:
 // - The daemon remembers which keys were read on the tracked connection (CLIENT TRACKING) and pushes a key when it
-//   changes. The push is handled before all that came behind it; it removes the entry and spoils the token of a read.
-// - A read whose result is to be kept takes a token before it is sent, and passes the value with it. A token is spoilt
-//   by an invalidation of its key, by a write of this client, and by the end of the connection; then the value is not
-//   kept.
+//   changes. The push is handled before everything that follows it; it removes the entry and invalidates the token of a
+//   read.
+// - A read whose result may be kept takes a token before it is sent, and passes the value with it. A token is
+//   invalidated by an invalidation of its key, by a write of this client, and by the end of the connection; the value
+//   is then not kept.
 // - Without a connection nothing is kept and nothing returned.
-// - An entry's rest of life is asked for together with its value, and counted from before the question.
-// - The absence of an entry is kept by the same rules: the daemon notes the key before it looks, and storing an entry
-//   is a change. Entries can become readable without a change if they are from a clock that was ahead; therefore
-//   absence is kept for a minute at most.
+// - An entry's remaining lifetime is requested together with its value, and counted from before the request.
+// - The absence of an entry is kept by the same rules: the daemon registers the key before the lookup, and storing an
+//   entry is a change. Entries with a timestamp from a clock that was ahead can become readable without a change;
+//   therefore absence is kept for a minute at most.
 
 import LarderPlatform
 
-/// Thread-safe. The proof for `@unchecked Sendable`: every mutable property is touched only with `lock` held.
+/// Thread-safe. `@unchecked Sendable`: every mutable property is guarded by `lock`.
 final class NearCache: @unchecked Sendable {
-    /// The permission to keep the result of a read. Touched only with the cache's lock held, which is the proof for
-    /// `@unchecked Sendable`.
-    /// `@unchecked Sendable`.
+    /// A permission to keep the result of a read. `@unchecked Sendable`: guarded by the cache's `lock`.
     final class Token: @unchecked Sendable {
         fileprivate let key: [UInt8]
         fileprivate var users = 0
@@ -29,16 +28,16 @@ final class NearCache: @unchecked Sendable {
     private let lock = Lock()
     private var table: NearTable
     private var tokens: [[UInt8]: Token] = [:]
-    /// Whether the daemon reports changes now.
+    /// Whether the daemon currently reports changes.
     private var isLive = false
     private var hits = 0
     private var misses = 0
     private var invalidations = 0
     private let ageMax: Int64
     private let keepsAbsences: Bool
-    /// How long the absence of an entry is believed, in milliseconds.
+    /// How long the absence of an entry is kept, in milliseconds.
     private static let absenceAgeMax: Int64 = 60_000
-    /// Monotonic milliseconds; tests set another source before anybody uses the cache.
+    /// Monotonic milliseconds; tests set another source before the first use of the cache.
     var clock: @Sendable () -> Int64 = { MonotonicClock.milliseconds() }
 
     init(_ options: NearCacheOptions) {
@@ -49,17 +48,17 @@ final class NearCache: @unchecked Sendable {
 
     // MARK: Reading
 
-    /// The answer for a key.
+    /// The result of a lookup.
     enum Found<Value> {
         case value(Value)
         /// The key has no fresh entry.
         case absent
-        /// The daemon must be asked.
+        /// The key must be read from the daemon.
         case unknown
     }
 
-    /// The model of a key, or its absence, if it is known here and may be returned.
-    /// - Parameter identity: of that type.
+    /// Looks up the model of a key, or its absence, if it may be returned.
+    /// - Parameter identity: the identity of the type.
     func find<Value: Sendable>(_ type: Value.Type, _ identity: NearIdentity, _ key: some CacheKey) -> Found<Value> {
         let box = key.withKeyBytes { bytes -> AnyObject? in
             lock.lock()
@@ -74,8 +73,8 @@ final class NearCache: @unchecked Sendable {
         return .value(unsafeDowncast(box, to: NearBox<Value>.self).value)
     }
 
-    /// Call it before a key is read from the daemon.
-    /// - Returns: nil while nothing can be kept. Pass the result to ``keep(_:_:_:deadline:valueBytes:)`` or
+    /// Begins a read of a key from the daemon; call it before the request is sent.
+    /// - Returns: nil while nothing can be kept. Otherwise pass the result to ``keep(_:_:_:deadline:valueBytes:)`` or
     ///   ``giveUp(_:)``.
     func begin(_ key: [UInt8]) -> Token? { begin([key])?.first }
 
@@ -92,8 +91,8 @@ final class NearCache: @unchecked Sendable {
         }
     }
 
-    /// Keeps what was read, unless it was changed meanwhile.
-    /// - Parameter deadline: from when on it must not be returned, in monotonic milliseconds.
+    /// Keeps a value that was read, unless it was changed in the meantime.
+    /// - Parameter deadline: when it expires, in monotonic milliseconds.
     func keep<Value: Sendable>(
         _ token: Token, _ value: Value, _ identity: NearIdentity, _ codec: ModelCodec, readAt: Int64,
         deadline: Int64, valueBytes: Int
@@ -101,7 +100,7 @@ final class NearCache: @unchecked Sendable {
         keep(token, NearBox(value, codec), identity, readAt, deadline, valueBytes)
     }
 
-    /// Keeps the absence of the key's entry, unless the key was changed meanwhile, or absence is not kept.
+    /// Keeps the absence of the key's entry, unless the key was changed in the meantime, or absence is not kept.
     func keepAbsence(_ token: Token, readAt: Int64) {
         guard keepsAbsences else { return giveUp(token) }
         let (deadline, overflows) = readAt.addingReportingOverflow(Self.absenceAgeMax)
@@ -123,7 +122,7 @@ final class NearCache: @unchecked Sendable {
 
     func giveUp(_ token: Token) { lock.withLock { release(token) } }
 
-    /// With the lock held.
+    /// Called with `lock` held.
     private func release(_ token: Token) {
         token.users -= 1
         if token.users == 0, tokens[token.key] === token { tokens[token.key] = nil }
@@ -131,12 +130,12 @@ final class NearCache: @unchecked Sendable {
 
     // MARK: Changes
 
-    /// The key was changed, or is being changed.
+    /// Drops a key that was changed or is being changed.
     func drop(_ key: [UInt8]) {
         lock.withLock { spoil(key) }
     }
 
-    /// The daemon has pushed these keys, or nothing for all of them.
+    /// Drops the keys that the daemon has pushed; nil for all keys.
     func invalidate(_ keys: [[UInt8]]?) {
         lock.withLock {
             guard let keys else {
@@ -150,7 +149,7 @@ final class NearCache: @unchecked Sendable {
 
     func dropAll() { lock.withLock { spoilAll() } }
 
-    /// The daemon begins or stops to report changes.
+    /// Notes whether the daemon reports changes.
     func setLive(_ live: Bool) {
         lock.withLock {
             isLive = live

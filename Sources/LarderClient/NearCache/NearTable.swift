@@ -1,11 +1,11 @@
-// The table of the near cache: which entries it has, and which leave when it is full.
+// The table of the near cache, with its eviction.
 
 import LarderPlatform
 
-/// A decoded model, in memory that several tasks may read: models are Sendable.
+/// A decoded model in memory that several tasks may read, because models are Sendable.
 final class NearBox<Value: Sendable>: Sendable {
     let value: Value
-    /// Kept as long as the box, so that no other codec gets its identity. Never used, which is why it is safe.
+    /// Kept with the box, so that no other codec gets the same identity. Never used, which is why it is safe.
     private nonisolated(unsafe) let codecIdentity: AnyObject?
 
     init(_ value: Value, _ codec: ModelCodec?) {
@@ -14,8 +14,7 @@ final class NearBox<Value: Sendable>: Sendable {
     }
 }
 
-/// The kind of a decoded model, besides its key: its type, and its codec if that reads differently from others. A
-/// value.
+/// The kind of a decoded model: its type, and its codec if that decodes differently from others. A value.
 struct NearIdentity: Hashable, Sendable {
     private let type: ObjectIdentifier
     private let codec: ObjectIdentifier?
@@ -31,22 +30,22 @@ struct NearIdentity: Hashable, Sendable {
     }
 }
 
-/// Stands for a model's type if a key is known to have no entry.
+/// The type's placeholder for a key that is known to have no entry.
 enum NearAbsence {
     static let box = NearBox((), nil)
     static let identity = NearIdentity(absence: NearAbsence.self)
 }
 
-/// Keys with their entries, limited in number and bytes. Entries that were not used since the hand last passed leave
-/// first (CLOCK, in SIEVE's form: an entry does not move when it is read).
+/// A hash table of keys and entries, limited in number and bytes. Entries that were not used since the hand last passed
+/// are evicted first (CLOCK in the form of SIEVE: an entry does not move when it is read).
 ///
 /// Single owner.
 struct NearTable {
-    /// The part of a slot that lookups read. It has no references, so a hit counts those of one key and its box only.
+    /// The part of a slot that lookups read. It has no references, so that a hit retains only one key and its box.
     private struct Head {
         var hash: UInt
         var type: NearIdentity
-        /// From when on it is not returned, in monotonic milliseconds.
+        /// When it expires, in monotonic milliseconds.
         var deadline: Int64
         var bytes: Int
         /// The next slot of the same bucket; -1 for none.
@@ -68,7 +67,7 @@ struct NearTable {
     private(set) var count = 0
     private(set) var bytes = 0
     private(set) var evictions = 0
-    /// The approximate memory of every entry besides its key and its value.
+    /// The approximate memory of an entry without its key and its value.
     private static let overheadBytes = 160
 
     init(entriesMax: Int, bytesMax: Int) {
@@ -79,8 +78,8 @@ struct NearTable {
         buckets = [Int32](repeating: -1, count: size)
     }
 
-    /// FNV-1a over eight bytes at a time, mixed at the end: keys come from the program itself, and a bucket is searched by
-    /// comparing keys.
+    /// FNV-1a over eight bytes at a time, mixed at the end. Simple, because keys come from the program itself, and
+    /// buckets are searched by comparing keys.
     static func hash(_ key: UnsafeRawBufferPointer) -> UInt {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325 ^ UInt64(truncatingIfNeeded: key.count)
         var index = 0
@@ -99,7 +98,7 @@ struct NearTable {
 
     private func bucket(_ hash: UInt) -> Int { Int(hash & UInt(buckets.count - 1)) }
 
-    /// The slot of a key; -1 if it is not here.
+    /// The slot of a key; -1 if there is none.
     private func slot(_ key: UnsafeRawBufferPointer, _ hash: UInt) -> Int32 {
         var index = buckets[bucket(hash)]
         while index >= 0 {
@@ -116,8 +115,8 @@ struct NearTable {
         return memcmp(left, right, one.count) == 0
     }
 
-    /// The box of a key, if there is one of that type, or ``NearAbsence/box`` if the key is known to have no entry;
-    /// marks it as used.
+    /// Returns the box of a key if there is one of that type, or ``NearAbsence/box`` if the key is known to have no
+    /// entry. Marks it as used.
     mutating func find(_ key: UnsafeRawBufferPointer, _ type: NearIdentity, now: () -> Int64) -> AnyObject? {
         let index = Int(slot(key, Self.hash(key)))
         guard index >= 0, heads[index].type == type || heads[index].type == NearAbsence.identity else { return nil }

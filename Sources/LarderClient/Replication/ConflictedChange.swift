@@ -1,9 +1,9 @@
 import LarderRESP
 
-/// One change under a rule of the caller's own: looks at what the target has, asks, and writes only if that has not
-/// changed meanwhile.
+/// A change under a custom conflict rule: reads the target's entry, calls the rule, and writes only if the entry has
+/// not changed in the meantime.
 struct ConflictedChange {
-    /// As it would be sent under the common rule: PLACE or UNPLACE.
+    /// The command for the default rule: PLACE or UNPLACE.
     private let command: [[UInt8]]
     private let client: BlockingLarderClient
 
@@ -28,7 +28,7 @@ struct ConflictedChange {
             operation: "replicate", key: printableKey(key))
     }
 
-    /// - Returns: false if the entry was changed meanwhile.
+    /// - Returns: false if the entry was changed in the meantime.
     private func attempt(
         _ decide: (ReplicationConflict) -> Bool, _ counts: inout FollowerTarget.Counts
     ) throws(LarderClientError) -> Bool {
@@ -53,7 +53,7 @@ struct ConflictedChange {
         return try write(hasPresent: looked[1].bytes != nil, &counts)
     }
 
-    /// When the change was made.
+    /// The time at which the change was made.
     private var time: Int64 {
         let mark = Array((isRemoval ? "" : "STOREDAT").utf8)
         let word = isRemoval ? command[2] : command.firstIndex(of: mark).map { command[$0 + 1] } ?? []
@@ -83,14 +83,14 @@ struct ConflictedChange {
     }
 
     private var withoutVersion: [[UInt8]] {
-        // They stand at the end: see FeedReply.Entry.placing.
+        // They are at the end: see FeedReply.Entry.placing.
         guard let place = command.lastIndex(of: Array("VERSION".utf8)) else { return command }
         return Array(command[..<place])
     }
 }
 
 extension BlockingLarderClient {
-    /// ``pipeline(_:)``, in which an error of the server is thrown.
+    /// Like ``pipeline(_:)``, but throws errors of the server.
     @discardableResult
     func pipelineWithoutErrors(_ commands: [[[UInt8]]]) throws(LarderClientError) -> [RESPValue] {
         let replies = try pipeline(commands)

@@ -2,7 +2,7 @@ import LarderRESP
 
 /// Applies changes of a source to a target.
 struct FollowerTarget {
-    /// What became of changes.
+    /// The outcomes of changes.
     struct Counts {
         var stored = 0
         var removed = 0
@@ -21,7 +21,7 @@ struct FollowerTarget {
         tags = options.allTags
     }
 
-    /// Whether there is no entry that this follower would touch.
+    /// Whether the target has no entry that this follower would replicate.
     func isEmpty() throws(LarderClientError) -> Bool {
         var after: [UInt8]?
         while true {
@@ -32,16 +32,17 @@ struct FollowerTarget {
         }
     }
 
-    /// Applies a step. If it throws, a part may be applied; applying it again does no harm.
+    /// Applies a step. If it throws, a part may be applied; applying it again is harmless.
     /// - Parameters:
-    ///   - known: what the target has from this time the source knew: it gives way, and goes if the source does not name it.
-    ///   - told: where both follow each other: what the source has from this time or earlier the target knew, and if it
-    ///     lacks it, has removed.
+    ///   - known: the time range in which the source has seen the target's changes: entries from it lose conflicts, and
+    ///     are removed if the source does not list them.
+    ///   - told: if the larders follow each other, the target has seen the source's entries up to this time, so an
+    ///     entry that it lacks was removed there.
     func apply(
         _ reply: FeedReply, _ known: ClosedRange<Int64>?, toldUntil told: Int64?
     ) throws(LarderClientError) -> Counts {
         var counts = Counts()
-        // Of a target that was joined nobody knows what is its own.
+        // In a target that was joined, its own entries cannot be distinguished.
         let over = known.flatMap { $0.lowerBound <= 1 ? $0.upperBound : nil }
         var missing: Set<[UInt8]> = []
         if let range = reply.range, let known { missing = try removeUnnamed(reply, range, known, &counts) }
@@ -54,7 +55,7 @@ struct FollowerTarget {
                 } else if wants(entry.tags) {
                     commands.append(entry.placing(item.version, over: over))
                 } else {
-                    // It may have had such a tag.
+                    // The entry may have had such a tag before.
                     commands.append(removal(entry.key, item.version))
                 }
             case .removed(let key): commands.append(removal(key, item.version))
@@ -62,7 +63,7 @@ struct FollowerTarget {
                 try send(&commands, &counts)
                 try purge(item.version, of: options.prefix, tags.isEmpty ? nil : Array(tags), &counts)
             case .purgedPrefix(let purged):
-                // What both have; the source passes over others.
+                // Only if the prefixes overlap; the source skips other keys.
                 guard purged.starts(with: options.prefix) || options.prefix.starts(with: purged) else { continue }
                 let common = purged.count < options.prefix.count ? options.prefix : purged
                 try send(&commands, &counts)
@@ -111,10 +112,10 @@ struct FollowerTarget {
         counts.removed += Int(clamping: reply.int ?? 0)
     }
 
-    // MARK: What a full pass does not name
+    // MARK: Entries that a full pass does not list
 
-    /// Removes what a source that knew it did not name.
-    /// - Returns: the keys that it named and the target does not have.
+    /// Removes entries of the target that the source has seen but does not list.
+    /// - Returns: the keys that the source lists and the target lacks.
     private func removeUnnamed(
         _ reply: FeedReply, _ range: (after: [UInt8]?, through: [UInt8]?), _ known: ClosedRange<Int64>,
         _ counts: inout Counts
@@ -124,7 +125,7 @@ struct FollowerTarget {
             if case .stored(let entry) = item.change { named.insert(entry.key) }
         }
         var missing = named
-        // Whoever changed one in the same millisecond was told of it.
+        // A client that changed one in the same millisecond was notified of it.
         let version = "\(known.upperBound)-\(UInt64.max)"
         var after = range.after
         var isEnd = false
@@ -154,7 +155,7 @@ struct FollowerTarget {
         let tags: [[UInt8]]
     }
 
-    /// What the target has, without values.
+    /// Returns the target's entries, without values.
     private func entries(after: [UInt8]?, count: Int) throws(LarderClientError) -> [Found] {
         var words = wordList("ENTRIES", "NOVALUES", "COUNT", "\(count)")
         if let after { words += [Array("AFTER".utf8), after] }
@@ -171,7 +172,7 @@ struct FollowerTarget {
                 else { throw wrong }
                 found.append(Found(key: key, storedAt: storedAt, tags: fields[7].elements?.compactMap(\.bytes) ?? []))
             }
-            // A step that has read only what is gone says where to go on.
+            // A page with only removed entries has the position to continue from.
             guard found.isEmpty, let next = parts[0].bytes else { return found }
             if let place = words.firstIndex(of: Array("AFTER".utf8)) {
                 words[place + 1] = next

@@ -1,8 +1,8 @@
 import LarderRESP
 import LarderVocabulary
 
-/// Brings what changes in a database of one larder into the database of the same name in another larder. One way; two
-/// followers bring two larders to the same entries.
+/// Replicates the changes of a database to the database of the same name in another larder. Works in one direction; two
+/// followers keep two larders in sync.
 ///
 /// ```swift
 /// let follower = try LarderFollower(from: source, to: target, ReplicationOptions(database: "shop"))
@@ -10,36 +10,37 @@ import LarderVocabulary
 /// while true { try follower.step(waitMilliseconds: 10_000) }       // for ever
 /// ```
 ///
-/// Each entry keeps its time, its deadline or its rule, its grace, its codec and its tags. How far it has come stands in
-/// the target, in the database `_replication`, behind what was applied: after any interruption, of either larder too,
-/// another follower goes on there. If it was away for too long, or the source is not what it was, it begins with a full pass,
-/// and the target then loses what the source has lost meanwhile.
+/// Each entry keeps its time, its deadline or rule, its grace, its codec and its tags. The follower's position is
+/// stored in the target, in the database `_replication`, after the changes are applied: after any interruption,
+/// including restarts of either larder, another follower resumes there. If it was away for too long, or the source was
+/// replaced, it starts with a full pass, and the target then loses entries that the source has lost in the meantime.
 ///
-/// Blocks; one caller at a time, and the clients are used by nobody else. After an error call it again, or make another one.
+/// Blocks. Call it from one thread at a time, and use the clients for nothing else. After an error call it again, or
+/// create another follower.
 public final class LarderFollower {
     private let source: BlockingLarderClient
     private let target: FollowerTarget
     private let options: ReplicationOptions
     private let key: [UInt8]
-    /// Under which the source may have a mark of the target.
+    /// The keys under which the source may have a mark for the target.
     private let backKeys: [[UInt8]]
-    /// Nil when it must be read from the target.
+    /// Nil if it must be read from the target.
     private var mark: ReplicationMark?
 
-    /// The database of a target with the positions of its followers.
+    /// The database of a target that has the positions of its followers.
     package static var positionsDatabase: String { ReplicationMark.database }
 
-    /// How far it has come.
+    /// The progress of the follower.
     public private(set) var progress = ReplicationProgress()
 
-    /// Looks at both larders, and changes nothing.
+    /// Checks both larders, and changes nothing.
     /// - Parameters:
-    ///   - source: must answer to commands that wait for as long as the steps do.
-    ///   - target: gets the changes, and the position.
-    ///   - options: which changes.
-    ///   - rule: which entry stays where both have changed one.
-    /// - Throws: `invalidArgument` if both are the same larder, or an option is impossible; `server` if one is no larder
-    ///   that can be followed; what calls throw.
+    ///   - source: must have a time limit that is longer than the waits of the steps.
+    ///   - target: receives the changes and the position.
+    ///   - options: the changes to replicate.
+    ///   - rule: resolves conflicts if both larders have changed an entry.
+    /// - Throws: `invalidArgument` if both are the same larder, or an option is invalid; `server` if one is not a
+    ///   larder that can be followed; errors of the clients' calls.
     public init(
         from source: BlockingLarderClient, to target: BlockingLarderClient, _ options: ReplicationOptions,
         rule: ReplicationRule = .later
@@ -81,15 +82,15 @@ public final class LarderFollower {
     }
 
     /// Applies the next changes.
-    /// - Parameter waitMilliseconds: how long to wait for a change if there is none. The client of the source must wait
-    ///   longer.
+    /// - Parameter waitMilliseconds: how long to wait for a change if there is none. The time limit of the source's
+    ///   client must be longer.
     /// - Returns: ``ReplicationProgress/State/idle`` if there are no more changes for now.
     @discardableResult
     public func step(waitMilliseconds: Int = 0) throws(LarderClientError) -> ReplicationProgress.State {
         do throws(LarderClientError) {
             return try apply(nextAfterWaiting: waitMilliseconds)
         } catch {
-            // Of what was not acknowledged nothing is known.
+            // The state of an unacknowledged step is unknown.
             mark = nil
             throw error
         }
@@ -114,7 +115,7 @@ public final class LarderFollower {
         let before = mark
         if reply.reason != nil { try beginPass(&mark, at: reply.time) }
         if !reply.items.isEmpty, reply.time > mark.applied {
-            // What is applied came from the source, also where the position behind it is never written.
+            // Applied changes came from the source, even if the position after them is never written.
             var ahead = mark
             ahead.applied = reply.time
             try ahead.write(target.client, key)
@@ -128,12 +129,12 @@ public final class LarderFollower {
             mark.isComplete = true
             mark.over = nil
         }
-        // A write takes its time a moment before it is told.
+        // A write takes its timestamp shortly before it is reported.
         if reply.state == "current" { mark.seen = max(mark.seen, reply.time - Self.seenMargin) }
         mark.position = reply.position
         mark.changes += reply.items.count
         note(reply, counts, mark)
-        // A position that only grows older is written now and then.
+        // If only the position changes, it is written from time to time.
         let isRested = before.isComplete && before.seen > 0 && mark.applied - before.applied <= Self.restingMilliseconds
         if mark.position != before.position || !isRested {
             try mark.write(target.client, key)
@@ -152,19 +153,19 @@ public final class LarderFollower {
         progress.passes += 1
         progress.total = progress.done + ((try? source.count()) ?? 0)
         if mark.isComplete {
-            // What the source has not been told yet, it cannot have removed.
+            // Entries that the source has not seen yet, it cannot have removed.
             if let seen = try back()?.seen {
                 (mark.over, mark.joined, mark.isPeer) = (seen, 0, true)
             } else {
                 (mark.over, mark.isPeer) = (mark.applied, false)
             }
         } else if mark.applied == 0 {
-            // Into an empty database nothing comes but what this follower brings.
+            // An empty database receives entries only from this follower.
             if try target.isEmpty() {
                 mark.over = time
                 try takePolicy()
             } else {
-                // What the source follows, it has joined already.
+                // A source that follows the target has been joined with it already.
                 let isFollowed = try back() != nil
                 guard options.joins || isFollowed else { throw refusal }
                 mark.joined = max(1, time)
@@ -182,9 +183,9 @@ public final class LarderFollower {
             operation: "replicate", database: options.database)
     }
 
-    /// What stands behind a database says what is in it.
+    /// Refuses a target with an origin, because the origin determines its contents.
     private func checkTargetHasNoOrigin() throws(LarderClientError) {
-        // Who may not ask is told by the first change.
+        // If this user has no permission to read it, the first change reports that.
         guard let url = (try? target.client.originInfo())?.first?.1, !url.isEmpty else { return }
         throw LarderClientError(
             .invalidArgument,
@@ -193,7 +194,7 @@ public final class LarderFollower {
                 + "\(options.database) none)", operation: "replicate", database: options.database)
     }
 
-    /// A database that is new in the target gets the policy of the source's; one that is there keeps its own.
+    /// Copies the source's policy to a database that is new in the target; an existing one keeps its own.
     private func takePolicy() throws(LarderClientError) {
         guard try !target.client.databases().contains(where: { $0.name == options.database }) else { return }
         let info = try source.policyInfo()
@@ -202,7 +203,7 @@ public final class LarderFollower {
             policy, grace: .milliseconds(info.graceMilliseconds), jitter: Int(info.jitterPercent))
     }
 
-    /// How far the source has followed the target.
+    /// Returns how far the source has followed the target.
     private func back() throws(LarderClientError) -> ReplicationMark? {
         for key in backKeys { if let mark = try ReplicationMark.read(source, key) { return mark } }
         return nil
@@ -221,11 +222,11 @@ public final class LarderFollower {
     }
 }
 
-/// Who a larder is.
+/// The identity of a larder.
 private struct LarderIdentity {
-    /// The path of its directory, or of its socket if it does not tell.
+    /// The path of its directory, or of its socket if the directory is unknown.
     let name: String
-    /// Another one for each start of a daemon.
+    /// Unique to each start of a daemon.
     let run: String
 
     init(_ client: BlockingLarderClient) throws(LarderClientError) {

@@ -1,43 +1,43 @@
 import LarderRESP
 import LarderVocabulary
 
-/// How far a target has followed a source. Stands in the target itself, in a database for that alone: so it is as durable
-/// as what it speaks of, and written behind it.
+/// How far a target has followed a source. Stored in the target itself, in a database for marks: so it is as durable as
+/// the changes that it covers, and is written after them.
 struct ReplicationMark: Codable, Equatable {
     /// The database for marks.
     static let database = CompanionName.positions
 
-    /// Where to go on, as CHANGES gives it.
+    /// The position to resume from, as returned by CHANGES.
     var position = "0"
-    /// Whether a full pass has ever ended.
+    /// Whether a full pass has ever completed.
     var isComplete = false
-    /// While a full pass is under way: what the target has from that time or earlier, and the source does not name, goes;
-    /// nil for nothing. In milliseconds since 1970.
+    /// During a full pass: entries of the target up to this time that the source does not list are removed; nil for
+    /// none. In milliseconds since 1970.
     var over: Int64?
-    /// When a target with entries of its own began to follow; 0 for one that had none. What is older is not known to
-    /// have come from the source.
+    /// The time when a target with entries of its own began to follow; 0 for one without. Older entries need not be
+    /// from the source.
     var joined: Int64 = 0
-    /// Whether the source follows the target too: then what the target lacks, it may have removed.
+    /// Whether the source follows the target too, so that the target may have removed entries that it lacks.
     var isPeer = false
-    /// Whatever the target has from this source was there before this time of the source.
+    /// The target has all changes before this time of the source.
     var applied: Int64 = 0
-    /// The target was told everything that the source had at this time of the source.
+    /// The target has been sent everything that the source had at this time of the source.
     var seen: Int64 = 0
     var changes = 0
     var passes = 0
 
-    /// What of the target the source has known.
+    /// The time range in which the source has seen the target's changes.
     var knownTimes: ClosedRange<Int64>? { over.flatMap { joined < $0 ? (joined + 1)...$0 : nil } }
 
     static func key(source: String, _ options: ReplicationOptions) -> [UInt8] {
         Array("\(source)|\(options.database)\(options.filter)".utf8)
     }
 
-    /// The mark in a larder.
+    /// Reads the mark from a larder.
     /// - Returns: nil if there is none.
     static func read(_ client: BlockingLarderClient, _ key: [UInt8]) throws(LarderClientError) -> ReplicationMark? {
         let replies = try inDatabase(client, [[Array("GET".utf8), key]])
-        // Who may not read it has not found that there is none.
+        // Without permission to read it, its existence is unknown.
         if let text = replies.first?.errorMessage { throw LarderClientError.server(text, operation: "GET") }
         guard let bytes = replies.first?.bytes else { return nil }
         return try client.decoded(ReplicationMark.self, bytes, key)
@@ -58,7 +58,7 @@ struct ReplicationMark: Codable, Equatable {
         let name = client.name
         try client.select(Self.database)
         let replies = Result { () throws(LarderClientError) in try client.pipeline(commands) }
-        // Whoever uses the client behind an error here uses another database: a follower ends with it.
+        // If this fails, the client has another database selected: the follower ends with it.
         try client.select(name)
         guard try replies.get().count == commands.count else {
             throw LarderClientError.unexpectedReply(to: "SELECT", "one answer for each command")

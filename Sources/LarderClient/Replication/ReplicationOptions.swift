@@ -1,31 +1,31 @@
-/// What a ``LarderFollower`` brings from one larder into another.
+/// The changes that a ``LarderFollower`` replicates, and how.
 ///
 /// Thread-safe: a value.
 public struct ReplicationOptions: Sendable {
     /// The database, which has the same name in both larders.
     public var database = "0"
-    /// Only entries whose keys begin with it.
+    /// Only entries whose keys begin with this prefix.
     public var prefix: [UInt8] = []
-    /// Only entries with some of these tags, or of ``byteTags``; both empty for all.
+    /// Only entries with at least one of these tags or ``byteTags``; both empty for all.
     public var tags: Set<String> = []
-    /// The same, for tags that are no text.
+    /// Like ``tags``, for tags that are not text.
     public var byteTags: Set<[UInt8]> = []
-    /// What the target calls the source, so that a later follower goes on where this one was. Nil for the path of the
-    /// source's directory: larders of several machines that have the same one need names.
+    /// The target's name for the source, by which a later follower resumes from this one's position. Nil for the path
+    /// of the source's directory: larders of several machines with the same path need names.
     public var sourceName: String?
-    /// What the source calls the target, if it follows it too; nil for the path of the target's directory.
+    /// The source's name for the target, if it follows the target too; nil for the path of the target's directory.
     public var targetName: String?
-    /// Whether the target may have entries of its own when it begins to follow the source: both are joined, the later entry
-    /// stays, and what was there stays until the source changes it. Else such a target is refused, because it is to be a
-    /// copy. Later followers need not say it again.
+    /// Whether the target may have entries of its own when it begins to follow the source. Both are then merged: the
+    /// later entry wins, and existing entries stay until the source changes them. Otherwise such a target is refused,
+    /// because it is to be a copy. Later followers need not set this again.
     public var joins = false
-    /// How many changes are applied at a time, 1 to 10,000.
+    /// The number of changes applied at a time, 1 to 10,000.
     public var batchCount = 500
 
-    /// Of everything in the database `0`.
+    /// Creates options for all entries of a database.
     public init(database: String = "0") { self.database = database }
 
-    /// Of which changes a position speaks.
+    /// Identifies the changes that a position refers to.
     var filter: String {
         let names = allTags.map(Self.name(ofTag:)).sorted()
         return (prefix.isEmpty ? "" : "|prefix=\(Self.hex(prefix))")
@@ -34,7 +34,7 @@ public struct ReplicationOptions: Sendable {
 
     var allTags: Set<[UInt8]> { byteTags.union(tags.map { Array($0.utf8) }) }
 
-    /// A word without a comma, of which no other tag has the same.
+    /// A unique name of a tag without commas.
     private static func name(ofTag tag: [UInt8]) -> String {
         guard let text = String(validating: tag, as: UTF8.self), !text.contains(","), !text.hasPrefix("hex:") else {
             return "hex:" + hex(tag)
@@ -47,71 +47,71 @@ public struct ReplicationOptions: Sendable {
     }
 }
 
-/// Which of two entries of the same key stays, where two larders have changed it.
+/// Decides which of two entries of the same key wins if two larders have changed it.
 ///
 /// Thread-safe: a value.
 public struct ReplicationRule: Sendable {
-    /// Decides whether the incoming change replaces what the target has; nil for the later one.
+    /// Returns whether the incoming change replaces the target's entry; nil for the later one.
     let decide: (@Sendable (ReplicationConflict) -> Bool)?
 
-    /// The later change stays: by the time of the change, then by its sequence, then by the bytes of the value. All
-    /// larders come to the same result, whoever hears of what first.
+    /// The later change wins: by the time of the change, then by its sequence, then by the bytes of the value. All
+    /// larders arrive at the same result, in whatever order they receive the changes.
     public static let later = ReplicationRule(decide: nil)
 
-    /// Asks for each key that the target has with another value: true lets the incoming change in. Where two larders
-    /// follow each other, both need rules that come to the same result, or they differ for ever. Costs three round
-    /// trips to the target for each change. May be asked again for a change, after an interruption or if the entry has
-    /// changed meanwhile. What the rule lets in counts as a change that is made then.
+    /// Calls a closure for each key that the target has with another value; true accepts the incoming change. If two
+    /// larders follow each other, their rules must arrive at the same result, or they differ permanently. Costs three
+    /// round trips to the target for each change. The closure may be called again for a change, after an interruption
+    /// or if the entry has changed in the meantime. An accepted change counts as made at that time.
     public static func custom(_ decide: @escaping @Sendable (ReplicationConflict) -> Bool) -> ReplicationRule {
         ReplicationRule(decide: decide)
     }
 }
 
-/// Two larders have different entries under a key.
+/// Two different entries of two larders under one key.
 ///
 /// Thread-safe: a value.
 public struct ReplicationConflict: Sendable {
     /// The key.
     public let key: [UInt8]
-    /// The value that comes in; nil for a removal.
+    /// The incoming value; nil for a removal.
     public let incoming: [UInt8]?
-    /// When that was stored, or removed, in milliseconds since 1970.
+    /// When it was stored or removed, in milliseconds since 1970.
     public let incomingTime: Int64
-    /// The value that the target has.
+    /// The target's value.
     public let present: [UInt8]
-    /// When that was stored, in milliseconds since 1970.
+    /// When it was stored, in milliseconds since 1970.
     public let presentTime: Int64
 }
 
-/// How far a ``LarderFollower`` has come.
+/// The progress of a ``LarderFollower``.
 ///
 /// Thread-safe: a value.
 public struct ReplicationProgress: Hashable, Sendable {
-    /// What a follower does.
+    /// The activity of a follower.
     public enum State: String, Sendable {
-        /// A full pass over all entries of the source.
+        /// Doing a full pass over all entries of the source.
         case initial
-        /// There are changes to apply.
+        /// Applying changes.
         case running
-        /// The target has everything that the source has told.
+        /// The target has everything that the source has reported.
         case idle
     }
 
-    /// What it does.
+    /// The current activity.
     public internal(set) var state = State.initial
-    /// How many changes there are to apply, as far as that is known, with those that are done. In a full pass: entries.
+    /// The number of changes to apply as far as known, including completed ones. In a full pass: entries.
     public internal(set) var total = 0
-    /// How many changes this follower has applied, with those that the target did not need.
+    /// The number of changes that this follower has applied, including those that the target did not need.
     public internal(set) var done = 0
-    /// How many of them stored an entry.
+    /// The number of changes that stored an entry.
     public internal(set) var stored = 0
-    /// How many removed one, with those that a full pass did not find in the source.
+    /// The number of changes that removed an entry, including entries that a full pass did not find in the source.
     public internal(set) var removed = 0
-    /// How many the target did not need, because what it has is later, or the same.
+    /// The number of changes that the target did not need, because its entry is later or the same.
     public internal(set) var kept = 0
-    /// How many full passes this follower has begun.
+    /// The number of full passes that this follower has started.
     public internal(set) var passes = 0
-    /// The changes that were ever applied at the target from this source, with those of former followers.
+    /// The number of changes ever applied to the target from this source, including those of previous followers.
     public internal(set) var everDone = 0
 
     package init() {}

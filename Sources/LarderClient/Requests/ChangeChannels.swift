@@ -1,19 +1,19 @@
 /// The channels to which a daemon publishes changes of a database's entries: docs/Protocol.md.
 struct ChangeChannels {
-    /// What happens to all entries.
+    /// The channel for changes of all entries.
     let all: [UInt8]
 
     init(_ database: String) { all = Array("__change@\(database)__".utf8) }
 
-    /// What happens to one entry.
+    /// The channel for changes of one entry.
     func of(_ key: [UInt8]) -> [UInt8] { all + [UInt8(ascii: ":")] + key }
 
-    /// What happens to entries whose keys begin with a prefix.
+    /// The pattern for changes of entries whose keys begin with a prefix.
     func pattern(prefix: [UInt8]) -> [UInt8] {
         of(prefix.flatMap { "*?[]\\^-".utf8.contains($0) ? [UInt8(ascii: "\\"), $0] : [$0] }) + [UInt8(ascii: "*")]
     }
 
-    /// The key in the name of a channel; nil for the channel of all entries.
+    /// Returns the key in the name of a channel; nil for the channel of all entries.
     func key(in channel: [UInt8]) -> [UInt8]? {
         channel.count > all.count ? Array(channel.dropFirst(all.count + 1)) : nil
     }

@@ -1,4 +1,4 @@
-/// The tags of an entry in the form for the daemon, checked. A value.
+/// The validated tags of an entry in the daemon's syntax. A value.
 struct CheckedTags: Hashable, Sendable {
     static let none = CheckedTags()
 
@@ -6,7 +6,7 @@ struct CheckedTags: Hashable, Sendable {
 
     private init() { bytes = [] }
 
-    /// - Throws: `invalidArgument` for impossible tags.
+    /// - Throws: `invalidArgument` for invalid tags.
     init(_ tags: [String], _ operation: String, _ database: String? = nil, key: [UInt8]) throws(LarderClientError) {
         if tags.isEmpty {
             bytes = []
@@ -23,13 +23,13 @@ struct CheckedTags: Hashable, Sendable {
     /// The words for SET and MSETEX.
     var words: [[UInt8]] { bytes.isEmpty ? [] : wordList("TAGS", "\(bytes.count)") + bytes }
 
-    /// The words by which a changed entry keeps its tags, if no others are named.
+    /// The words with which a changed entry keeps its tags, if no others are specified.
     static func kept(_ policy: EntryPolicy, _ tags: [String], _ server: ServerKind) -> [[UInt8]] {
-        // A kept life includes the tags.
+        // EntryPolicy.keep includes the tags.
         tags.isEmpty && policy != .keep && server.isLarder ? wordList("KEEPTAGS") : []
     }
 
-    /// - Throws: `invalidArgument` for tags that the server would not keep, so that nobody trusts in their removal.
+    /// - Throws: `invalidArgument` for tags that the server would ignore, so that no program relies on their removal.
     func check(for server: ServerKind, _ operation: String, _ database: String? = nil, key: [UInt8])
         throws(LarderClientError)
     {
@@ -39,8 +39,8 @@ struct CheckedTags: Hashable, Sendable {
             operation: operation, database: database, key: printableKey(key))
     }
 
-    /// The words behind `PURGE TAG`; none without tags.
-    /// - Throws: `invalidArgument` for impossible tags.
+    /// Returns the words after `PURGE TAG`; none without tags.
+    /// - Throws: `invalidArgument` for invalid tags.
     static func purged(_ tags: [[UInt8]], soft: Bool, _ database: String) throws(LarderClientError) -> [[UInt8]] {
         do throws(TagRules.Impossible) {
             let tags = try TagRules.checkedForPurge(tags)
@@ -50,7 +50,7 @@ struct CheckedTags: Hashable, Sendable {
         }
     }
 
-    /// A last word SOFT is the option unless it is the only one, so another tag goes behind a tag of that name.
+    /// A last word SOFT is the option unless it is the only one, so another tag is placed after a tag of that name.
     private static func hard(_ tags: [[UInt8]]) throws(TagRules.Impossible) -> [[UInt8]] {
         func isOption(_ tag: [UInt8]) -> Bool {
             tag.count == 4 && zip(tag, "SOFT".utf8).allSatisfy { $0 & 0xDF == $1 }

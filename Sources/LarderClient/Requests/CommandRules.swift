@@ -1,22 +1,21 @@
 import LarderCommandCatalog
 import LarderRESP
 
-/// Which commands may be sent as they are, where.
+/// Where commands are sent unchanged, and which are allowed there.
 enum CommandRules {
-    /// On a connection that others use too: nothing that changes its state.
+    /// On a shared connection: no commands that change its state.
     case shared
     /// Between MULTI and EXEC.
     case transaction
-    /// On a connection of the caller's own: all that is answered with one reply, but nothing behind `SELECT`, which may be
-    /// refused.
+    /// On an exclusive connection: all commands with one reply, but nothing after `SELECT`, which may be refused.
     case own
-    /// Alone on the connection of a blocking client, whose own calls follow.
+    /// On the connection of a blocking client, which is used by its later calls too.
     case blocking
 
     /// The longest word of a request, and so the longest value, in bytes: 512 MiB.
     static let wordBytesMax = RESPLimits().bulkBytesMax
 
-    /// - Throws: `invalidArgument` for a command that may not be sent here, or has no name.
+    /// - Throws: `invalidArgument` for a command that is not allowed here, or has no name.
     func check(_ commands: [[[UInt8]]]) throws(LarderClientError) {
         for words in commands {
             guard let first = words.first, !first.isEmpty else {
@@ -31,8 +30,8 @@ enum CommandRules {
         try checkOrder(commands)
     }
 
-    /// - Throws: `invalidArgument` for commands that are sent behind a `SELECT` before its reply is known: if it is refused,
-    ///   they would be carried out in the database that was selected before.
+    /// - Throws: `invalidArgument` for commands after a `SELECT` whose reply is unknown: if it is refused, they would
+    ///   run in the previous database.
     private func checkOrder(_ commands: [[[UInt8]]]) throws(LarderClientError) {
         for words in commands.dropLast() {
             guard case .selectsDatabase = CommandMetadata.row(of: words)?.effect else { continue }
@@ -43,7 +42,7 @@ enum CommandRules {
         }
     }
 
-    /// Why a command may not be sent here; nil if it may.
+    /// Returns why a command is not allowed here; nil if it is.
     private func refusal(of row: CommandMetadata) -> String? {
         switch (self, row.effect) {
         case (_, .streams): "use LarderClient's subscribe(to:) for messages"
@@ -56,7 +55,7 @@ enum CommandRules {
         }
     }
 
-    /// - Throws: `invalidArgument` for a word that is longer than any server takes.
+    /// - Throws: `invalidArgument` for a word that is longer than any server accepts.
     static func checkLengths(_ words: [[UInt8]]) throws(LarderClientError) {
         for word in words where word.count > Self.wordBytesMax {
             throw LarderClientError(

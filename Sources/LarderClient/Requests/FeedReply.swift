@@ -1,24 +1,24 @@
 import LarderRESP
 import LarderVocabulary
 
-/// An answer of CHANGES.
+/// A reply of CHANGES.
 struct FeedReply {
-    /// An entry with all that belongs to it.
+    /// An entry with its metadata.
     struct Entry {
         let key: [UInt8]
         let value: [UInt8]
-        /// In milliseconds since 1970, as all times here.
+        /// In milliseconds since 1970, like all times here.
         let storedAt: Int64
         let rule: String
         /// -1 for never.
         let deadline: Int64
         /// In milliseconds; -1 for the database's.
         let grace: Int64
-        /// By its name, or by the number of one without a name.
+        /// The name of the codec, or the number of a codec without a name.
         let codec: String
         let tags: [[UInt8]]
 
-        /// The codec by which it is decoded.
+        /// The codec of the value.
         var storedCodec: Codec { Codec(name: codec) ?? UInt8(codec).map { Codec(rawValue: $0) } ?? .raw }
     }
 
@@ -35,19 +35,20 @@ struct FeedReply {
         let sequence: Int64
         let version: String
 
-        /// When the change was made, in milliseconds since 1970.
+        /// The time of the change, in milliseconds since 1970.
         var time: Int64 { Int64(version.prefix { $0 != "-" }) ?? .max }
     }
 
     let position: String
     let state: String
     let reason: String?
-    /// Of which keys a full pass has named all: behind which, nil from the first; up to which, nil to the last.
+    /// The key range that a full pass has listed completely: after a key (nil: from the first), through a key (nil: to
+    /// the last).
     let range: (after: [UInt8]?, through: [UInt8]?)?
     let time: Int64
     let items: [Item]
 
-    /// - Throws: `server` for an error, `protocolViolation` for what is no answer of CHANGES.
+    /// - Throws: `server` for an error, `protocolViolation` for anything that is not a reply of CHANGES.
     init(_ reply: RESPValue) throws(LarderClientError) {
         if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "CHANGES") }
         let fields = try ReplyFields(reply, of: "CHANGES")
@@ -109,7 +110,7 @@ struct FeedReply {
             tags: tags.compactMap(\.bytes))
     }
 
-    /// The command that asks for it.
+    /// The command that requests it.
     static func words(
         since position: String, prefix: [UInt8], count: Int, blockMilliseconds: Int
     ) -> [[UInt8]] {
@@ -121,7 +122,7 @@ struct FeedReply {
 }
 
 extension FeedReply.Entry {
-    /// The command that stores it in the database that is selected.
+    /// The command that stores it in the selected database.
     func placing(_ version: String?, over: Int64?) -> [[UInt8]] {
         var words = [Array("PLACE".utf8), key, value] + wordList("STOREDAT", "\(storedAt)")
         switch rule {

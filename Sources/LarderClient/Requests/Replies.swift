@@ -1,4 +1,4 @@
-// Replies that are maps, as values of the vocabulary.
+// Replies that are maps, decoded into the types of the vocabulary.
 
 import LarderRESP
 
@@ -16,7 +16,7 @@ extension EntryInfo {
             throw .unexpectedReply(to: "META", "a map with a codec that this client knows")
         }
         let readAt = storedAt + (try fields.integer("age"))
-        // What has reached its deadline is stale for that alone.
+        // An entry that has reached its deadline is stale for that reason alone.
         let isUnverified = try fields.string("state") == "stale" && deadline.map { readAt < $0 } ?? true
         self.init(
             storedAtMilliseconds: storedAt, deadlineMilliseconds: deadline,
@@ -26,7 +26,7 @@ extension EntryInfo {
             readAtMilliseconds: readAt, isUnverified: isUnverified)
     }
 
-    /// A rule that only a later daemon knows counts as the entry's own.
+    /// A rule that only a newer daemon supports is treated as the entry's own.
     private static func rule(_ name: String, _ deadline: Int64?) -> DeadlineRule {
         if name == "governed" { return .governed }
         return deadline.map { .own($0) } ?? .ownNever
@@ -59,7 +59,7 @@ extension DatabaseInfo {
 }
 
 extension DatabaseInfo.Ends {
-    /// - Returns: nil if they were not counted, or the daemon is of an earlier version.
+    /// - Returns: nil if they were not counted, or the daemon is older.
     fileprivate init?(_ fields: ReplyFields) throws(LarderClientError) {
         guard let minute = try fields.integerIfAny("ends-minute"), minute >= 0,
             let hour = try fields.integerIfAny("ends-hour"), let day = try fields.integerIfAny("ends-day"),

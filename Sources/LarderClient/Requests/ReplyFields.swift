@@ -28,17 +28,17 @@ struct ReplyFields {
         return number
     }
 
-    /// Nil if an earlier daemon does not have it.
+    /// Nil if an older daemon does not have the field.
     func integerIfAny(_ name: String) throws(LarderClientError) -> Int64? {
         values[name] == nil ? nil : try integer(name)
     }
 
-    /// Bytes; 0 means that there is no limit, as does an earlier daemon that does not have it.
+    /// Bytes; nil for 0, which means no limit, and for an older daemon without the field.
     func limit(_ name: String) throws(LarderClientError) -> Int64? {
         try integerIfAny(name).flatMap { $0 > 0 ? $0 : nil }
     }
 
-    /// Milliseconds; -1 means that there is no such instant or span.
+    /// Milliseconds; nil for -1, which means no such time.
     func milliseconds(_ name: String) throws(LarderClientError) -> Int64? {
         let number = try integer(name)
         return number == -1 ? nil : number

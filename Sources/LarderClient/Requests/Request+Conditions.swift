@@ -4,7 +4,7 @@ import LarderRESP
 
 extension Request where Result == Bool {
     /// Stores an entry if a condition holds.
-    /// - Parameter condition: words that SET takes, such as NX, or IFEQ and a value.
+    /// - Parameter condition: words of SET, such as NX, or IFEQ and a value.
     static func set(
         _ value: [UInt8], forKey key: [UInt8], policy: EntryPolicy.Checked, tags: CheckedTags, codec: Codec?,
         server: ServerKind, if condition: [[UInt8]]
@@ -20,7 +20,7 @@ extension Request where Result == Bool {
         }
     }
 
-    /// Removes an entry if it has a value.
+    /// Removes an entry if it has a given value.
     static func remove(_ key: [UInt8], ifEqual value: [UInt8]) -> Request {
         flag([Array("DELEX".utf8), key, Array("IFEQ".utf8), value], key: key)
     }
@@ -35,7 +35,7 @@ extension Request where Result == Bool {
         flag([Array("PEXPIREAT".utf8), key, Array("\(instant)".utf8)], key: key)
     }
 
-    /// Removes an entry's deadline. Also false if there was none: EXISTS tells whether there is an entry.
+    /// Removes an entry's deadline. False without a deadline too; EXISTS distinguishes that from a missing entry.
     static func persist(_ key: [UInt8]) -> Request { flag([Array("PERSIST".utf8), key], key: key) }
 
     private static func flag(_ words: [[UInt8]], key: [UInt8]) -> Request {
@@ -49,7 +49,7 @@ extension Request where Result == [UInt8]? {
     /// Returns the value and removes the entry.
     static func take(_ key: [UInt8]) -> Request { value(of: [Array("GETDEL".utf8), key]) }
 
-    /// Returns the value and gives the entry another lifetime.
+    /// Returns the value and changes the lifetime of the entry.
     /// - Parameter lifetime: words of GETEX.
     static func get(_ key: [UInt8], renewing lifetime: [[UInt8]]) -> Request {
         value(of: [Array("GETEX".utf8), key] + lifetime)
@@ -77,7 +77,7 @@ extension Request where Result == Double {
         Request([Array("INCRBYFLOAT".utf8), key, Array("\(step)".utf8)], key: key, expects: "a number") {
             (reply) throws(LarderClientError) in
             guard let sum = reply.string.flatMap({ Double($0) }) else { return nil }
-            // larderd refuses such a sum; Redis counts with more bits, and has stored it.
+            // larderd refuses such a sum; Redis computes with more bits, and has stored it.
             guard sum.isFinite else {
                 throw LarderClientError(
                     .decode, "the sum is stored, and is beyond what a Double can hold", operation: "INCRBYFLOAT",

@@ -1,4 +1,4 @@
-// Requests of who fetches.
+// Requests of fetching callers.
 
 import LarderFetching
 import LarderRESP
@@ -11,17 +11,18 @@ struct FetchAnswer: Sendable {
 
     let state: State
     let value: [UInt8]?
-    /// With `lead` only.
+    /// Only with `lead`.
     let token: UInt64
     /// In milliseconds; -1 without a value.
     let age: Int64
-    /// The rest of the entry's life, of the other's lease, or of the origin's rest, in milliseconds; -1 for no end.
+    /// The remaining time of the entry, of the other caller's lease, or of the back-off, in milliseconds; -1 for no
+    /// end.
     let left: Int64
 
-    /// Whether the value beside a lease is fresh still.
+    /// Whether the value returned with a lease is still fresh.
     var isFresh: Bool { value != nil && left != 0 }
 
-    /// Whether the value is as young as the question wanted.
+    /// Whether the value is as young as requested.
     func isYoung(_ maxAge: Int64?) -> Bool { maxAge.map { $0 > 0 && age <= $0 } ?? true }
 }
 
@@ -32,7 +33,7 @@ extension Request where Result == FetchAnswer {
         if let maxAge { words += wordList("MAXAGE", "\(maxAge)") }
         if let wait { words += wordList("WAIT", "\(wait)") }
         if let lease { words += wordList("LEASE", "\(lease)") }
-        // The right to fetch ends with the connection, so it may be asked for once more.
+        // The lease ends with the connection, so the request may be repeated.
         return Request(words, key: key, isRead: true, expects: "a state, a value and a token") { reply in
             guard let parts = reply.elements, parts.count == 6,
                 let state = parts[0].string.flatMap({ FetchAnswer.State(rawValue: $0) }),
@@ -46,8 +47,8 @@ extension Request where Result == FetchAnswer {
 }
 
 extension Request where Result == Bool {
-    /// Gives the right to fetch back.
-    /// - Returns: whether it was good.
+    /// Releases a lease.
+    /// - Returns: whether it was valid.
     static func release(_ key: [UInt8], token: UInt64, _ release: FetchRelease) -> Request {
         var words = [Array("RELEASE".utf8), key, Array("\(token)".utf8)]
         switch release {

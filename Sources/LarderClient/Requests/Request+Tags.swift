@@ -3,7 +3,7 @@
 import LarderRESP
 
 extension Request where Result == [String]? {
-    /// The tags of an entry that are text; nil without a fresh entry.
+    /// Returns the tags of an entry that are text; nil without a fresh entry.
     static func tags(_ key: [UInt8]) -> Request {
         Request([Array("TAGS".utf8), key], key: key, isRead: true, expects: "tags") { reply in
             tagList(reply).map { $0.map(TagRules.texts) }
@@ -12,13 +12,13 @@ extension Request where Result == [String]? {
 }
 
 extension Request where Result == [[UInt8]]? {
-    /// All tags of an entry; nil without a fresh entry.
+    /// Returns all tags of an entry; nil without a fresh entry.
     static func tagBytes(_ key: [UInt8]) -> Request {
         Request([Array("TAGS".utf8), key], key: key, isRead: true, expects: "tags") { tagList($0) }
     }
 }
 
-/// - Returns: the tags of an entry, of which nil says that there is none; nil for another reply.
+/// - Returns: the tags of an entry, or an inner nil if there is none; nil for another reply.
 private func tagList(_ reply: RESPValue) -> [[UInt8]]?? {
     if reply.isNull { return .some(nil) }
     guard let elements = reply.elements else { return nil }

@@ -1,8 +1,8 @@
-// Every request of a call, and how its reply is read: once, for the blocking and the asynchronous client.
+// The requests of all calls and the decoding of their replies, shared by the blocking and the asynchronous client.
 
 import LarderRESP
 
-/// A command and the meaning of its reply. A value.
+/// A command and the decoding of its reply. A value.
 struct Request<Result: Sendable>: Sendable {
     /// The command's name and its arguments.
     let words: [[UInt8]]
@@ -11,10 +11,10 @@ struct Request<Result: Sendable>: Sendable {
     /// Whether it changes nothing, so that it may be sent again if a connection was lost before its reply.
     let isRead: Bool
     private let interpretation: @Sendable (RESPValue) throws(LarderClientError) -> Result?
-    /// The expected reply, for messages: "a number".
+    /// A description of the expected reply, for messages: "a number".
     private let expected: String
 
-    /// - Parameter interpretation: returns nil for a reply that does not have the form of this command's replies.
+    /// - Parameter interpretation: decodes the reply; returns nil for a reply of an unexpected form.
     init(
         _ words: [[UInt8]], key: [UInt8]? = nil, isRead: Bool = false, expects expected: String,
         _ interpretation: @escaping @Sendable (RESPValue) throws(LarderClientError) -> Result?
@@ -29,7 +29,7 @@ struct Request<Result: Sendable>: Sendable {
     /// The command's name.
     var name: String { words.first.map { printableKey($0) } ?? "command" }
 
-    /// Reads the reply; a server's error is thrown.
+    /// Decodes the reply; an error of the server is thrown.
     func result(of reply: RESPValue) throws(LarderClientError) -> Result {
         if let text = reply.errorMessage {
             throw .server(text, operation: name, key: key.map { printableKey($0) })
@@ -41,7 +41,7 @@ struct Request<Result: Sendable>: Sendable {
     }
 }
 
-/// Words as bytes.
+/// Converts words to bytes.
 func wordList(_ texts: String...) -> [[UInt8]] { texts.map { Array($0.utf8) } }
 
 extension Request where Result == Void {
@@ -50,9 +50,10 @@ extension Request where Result == Void {
     }
 
     /// Stores an entry.
-    /// - Parameter codec: nil, like ``Codec/raw``, for bytes without a codec.
-    /// - Parameter server: Redis knows neither `CODEC` nor `POLICY`; a policy is sent to it in milliseconds. Tags must have
-    ///   been checked for it.
+    /// - Parameters:
+    ///   - codec: nil, like ``Codec/raw``, for bytes without a codec.
+    ///   - server: Redis supports neither `CODEC` nor `POLICY`; a policy is sent to it in milliseconds. Tags must have
+    ///     been checked for it.
     static func set(
         _ value: [UInt8], forKey key: [UInt8], policy: EntryPolicy.Checked, tags: CheckedTags, codec: Codec?,
         server: ServerKind = ServerKind()
@@ -64,7 +65,7 @@ extension Request where Result == Void {
         return expectingOK(list, key: key)
     }
 
-    /// Stores entries that all have the same policy, tags and codec, as one command of larderd.
+    /// Stores entries with the same policy, tags and codec, as one command of larderd.
     static func setAll(
         _ entries: [(key: [UInt8], value: [UInt8])], policy: EntryPolicy.Checked, tags: CheckedTags, codec: Codec
     ) -> Request {
@@ -79,8 +80,8 @@ extension Request where Result == Void {
         expectingOK(wordList("MSET") + entries.flatMap { [$0.key, $0.value] })
     }
 
-    /// Nil keeps the present grace, or jitter.
-    /// - Throws: `invalidArgument` for an impossible grace or jitter.
+    /// Nil keeps the current grace, or jitter.
+    /// - Throws: `invalidArgument` for an invalid grace or jitter.
     static func setPolicy(
         _ policy: UpdatePolicy, grace: Duration?, jitter: Int?, _ database: String
     ) throws(LarderClientError) -> Request {
@@ -94,10 +95,10 @@ extension Request where Result == Void {
         return expectingOK(words)
     }
 
-    /// - Parameter limit: as the daemon parses it: `64M`, `none`.
+    /// - Parameter limit: in the daemon's syntax: `64M`, `none`.
     static func setLimit(_ limit: String) -> Request { expectingOK(wordList("LIMIT", limit)) }
 
-    /// - Parameter words: the URL and what is behind it, or `none`; as the daemon parses them.
+    /// - Parameter words: the URL followed by options, or `none`, in the daemon's syntax.
     static func setOrigin(_ words: [[UInt8]]) -> Request { expectingOK(wordList("ORIGIN") + words) }
 
     static var ping: Request {
@@ -143,7 +144,7 @@ extension Request where Result == Int64 {
         }
     }
 
-    /// How many of the keys were there.
+    /// Removes keys, and returns the number of those that existed.
     static func remove(_ keys: [[UInt8]]) -> Request {
         integer(wordList("DEL") + keys, key: keys.count == 1 ? keys.first : nil)
     }
@@ -189,20 +190,20 @@ extension Request where Result == EntryInfo? {
 /// One round trip of a scan over keys.
 struct ScanStep: Sendable {
     let keys: [[UInt8]]
-    /// The cursor for the next one; nil at the end.
+    /// The cursor for the next step; nil at the end.
     let next: [UInt8]?
 
-    /// A key as text; nil if it is not UTF-8.
+    /// Returns a key as text; nil if it is not UTF-8.
     static func text(_ key: [UInt8]) -> String? { String(validating: key, as: UTF8.self) }
 
-    /// All keys that are text, each once.
+    /// Returns all keys that are text, each once.
     static func texts(
         matching pattern: String?, _ perform: (Request<ScanStep>) async throws(LarderClientError) -> ScanStep
     ) async throws(LarderClientError) -> [String] {
         try await keys(matching: pattern, perform).compactMap { text($0) }
     }
 
-    /// All keys, each once.
+    /// Returns all keys, each once.
     static func keys(
         matching pattern: String?, _ perform: (Request<ScanStep>) async throws(LarderClientError) -> ScanStep
     ) async throws(LarderClientError) -> [[UInt8]] {
@@ -248,7 +249,7 @@ extension Request where Result == PolicyInfo {
 }
 
 extension Request where Result == [(String, String)] {
-    /// The origin of the database: names and values as they are told.
+    /// The origin of the database: names and values as the daemon reports them.
     static var origin: Request {
         Request(wordList("ORIGIN"), isRead: true, expects: "a map") { (reply) throws(LarderClientError) in
             guard let pairs = reply.pairs else { return nil }
@@ -288,7 +289,7 @@ extension Request where Result == [DatabaseInfo] {
 }
 
 extension Request where Result == String {
-    /// - Parameter section: nil for the usual ones.
+    /// - Parameter section: nil for the default ones.
     static func serverInfo(_ section: String?) -> Request {
         Request(wordList("INFO") + (section.map { [Array($0.utf8)] } ?? []), isRead: true, expects: "text") { reply in
             reply.bytes.map { String(decoding: $0, as: UTF8.self) }

@@ -1,6 +1,6 @@
 import LarderRESP
 
-/// A call of a script, checked: what is sent, and how its reply is read. A value.
+/// A validated call of a script: its requests and the decoding of its reply. A value.
 struct ScriptCall: Sendable {
     private let script: Script
     /// The keys, which the script may change.
@@ -13,8 +13,8 @@ struct ScriptCall: Sendable {
     private let isRead: Bool
 
     /// - Parameters:
-    ///   - readOnly: whether the server refuses what would change anything.
-    ///   - mayRepeat: whether nothing is changed by the script's running twice.
+    ///   - readOnly: whether the server refuses commands that would change anything.
+    ///   - mayRepeat: whether running the script twice is harmless.
     /// - Throws: `encode` for an argument that has no bytes, `invalidArgument` for one that is too long.
     init(
         _ script: Script, keys: [any CacheKey], arguments: [any ScriptArgument], readOnly: Bool,
@@ -45,7 +45,7 @@ struct ScriptCall: Sendable {
     /// The script's digest, if it is known.
     var digest: String? { ScriptDigests.shared.digest(of: script) }
 
-    /// Asks the server for the script's digest, and has it keep the script.
+    /// Requests the script's digest, and stores the script at the server.
     var load: Request<String> {
         Request([Array("SCRIPT".utf8), Array("LOAD".utf8), Array(script.text.utf8)], isRead: true, expects: "a SHA-1") {
             [script] reply in
@@ -55,10 +55,10 @@ struct ScriptCall: Sendable {
         }
     }
 
-    /// Names the script by its digest.
+    /// Runs the script by its digest.
     func run(_ digest: String) -> Request<RESPValue> { request("EVALSHA", digest) }
 
-    /// Sends the script itself.
+    /// Runs the script by its text.
     var runText: Request<RESPValue> { request("EVAL", script.text) }
 
     private func request(_ command: String, _ script: String) -> Request<RESPValue> {
@@ -67,12 +67,12 @@ struct ScriptCall: Sendable {
         ) { $0 }
     }
 
-    /// Whether an error says that the server does not know the script, and so has run nothing of it.
+    /// Whether an error means that the server does not have the script, and so has not run it.
     static func isUnknown(_ error: LarderClientError) -> Bool {
         error.serverText?.hasPrefix("NOSCRIPT No matching script") ?? false
     }
 
-    /// The reply as a value of the type that the caller wants.
+    /// Converts the reply to the caller's type.
     /// - Throws: `decode`.
     static func result<Result: ScriptResult>(_ reply: RESPValue) throws(LarderClientError) -> Result {
         do throws(ScriptMismatch) {

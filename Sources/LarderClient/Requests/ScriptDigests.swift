@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// The SHA-1 of scripts, by which servers know them: as a server has told them. They are the same for all servers.
+/// The SHA-1 digests by which servers identify scripts, as returned by a server. They are the same for all servers.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class ScriptDigests: @unchecked Sendable {
     static let shared = ScriptDigests()
 

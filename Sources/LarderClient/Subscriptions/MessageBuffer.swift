@@ -1,10 +1,10 @@
 import LarderPlatform
 
-/// Messages between the loop's thread and the tasks that take them.
+/// Buffers messages between the loop's thread and the tasks that consume them.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
+/// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
 final class MessageBuffer: TopicListener, @unchecked Sendable {
-    /// A waiting task. Touched only with the lock held, which is the proof for `@unchecked Sendable`.
+    /// A waiting task. `@unchecked Sendable`: guarded by the buffer's `lock`.
     private final class Taker: @unchecked Sendable {
         var continuation: UnsafeContinuation<Step, Never>?
         var isCancelled = false
@@ -23,7 +23,7 @@ final class MessageBuffer: TopicListener, @unchecked Sendable {
 
     init(max: Int) { self.max = max }
 
-    /// How many tasks wait, for tests.
+    /// The number of waiting tasks, for tests.
     var takerCount: Int { lock.withLock { takers.count } }
 
     func add(_ message: ChannelMessage) {
@@ -56,12 +56,12 @@ final class MessageBuffer: TopicListener, @unchecked Sendable {
                 pattern: message.pattern.map { String(decoding: $0, as: UTF8.self) }, payload: message.payload))
     }
 
-    /// Messages before the next one may be missing.
+    /// Notes that messages before the next one may be missing.
     func connectionWasLost() { noteGap() }
 
     func isRestored() {}
 
-    /// Messages before the next one may be missing.
+    /// Notes that messages before the next one may be missing.
     func noteGap() { lock.withLock { hasGap = true } }
 
     func finish(_ error: LarderClientError?) {

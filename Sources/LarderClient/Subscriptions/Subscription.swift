@@ -1,8 +1,8 @@
 /// The messages of some channels, in the order of arrival. Ends when it is cancelled or the client is closed.
-/// Cancelling a task that waits for the next message gives nil to that task.
+/// Cancelling a task that waits for the next message returns nil to that task.
 ///
-/// Several tasks may take messages from one subscription: each message goes to one of them. A subscription without
-/// references is cancelled.
+/// Several tasks may consume one subscription: each message goes to one of them. A subscription is cancelled when its
+/// last reference is released.
 ///
 /// Thread-safe.
 public final class Subscription: AsyncSequence, Sendable {
@@ -10,7 +10,7 @@ public final class Subscription: AsyncSequence, Sendable {
 
     private let hub: SubscriptionHub
     private let buffer: MessageBuffer
-    /// The client, which stays connected as long as there is a subscription.
+    /// The client, which stays connected while there is a subscription.
     private let owner: any Sendable
 
     init(_ hub: SubscriptionHub, _ buffer: MessageBuffer, owner: any Sendable) {
@@ -21,7 +21,7 @@ public final class Subscription: AsyncSequence, Sendable {
 
     deinit { cancel() }
 
-    /// Ends the subscription: messages that have arrived can still be taken; then the sequence is over. Idempotent.
+    /// Ends the subscription. Messages that have arrived can still be consumed; then the sequence is over. Idempotent.
     public func cancel() {
         hub.remove(buffer)
         buffer.finish(nil)
@@ -29,13 +29,13 @@ public final class Subscription: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator { Iterator(subscription: self) }
 
-    /// Takes the messages of a subscription.
+    /// Consumes the messages of a subscription.
     public struct Iterator: AsyncIteratorProtocol {
         let subscription: Subscription
 
-        /// The next message; nil when the subscription has ended or the task was cancelled.
-        /// - Throws: ``LarderClientError``, `server`, when the daemon refuses to subscribe again after the connection
-        ///   was lost.
+        /// Returns the next message; nil when the subscription has ended or the task was cancelled.
+        /// - Throws: ``LarderClientError``, `server`, if the daemon refuses to subscribe again after the connection was
+        ///   lost.
         public mutating func next() async throws -> ChannelMessage? {
             try await subscription.buffer.next()
         }

@@ -15,7 +15,7 @@ enum Topic: Hashable, Sendable {
         }
     }
 
-    /// The letter of the kind before SUBSCRIBE and UNSUBSCRIBE.
+    /// The prefix of the kind before SUBSCRIBE and UNSUBSCRIBE.
     enum Kind: String, CaseIterable {
         case channel = ""
         case pattern = "P"
@@ -31,19 +31,19 @@ enum Topic: Hashable, Sendable {
     }
 }
 
-/// Knows who listens to what, keeps the daemon's subscriptions equal to that, and delivers messages.
+/// Manages the listeners of a client, keeps the daemon's subscriptions in sync with them, and delivers messages.
 ///
-/// Requests are given to the link with the lock held, so that the daemon gets SUBSCRIBE and UNSUBSCRIBE in the order of
-/// the calls here. Behind every SUBSCRIBE goes an ECHO: its reply shows that the subscription is complete, or follows
-/// the error.
+/// Requests are passed to the link with `lock` held, so that the daemon receives SUBSCRIBE and UNSUBSCRIBE in the order
+/// of the calls here. Every SUBSCRIBE is followed by an ECHO: its reply shows that the subscription is complete, or
+/// follows the error.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held.
+/// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`.
 final class SubscriptionHub: LinkEvents, @unchecked Sendable {
     private let settings: LinkSettings
     private let lock = Lock()
     private var link: Link?
     private var listeners: [Topic: [any TopicListener]] = [:]
-    /// Whether a connection with subscriptions was lost and not replaced yet.
+    /// Whether a connection with subscriptions was lost and has not been replaced.
     private var wasLost = false
     private var fences = 0
     private var isClosed = false
@@ -60,7 +60,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
 
     // MARK: For callers
 
-    /// Begins to deliver messages of the topics to `buffer`; returns when the daemon has confirmed the subscriptions.
+    /// Starts to deliver messages of the topics to `buffer`; returns after the daemon has confirmed the subscriptions.
     func add(_ buffer: any TopicListener, _ topics: [Topic]) async throws(LarderClientError) {
         try await checkServer()
         let begun: (link: Link, exchange: Exchange)? = lock.withLock {
@@ -69,7 +69,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
             for topic in topics where listeners[topic]?.contains(where: { $0 === buffer }) != true {
                 listeners[topic, default: []].append(buffer)
             }
-            // Also those to which others listen already: the daemon's reply is waited for nevertheless.
+            // Includes topics with other listeners, because the daemon's reply is needed in any case.
             let exchange = request("SUBSCRIBE", topics)
             link.post(exchange)
             return (link, exchange)
@@ -86,7 +86,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
             .closed, "the client was closed", operation: "SUBSCRIBE", socketPath: settings.socketPath)
     }
 
-    /// Finds out whether the server can push messages: in RESP2 nobody can tell when the replies to SUBSCRIBE end.
+    /// Checks whether the server can push messages: in RESP2 the end of the replies to SUBSCRIBE cannot be determined.
     /// Costs nothing after the first connection.
     private func checkServer() async throws(LarderClientError) {
         let link: Link? = lock.withLock { isClosed ? nil : self.link ?? makeLink() }
@@ -145,9 +145,9 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
         for buffer in buffers { buffer.finish(nil) }
     }
 
-    // MARK: With the lock held
+    // MARK: Called with `lock` held
 
-    /// Each once, however many topics it listens to.
+    /// All listeners, each once, even if it listens to several topics.
     private var everyListener: [any TopicListener] {
         var seen: Set<ObjectIdentifier> = []
         return listeners.values.joined().filter { seen.insert(ObjectIdentifier($0)).inserted }
@@ -185,7 +185,7 @@ final class SubscriptionHub: LinkEvents, @unchecked Sendable {
         }
         guard let (exchange, buffers) = begun else { return }
         Task { [weak self, gate] in
-            // If the connection is lost again, the next one starts again, and calls wait for that.
+            // If the connection is lost again, the next one repeats this, and calls wait for that.
             guard let replies = try? await link.outcome(of: exchange) else { return }
             gate.open()
             guard let text = replies.lazy.compactMap(\.errorMessage).first else {

@@ -3,7 +3,7 @@ public struct ClientOptions: Sendable {
     /// The longest time limit: a day.
     public static let timeoutMillisecondsMax = 86_400_000
 
-    /// The database that the client's own calls use; nil, the default, for the server's, `0`.
+    /// The database of the client's own calls; nil, the default, for the server's default, `0`.
     public var database: String?
     /// The daemon's password (`--password-file`); nil, the default, if it has none.
     public var password: String?
@@ -13,32 +13,32 @@ public struct ClientOptions: Sendable {
     /// How long a call waits for a lost connection to be replaced before it throws, in milliseconds, 0 to
     /// ``timeoutMillisecondsMax``. The default is 1,000.
     public var reconnectPatienceMilliseconds: Int
-    /// How many connections the calls of one database use, 1 to 16. The default is 1, which many tasks can share; more
-    /// help with large values.
+    /// The number of connections for the calls of one database, 1 to 16. The default is 1, which many tasks can share;
+    /// more help with large values.
     public var connections: Int
-    /// How many connections transactions and ``LarderClient/withConnection(_:)`` may use at the same time, for each
-    /// database, 1 to 1,024. The default is 8; further callers wait, for as long as a call may take.
+    /// The number of connections that transactions and ``LarderClient/withConnection(_:)`` may use concurrently, for
+    /// each database, 1 to 1,024. The default is 8; further callers wait, for as long as a call may take.
     public var ownConnectionsMax: Int
     /// Keeps entries that were read in this process: see ``NearCacheOptions``. Nil, the default, for no near cache.
     /// With a redis-server instead of larderd it may be wrong after a `SWAPDB`, which Redis does not report.
     public var nearCache: NearCacheOptions?
-    /// User IDs whose daemons are trusted wherever their sockets are. Empty by default.
+    /// User IDs whose daemons are trusted at any socket path. Empty by default.
     ///
-    /// Always trusted are daemons of root, of this process' own user, and of a user to whom root or the own user has
-    /// given the socket's place, such as `/run/larder`: a directory, or the socket, that belongs to the daemon's user,
-    /// below directories to which only root or the own user can write. Nothing is sent to any other daemon, such as one
-    /// whose user was first at a path in `/tmp`.
+    /// Daemons of root and of this process's own user are always trusted. So are those of a user to whom root or the
+    /// own user has given the socket's location, such as `/run/larder`: a directory, or the socket, that belongs to the
+    /// daemon's user, below directories that only root or the own user can write to. Nothing is sent to any other
+    /// daemon, such as one whose user was first at a path in `/tmp`.
     public var trustedUsers: Set<UInt32>
 
-    /// Called when a value could not be fetched anew in the background, with the database, the key, printable and cut to
-    /// 64 bytes, and what was thrown. From any thread. The default is nil.
+    /// Called when a background fetch has failed, with the database, the key (printable, and cut to 64 bytes) and the
+    /// error. From any thread. The default is nil.
     public var onFailedRefresh: (@Sendable (_ database: String, _ key: String, _ error: any Error) -> Void)?
 
-    /// Called when an entry counts as missing for a call with a closure, because it is no model of the cache's type, with the
-    /// database, the key, printable and cut to 64 bytes, and the error. From any thread. The default is nil.
+    /// Called when an entry counts as missing for a call with a closure because it is not a model of the cache's type,
+    /// with the database, the key (printable, and cut to 64 bytes) and the error. From any thread. The default is nil.
     public var onUndecodable: (@Sendable (_ database: String, _ key: String, _ error: any Error) -> Void)?
 
-    /// Each option is described at the property of its name, and those that are missing here are set there.
+    /// Creates options. Each parameter is described at the property of its name; set the other properties afterwards.
     public init(
         database: String? = nil, password: String? = nil, timeoutMilliseconds: Int = 5_000,
         reconnectPatienceMilliseconds: Int = 1_000,
@@ -57,7 +57,7 @@ public struct ClientOptions: Sendable {
 }
 
 extension ClientOptions {
-    /// How long an update without a number of attempts tries; nil for no limit.
+    /// The time limit of an update without a number of attempts; nil for no limit.
     var updateMilliseconds: Int? { timeoutMilliseconds == 0 ? nil : timeoutMilliseconds }
 
     func check(_ path: String) throws(LarderClientError) {

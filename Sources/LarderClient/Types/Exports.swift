@@ -1,8 +1,7 @@
 @_exported import LarderModelCoding
 @_exported import LarderVocabulary
 
-// The types that clients share with the engine, and the codecs that they share with the library, are part of their own
-// interface.
+// Types that clients share with the engine, and codecs that they share with the library, are part of their interface.
 @_exported import struct LarderFetching.FetchError
 @_exported import struct LarderFetching.FetchOptions
 @_exported import struct LarderFetching.FetchSequence

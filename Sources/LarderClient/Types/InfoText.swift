@@ -1,13 +1,13 @@
 /// The reply to INFO, by field. Unknown fields are ignored, so that a newer daemon may send more.
 package struct InfoText: Sendable {
     private let fields: [String: Substring]
-    /// In the order in which they came.
+    /// In the order of the reply.
     private let order: [String]
 
     package init(_ text: String) {
         var fields: [String: Substring] = [:]
         var order: [String] = []
-        // In Swift CR LF is one character.
+        // In Swift, CR LF is one character.
         for line in text.split(whereSeparator: { $0 == "\r\n" || $0 == "\n" }) where line.first != "#" {
             guard let colon = line.firstIndex(of: ":") else { continue }
             let name = String(line[..<colon])
@@ -19,12 +19,12 @@ package struct InfoText: Sendable {
 
     package func text(_ name: String) -> String? { fields[name].map(String.init) }
 
-    /// Nil for what is missing or no finite number.
+    /// Nil if the field is missing or not a finite number.
     package func number(_ name: String) -> Double? {
         fields[name].flatMap { Double($0) }.flatMap { $0.isFinite ? $0 : nil }
     }
 
-    /// The fields whose names begin with `prefix`: the rest of the name, and the parts `name=number` of the value.
+    /// The fields whose names begin with `prefix`: the remaining name, and the parts `name=number` of the value.
     package func lists(_ prefix: String) -> [(name: String, parts: [String: Double])] {
         textLists(prefix).map { name, parts in
             var numbers: [String: Double] = [:]
@@ -35,7 +35,7 @@ package struct InfoText: Sendable {
         }
     }
 
-    /// The same with the numbers as they came, in their order.
+    /// Like ``lists(_:)``, with the numbers as text, in their order.
     package func textLists(_ prefix: String) -> [(name: String, parts: [(name: Substring, text: Substring)])] {
         order.filter { $0.hasPrefix(prefix) }.map { name in
             let parts = (fields[name] ?? "").split(separator: ",").compactMap { part in

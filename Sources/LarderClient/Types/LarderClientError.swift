@@ -1,7 +1,7 @@
-/// Every error that LarderClient throws.
+/// An error of LarderClient.
 ///
-/// Programs compare `code`, the kind of the error. `message` says what was wrong and, if there is one, the remedy.
-/// Values are never part of a message; keys are shown cut to a readable length.
+/// Programs compare `code`, the kind of the error. `message` describes the problem and, if there is one, the remedy.
+/// Messages never contain values; keys are shown cut to a readable length.
 public struct LarderClientError: Error, Sendable {
     /// A kind of error. New kinds may be added without breaking sources.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
@@ -10,28 +10,29 @@ public struct LarderClientError: Error, Sendable {
 
         /// Nothing answers at the socket's path.
         public static let noDaemon = Code("noDaemon")
-        /// The process at the socket's path belongs to somebody else: see ``ClientOptions/trustedUsers``. Nothing was
+        /// The process at the socket's path belongs to another user: see ``ClientOptions/trustedUsers``. Nothing was
         /// sent.
         public static let untrusted = Code("untrusted")
-        /// The daemon did not accept the request, or did not answer, within the client's time limit. It is unknown
-        /// whether a request that writes was carried out.
+        /// The daemon did not accept or answer the request within the client's time limit. It is unknown whether a
+        /// request that writes was executed.
         public static let timeout = Code("timeout")
         /// The bytes from the socket are not the protocol, or not a reply to the request.
         public static let protocolViolation = Code("protocolViolation")
         /// The server answered with an error; ``LarderClientError/serverText`` has its text.
         public static let server = Code("server")
-        /// The connection ended before the reply came, or the client was closed.
+        /// The connection ended before the reply arrived, or the client was closed.
         public static let closed = Code("closed")
-        /// The calling task was cancelled. It is unknown whether a request that writes was carried out, unless the
-        /// message says that it was not sent.
+        /// The calling task was cancelled. It is unknown whether a request that writes was executed, unless the message
+        /// states that it was not sent.
         public static let cancelled = Code("cancelled")
-        /// An update or a transaction has used all its attempts, and each time another client had changed what it read.
+        /// All attempts of an update or a transaction failed, because another client had changed the values that it
+        /// read.
         public static let conflict = Code("conflict")
-        /// Somebody else held the lock for as long as the call may wait.
+        /// Another holder kept the lock for as long as the call may wait.
         public static let locked = Code("locked")
-        /// The lock was lost while its body ran: somebody else may have held it at the same time.
+        /// The lock was lost while its body ran: another holder may have had it at the same time.
         public static let lockLost = Code("lockLost")
-        /// The body of a lock has asked for the same lock: it would wait for itself.
+        /// The body of a lock has requested the same lock, which would never be free.
         public static let recursion = Code("recursion")
         /// The operating system refused: no permission to use the socket, too many open files.
         public static let io = Code("io")
@@ -43,9 +44,9 @@ public struct LarderClientError: Error, Sendable {
         public static let invalidArgument = Code("invalidArgument")
     }
 
-    /// What kind of error it is: for programs.
+    /// The kind of the error, for programs.
     public let code: Code
-    /// What was wrong, and what would be right: for people.
+    /// The problem and its remedy, for people.
     public let message: String
     /// The operation: "connect", or the command's name.
     public let operation: String
@@ -75,7 +76,7 @@ public struct LarderClientError: Error, Sendable {
         self.underlying = underlying
     }
 
-    /// The error with the database that it is about, unless it names one.
+    /// Returns the error with a database, unless it already has one.
     func about(_ database: String) -> LarderClientError {
         var error = self
         error.database = error.database ?? database
@@ -94,12 +95,12 @@ public struct LarderClientError: Error, Sendable {
             .invalidArgument, "attempts is \(attempts), and must be at least 1", operation: operation)
     }
 
-    /// The error of an update that somebody else has disturbed in every attempt.
+    /// The error of an update that other clients have disturbed in every attempt.
     static func updateConflict(_ key: [UInt8], _ attempts: UpdateAttempts) -> LarderClientError {
         LarderClientError(.conflict, attempts.conflict, operation: "update", key: printableKey(key))
     }
 
-    /// The error for a reply that does not have the form of the request's replies.
+    /// The error for a reply of an unexpected form.
     package static func unexpectedReply(to operation: String, _ expected: String, key: String? = nil)
         -> LarderClientError
     {

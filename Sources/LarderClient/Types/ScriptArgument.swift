@@ -1,14 +1,14 @@
-/// What a script can be given as one of `ARGV`: text, bytes, numbers, truth, a UUID, and models as ``ScriptModel``.
+/// A type of script arguments (`ARGV`): text, bytes, numbers, `Bool`, `UUID`, and models as ``ScriptModel``.
 ///
-/// A script gets each argument as a string: a number as its decimal digits, `true` and `false` as `1` and `0`.
+/// A script receives each argument as a string: a number as its decimal digits, `true` and `false` as `1` and `0`.
 public protocol ScriptArgument {
     /// The bytes of the argument.
-    /// - Throws: if the value has none, such as a model that cannot be encoded.
+    /// - Throws: if the value has no bytes, such as a model that cannot be encoded.
     var scriptBytes: [UInt8] { get throws }
 }
 
 extension ScriptArgument where Self: CacheKey {
-    /// The bytes that it would have as a key.
+    /// The bytes of the value as a key.
     public var scriptBytes: [UInt8] { keyBytes }
 }
 
@@ -25,7 +25,7 @@ extension UInt32: ScriptArgument {}
 extension UInt64: ScriptArgument {}
 
 extension Double: ScriptArgument {
-    /// The shortest digits that make this number again.
+    /// The shortest decimal digits that represent exactly this number.
     public var scriptBytes: [UInt8] { Array(description.utf8) }
 }
 

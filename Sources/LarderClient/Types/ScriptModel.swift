@@ -1,7 +1,7 @@
 import LarderModelCoding
 
-/// A model that is given to a script, or returned by one, in the bytes in which caches store it: JSON, but text and bytes
-/// as they are. A value.
+/// A model as an argument or result of a script, in the bytes in which caches store it: JSON, or text and bytes
+/// unchanged. A value.
 ///
 /// ```swift
 /// try await client.script(store, keys: ["reader"], arguments: [ScriptModel(reader)])
@@ -11,7 +11,7 @@ public struct ScriptModel<Model> {
     /// The model itself.
     public var value: Model
 
-    /// A model for a script.
+    /// Wraps a model for a script.
     public init(_ value: Model) { self.value = value }
 }
 

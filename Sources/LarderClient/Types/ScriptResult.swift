@@ -1,7 +1,7 @@
-/// What a script can return: numbers, truth, text, bytes, arrays and dictionaries of them, optionals of them, models as
-/// ``ScriptModel``, and ``RESPValue`` for everything.
+/// A type of script results: numbers, `Bool`, text, bytes, arrays and dictionaries of them, optionals of them, models
+/// as ``ScriptModel``, and ``RESPValue`` for everything.
 ///
-/// How Lua's values arrive:
+/// The conversion of Lua's values:
 ///
 /// | a script returns | here it can be |
 /// |---|---|
@@ -18,14 +18,14 @@ public protocol ScriptResult {
     static func scriptArray(_ reply: RESPValue) throws(ScriptMismatch) -> [Self]
 }
 
-/// A script's reply was of another kind than the call expected.
+/// An error for a script's reply of an unexpected kind.
 public struct ScriptMismatch: Error, Sendable, CustomStringConvertible {
-    /// What came, and what was expected. Says nothing of the value itself.
+    /// The expected and the actual kind, without the value.
     public let description: String
 
     /// - Parameters:
-    ///   - expected: such as "a whole number".
-    ///   - reply: what came instead.
+    ///   - expected: for example "a whole number".
+    ///   - reply: the actual reply.
     public init(expected: String, _ reply: RESPValue) {
         description = "the script returned \(reply.kind), and \(expected) was expected"
     }
@@ -52,7 +52,7 @@ extension ScriptResult {
 extension RESPValue: ScriptResult {
     public init(scriptReply reply: RESPValue) { self = reply }
 
-    /// What it is, without its value.
+    /// The kind of the reply, without its value.
     var kind: String {
         switch self {
         case .simpleString: "a status"
@@ -71,7 +71,7 @@ extension RESPValue: ScriptResult {
 }
 
 extension FixedWidthInteger where Self: ScriptResult {
-    /// Reads a whole number, or a string that holds one.
+    /// Reads an integer, or a string that holds one.
     public init(scriptReply reply: RESPValue) throws(ScriptMismatch) {
         guard let number = reply.int, let value = Self(exactly: number) else {
             throw ScriptMismatch(
@@ -133,7 +133,7 @@ extension Array: ScriptResult where Element: ScriptResult {
 }
 
 extension Dictionary: ScriptResult where Key == String, Value: ScriptResult {
-    /// Reads a map, or an array of names and values in turn. Of equal names the last one counts.
+    /// Reads a map, or an array of alternating names and values. Of equal names the last one wins.
     public init(scriptReply reply: RESPValue) throws(ScriptMismatch) {
         guard let pairs = reply.pairs else { throw ScriptMismatch(expected: "a map", reply) }
         self.init(minimumCapacity: pairs.count)

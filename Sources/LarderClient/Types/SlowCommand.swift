@@ -1,8 +1,8 @@
 /// A command of the slow log. A value.
 package struct SlowCommand: Sendable {
-    /// When it ran, in seconds since 1970.
+    /// When it started, in seconds since 1970.
     package let seconds: Int64
-    /// How long it took.
+    /// Its duration in microseconds.
     package let microseconds: Int64
     package let words: [[UInt8]]
     package let clientName: String
@@ -14,7 +14,7 @@ package struct SlowCommand: Sendable {
         self.clientName = clientName
     }
 
-    /// Takes the answer of SLOWLOG GET apart; leaves out what makes no sense.
+    /// Parses the reply to SLOWLOG GET; skips malformed elements.
     package static func read(_ reply: RESPValue) -> [SlowCommand] {
         (reply.elements ?? []).compactMap { element in
             guard let fields = element.elements, fields.count >= 4, let seconds = fields[1].int,

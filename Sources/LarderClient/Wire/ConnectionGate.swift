@@ -5,20 +5,19 @@ import Synchronization
 protocol GatedConnection: AnyObject, Sendable {
     /// Ends its wait.
     func release()
-    /// Connects now, if it rests between two attempts.
+    /// Connects now if the link is backing off between two attempts.
     func retryNow()
 }
 
-/// Holds back calls of a client while its subscriptions are being restored: when a call succeeds after a loss of the
-/// connection, messages that are published from then on arrive.
+/// Delays calls of a client while its subscriptions are being restored. After a reconnection, messages published after
+/// a successful call are therefore received.
 ///
-/// While it is closed, new connections wait with their requests, for a limited time: a daemon that refuses
-/// subscriptions does not block calls.
+/// While the gate is closed, new connections wait before they send requests, for a limited time, so that a daemon that
+/// refuses subscriptions does not block calls.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: mutable properties are touched only with `lock` held. That lock is
-/// held alone.
+/// Thread-safe. `@unchecked Sendable`: mutable properties are guarded by `lock`, with which no other lock is held.
 final class ConnectionGate: @unchecked Sendable {
-    /// How long a connection waits at most, in milliseconds.
+    /// The longest wait of a connection, in milliseconds.
     static let patienceMilliseconds: Int64 = 1_000
 
     private let closed = Atomic<Bool>(false)
@@ -30,13 +29,13 @@ final class ConnectionGate: @unchecked Sendable {
     /// Whether connections must wait.
     var isClosed: Bool { closed.load(ordering: .acquiring) }
 
-    /// The subscriptions' connection was lost.
+    /// Closes the gate because the subscriptions' connection was lost.
     func close(for link: any GatedConnection) {
         lock.withLock { subscriptions = link }
         closed.store(true, ordering: .releasing)
     }
 
-    /// The subscriptions are restored, or no longer wanted.
+    /// Opens the gate because the subscriptions are restored or no longer needed.
     func open() {
         closed.store(false, ordering: .releasing)
         let links = lock.withLock {
@@ -46,13 +45,13 @@ final class ConnectionGate: @unchecked Sendable {
         for link in links { link.release() }
     }
 
-    /// Notes a waiting connection, and has the subscriptions' connection made now: there is a daemon again.
+    /// Registers a waiting connection, and connects the subscriptions now, because there is a daemon again.
     func hold(_ link: any GatedConnection) {
         let subscriptions = lock.withLock {
             held.append(link)
             return self.subscriptions
         }
-        // Opened meanwhile: then nobody else releases it.
+        // The gate was opened in the meantime, so nothing else would release the link.
         guard isClosed else { return open() }
         subscriptions?.retryNow()
     }

@@ -28,7 +28,7 @@ struct Deque<Element> {
         return element
     }
 
-    /// Puts back what was removed last.
+    /// Reinserts the element that was removed last.
     mutating func pushFront(_ element: Element) {
         if head > 0 {
             head -= 1
@@ -50,8 +50,8 @@ struct Deque<Element> {
 }
 
 extension Deque where Element == [UInt8] {
-    /// Adds bytes to the end. Small ones are appended to the last element, so that one system call sends many requests;
-    /// large ones are added uncopied.
+    /// Appends bytes. Small ones are appended to the last element, so that one system call sends many requests; large
+    /// ones are added without copying.
     mutating func appendBytes(_ bytes: [UInt8]) {
         let last = storage.count - 1
         if last >= head, let room = storage[last]?.count, room + bytes.count <= 65_536 {

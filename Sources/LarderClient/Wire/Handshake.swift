@@ -10,27 +10,27 @@ struct Handshake {
 
     private var steps: [Step] = []
     private let database: String?
-    /// The requests, as they go over the wire.
+    /// The requests in wire format.
     private(set) var bytes: [UInt8] = []
 
     /// - Parameters:
-    ///   - password: the daemon's; nil if it has none.
+    ///   - password: the daemon's password; nil if it has none.
     ///   - database: the database to select; nil for the server's default.
     ///   - asksForKind: whether to find out if the server is a larderd.
     ///   - tracking: whether the server must push keys that were read here when they change.
-    ///   - hearsOfFetches: whether it must push keys that somebody else fetches when that ends.
+    ///   - hearsOfFetches: whether it must push keys when another caller's fetch of them ends.
     init(
         password: String? = nil, database: String?, asksForKind: Bool = false, tracking: Bool = false,
         hearsOfFetches: Bool = false
     ) {
         self.database = database
         add(.hello, ["HELLO", "3"] + (password.map { ["AUTH", "default", $0] } ?? []))
-        // For a server that does not know HELLO; for others it is a repetition.
+        // For a server that does not support HELLO; redundant for others.
         if let password { add(.authentication, ["AUTH", password]) }
         if let database { add(.select, ["SELECT", database]) }
         if asksForKind { add(.policy, ["POLICY"]) }
         if tracking { add(.tracking, ["CLIENT", "TRACKING", "ON"]) }
-        // What is read is not tracked with OPTIN, but FETCH tracks keys for which it tells to wait.
+        // With OPTIN, reads are not tracked, but FETCH tracks keys for which it replies to wait.
         if hearsOfFetches { add(.tracking, ["CLIENT", "TRACKING", "ON", "OPTIN"]) }
     }
 
@@ -41,8 +41,8 @@ struct Handshake {
 
     var replyCount: Int { steps.count }
 
-    /// Reads the replies, which are as many as ``replyCount``.
-    /// - Throws: the server's refusal. But a server that does not know `HELLO` is used with RESP2.
+    /// Checks the replies, ``replyCount`` of them.
+    /// - Throws: the server's refusal. A server that does not support `HELLO` is used with RESP2.
     @discardableResult
     func check(_ replies: [RESPValue]) throws(LarderClientError) -> ServerKind {
         var server = ServerKind()
@@ -51,7 +51,7 @@ struct Handshake {
             switch step {
             case .hello:
                 server.speaksRESP3 = refusal == nil
-                // Any other error, such as that of too many clients, means that it will not serve this connection.
+                // Any other error, such as too many clients, means that the server refuses the connection.
                 if let refusal, !Self.isUnknownCommand(refusal), !refusal.hasPrefix("NOPROTO") {
                     throw .server(refusal, operation: "connect")
                 }
@@ -60,7 +60,7 @@ struct Handshake {
             case .select:
                 if let refusal, let database { throw Self.notSelected(database, refusal) }
             case .policy:
-                // A database that cannot be opened causes another error, but the server is a larderd nevertheless.
+                // A database that cannot be opened causes another error, but the server is still a larderd.
                 server.isLarder = refusal.map { !Self.isUnknownCommand($0) } ?? true
             case .tracking:
                 if let refusal { throw .server(refusal, operation: "CLIENT TRACKING") }
@@ -69,10 +69,10 @@ struct Handshake {
         return server
     }
 
-    /// The error for a database that the server does not select.
+    /// The error for a database that the server refuses to select.
     static func notSelected(_ database: String, _ refusal: String) -> LarderClientError {
         var message = "the database '\(printableKey(database.utf8))' cannot be selected: \(refusal)"
-        // Redis' text does not say what is possible.
+        // Redis's text does not mention the valid range.
         if refusal.contains("DB index") || refusal.contains("not an integer") {
             message +=
                 "; possible are the numbers 0 to 15 and, in larderd, names of 1 to 64 characters of a-z, 0-9, '.', '_' "

@@ -1,4 +1,4 @@
-// A link's work on the loop's thread: connecting, receiving, giving up, starting again.
+// The part of a link that runs on the loop's thread: connecting, receiving, timing out, reconnecting.
 
 import LarderPlatform
 import LarderRESP
@@ -7,7 +7,7 @@ import LarderRESP
 struct Resolved {
     private var list: [(UnsafeContinuation<Exchange.Outcome, Never>, Exchange.Outcome)] = []
 
-    /// With the lock held: notes how an exchange ended. A finished exchange does not change.
+    /// Records the outcome of an exchange. Called with `lock` held. A finished exchange does not change.
     mutating func add(_ exchange: Exchange, _ outcome: @autoclosure () -> Exchange.Outcome) {
         guard !exchange.isResolved else { return }
         exchange.isResolved = true
@@ -20,34 +20,34 @@ struct Resolved {
         list.append((continuation, outcome))
     }
 
-    /// Without the lock.
+    /// Called without the lock.
     func resume() {
         for (continuation, outcome) in list { continuation.resume(returning: outcome) }
     }
 }
 
 extension Link {
-    /// How much one turn reads at most before other links have theirs.
+    /// The most bytes to read from one link before the loop serves the others.
     private static let turnBytes = 1 << 20
     private static let readBytes = 65_536
-    /// A buffer that has held more bytes of replies than this is not kept.
+    /// A buffer that has received more bytes than this is released.
     private static let keptBytesMax = 1 << 20
-    /// The longest rest between two attempts to connect.
+    /// The longest back-off between two attempts to connect.
     static let restMillisecondsMax: Int64 = 2_000
-    /// The longest rest while somebody waits for the connection.
+    /// The longest back-off while a caller waits for the connection.
     private static let restWhileWaitedFor: Int64 = 100
-    /// After a connection that lasted so long, the next attempt begins without a rest.
+    /// After a connection that lasted at least this long, the next attempt begins without a back-off.
     private static let usefulMilliseconds: Int64 = 1_000
 
-    /// Does what is due. Called before the loop waits.
+    /// Does all work that is due. Called before the loop waits.
     func prepare(now: Int64) -> Interest {
         var resolved = Resolved()
         var wasLost = false
         var isNewlyReady = false
         lock.lock()
         if let failure = sendFailure {
-            // A server that turns a client away says why before it closes the connection, so arrived bytes are read
-            // first.
+            // A server that refuses a client sends the reason before it closes the connection, so received bytes are
+            // read first.
             if case .closed = failure.kind, socket != nil {
                 socket?.shutDown()
                 sendFailure = nil
@@ -65,7 +65,7 @@ extension Link {
             handOverWaiting(&resolved)
             _ = send()
         }
-        // Before the check for expired waiting: an exchange without patience still gets one attempt.
+        // Before expired waits are checked: an exchange without patience still gets one attempt.
         if case .idle = state, settings.staysConnected || !waiting.isEmpty { connect(now, &resolved) }
         if now >= nextCheck, expire(now, &resolved) {
             wasLost = lose(WireFailure(.timeout), now, &resolved) || wasLost
@@ -98,7 +98,7 @@ extension Link {
         return interest
     }
 
-    /// Something can be read or sent.
+    /// Handles a socket that is readable or writable.
     func act(on socket: StreamSocket, mayRead: Bool) {
         var resolved = Resolved()
         var failure: WireFailure?
@@ -117,7 +117,7 @@ extension Link {
         } catch {
             protocolFailure = WireFailure(.protocolViolation(error.message))
         }
-        // Before anybody can get a later reply.
+        // Deliver these before any caller can get a later reply.
         for message in told { tell(message) }
         lock.lock()
         if self.socket === socket {
@@ -154,7 +154,7 @@ extension Link {
         }
     }
 
-    /// Reads arrived bytes into the parser.
+    /// Reads received bytes into the parser.
     private func receive(_ socket: StreamSocket) -> WireFailure? {
         var total = 0
         while total < Self.turnBytes {
@@ -178,14 +178,14 @@ extension Link {
     }
 }
 
-// With the lock held.
+// Called with `lock` held.
 extension Link {
-    /// Takes a reply. Returns what is wrong with it, or nil.
+    /// Handles a reply. Returns the failure that it caused, or nil.
     private func take(_ reply: RESPValue, _ isNewlyReady: inout Bool, _ resolved: inout Resolved) -> WireFailure? {
         if case .greeting = state, !isNewlyReady {
             handshakeReplies.append(reply)
             guard let handshake, handshakeReplies.count == handshake.replyCount else {
-                // Turned away: such a server sends nothing more.
+                // The server has refused the connection: it sends nothing more.
                 guard handshakeReplies.count == 1, let text = reply.errorMessage,
                     !Handshake.isUnknownCommand(text), !text.hasPrefix("NOPROTO")
                 else { return nil }
@@ -212,7 +212,7 @@ extension Link {
         return nil
     }
 
-    /// The connection is ready: waiting exchanges are sent.
+    /// Sends the waiting exchanges on a connection that is ready.
     private func handOverWaiting(_ resolved: inout Resolved) {
         state = .ready
         lastFailure = nil
@@ -246,7 +246,7 @@ extension Link {
             outgoing.append(handshake.bytes)
             _ = send()
         } catch {
-            // The queue of the listening socket is full: soon there is room again.
+            // The queue of the listening socket is full, and will soon have space again.
             if case .system("connect", EAGAIN) = error.kind {
                 state = .resting(until: now + 2)
             } else {
@@ -270,9 +270,9 @@ extension Link {
         handshakeReplies = []
     }
 
-    /// The connection is lost, or could not be made. Exchanges that the server cannot have seen, and those that may be
-    /// repeated, wait for the next one; the others fail.
-    /// - Returns: whether there was a connection that had been ready.
+    /// Handles a lost connection or a failed attempt. Exchanges that the server cannot have seen, and those that may be
+    /// repeated, wait for the next connection; the others fail.
+    /// - Returns: whether the connection had been ready.
     @discardableResult
     private func lose(_ failure: WireFailure, _ now: Int64, _ resolved: inout Resolved) -> Bool {
         if case .closed = state { return false }
@@ -300,23 +300,22 @@ extension Link {
         lastFailure = failure.error(
             socketPath: settings.socketPath, operation: "connect", limit: settings.timeoutMilliseconds)
         var rest = Self.rest(afterFailures: failures, random: Double.random(in: 0..<1))
-        // Who waits has patience for a second or so: the last attempt must come near its end.
+        // Waiters have patience for about a second: the last attempt must be near its end.
         if waiting.elements.contains(where: { !$0.isResolved }) { rest = min(rest, Self.restWhileWaitedFor) }
         failures += 1
         state = .resting(until: now + rest)
-        // Exchanges that cannot wait for the next attempt fail now; so do all if the server has said why it refuses
-        // them.
+        // Exchanges that cannot wait for the next attempt fail now; so do all if the server has sent a reason for its
+        // refusal.
         if isRefused { for exchange in waiting.elements { exchange.patienceEnd = now } }
         for exchange in waiting.elements { nextCheck = min(nextCheck, min(exchange.deadline, exchange.patienceEnd)) }
         if now >= nextCheck { _ = expire(now, &resolved) }
         return wasReady
     }
 
-    /// How long to rest before the next attempt, in milliseconds: none after the first failure, then twice as long each
-    /// time from 10 ms on, up to ``restMillisecondsMax``, less up to a half of it, so that many clients do not come all
-    /// at once.
+    /// The back-off before the next attempt, in milliseconds: none after the first failure, then 10 ms, doubling up to
+    /// ``restMillisecondsMax``, with a jitter of up to half of it, so that clients do not reconnect all at once.
     /// - Parameters:
-    ///   - failures: how many there were before this one.
+    ///   - failures: the number of previous failures.
     ///   - random: from 0 to below 1.
     static func rest(afterFailures failures: Int, random: Double) -> Int64 {
         guard failures > 0 else { return 0 }
@@ -325,7 +324,7 @@ extension Link {
     }
 
     /// Ends expired exchanges, and finds the next deadline.
-    /// - Returns: whether to give up the connection, because nothing at all comes from it.
+    /// - Returns: whether to drop the connection because it is completely silent.
     private func expire(_ now: Int64, _ resolved: inout Resolved) -> Bool {
         let limit = Int64(settings.timeoutMilliseconds)
         var next = Int64.max
@@ -338,7 +337,7 @@ extension Link {
         for exchange in pending.elements {
             if now >= exchange.deadline {
                 resolved.add(exchange, .failure(error(WireFailure(.timeout), exchange)))
-                // A server that sends nothing for twice the limit more is given up.
+                // A server that sends nothing for another two time limits is considered dead.
                 let end = max(exchange.deadline, lastReceived) + 2 * limit
                 if now >= end { isSilent = true } else { next = min(next, end) }
             } else {
@@ -348,7 +347,7 @@ extension Link {
         for exchange in waiting.elements where !exchange.isResolved {
             let end = min(exchange.deadline, exchange.patienceEnd)
             if now >= end {
-                // Also at the deadline: why there is no connection says more than that time is up.
+                // Even at the deadline: the reason for the missing connection is more useful than the timeout.
                 let reason = isConnecting ? nil : lastFailure
                 // A first attempt that is still running is waited for until the deadline.
                 if reason == nil, now < exchange.deadline {

@@ -13,12 +13,12 @@
 import LarderPlatform
 import LarderRESP
 
-/// Events of a link for its owner. Called on the loop's thread, in the order of arrival: a message that was pushed
-/// before a reply is delivered before anybody gets that reply. Must not block.
+/// Receives the events of a link. Called on the loop's thread, in the order of arrival: a message pushed before a reply
+/// is delivered before the caller gets that reply. Must not block.
 protocol LinkEvents: AnyObject, Sendable {
     /// A connection is ready; only the handshake was sent on it.
     func linkIsReady(_ link: Link)
-    /// The connection is gone.
+    /// The connection was lost.
     func linkWasLost(_ link: Link)
     func link(_ link: Link, pushed message: [RESPValue])
 }
@@ -26,36 +26,37 @@ protocol LinkEvents: AnyObject, Sendable {
 /// The settings of a link. A value.
 struct LinkSettings: Sendable {
     var socketPath: String
-    /// Which daemons are trusted.
+    /// The trust settings for daemons.
     var trust = PeerTrust()
     var password: String?
     var database: String?
-    /// How long an exchange may take, in milliseconds; 0 for no limit.
+    /// The time limit of an exchange, in milliseconds; 0 for no limit.
     var timeoutMilliseconds: Int
     /// How long an exchange waits for a lost connection to be replaced, in milliseconds.
     var patienceMilliseconds: Int
     /// Whether the server must push keys that were read when they change.
     var tracks = false
-    /// Whether the server must push keys when the fetch of a value ends for which a caller here waits.
+    /// Whether the server must push keys when a fetch ends that a caller here waits for.
     var hearsOfFetches = false
-    /// Whether a lost connection is replaced even while nobody asks for it.
+    /// Whether to replace a lost connection even without waiting callers.
     var staysConnected = false
     /// The gate at which a new connection waits; nil for none.
     var gate: ConnectionGate?
 }
 
-/// Thread-safe. The proof for `@unchecked Sendable`: `parser` belongs to the loop's thread; every other mutable property
-/// is touched only with `lock` held.
+/// Thread-safe. `@unchecked Sendable`: `parser` is used only on the loop's thread; every other mutable property is
+/// guarded by `lock`.
 final class Link: GatedConnection, @unchecked Sendable {
     enum State {
         /// No connection, and none is wanted.
         case idle
         /// Connected; the replies to the handshake are pending.
         case greeting
-        /// Connected, with the handshake done; requests wait for the ``LinkSettings/gate``, until that instant at most.
+        /// Connected, with the handshake done; requests wait for the ``LinkSettings/gate``, at most until the given
+        /// time.
         case held(until: Int64)
         case ready
-        /// No attempt to connect before that instant, in monotonic milliseconds.
+        /// Backing off until the given time, in monotonic milliseconds.
         case resting(until: Int64)
         case closed
     }
@@ -64,7 +65,7 @@ final class Link: GatedConnection, @unchecked Sendable {
     struct Interest {
         var socket: StreamSocket?
         var wantsToSend = false
-        /// When to call again at the latest, in monotonic milliseconds.
+        /// The latest time of the next call, in monotonic milliseconds.
         var due = Int64.max
         var isFinished = false
     }
@@ -72,32 +73,32 @@ final class Link: GatedConnection, @unchecked Sendable {
     let settings: LinkSettings
     let lock = Lock()
 
-    // MARK: With the lock held
+    // MARK: Guarded by `lock`
 
     private weak var events: (any LinkEvents)?
     var state = State.idle
     var socket: StreamSocket?
-    /// Counts the connections; an exchange belongs to the one with its number.
+    /// The number of the current connection; exchanges may be bound to it.
     var connectionNumber = 0
     var server: ServerKind?
-    /// Exchanges that wait for a connection.
+    /// Exchanges waiting for a connection.
     var waiting = Deque<Exchange>()
-    /// Exchanges whose replies are pending, in the order of sending.
+    /// Sent exchanges with pending replies, in the order of sending.
     var pending = Deque<Exchange>()
-    /// Bytes that were not given to the system yet.
+    /// Bytes not yet passed to the system.
     var outgoing = Deque<[UInt8]>()
-    /// How much of the first of `outgoing` was sent.
+    /// The number of bytes of the first element of `outgoing` that were sent.
     var sentOfFirst = 0
-    /// Where the next exchange's bytes begin on this connection.
+    /// The offset at which the next exchange's bytes start on this connection.
     var end = 0
-    /// How many bytes of this connection were given to the system, or are being given.
+    /// The number of bytes of this connection that were passed to the system, or are being passed.
     var handedOver = 0
     var isSending = false
-    /// The socket takes nothing now; the loop will tell.
+    /// Whether the socket is full; the loop is notified when it is writable.
     var isFull = false
-    /// Sending has found the connection broken; the loop does the rest.
+    /// The failure found while sending; handled by the loop.
     var sendFailure: WireFailure?
-    /// No deadline of an exchange comes earlier.
+    /// No deadline of an exchange is earlier than this.
     var nextCheck = Int64.max
     var greetingEnd = Int64.max
     var handshake: Handshake?
@@ -116,7 +117,7 @@ final class Link: GatedConnection, @unchecked Sendable {
 
     init(_ settings: LinkSettings) { self.settings = settings }
 
-    /// The receiver of events; weak.
+    /// Sets the receiver of events, held weakly.
     func tell(_ events: any LinkEvents) { lock.withLock { self.events = events } }
 
     func tellReady() { lock.withLock { events }?.linkIsReady(self) }
@@ -126,9 +127,9 @@ final class Link: GatedConnection, @unchecked Sendable {
     // MARK: For callers
 
     /// Sends the exchange's requests, and returns their replies.
-    /// - Parameter patience: how long it waits for a connection; nil for the settings'.
-    /// - Throws: `cancelled` when the task was cancelled, `timeout`, `closed`, `noDaemon`, and the server's error when
-    ///   it refuses the connection. Error replies are values.
+    /// - Parameter patience: how long it waits for a connection; nil for the value in the settings.
+    /// - Throws: `cancelled` if the task was cancelled, `timeout`, `closed`, `noDaemon`, and the server's error if it
+    ///   refuses the connection. Error replies are returned as values.
     func perform(_ exchange: Exchange, patience: Int? = nil) async throws(LarderClientError) -> [RESPValue] {
         let outcome = await withTaskCancellationHandler {
             await withUnsafeContinuation { submit(exchange, patience: patience, $0) }
@@ -146,7 +147,7 @@ final class Link: GatedConnection, @unchecked Sendable {
         return lock.withLock { connectionNumber }
     }
 
-    /// The replies to an empty list of requests.
+    /// Returns the replies to an empty list of requests.
     /// - Throws: `closed` if every request would.
     func nothing(_ operation: String) throws(LarderClientError) -> [RESPValue] {
         if isClosed { throw closedError(operation) }
@@ -159,14 +160,14 @@ final class Link: GatedConnection, @unchecked Sendable {
     /// The kind of the server; nil before the first connection.
     var knownServer: ServerKind? { lock.withLock { server } }
 
-    /// Whether the connection with that number still exists.
+    /// Whether the connection with that number is still in use.
     func isConnected(_ number: Int) -> Bool {
         lock.withLock {
             if case .ready = state { connectionNumber == number } else { false }
         }
     }
 
-    /// Closes it; waiting callers get an error. Idempotent.
+    /// Closes the link; waiting callers get an error. Idempotent.
     func close() {
         let isServed = lock.withLock {
             state = .closed
@@ -181,7 +182,7 @@ final class Link: GatedConnection, @unchecked Sendable {
         WireLoop.shared.wake()
     }
 
-    /// Ends the rest before the next attempt to connect.
+    /// Ends the back-off before the next attempt to connect.
     func retryNow() {
         change { if case .resting = $0 { .resting(until: 0) } else { nil } }
     }
@@ -209,11 +210,11 @@ final class Link: GatedConnection, @unchecked Sendable {
         if isNew { WireLoop.shared.add(self) }
     }
 
-    /// Sends the exchange's requests behind all earlier ones. Its outcome must be waited for with ``outcome(of:)``, or
-    /// does not matter.
+    /// Sends the exchange's requests after all earlier ones. Its outcome must be awaited with ``outcome(of:)`` or is
+    /// ignored.
     func post(_ exchange: Exchange) { submit(exchange, patience: nil, nil) }
 
-    /// Waits for the end of an exchange that was posted. Errors as for ``perform(_:patience:)``.
+    /// Waits for the outcome of a posted exchange. Errors as for ``perform(_:patience:)``.
     func outcome(of exchange: Exchange) async throws(LarderClientError) -> [RESPValue] {
         let outcome = await withTaskCancellationHandler {
             await withUnsafeContinuation { (continuation: UnsafeContinuation<Exchange.Outcome, Never>) in
@@ -242,7 +243,7 @@ final class Link: GatedConnection, @unchecked Sendable {
         var outcome: Exchange.Outcome?
         var wakes = false
         if exchange.isResolved {
-            // Cancelled before it got here.
+            // It was cancelled before it got here.
             outcome = .failure(cancellation(exchange))
         } else if case .closed = state {
             outcome = .failure(closedError(exchange.operation))
@@ -287,7 +288,7 @@ final class Link: GatedConnection, @unchecked Sendable {
         continuation?.resume(returning: .failure(error))
     }
 
-    // MARK: With the lock held
+    // MARK: Called with `lock` held
 
     private func isCurrent(_ number: Int) -> Bool {
         if case .ready = state { connectionNumber == number } else { false }
@@ -308,14 +309,14 @@ final class Link: GatedConnection, @unchecked Sendable {
         outgoing.appendBytes(exchange.bytes)
     }
 
-    /// Gives outgoing bytes to the system, as far as it takes them, unless another thread is doing so: that one sends
-    /// these too. Releases the lock while it sends.
+    /// Passes outgoing bytes to the system as far as it accepts them, unless another thread is doing so, which then
+    /// sends these too. Releases the lock while it sends.
     /// - Returns: whether the loop must continue.
     func send() -> Bool {
         guard !isSending, !isFull, sendFailure == nil, let socket else { return false }
         isSending = true
         let number = connectionNumber
-        // One caller must not send for all others forever.
+        // A single caller must not keep sending for all others.
         for _ in 0..<64 {
             guard let chunk = outgoing.popFirst() else {
                 isSending = false
@@ -332,7 +333,7 @@ final class Link: GatedConnection, @unchecked Sendable {
                 failure = error
             }
             lock.lock()
-            // Another connection meanwhile: this must not touch it.
+            // There is another connection now, which must not be touched.
             guard number == connectionNumber, self.socket === socket else { return false }
             handedOver -= chunk.count - start - sent
             if let failure {

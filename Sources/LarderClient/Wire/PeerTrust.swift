@@ -1,25 +1,25 @@
-// Which process may answer at a socket's path: checked before a byte is sent, above all before a password is.
+// Checks which process listens at a socket's path, before a byte (in particular a password) is sent.
 
 import LarderPlatform
 
-/// Which daemons are trusted.
+/// Decides which daemons are trusted.
 ///
-/// The system tells the user of the listening process (`SO_PEERCRED`, `getpeereid`), and nobody can fake that. It is
-/// trusted if it is
-/// - root, or this process' own user;
+/// The system reports the user of the listening process (`SO_PEERCRED`, `getpeereid`), which cannot be faked. The
+/// process is trusted if that user is
+/// - root, or this process's own user;
 /// - one of ``trustedUsers``;
-/// - a user to whom root, or this process' own user, has given the place: on the way to the socket, the directories
-///   belong to root or to us and only their owners can write to them, down to the first one, or to the socket, that
-///   belongs to that user. An example is `/run/larder` of a system's daemon that runs as a user `larder`. Nothing in
-///   `/tmp` qualifies, because everybody can make a directory there.
+/// - a user to whom root, or this process's own user, has given the location: on the way to the socket, the directories
+///   belong to root or to the own user and only their owners can write to them, down to the first one, or to the
+///   socket, that belongs to that user. An example is `/run/larder` of a system daemon that runs as the user `larder`.
+///   Nothing in `/tmp` qualifies, because any user can create a directory there.
 struct PeerTrust: Sendable {
-    /// User IDs that are trusted wherever the socket is.
+    /// User IDs that are trusted at any socket path.
     var trustedUsers: Set<UInt32> = []
 
-    /// The facts about a name in the file system.
+    /// Metadata of a file.
     struct Entry {
         var owner: UInt32
-        /// Whether users other than its owner may write to it.
+        /// Whether users other than its owner can write to it.
         var isWritableByOthers = false
         /// The target of a symbolic link; nil for anything else.
         var target: String?
@@ -27,11 +27,11 @@ struct PeerTrust: Sendable {
 
     private static let linksMax = 32
 
-    /// Why a peer is not trusted; nil if it is.
+    /// Returns why a peer is not trusted; nil if it is.
     /// - Parameters:
     ///   - peer: the user of the listening process.
-    ///   - path: the socket's, absolute.
-    ///   - look: the facts about a path, symbolic links not followed; nil if they cannot be determined.
+    ///   - path: the absolute path of the socket.
+    ///   - look: returns the metadata of a path without following symbolic links; nil if it is unknown.
     func objection(to peer: UInt32, own: UInt32, path: String, look: (String) -> Entry?) -> String? {
         if peer == 0 || peer == own || trustedUsers.contains(peer) { return nil }
         guard let problem = problem(peer, own, path, look) else { return nil }
@@ -41,7 +41,7 @@ struct PeerTrust: Sendable {
             + "(larderctl --trust-user, trustedUsers in Swift)"
     }
 
-    /// Why a path is not one that only root or we can have given to the peer.
+    /// Returns why the path cannot have been given to the peer by root or the own user; nil if it can.
     private func problem(_ peer: UInt32, _ own: UInt32, _ path: String, _ look: (String) -> Entry?) -> String? {
         var rest = path.split(separator: "/").map(String.init)[...]
         var directory = "/"
@@ -63,7 +63,7 @@ struct PeerTrust: Sendable {
                 if target.hasPrefix("/") { directory = "/" }
                 continue
             }
-            // Given by the owner of the directories above.
+            // Given by the owner of the parent directories.
             if entry.owner == peer { return nil }
             guard entry.owner == 0 || entry.owner == own else { return "\(place) belongs to user \(entry.owner)" }
             if rest.isEmpty { return "\(place) belongs to user \(entry.owner)" }
@@ -78,9 +78,9 @@ struct PeerTrust: Sendable {
         return String(path[..<slash])
     }
 
-    // MARK: Asking the system
+    // MARK: System calls
 
-    /// Checks who listens at the other end of a connected socket.
+    /// Checks the user of the process at the other end of a connected socket.
     func check(_ descriptor: CInt, _ path: String) throws(WireFailure) {
         guard let peer = UnixSocket.peerUser(descriptor) else { throw WireFailure(.system("SO_PEERCRED", errno)) }
         let absolute = path.hasPrefix("/") ? path : Self.workingDirectory() + "/" + path

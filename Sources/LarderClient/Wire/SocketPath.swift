@@ -2,7 +2,7 @@ import LarderPlatform
 
 /// The path of a daemon's socket.
 enum SocketPath {
-    /// The path to use, if it and the time limit are possible.
+    /// Returns the path to use, if it and the time limit are valid.
     static func checked(_ socketPath: String?, _ timeoutMilliseconds: Int) throws(LarderClientError) -> String {
         let path = socketPath ?? DefaultSocket.clientPath
         func refuse(_ message: String) -> LarderClientError {

@@ -1,32 +1,32 @@
-// A connected Unix stream socket and its system calls. Knows nothing of requests and replies.
+// A connected Unix stream socket and its system calls. Independent of requests and replies.
 
 import LarderPlatform
 
-/// Why a connection could not be made or has failed.
+/// A connection that could not be made or has failed.
 package struct WireFailure: Error {
     package enum Kind {
-        /// Nobody listens there.
+        /// No process listens at the path.
         case noDaemon
         /// The file at the path is not a socket.
         case notASocket
-        /// The listening process is not trusted; why.
+        /// The listening process is not trusted, for the given reason.
         case untrusted(String)
-        /// Nothing moved within the time limit.
+        /// There was no progress within the time limit.
         case timeout
         /// The other side ended the connection.
         case closed
-        /// The other side ended the connection before it had taken one byte of this request.
+        /// The other side ended the connection before it had received a byte of this request.
         case closedBeforeRequest
-        /// The bytes are not the protocol.
+        /// The bytes violate the protocol.
         case protocolViolation(String)
         /// A system call failed otherwise.
         case system(String, CInt)
     }
 
     package let kind: Kind
-    /// The server's text before it closed the connection, if it sent an unrequested one.
+    /// The text that the server sent without a request before it closed the connection, if any.
     package var finalError: String?
-    /// The meaning of that text, if more is known than it says.
+    /// The meaning of that text, if it can be explained further.
     var explanation: String?
 
     init(_ kind: Kind, finalError: String? = nil, explanation: String? = nil) {
@@ -35,7 +35,7 @@ package struct WireFailure: Error {
         self.explanation = explanation
     }
 
-    /// The error that callers see.
+    /// Returns the error for callers.
     /// - Parameter limit: the time limit, in milliseconds, for the message.
     func error(socketPath: String, operation: String, limit: Int) -> LarderClientError {
         if let finalError {
@@ -72,14 +72,14 @@ package struct WireFailure: Error {
     }
 }
 
-/// One connected Unix stream socket, closed when its last reference is released. Never raises SIGPIPE.
+/// A connected Unix stream socket, closed when its last reference is released. Never raises SIGPIPE.
 ///
-/// Thread-safe like the system's calls: one thread may send while another receives. Nobody uses a closed descriptor,
+/// Thread-safe like the system's calls: one thread may send while another receives. A closed descriptor is never used,
 /// because every user holds the object.
 final class StreamSocket: Sendable {
     enum Received {
         case bytes(Int)
-        /// Nothing to read now; on a blocking socket, nothing came within its time limit.
+        /// Nothing to read now; on a blocking socket, nothing arrived within its time limit.
         case nothing
         case interrupted
     }
@@ -87,12 +87,12 @@ final class StreamSocket: Sendable {
     let descriptor: CInt
 
     /// Connects, and waits until the daemon has accepted the connection.
-    /// - Parameter timeoutMilliseconds: the limit of that wait, and of every later one inside ``receive(into:)``; 0 for
-    ///   no limit.
-    /// - Throws: `untrusted` for a peer to which `trust` objects.
+    /// - Parameter timeoutMilliseconds: the limit of that wait, and of every later wait in ``receive(into:)``; 0 for no
+    ///   limit.
+    /// - Throws: `untrusted` for a peer that `trust` rejects.
     init(blocking path: String, timeoutMilliseconds: Int, trust: PeerTrust) throws(WireFailure) {
         descriptor = try Self.makeSocket()
-        // The limit for sending also limits connect() while the daemon's backlog is full.
+        // The limit for sending also applies to connect() while the daemon's backlog is full.
         guard UnixSocket.limit(descriptor, milliseconds: timeoutMilliseconds) else {
             throw WireFailure(.system("setsockopt", errno))
         }
@@ -111,9 +111,8 @@ final class StreamSocket: Sendable {
         }
     }
 
-    /// Connects without ever waiting.
-    /// - Throws: `system` with EAGAIN while the daemon's backlog is full; `untrusted` for a peer to which `trust`
-    ///   objects.
+    /// Connects without waiting.
+    /// - Throws: `system` with EAGAIN while the daemon's backlog is full; `untrusted` for a peer that `trust` rejects.
     init(nonblocking path: String, trust: PeerTrust) throws(WireFailure) {
         descriptor = try Self.makeSocket()
         let flags = fcntl(descriptor, F_GETFL)
@@ -136,10 +135,10 @@ final class StreamSocket: Sendable {
 
     deinit { systemClose(descriptor) }
 
-    /// Ends the connection in both directions, without closing the descriptor that another thread may be using.
+    /// Shuts down the connection in both directions, without closing the descriptor that another thread may be using.
     func shutDown() { _ = shutdown(descriptor, CInt(SHUT_RDWR)) }
 
-    /// Sends what the socket takes of `bytes` from `start` on, without waiting. Returns how many bytes were sent.
+    /// Sends as much of `bytes` from `start` as the socket accepts, without waiting. Returns the number of bytes sent.
     func sendSome(_ bytes: [UInt8], from start: Int) throws(WireFailure) -> Int {
         while true {
             let (count, code) = bytes.withUnsafeBytes { bytes in
@@ -157,7 +156,7 @@ final class StreamSocket: Sendable {
         }
     }
 
-    /// Receives arrived bytes, as far as there is space.
+    /// Receives available bytes, up to the given space.
     func receive(into space: UnsafeMutableRawBufferPointer) throws(WireFailure) -> Received {
         let count = recv(descriptor, space.baseAddress, space.count, 0)
         if count > 0 { return .bytes(count) }

@@ -3,17 +3,17 @@
 import LarderPlatform
 import Synchronization
 
-/// Waits until something happens on one of its links, and lets them act on it.
+/// Waits for events of its links, and lets the links handle them.
+///
 /// One thread for the whole process, started with the first client and kept: it sleeps while nothing happens, and never
-/// blocks anywhere else. Thread-safe. The proof for `@unchecked Sendable`: `links` is touched only with the lock held, `readEnd`
-/// only by the thread and before it; the rest never changes or is atomic.
+/// blocks anywhere else. Thread-safe. `@unchecked Sendable`: `links` is guarded by `lock`, `readEnd` is used only by
+/// the thread and before its start; the rest is constant or atomic.
 final class WireLoop: @unchecked Sendable {
     static let shared = WireLoop()
 
     private let lock = Lock()
     private var links: [Link] = []
-    /// The pipe that ends the waiting; -1 while the process has no descriptors left for one. Then the thread looks again
-    /// and again.
+    /// The pipe that ends the wait; -1 while the process has no free descriptors for one. The thread then polls.
     private var readEnd: CInt = -1
     private let writeEnd = Atomic<CInt>(-1)
     private let isWoken = Atomic(false)
@@ -36,16 +36,16 @@ final class WireLoop: @unchecked Sendable {
         writeEnd.store(ends[1], ordering: .releasing)
     }
 
-    /// For how long the thread sleeps at most without a pipe, in milliseconds.
+    /// The longest sleep without a pipe, in milliseconds.
     private static let blindMilliseconds: CInt = 10
 
-    /// Serves a link until it has finished.
+    /// Serves a link until it is closed.
     func add(_ link: Link) {
         lock.withLock { links.append(link) }
         wake()
     }
 
-    /// Makes the thread look at its links again.
+    /// Makes the thread check its links.
     func wake() {
         guard !isWoken.exchange(true, ordering: .acquiringAndReleasing) else { return }
         var byte: UInt8 = 1
