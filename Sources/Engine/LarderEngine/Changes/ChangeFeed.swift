@@ -1,10 +1,10 @@
 import LarderPlatform
 import Synchronization
 
-/// Tells observers about commits while they want to know.
+/// Notifies the observers that are turned on about commits.
 ///
-/// While nobody does, a write costs one relaxed load more. An observer hears of everything that is applied after it was
-/// turned on, and of some of what was already under way.
+/// Without observers a write costs one relaxed load. An observer is notified of everything applied after it was turned
+/// on, and of some changes that were under way then.
 ///
 /// Thread-safe. `@unchecked Sendable`: the observers are guarded by `lock`.
 package final class ChangeFeed: @unchecked Sendable {
@@ -18,10 +18,10 @@ package final class ChangeFeed: @unchecked Sendable {
 
     init() {}
 
-    /// Whether changes are to be noted.
+    /// Whether any observer is turned on.
     package var isOn: Bool { isTurnedOn.load(ordering: .relaxed) }
 
-    /// Begins to tell an observer, or stops. Keeps no strong reference to it. Idempotent.
+    /// Turns the notifications of an observer on or off. Keeps no strong reference to it. Idempotent.
     package func turn(on: Bool, for observer: any ChangeObserver) {
         lock.withLock {
             listeners.removeAll { $0.observer == nil || $0.observer === observer }

@@ -1,25 +1,25 @@
 import LarderPlatform
 
-/// The latest changes of databases that somebody follows: which keys, in which order; not their values. Of several
-/// changes of a key it remembers the last one.
+/// The latest changes of followed databases: the keys in order, without their values. For each key only the last change
+/// is kept.
 ///
-/// Begins with the first follower of a database, and ends when nobody has read it for a week; without it a write costs
-/// nothing. Its memory is bounded: of the database with the most changes the oldest ones are forgotten, and who has not
-/// read them begins with a full pass. Nothing waits for a follower.
+/// The log of a database starts with its first follower, and ends when it has not been read for a week; without it a
+/// write costs nothing. Its memory is bounded: the oldest changes of the database with the most are forgotten, and a
+/// follower that has not read them does a full resync. Nothing waits for a follower.
 ///
-/// The next process continues from its files (``ChangeLogFiles``), unless the machine has failed meanwhile. They are
-/// written ahead of the journal, by the thread that commits. So they have every change that counts; one at their end
-/// that does not is found by the journal's end.
+/// The next process continues from its files (``ChangeLogFiles``), unless the machine has failed. The committing thread
+/// writes them ahead of the journal, so they contain every committed change. Uncommitted changes at their end are
+/// detected by the end of the journal.
 ///
-/// Thread-safe. `@unchecked Sendable`: the state below "guarded" is guarded by `lock`. Meanwhile only the files' lock
-/// is taken.
+/// Thread-safe. `@unchecked Sendable`: the properties below "guarded" are guarded by `lock`. Only the files' lock is
+/// taken while `lock` is held.
 package final class ChangeLog: ChangeObserver, @unchecked Sendable {
-    /// How long a log is kept that nobody reads, in milliseconds: a week.
+    /// How long an unread log is kept, in milliseconds: a week.
     static let unreadMilliseconds: Int64 = 7 * 86_400_000
 
     private let feed: ChangeFeed
     private let larder: LarderContext
-    /// For keys and their places.
+    /// The memory limit for keys and their places.
     let bytesMax: Int
     private let files: ChangeLogFiles
     private let lock = Lock()
@@ -28,12 +28,12 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     private var bytes = 0
     private var waiters: [ObjectIdentifier: [FeedWaiter]] = [:]
     private var nextNumber: UInt32 = 1
-    /// What the files say of the reserved sequences.
+    /// The bound of reserved sequences that the files contain.
     private var noted: UInt64 = 0
-    /// When the files were last told who reads.
+    /// When the times of the last reads were last written to the files.
     private var readsNotedAt: Int64 = 0
     private var isFailing = false
-    /// When writing is tried again after a failure.
+    /// When writing is retried after a failure.
     private var triesAgainAt: Int64 = 0
 
     init(feed: ChangeFeed, larder: LarderContext) {
@@ -57,14 +57,14 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     // MARK: Reading
 
-    /// Begins to remember a database's changes, if it does not yet.
+    /// Starts the log of a database, unless it exists.
     /// - Parameter sequence: everything up to it is committed.
-    /// - Returns: the feed, its end at this moment, and whether it has just begun.
+    /// - Returns: the feed, its current end, and whether it is new.
     func begin(_ database: any DatabaseIdentity, behind sequence: UInt64) -> (
         feed: UInt64, end: ChangePlace, isNew: Bool
     ) {
         if let present = end(of: database) { return (present.feed, present.end, false) }
-        // Before it counts as followed: what is noted in vain meanwhile, whoever reads the entries now finds.
+        // Before the log starts, so that no change is missed: changes until then are found by readers of the entries.
         feed.turn(on: true, for: self)
         return lock.withLock {
             if let found = log(of: database) { return (found.feed, found.last, false) }
@@ -77,16 +77,16 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// The feed of a database, and its end at this moment; nil if nobody has followed it.
+    /// The feed of a database and its current end; nil if it was never followed.
     package func end(of database: any DatabaseIdentity) -> (feed: UInt64, end: ChangePlace)? {
         lock.withLock { log(of: database).map { ($0.feed, $0.last) } }
     }
 
-    /// The changes behind a place.
+    /// Returns the changes after a place.
     /// - Parameters:
-    ///   - feed: nil for the present one, whatever it is.
-    ///   - prefix: others are passed over.
-    ///   - count: how many at most.
+    ///   - feed: nil for the current one, whichever it is.
+    ///   - prefix: other keys are skipped.
+    ///   - count: the most changes to return.
     package func changes(
         of database: any DatabaseIdentity, feed: UInt64?, behind place: ChangePlace, prefix: [UInt8], count: Int
     ) -> FoundChanges {
@@ -98,22 +98,22 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// The last change of a key that is remembered.
+    /// The last remembered change of a key.
     func change(of key: [UInt8], in database: any DatabaseIdentity) -> LoggedChange? {
         lock.withLock { log(of: database)?.change(of: key) }
     }
 
-    /// How far the version of a change of another larder may lie ahead of the clock, in milliseconds, for later changes
-    /// here to be later than it: a day. A wrong clock, or a forged version, is not followed further.
+    /// How far the version of another larder's change may be ahead of the clock, in milliseconds, for later changes
+    /// here to get later versions: a day. A wrong clock, or a forged version, is not followed further.
     private static let aheadMilliseconds: Int64 = 86_400_000
 
-    /// A change of another larder is about to be applied: what is committed here from now on is later than it.
+    /// Records a change of another larder before it is applied, so that later changes here get later versions.
     func observe(_ version: ChangeVersion, in database: any DatabaseIdentity) {
         let bound = now() + Self.aheadMilliseconds
         lock.withLock { log(of: database)?.observe(min(version.time, bound)) }
     }
 
-    /// What is remembered of a key.
+    /// The remembered versions of a key.
     func known(of key: [UInt8], in database: any DatabaseIdentity) -> KnownVersions {
         lock.withLock {
             guard let log = log(of: database) else { return KnownVersions() }
@@ -122,25 +122,25 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// The last purge of everything that has removed all it had to; nil if none is known.
+    /// The last complete purge of everything; nil if none is known.
     func finishedPurge(of database: any DatabaseIdentity) -> ChangeVersion? {
         lock.withLock { log(of: database)?.finishedPurge }
     }
 
-    /// Whether changes of a database are remembered, because somebody follows it.
+    /// Whether the database has followers, so that its changes are remembered.
     package func isFollowed(_ database: any DatabaseIdentity) -> Bool {
         lock.withLock { log(of: database) != nil }
     }
 
-    /// For INFO.
+    /// The numbers for INFO.
     package struct Figures: Sendable {
-        /// Databases whose changes are remembered, and how many changes.
+        /// The number of databases with remembered changes, and of changes.
         package let databases: Int
         package let changes: Int
         /// In memory, and on the disk.
         package let bytes: Int
         package let fileBytes: Int
-        /// The sequences of the oldest and the latest change that is remembered; nil where none is.
+        /// The sequences of the oldest and the newest remembered change; nil if there is none.
         package let oldest: UInt64?
         package let newest: UInt64?
     }
@@ -157,8 +157,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     // MARK: Waiting
 
-    /// Has `waiter` woken once when there is a change behind a place that concerns it.
-    /// - Returns: false if there is one already, or the feed is another one: then it is not woken.
+    /// Wakes `waiter` once when there is a matching change after a place.
+    /// - Returns: false, without waking it, if there is one already, or the feed is a different one.
     package func wait(_ waiter: FeedWaiter, in database: any DatabaseIdentity, feed: UInt64, behind place: ChangePlace)
         -> Bool
     {
@@ -173,7 +173,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Stops to wait. Idempotent.
+    /// Stops waiting. Idempotent.
     package func stopWaiting(_ waiter: FeedWaiter, in database: any DatabaseIdentity) {
         lock.withLock {
             let id = ObjectIdentifier(database)
@@ -182,8 +182,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Takes those who wait for a change. Called with the lock held.
-    /// - Parameter concerns: whether the change concerns one.
+    /// Removes and returns the waiters for a change. Called with `lock` held.
+    /// - Parameter concerns: whether the change matches a waiter.
     private func takeWaiters(_ id: ObjectIdentifier, _ concerns: (FeedWaiter) -> Bool) -> [FeedWaiter] {
         guard let all = waiters[id] else { return [] }
         var woken: [FeedWaiter] = []
@@ -198,7 +198,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     // MARK: What commits
 
-    /// A copy has the same rules as well.
+    /// Followers need them, because their entries have the same rules.
     package var hearsUnseen: Bool { true }
 
     package func changed(_ changes: [EntryChange]) {
@@ -209,7 +209,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
                 guard let log = logs[id] else { continue }
                 switch change.kind {
                 case .stored, .removed: break
-                // The same entry expires with its followers.
+                // The same entry expires on its followers.
                 case .swept, .evicted: continue
                 }
                 bytes += log.add(key: change.key, sequence: change.sequence, version(change, log))
@@ -223,8 +223,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         for waiter in woken { waiter.wake() }
     }
 
-    /// The version of a change: as it came with it, or else one that is later than those of all changes before. Called
-    /// in the order of the commits, with the lock held.
+    /// The version of a change: its own if it has one, else one later than those of all previous changes. Called in the
+    /// order of the commits, with `lock` held.
     private func version(_ change: EntryChange, _ log: DatabaseChanges) -> ChangeVersion {
         let version = change.origin.version
         if change.origin.isForeign || version.sequence != 0 { return version }
@@ -250,7 +250,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     }
 
     package func emptied(_ database: any DatabaseIdentity) {
-        // What a purge has emptied continues with the same feed.
+        // After a purge, the same feed continues.
         change(database) { $0.takePurge() ? nil : Self.beginAnew($0) }
     }
 
@@ -277,7 +277,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// All entries whose keys begin with a prefix are about to go, also from who has them still and this larder has not.
+    /// Records that all entries with a prefix are about to be removed, also those that only followers still have.
     func purged(prefix: [UInt8], in database: any DatabaseIdentity) {
         let time = now()
         change(database, prefix: prefix) { log in
@@ -287,12 +287,12 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Everything of a database that was changed up to a version is gone here, as in another larder.
+    /// Records that a purge from another larder is complete: all entries up to the version are removed.
     func finishForeignPurge(_ version: ChangeVersion, in database: any DatabaseIdentity) {
         lock.withLock { log(of: database)?.finishPurge(version) }
     }
 
-    /// Everything of a database that was changed up to a version was purged in another larder, and is about to go here.
+    /// Records a purge of another larder, which is about to remove all entries up to the version here.
     func noteForeignPurge(_ version: ChangeVersion, in database: any DatabaseIdentity) {
         var records = ChangeRecordWriter()
         lock.withLock {
@@ -308,8 +308,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     package func purgesChanged(_ database: any DatabaseIdentity) {}
 
     /// - Parameters:
-    ///   - prefix: with what all keys begin that it concerns.
-    ///   - body: changes a log, with the lock held, and says what the files are told of it.
+    ///   - prefix: the prefix of all keys concerned.
+    ///   - body: changes a log, with `lock` held, and returns the record for the files.
     private func change(
         _ database: any DatabaseIdentity, prefix: [UInt8] = [], _ body: (DatabaseChanges) -> ChangeRecord?
     ) {
@@ -320,7 +320,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
             let before = log.bytes
             let record = body(log)
             bytes += (logs[id] == nil ? 0 : log.bytes) - before
-            // Else the files get it with all that is known.
+            // Otherwise the files get it with the log's whole state.
             if let record, log.isWritten { records.add(record) }
             return takeWaiters(id) { $0.prefix.starts(with: prefix) || prefix.starts(with: $0.prefix) }
         }
@@ -330,8 +330,8 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
 
     // MARK: The files. Called by the thread that commits, but for noteForeignPurge(_:in:).
 
-    /// Continues from the files of an earlier process, if they count. Called before anything is committed, and before
-    /// the reserved sequences are raised.
+    /// Continues from the files of an earlier process, if they are valid. Called before anything is committed, and
+    /// before the reserved sequences are raised.
     func load(_ circumstances: ChangeLogLoader.Circumstances?, find: @escaping (String) -> (any DatabaseIdentity)?) {
         do {
             let found = try files.read()
@@ -362,7 +362,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Writes changes that are about to be committed, and gives them their versions.
+    /// Writes changes that are about to be committed, and assigns their versions.
     func prepare(_ changes: inout [EntryChange]) {
         var records = ChangeRecordWriter()
         lock.withLock {
@@ -385,14 +385,14 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         write(records)
     }
 
-    /// Has the files know of every database that is followed.
+    /// Adds all followed databases to the files.
     func prepare() {
         var none: [EntryChange] = []
         prepare(&none)
     }
 
-    /// Adds what the files must have before anything else: another segment if this one is full, and databases that they
-    /// do not know. Called with the lock held.
+    /// Adds the records that must come first: a new segment if this one is full, and databases that are not in it yet.
+    /// Called with `lock` held.
     private func beginRecords(_ records: inout ChangeRecordWriter) {
         let present = larder.sequences.reservedUnits
         let time = now()
@@ -422,12 +422,12 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Now and then: notes who was read, and forgets what nobody reads. Called with the lock held.
+    /// Hourly, records when the logs were read, and drops unread ones. Called with `lock` held.
     private func forgetUnread(_ time: Int64, _ records: inout ChangeRecordWriter) {
         guard time - readsNotedAt >= 3_600_000 else { return }
         readsNotedAt = time
         for (id, log) in logs where log.isWritten {
-            // Who waits, reads.
+            // A waiter counts as a reader.
             if waiters[id] != nil { log.readAt = time }
             if log.readAt < time - Self.unreadMilliseconds {
                 logs[id] = nil
@@ -448,7 +448,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// The files are gone. Called with the lock held.
+    /// Handles the loss of the files. Called with `lock` held.
     private func fail(_ error: FileError) {
         larder.report(
             isFailing ? .debug : .warning,
@@ -458,10 +458,10 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         for log in logs.values { log.isWritten = false }
     }
 
-    /// A whole database is about to change.
+    /// Records that a whole database is about to change.
     func changing() { note(.changing) }
 
-    /// It has changed, and that was told.
+    /// Records that the change is complete, and its observers were notified.
     func changed() { note(.changed) }
 
     private func note(_ record: ChangeRecord) {
@@ -471,7 +471,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         write(records)
     }
 
-    /// What was prepared or begun last was not committed: the files do not count.
+    /// Invalidates the files, because the last prepared change was not committed.
     func abandon() {
         lock.withLock {
             if logs.isEmpty { return }
@@ -480,7 +480,7 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Everything is committed, and nothing will be any more.
+    /// Closes the files. Everything must be committed, and no more commits may follow.
     func close() {
         guard lock.withLock({ !logs.isEmpty }) else { return }
         prepare()
@@ -491,25 +491,25 @@ package final class ChangeLog: ChangeObserver, @unchecked Sendable {
     }
 }
 
-/// What is remembered of a key's changes.
+/// The remembered versions of a key's changes.
 struct KnownVersions {
     /// The last change of the key itself.
     var change: ChangeVersion?
     /// The last purge of everything.
     var purge: ChangeVersion?
-    /// The last one that has removed all it had to.
+    /// The last complete purge of everything.
     var finishedPurge: ChangeVersion?
 
-    /// What was last done to the key; nil if nothing is known.
+    /// The last change of the key, including purges; nil if none is known.
     var last: ChangeVersion? { purge.map { max($0, change ?? $0) } ?? change }
 }
 
-/// Somebody who waits for changes of a database.
+/// A reader that waits for changes of a database.
 package final class FeedWaiter: Sendable {
     let prefix: [UInt8]
     let wake: @Sendable () -> Void
 
-    /// - Parameter wake: called once, by any thread, possibly with locks held: it must be short, and must not call the
+    /// - Parameter wake: called once, by any thread, possibly with locks held. It must be short, and must not call the
     ///   engine.
     package init(prefix: [UInt8], wake: @escaping @Sendable () -> Void) {
         self.prefix = prefix

@@ -1,10 +1,10 @@
 import LarderPlatform
 
-/// The files of a ``ChangeLog``, in the larder's directory `CHANGES`: what the next process continues from.
+/// The files of a ``ChangeLog``, in the larder's directory `CHANGES`, from which the next process continues.
 ///
-/// They are appended to ahead of the journal, so they have every change that the journal has. They are not synced:
-/// after a failure of the machine they do not count. What cannot be written is given up as a whole, because a log with
-/// a gap would be worse than none.
+/// They are written ahead of the journal, so they contain every change that the journal has. They are not synced: after
+/// a machine failure they are ignored. If a write fails, all files are dropped, because a log with a gap would be worse
+/// than none.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class ChangeLogFiles: @unchecked Sendable {
@@ -14,14 +14,14 @@ final class ChangeLogFiles: @unchecked Sendable {
     }
 
     private let directory: String
-    /// All segments together take no more, but for the last one.
+    /// The size limit for all segments but the last one.
     private let bytesMax: @Sendable () -> Int
     private let files: JournalFiles
     private let lock = Lock()
     // Guarded:
     private var segments: [Segment] = []
     private var file: Int32 = -1
-    /// The last segment's number, also of those that are gone.
+    /// The last segment's number, including removed ones.
     private var lastNumber: UInt64 = 0
     private var isClosed = false
 
@@ -38,10 +38,10 @@ final class ChangeLogFiles: @unchecked Sendable {
     /// The bytes of all segments.
     var byteCount: Int { lock.withLock { segments.reduce(0) { $0 + $1.bytes } } }
 
-    /// Whether something can be appended.
+    /// Whether records can be appended.
     var isOpen: Bool { lock.withLock { file >= 0 } }
 
-    /// Whether another segment must begin before something is appended.
+    /// Whether a new segment must be started before records are appended.
     var needsSegment: Bool {
         lock.withLock {
             guard !isClosed else { return false }
@@ -52,8 +52,8 @@ final class ChangeLogFiles: @unchecked Sendable {
 
     // MARK: Writing
 
-    /// Begins a segment. The oldest ones go where all would take too much.
-    /// - Throws: nothing can be appended then, and all files are gone.
+    /// Starts a segment, and removes the oldest ones beyond the size limit.
+    /// - Throws: if it fails; all files are removed then, and nothing can be appended.
     func begin(_ records: [UInt8]) throws(FileError) {
         try lock.withLock { () throws(FileError) in
             guard !isClosed else { return }
@@ -93,8 +93,8 @@ final class ChangeLogFiles: @unchecked Sendable {
         segments.append(Segment(number: number, bytes: bytes.count))
     }
 
-    /// Appends records, with one write(2). Does nothing where nothing is open.
-    /// - Throws: all files are gone then.
+    /// Appends records with one write(2). Does nothing if no segment is open.
+    /// - Throws: if it fails; all files are removed then.
     func append(_ records: [UInt8]) throws(FileError) {
         try lock.withLock { () throws(FileError) in try appendHeld(records) }
     }
@@ -114,7 +114,7 @@ final class ChangeLogFiles: @unchecked Sendable {
         segments[segments.count - 1].bytes += frame.count
     }
 
-    /// Appends the last records, and syncs everything. Nothing is appended any more.
+    /// Appends the last records, syncs everything and closes the files.
     func close(_ records: [UInt8]) {
         lock.withLock {
             defer {
@@ -133,7 +133,7 @@ final class ChangeLogFiles: @unchecked Sendable {
         }
     }
 
-    /// Removes all files: what they say is not, or no longer, so.
+    /// Removes all files, because they are invalid or outdated.
     func discard() { lock.withLock { discardHeld() } }
 
     private func discardHeld() {
@@ -141,7 +141,7 @@ final class ChangeLogFiles: @unchecked Sendable {
         segments = []
         for name in (try? FileSystem.list(directory)) ?? [] {
             let path = directory + "/" + name
-            // A file that stays must not be taken for a log.
+            // A file that cannot be removed must not be taken for a log.
             if (try? files.unlink(path)) == nil { try? files.truncate(fileAt: path, to: 0) }
             lastNumber = max(lastNumber, ChangeSegment.number(ofFile: name) ?? 0)
         }
@@ -154,7 +154,7 @@ final class ChangeLogFiles: @unchecked Sendable {
 
     // MARK: Reading
 
-    /// What an earlier process left, the oldest first. Another one begins a new segment behind it.
+    /// Reads the segments of an earlier process, the oldest first. The next segment will follow them.
     func read() throws(FileError) -> [(number: UInt64, bytes: [UInt8])] {
         guard FileSystem.isDirectory(directory) else { return [] }
         let numbers = try FileSystem.list(directory).compactMap { ChangeSegment.number(ofFile: $0) }.sorted()
@@ -162,14 +162,14 @@ final class ChangeLogFiles: @unchecked Sendable {
         var found: [(number: UInt64, bytes: [UInt8])] = []
         for number in numbers {
             let bytes = try FileSystem.read(path(number), bytesMax: ChangeSegment.frameBytesMax) ?? []
-            // A gap: what is before it goes no further.
+            // There is a gap, so the segments before it are useless.
             if let last = found.last, last.number + 1 != number { found = [] }
             found.append((number, bytes))
         }
         return found
     }
 
-    /// Takes over segments that count.
+    /// Takes over valid segments.
     func adopt(_ found: [(number: UInt64, bytes: Int)]) {
         lock.withLock { segments = found.map { Segment(number: $0.number, bytes: $0.bytes) } }
     }

@@ -1,18 +1,18 @@
-/// Reads what an earlier process left of its ``ChangeLog``. All of it counts, or nothing.
+/// Loads the ``ChangeLog`` of an earlier process. Its files are valid as a whole, or ignored.
 struct ChangeLogLoader {
-    /// Why the files do not count.
+    /// Why the files are ignored.
     struct Unusable: Error {
         let reason: String
     }
 
-    /// What must be so for the files to count.
+    /// The conditions for valid files.
     struct Circumstances {
-        /// The bound of reserved sequences that the last process left. With another one in the files, somebody who does
-        /// not know them has used the larder since.
+        /// The bound of reserved sequences that the last process left. If the files have another one, a program without
+        /// a change log has used the larder since.
         let reserved: UInt64
-        /// Which start of the machine this is; nil if that is unknown.
+        /// The boot of the machine; nil if unknown.
         let machine: String?
-        /// Changes behind it never came into the journal.
+        /// Changes after it were never written to the journal.
         let journalEnd: UInt64
     }
 
@@ -26,12 +26,12 @@ struct ChangeLogLoader {
     private var machine: [UInt8] = []
     private var isChanging = false
     private var isClosed = false
-    /// Whether a change was met that is in no journal: nothing comes behind it.
+    /// Whether a change was found that is not in the journal; no further records may follow.
     private var isCut = false
 
     /// - Parameters:
-    ///   - bytesMax: the oldest changes are forgotten where all take more.
-    ///   - find: the database with a name; nil to forget its changes.
+    ///   - bytesMax: beyond this the oldest changes are forgotten.
+    ///   - find: returns the database with a name; nil to forget its changes.
     init(
         _ circumstances: Circumstances, bytesMax: Int, firstNumber: UInt32,
         find: @escaping (String) -> (any DatabaseIdentity)?
@@ -42,7 +42,7 @@ struct ChangeLogLoader {
         nextNumber = firstNumber
     }
 
-    /// - Returns: the changes of each database, and how much of each segment counts.
+    /// - Returns: the changes of each database, and the valid length of each segment.
     mutating func load(
         _ segments: [(number: UInt64, bytes: [UInt8])]
     ) throws(Unusable) -> (logs: [DatabaseChanges], segments: [(number: UInt64, bytes: Int)]) {
@@ -75,8 +75,8 @@ struct ChangeLogLoader {
         return bytes
     }
 
-    /// - Parameter limit: how much of it counts; nil for the last one, which may end with a piece of a frame.
-    /// - Returns: how much of it counts.
+    /// - Parameter limit: the valid length; nil for the last segment, which may end with a partial frame.
+    /// - Returns: the valid length.
     private mutating func read(_ segment: (number: UInt64, bytes: [UInt8]), limit: Int?) throws(Unusable) -> Int {
         let damaged = Unusable(reason: "\(ChangeSegment.fileName(segment.number)) is damaged")
         var offset = ChangeSegment.headerBytes

@@ -1,28 +1,28 @@
-/// What the files of a ``ChangeLog`` consist of. **On disk: do not change.** docs/StorageFormat.md shows the bytes.
+/// A record in the files of a ``ChangeLog``. **On disk: do not change.** docs/StorageFormat.md shows the bytes.
 enum ChangeRecord: Equatable {
-    /// The first one of each segment: the bound of reserved sequences, and which start of the machine it is.
+    /// The first record of each segment: the bound of reserved sequences, and the boot of the machine.
     case start(reserved: UInt64, machine: [UInt8])
-    /// A database whose changes follow, and the number that stands for it in this segment.
+    /// A database whose changes follow, and its number in this segment.
     case database(UInt32, name: [UInt8], FeedState)
     case key(UInt32, key: [UInt8], sequence: UInt64, ChangeVersion)
     case purge(UInt32, ChangeVersion)
     case purgeTags(UInt32, [[UInt8]], ChangeVersion)
     case purgePrefix(UInt32, [UInt8], ChangeVersion)
-    /// A purge in another larder that counts here.
+    /// A purge of another larder, applied here.
     case foreignPurge(UInt32, ChangeVersion)
-    /// Nobody knows what the database has now: a new feed begins.
+    /// The contents of the database are unknown: a new feed begins.
     case anew(UInt32, feed: UInt64)
     case deleted(UInt32)
     case read(UInt32, at: Int64)
     case reserved(UInt64)
-    /// A whole database is about to change; if no `changed` follows, nobody knows whether it did.
+    /// A whole database is about to change; without a following `changed` the result is unknown.
     case changing
     case changed
-    /// The larder was closed, and everything before is on the disk.
+    /// The larder was closed, and all previous records are on the disk.
     case closed
 }
 
-/// Writes records one behind another.
+/// Writes records.
 struct ChangeRecordWriter {
     private(set) var bytes: [UInt8] = []
 
@@ -116,7 +116,7 @@ struct ChangeRecordWriter {
     }
 }
 
-/// Reads records. Never reads beyond the bytes, whatever they are.
+/// Reads records. Never reads past the end of the bytes, whatever they are.
 struct ChangeRecordReader {
     struct Malformed: Error {}
 

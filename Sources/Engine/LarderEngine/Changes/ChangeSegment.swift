@@ -6,7 +6,7 @@
 ///      8      4  version of the layout: 1
 ///     12      4  CRC-32C of the bytes 0 to 11
 ///     16      8  number of this segment
-///     24      8  how many bytes of the segment before count; 0: there was none
+///     24      8  valid bytes of the previous segment; 0 if there was none
 ///     32      4  CRC-32C of the bytes 0 to 31
 ///     36         frames: length of the records (4), CRC-32C (4), records (``ChangeRecord``)
 /// ```
@@ -39,15 +39,15 @@ enum ChangeSegment {
         return records.withUnsafeBytes { CRC32C.extend(place, $0) }
     }
 
-    /// How many bytes of the segment before count.
-    /// - Returns: nil if it is no segment with that number.
+    /// The number of valid bytes in the previous segment.
+    /// - Returns: nil if this is not a segment with that number.
     static func formerBytes(_ bytes: [UInt8], number: UInt64) -> Int? {
         let numbers = bytes.withUnsafeBytes { try? SealedBlock.numbers(2, in: $0, magic, version: version) }
         guard let numbers, numbers[0] == number else { return nil }
         return Int(clamping: numbers[1])
     }
 
-    /// Where the frame at an offset has its records, if there is a whole one that ends within a limit.
+    /// The range of the records in the frame at an offset; nil if no whole frame ends within the limit.
     static func records(_ bytes: [UInt8], at offset: Int, limit: Int, number: UInt64) -> Range<Int>? {
         guard limit <= bytes.count, limit - offset >= frameHeaderBytes else { return nil }
         let header = bytes.withUnsafeBytes {

@@ -1,40 +1,40 @@
 /// The latest changes of one database. Guarded by the lock of its ``ChangeLog``.
 final class DatabaseChanges {
-    /// What a key costs beside its bytes.
+    /// The memory cost of a key, in addition to its bytes.
     private static let overhead = 160
-    /// How many changes are looked at in one call, with those that are passed over.
+    /// The most changes examined in one call, including skipped ones.
     private static let lookedAtMax = 20_000
 
     private weak var database: (any DatabaseIdentity)?
     let name: String
-    /// Stands for it in the files.
+    /// Its number in the files.
     let number: UInt32
-    /// Whether the present segment of the files has it.
+    /// Whether the current segment of the files contains it.
     var isWritten = false
-    /// When somebody last read it.
+    /// When it was last read.
     var readAt: Int64
-    /// Names this feed: another random number for each. With another one a place says nothing.
+    /// The ID of this feed: a random number. Places of other feeds mean nothing in it.
     private(set) var feed = UInt64.random(in: 1 ... .max)
-    /// The feeds that it continues from, the oldest first.
+    /// The feeds that it continues, the oldest first.
     private(set) var formers: [FormerFeed] = []
-    /// Changes up to here are forgotten.
+    /// Changes up to this place are forgotten.
     private(set) var forgotten: ChangePlace
     /// The place of the last change.
     private(set) var last: ChangePlace
     private(set) var bytes = 0
-    /// In the order of their places; nil where a later change of the same key made one void.
+    /// In the order of their places; nil if superseded by a later change of the same key.
     private var items: [LoggedChange?] = []
-    /// The index of the first item that was not forgotten.
+    /// The index of the first item that is not forgotten.
     private var first = 0
-    /// How many items are void, from ``first`` on.
+    /// The number of nil items, starting at ``first``.
     private var voidCount = 0
     /// The index of the item of each key.
     private var places: [[UInt8]: Int] = [:]
     private var purge: ChangeVersion?
-    /// The last purge of everything that has removed all it had to: every entry that is here is later.
+    /// The last complete purge of everything: every existing entry is later.
     private(set) var finishedPurge: ChangeVersion?
     private var isPurgeNew = false
-    /// The time of the latest change that is known. Changes that are made here get no earlier one.
+    /// The time of the latest known change. Changes made here get no earlier one.
     private var latest: Int64 = 0
 
     init(_ database: any DatabaseIdentity, number: UInt32, at place: ChangePlace, now: Int64) {
@@ -46,7 +46,7 @@ final class DatabaseChanges {
         last = place
     }
 
-    /// Continues from what the files say; of what came before nothing is known.
+    /// Continues from the state in the files; earlier changes are unknown.
     init(_ database: any DatabaseIdentity, number: UInt32, _ state: FeedState) {
         self.database = database
         self.number = number
@@ -56,21 +56,21 @@ final class DatabaseChanges {
         latest = state.purge?.time ?? 0
     }
 
-    /// Without its changes.
+    /// The state without the changes.
     var state: FeedState { FeedState(feed: feed, last: last, purge: purge, readAt: readAt, formers: formers) }
 
-    /// What the files say at the beginning of another segment.
-    /// - Returns: false if it does not continue from what is known.
+    /// Takes over the state at the start of a new segment.
+    /// - Returns: false if it does not continue the known state.
     func goOn(_ state: FeedState) -> Bool {
         guard state.last == last else { return false }
         (readAt, feed, formers, purge) = (state.readAt, state.feed, state.formers, state.purge)
         return true
     }
 
-    /// How many former feeds are known.
+    /// The most previous feeds that are remembered.
     private static let formersMax = 64
 
-    /// Another process continues: its places are those of another feed, because a copy of the larder may continue as
+    /// Starts the feed of a new process. It has its own ID, because a copy of the larder may continue the old one as
     /// well.
     func beginProcess() {
         formers.append(FormerFeed(feed: feed, end: last))
@@ -79,7 +79,7 @@ final class DatabaseChanges {
         isWritten = false
     }
 
-    /// Whether a place of a feed is one of this, or of one that this continues from.
+    /// Whether a place of a feed belongs to this feed, or to one that it continues.
     func has(_ place: ChangePlace, of other: UInt64?) -> Bool {
         if let other, other != feed {
             return formers.last { $0.feed == other }.map { place <= $0.end } ?? false
@@ -87,40 +87,40 @@ final class DatabaseChanges {
         return place <= last
     }
 
-    /// The sequence of the oldest change that is remembered; nil if none is.
+    /// The sequence of the oldest remembered change; nil if there is none.
     var oldest: UInt64? { items[first...].lazy.compactMap(\.self).first?.place.sequence }
 
-    /// Whether it is that database's, and not of one that was at its place in memory before.
+    /// Whether it is that database's, and not of an earlier one at the same memory address.
     func isOf(_ database: any DatabaseIdentity) -> Bool { self.database === database }
 
-    /// How many changes are remembered.
+    /// The number of remembered changes.
     var count: Int { items.count - first - voidCount }
 
-    /// The last change of a key; nil if nothing is known of it.
+    /// The last change of a key; nil if none is known.
     func change(of key: [UInt8]) -> LoggedChange? { places[key].flatMap { items[$0] } }
 
-    /// A purge that has removed the key, if nothing is known of it since.
+    /// A purge that removed the key, unless a later change is known.
     var purgeVersion: ChangeVersion? { purge }
 
-    /// What was changed up to a version is gone in another larder, and here soon.
+    /// Records a purge of another larder, which is about to remove everything up to the version here.
     func noteForeignPurge(_ version: ChangeVersion) {
         purge = max(purge ?? version, version)
         latest = max(latest, version.time)
     }
 
-    /// What was changed up to a version is gone here.
+    /// Records that everything up to the version is removed here.
     func finishPurge(_ version: ChangeVersion) { finishedPurge = max(finishedPurge ?? version, version) }
 
     // MARK: Versions
 
-    /// The version of a change that is made here: later than all that were made here before, whatever the clock says.
+    /// The version of a change made here: later than all previous ones here, whatever the clock says.
     func stamp(_ time: Int64, sequence: UInt64) -> ChangeVersion {
         latest = max(latest, time)
         return ChangeVersion(time: latest, sequence: sequence)
     }
 
-    /// A change of another larder is known here: what is made here from now on is later. Sequences of two larders say
-    /// nothing about each other, so it gets a later time.
+    /// Records a change of another larder, so that later changes here get later versions. Sequences of two larders are
+    /// not comparable, so they get a later time.
     func observe(_ time: Int64) { latest = max(latest, time.addingClamped(1)) }
 
     // MARK: Adding
@@ -144,7 +144,7 @@ final class DatabaseChanges {
         isPurgeNew = true
     }
 
-    /// Whether a purge was noted that is just told again.
+    /// Whether the purge that is being reported was recorded already.
     func takePurge() -> Bool {
         defer { isPurgeNew = false }
         return isPurgeNew
@@ -160,8 +160,8 @@ final class DatabaseChanges {
         append(.purgePrefix(prefix), version)
     }
 
-    /// Nobody knows what the database has now: everybody begins with a full pass.
-    /// - Parameter number: names the feed from now on.
+    /// Starts a new feed, because the contents of the database are unknown: all followers do a full resync.
+    /// - Parameter number: the ID of the new feed.
     func beginAnew(_ number: UInt64 = UInt64.random(in: 1 ... .max)) {
         feed = number
         formers = []
@@ -171,7 +171,7 @@ final class DatabaseChanges {
         forgotten = last
     }
 
-    /// What is not of one key stays, so that it is told.
+    /// Keeps the changes that are not of one key, so that they are reported.
     private func forgetKeys() {
         let kept = items[first...].compactMap(\.self).filter { if case .key = $0.kind { false } else { true } }
         places = [:]
@@ -190,7 +190,7 @@ final class DatabaseChanges {
         bytes += Self.cost(item)
     }
 
-    /// The bytes that a change takes, roughly.
+    /// The approximate memory of a change.
     private static func cost(_ item: LoggedChange) -> Int {
         switch item.kind {
         case .key(let key): overhead + 2 * key.count
@@ -218,7 +218,7 @@ final class DatabaseChanges {
     // MARK: Forgetting
 
     /// Forgets the oldest changes.
-    /// - Returns: how many bytes that gave.
+    /// - Returns: the number of bytes freed.
     func forget(atLeast least: Int) -> Int {
         let before = bytes
         while first < items.count, before - bytes < least {
@@ -258,12 +258,12 @@ final class DatabaseChanges {
         return .changes(found, feed: feed, upTo: last, hasMore: false)
     }
 
-    /// The index of the first item behind a place, void ones included.
+    /// The index of the first item after a place, including nil items.
     private func firstIndex(behind place: ChangePlace) -> Int {
         var (low, high) = (first, items.count)
         while low < high {
             let middle = (low + high) / 2
-            // The first one from there that is not void.
+            // The next item that is not nil.
             var probe = middle
             while probe < high, items[probe] == nil { probe += 1 }
             guard probe < high, let item = items[probe] else {

@@ -6,7 +6,7 @@ package struct WriteOrigin: Hashable, Sendable {
     package var client: Int64
     /// Whether the change was made in another larder, so that its version is final.
     package var isForeign = false
-    /// When the change was made, and where it comes from another larder its sequence there; 0 if that is not known.
+    /// When the change was made, and its sequence if it comes from another larder; 0 if unknown.
     package var version = ChangeVersion(time: 0)
 
     package init(tag: UInt16 = 0, client: Int64 = 0) {
@@ -15,7 +15,7 @@ package struct WriteOrigin: Hashable, Sendable {
     }
 }
 
-/// A database, as listeners to changes see it.
+/// A database as seen by listeners for changes.
 package protocol DatabaseIdentity: AnyObject, Sendable {
     var name: String { get }
 }
@@ -25,9 +25,9 @@ package struct EntryChange: Sendable {
     package enum Kind: Sendable {
         case stored(RecordHeader)
         case removed
-        /// It was found expired when its space was reclaimed; `deadline` is when it expired.
+        /// The entry was found expired when its space was reclaimed; `deadline` is when it expired.
         case swept(RecordHeader, deadline: Int64)
-        /// It was removed to keep a limit of the disk.
+        /// The entry was evicted to keep a disk limit.
         case evicted(RecordHeader)
     }
 
@@ -45,37 +45,38 @@ package struct EntryChange: Sendable {
     package let kind: Kind
     package let former: Former
     package var origin: WriteOrigin
-    /// When a stored entry expires, by the rules at that moment; nil if it never does.
+    /// When a stored entry expires under the current rules; nil for never.
     package var deadline: Int64?
-    /// Whether readers of the entry see no difference: only those who ask for it are told.
+    /// Whether readers see no difference; only observers with ``ChangeObserver/hearsUnseen`` are notified.
     package var isUnseen = false
-    /// Whether a removal has removed an entry that had expired.
+    /// Whether a removal has removed an expired entry.
     package var removesExpired = false
-    /// The commit unit of the change; 0 for what is found and not written, such as an expiry.
+    /// The commit unit of the change; 0 for changes that are detected and not written, such as an expiry.
     package var sequence: UInt64 = 0
 }
 
-/// An observer of commits. It is called in the order of the commits, before their writers get an answer, by any thread,
+/// An observer of commits. Called in the order of the commits, before their writers get a result, by any thread,
 /// possibly with shards locked. Calls must be short, must not block, and must not call the engine.
 package protocol ChangeObserver: AnyObject, Sendable {
-    /// Whether it is told of changes that readers do not see.
+    /// Whether it is notified of changes that readers do not see.
     var hearsUnseen: Bool { get }
     func changed(_ changes: [EntryChange])
-    /// A purge has emptied a database. Told before ``emptied(_:)``, which tells the same of every other way.
+    /// A purge has emptied a database. Called before ``emptied(_:)``, which is called for every way to empty a
+    /// database.
     func purged(_ database: any DatabaseIdentity)
     /// A database has lost all its entries.
     func emptied(_ database: any DatabaseIdentity)
-    /// A database has other entries than before, and nobody knows which.
+    /// The contents of a database were replaced by unknown entries.
     func replaced(_ database: any DatabaseIdentity)
-    /// A database was deleted, and told to be emptied. Nothing happens in it any more.
+    /// A database was deleted, after ``emptied(_:)``. No more notifications about it follow.
     func deleted(_ database: any DatabaseIdentity)
-    /// Nobody fetches a key any more that somebody did, and no value was stored.
+    /// The fetch of a key has ended without a stored value, so waiters may fetch.
     func fetchAgain(_ key: [UInt8], in database: any DatabaseIdentity)
-    /// Entries of a database that follow its policy may end at another time than before.
+    /// The policy of a database has changed, and with it the expiry of entries that follow it.
     func policyChanged(_ database: any DatabaseIdentity)
     /// Entries with some of these tags are gone, or stale.
     func purged(tags: [[UInt8]], in database: any DatabaseIdentity)
-    /// Entries with tags may be gone, or stale.
+    /// The purges of tags have changed: entries with tags may be gone, or stale.
     func purgesChanged(_ database: any DatabaseIdentity)
 }
 

@@ -1,4 +1,4 @@
-/// Where a change stands among all changes of a database: the commit unit, and how many of its changes came before.
+/// The place of a change among all changes of a database: the commit unit, and its index in the unit.
 package struct ChangePlace: Hashable, Comparable, Sendable {
     package var sequence: UInt64
     package var step: Int
@@ -13,14 +13,14 @@ package struct ChangePlace: Hashable, Comparable, Sendable {
     }
 }
 
-/// A change that a ``ChangeLog`` remembers.
+/// A change in a ``ChangeLog``.
 package struct LoggedChange: Sendable {
     package enum Kind: Sendable {
-        /// A key has another entry than before, or none.
+        /// The key's entry was changed or removed.
         case key([UInt8])
         /// The database was emptied.
         case purge
-        /// The entries whose keys begin with this are gone.
+        /// The entries with this key prefix are gone.
         case purgePrefix([UInt8])
         /// The entries with some of these tags are gone, or stale.
         case purgeTags([[UInt8]])
@@ -31,32 +31,32 @@ package struct LoggedChange: Sendable {
     package let version: ChangeVersion
 }
 
-/// A feed of an earlier process, or of one before that: its places count up to its end.
+/// A previous feed: its places are valid up to its end.
 struct FormerFeed: Hashable {
     let feed: UInt64
     let end: ChangePlace
 }
 
-/// What is known of a database's feed apart from its changes.
+/// The state of a database's feed without the changes.
 struct FeedState: Hashable {
-    /// Names the feed: another random number for each. With another one a place says nothing.
+    /// The ID of this feed: a random number. Places of other feeds mean nothing in it.
     var feed: UInt64
     /// The place of the last change.
     var last: ChangePlace
     /// The last purge of everything.
     var purge: ChangeVersion?
-    /// When somebody last read it.
+    /// When it was last read.
     var readAt: Int64
-    /// Feeds that this one continues from, the oldest first.
+    /// The feeds that this one continues, the oldest first.
     var formers: [FormerFeed] = []
 }
 
-/// What is left of a feed for somebody who has read up to a place.
+/// The rest of a feed for a reader at a place.
 package enum FoundChanges: Sendable {
-    /// The next changes; empty at the end. The feed, the place behind them, and whether there are more.
+    /// The next changes; empty at the end. Also the feed, the place after them, and whether there are more.
     case changes([LoggedChange], feed: UInt64, upTo: ChangePlace, hasMore: Bool)
-    /// The place is of another feed: of another database, another larder, or of changes that were lost.
+    /// The place belongs to another feed: of another database or larder, or of lost changes.
     case otherFeed
-    /// The changes behind the place are forgotten.
+    /// The changes after the place are forgotten.
     case forgotten
 }

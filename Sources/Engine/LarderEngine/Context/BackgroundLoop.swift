@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// A thread that runs the same work again and again, with a pause between, until it is stopped.
+/// A thread that runs the same work repeatedly, with a pause in between, until it is stopped.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class BackgroundLoop: @unchecked Sendable {
@@ -10,13 +10,13 @@ final class BackgroundLoop: @unchecked Sendable {
     private var isWoken = false
     private var isResting = false
     private var thread: WorkThread?
-    /// Starts the thread that ``wake()`` has not started yet.
+    /// Starts the thread, if ``wake()`` has not done so yet.
     private var begin: (() -> WorkThread)?
 
     /// Starts the thread.
     /// - Parameters:
     ///   - onDemand: whether only the first ``wake()`` starts it.
-    ///   - work: one round; returns how many milliseconds to wait before the next.
+    ///   - work: one round; returns the pause before the next one, in milliseconds.
     func start(_ name: String, onDemand: Bool = false, _ work: @escaping @Sendable () -> Int64) {
         lock.withLock {
             begin = { [self] in WorkThread(name: name) { [self] in run(work) } }
@@ -31,7 +31,7 @@ final class BackgroundLoop: @unchecked Sendable {
         self.begin = nil
     }
 
-    /// Whether the thread waits to be started by ``wake()``.
+    /// Whether the thread has not been started by ``wake()`` yet.
     var isAsleep: Bool { lock.withLock { begin != nil } }
 
     /// Waits for the running round and ends the thread. Idempotent.
@@ -46,7 +46,7 @@ final class BackgroundLoop: @unchecked Sendable {
         thread?.join()
     }
 
-    /// Ends the pause, unless ``rest()`` forbids it.
+    /// Ends the pause, unless ``rest()`` has disabled that.
     func wake() {
         lock.withLock {
             isWoken = true
@@ -55,8 +55,7 @@ final class BackgroundLoop: @unchecked Sendable {
         }
     }
 
-    /// Forbids to end the next pause early. Called by work that failed: whatever wakes the thread does so because of
-    /// the failure.
+    /// Disables ``wake()`` for the next pause. Called by work that failed, because the failure itself wakes the thread.
     func rest() { lock.withLock { isResting = true } }
 
     private func run(_ work: () -> Int64) {

@@ -1,9 +1,8 @@
 import LarderPlatform
 import Synchronization
 
-/// How many bytes a larder may take on the disk, and how many it takes. All its files count: LevelDB's tables, logs and
-/// manifests, the journal, what is being purged, and what was set aside. Images do not: a backup and a check evict
-/// nothing.
+/// The disk budget of a larder: its limit and its usage. All its files count: LevelDB's tables, logs and manifests, the
+/// journal, purged files, and quarantined files. Images do not: a backup or a check evicts nothing.
 ///
 /// Thread-safe. `@unchecked Sendable`: `onChange`, `onShort` and `bytesWhenShort` are guarded by `lock`, the rest is
 /// atomic or constant.
@@ -14,7 +13,7 @@ package final class DiskBudget: @unchecked Sendable {
     private let smallest = Atomic<Int>(.max)
     private let checkpoint: Atomic<Int>
     private let measured = Atomic<Int>(0)
-    /// What the file system leaves to the larder; `.max` while that is unknown.
+    /// The space on the file system for the larder; `.max` while it is unknown.
     private let reach = Atomic<Int>(.max)
     private let isNoting: Atomic<Bool>
     private let lock = Lock()
@@ -22,7 +21,7 @@ package final class DiskBudget: @unchecked Sendable {
     private var onShort: @Sendable (Int, Bool) -> Bool = { _, _ in false }
     /// Held while there is a limit or a ledger.
     let reserve: ReserveFile
-    /// The bytes of all files when the file system became short; nil while it is not.
+    /// The usage when the file system became full; nil while it is not.
     private var bytesWhenShort: Int?
 
     /// - Parameter limitBytes: nil for none.
@@ -49,22 +48,22 @@ package final class DiskBudget: @unchecked Sendable {
         changed()
     }
 
-    /// Sets what is called when a limit has changed.
+    /// Sets the callback for a changed limit.
     func onChange(_ body: @escaping @Sendable () -> Void) { lock.withLock { onChange = body } }
 
-    /// Sets what makes room on a full file system.
+    /// Sets the callback that frees space on a full file system.
     func onShort(_ body: @escaping @Sendable (Int, Bool) -> Bool) { lock.withLock { onShort = body } }
 
-    /// Makes room on a full file system, by evicting. May take long. Called without locks of a store, a shard or the
-    /// journal, and not on an event loop.
+    /// Frees space on a full file system by evicting entries. May take long. Called without locks of a store, a shard
+    /// or the journal, and not on an event loop.
     /// - Parameters:
-    ///   - bytes: what is to be written.
-    ///   - takesReserve: whether that may have the room of the reserve: what gives space back later, and what is needed
-    ///     for that.
-    /// - Returns: whether there is more room than before; false if there is enough, or nothing to evict.
+    ///   - bytes: the size of the write.
+    ///   - takesReserve: whether the write may use the reserve: writes that free space later, and writes needed for
+    ///     them.
+    /// - Returns: whether there is more space than before; false if there is enough, or nothing to evict.
     func relieve(_ bytes: Int, takesReserve: Bool) -> Bool { lock.withLock { onShort }(bytes, takesReserve) }
 
-    /// What is added to the text of an error: what a full file system means here.
+    /// A suffix for the text of an error that explains a full file system.
     func note(_ error: FileError) -> String {
         guard error.isFullDisk else { return "" }
         return limitBytes == nil
@@ -72,10 +71,10 @@ package final class DiskBudget: @unchecked Sendable {
             : ": the file system is full, and nothing more could be evicted; remove other files"
     }
 
-    /// A limit has changed.
+    /// Reports a changed limit.
     func changed() { lock.withLock { onChange }() }
 
-    /// Notes the least of the limits that databases have of their own; nil if none has one.
+    /// Sets the smallest of the databases' own limits; nil if none has one.
     func note(smallestDatabaseLimit bytes: Int?) {
         guard smallest.exchange(bytes ?? .max, ordering: .relaxed) != bytes ?? .max else { return }
         update()
@@ -83,21 +82,21 @@ package final class DiskBudget: @unchecked Sendable {
 
     private func update() {
         let (own, least) = (boundBytes ?? .max, smallest.load(ordering: .relaxed))
-        // Without a limit too the journal leaves room for what empties it.
+        // Even without a limit the journal leaves enough space to empty it.
         let room = boundBytes ?? max(DiskMarks.larderBytesMin, reach.load(ordering: .relaxed))
-        // A checkpoint may be all of one database: it is at most a quarter of what that may have.
+        // A checkpoint may consist of a single database: it is at most a quarter of that database's limit.
         checkpoint.store(
             min(DiskMarks.checkpointBytes(checkpointAsked, limit: room), max(1 << 10, least / 4)), ordering: .relaxed)
         isNoting.store(own != .max || least != .max, ordering: .relaxed)
     }
 
-    /// Whether reads of the disk are noted, for the choice of what is evicted. One relaxed load.
+    /// Whether disk reads are recorded for the choice of evicted entries. One relaxed load.
     var notesReads: Bool { isNoting.load(ordering: .relaxed) }
 
     /// The size of the journal that makes a checkpoint due. One relaxed load.
     var checkpointBytes: Int { checkpoint.load(ordering: .relaxed) }
 
-    /// The larder's limit, or what the file system leaves to it if that is less; nil without a limit.
+    /// The larder's limit, or the space on the file system if that is less; nil without a limit.
     package var boundBytes: Int? {
         limitBytes.map { min($0, max(DiskMarks.larderBytesMin, reach.load(ordering: .relaxed))) }
     }
@@ -112,38 +111,38 @@ package final class DiskBudget: @unchecked Sendable {
         DiskMarks(limit: limit, checkpointBytes: min(checkpointBytes, limit / 4), hasJournal: false)
     }
 
-    /// The most bytes of one commit unit's entries in a database with this limit: half of what it may take, because
-    /// LevelDB has them twice for a while.
+    /// The most bytes of one commit unit's entries in a database with this limit: half of it, because LevelDB stores
+    /// them twice for a while.
     func unitBytesMax(databaseLimit: Int) -> Int {
         min(limit.load(ordering: .relaxed), databaseLimit > 0 ? databaseLimit : .max) / 2
     }
 
     // MARK: Sizes
 
-    /// The names of images in the larder's directory begin with this. They have the same tables, and for a while those that
-    /// LevelDB does not need any more.
+    /// The prefix of image names in the larder's directory. Images share the larder's tables, and for a while keep
+    /// tables that LevelDB no longer needs.
     static let imagePrefix = ".image-"
 
-    /// The bytes of all files. Looks at each of them: some milliseconds for thousands.
+    /// Measures the size of all files. Takes some milliseconds for thousands of files.
     package func measure() -> Int {
         let bytes = FileSystem.space(directory, leavingOut: Self.imagePrefix) { _, _ in }
         note(bytes)
         return bytes
     }
 
-    /// Takes note of the bytes of all files.
+    /// Records the size of all files.
     func note(_ bytes: Int) {
         measured.store(bytes, ordering: .relaxed)
         if let free = FileSystem.room(directory: directory) { note(bytes, free: free) }
     }
 
-    /// Whether files take so much of a limit that readers give up tables which LevelDB has merged. Some atomic loads.
+    /// Whether usage is so close to a limit that readers release tables that LevelDB has merged. Some atomic loads.
     var isTight: Bool {
         if smallest.load(ordering: .relaxed) != .max { return true }
         return boundBytes.map { lastMeasured >= $0 / 2 } ?? false
     }
 
-    /// The file system's free room counts as the larder's, but for a reserve.
+    /// Counts the free space of the file system as the larder's, except for a reserve.
     private func note(_ bytes: Int, free: Int) {
         let reserve = DiskMarks.reserveBytes(of: bytes + free)
         let least = lock.withLock {
@@ -154,28 +153,28 @@ package final class DiskBudget: @unchecked Sendable {
         update()
     }
 
-    /// The free room of the file system in bytes; nil if unknown. One statfs(2).
+    /// The free space of the file system in bytes; nil if unknown. One statfs(2).
     var room: Int? { FileSystem.room(directory: directory) }
 
-    /// Whether the file system has so little room that LevelDB may not be able to write what it would take to evict.
-    /// One statfs(2).
-    /// - Parameter isSuspended: whether it has failed to write already: then room is needed to open it again.
+    /// Whether the file system has so little space that LevelDB may be unable to write what an eviction needs. One
+    /// statfs(2).
+    /// - Parameter isSuspended: whether a write has failed already: then opening LevelDB again needs space.
     func isShort(isSuspended: Bool) -> Bool {
         guard let free = FileSystem.room(directory: directory) else { return false }
         return free < DiskMarks.reserveBytes(of: lastMeasured + free) / (isSuspended ? 2 : 8)
     }
 
-    /// If what is evicted does not become free, because others take it or have the files too (backups do), no more than
-    /// so many reserves are given away.
+    /// The most reserves released if evicted space does not become free, because other programs take it or share the
+    /// files (backups do).
     private static let giftsMax = 4
 
-    /// The bytes when they were last measured.
+    /// The last measured size.
     package var lastMeasured: Int { measured.load(ordering: .relaxed) }
 
-    /// The default of a daemon: a tenth of the file system, at most 8 GiB.
+    /// The default limit of a daemon: a tenth of the file system, at most 8 GiB.
     package static func standardBytes(for directory: String) -> Int? {
         var place = directory
-        // It may not have been made yet.
+        // The directory may not exist yet.
         while !FileSystem.exists(place), place != "/", place != "." { place = FileSystem.parent(place) }
         guard let total = FileSystem.totalBytes(of: place) else { return nil }
         return max(DiskMarks.larderBytesMin, min(total / 10, 8 << 30))

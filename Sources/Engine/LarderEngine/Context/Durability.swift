@@ -1,10 +1,10 @@
-/// What a write survives once it is acknowledged.
+/// The failures that a write survives once it is acknowledged.
 public enum Durability: String, Sendable, CaseIterable {
-    /// The operating system has it: it survives the death of the process (SIGKILL), not of the machine.
+    /// Written to the operating system: survives the death of the process (SIGKILL), but not of the machine.
     case os
     /// Like ``os``, plus an fsync at least once a second. The default.
     case everysecond
-    /// The fsync has returned before the write is acknowledged; many writes share one.
+    /// The fsync has returned before the write is acknowledged; concurrent writes share one.
     case always
 
     /// The higher, the stricter.

@@ -1,63 +1,63 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// How a larder is opened. Every limit has a name and a default.
+/// The options of a larder. Every limit has a name and a default.
 package struct EngineOptions: Sendable {
-    /// What to do when a database's files turn out to be damaged.
+    /// How to handle damaged files of a database.
     package enum DamageAction: Sendable {
         /// Throw ``LarderError/Code/damaged`` and change nothing. The library's default.
         case fail
-        /// Continue with what can be read, in a new epoch, and keep the damaged files in `DAMAGED/`. What the daemon
-        /// does.
+        /// Continue with the readable entries, in a new epoch, and keep the damaged files in `DAMAGED/`. The daemon's
+        /// default.
         case salvage
     }
 
-    /// What acknowledged writes survive, unless a write says otherwise.
+    /// The durability of writes, unless a write has its own.
     package var durability: Durability = .everysecond
     package var onDamage: DamageAction = .fail
     /// The policy of databases that are created without one.
     package var defaultPolicy: UpdatePolicy = .lowest
     /// The most databases with files in one larder.
     package var databasesMax = 64
-    /// Bytes that may wait to be committed before writers wait too: 64 MiB.
+    /// The bytes waiting to be committed at which writers block: 64 MiB.
     package var pendingBytesMax = 64 << 20
-    /// How many bytes of journal make a checkpoint due: 64 MiB. With twice as many, writers wait.
+    /// The size of the journal at which a checkpoint is due: 64 MiB. At twice this size, writers wait.
     package var checkpointBytes = 64 << 20
     /// The longest time between two checkpoints, in milliseconds, if there is anything to write.
     package var checkpointMilliseconds: Int64 = 30_000
-    /// Bytes of one segment of the journal: 16 MiB.
+    /// The size of one segment of the journal: 16 MiB.
     package var journalSegmentBytes = 16 << 20
-    /// Bytes of damaged files to keep: 1 GiB. The oldest are removed first.
+    /// The most bytes of damaged files to keep: 1 GiB. The oldest are removed first.
     package var damagedBytesMax = 1 << 30
-    /// The most bytes that the larder's files may take on the disk; nil for no limit. What is worth the least is evicted:
-    /// see ``DiskBudget``.
+    /// The disk limit for the larder's files in bytes; nil for none. The least valuable entries are evicted: see
+    /// ``DiskBudget``.
     package var diskBytesMax: Int?
-    /// Memory for the latest changes of databases that somebody follows, in bytes: 32 MiB. On the disk they take at most
-    /// half of it. See ``ChangeLog``.
+    /// Memory for the latest changes of followed databases, in bytes: 32 MiB. Their files take at most half of it. See
+    /// ``ChangeLog``.
     package var changeLogBytes = 32 << 20
-    /// Which start of the machine this is: what was not synced under another one may be lost. Tests have several.
+    /// Identifies the boot of the machine: unsynced writes of an earlier boot may be lost. Tests simulate several.
     var machineStart = MachineStart.identifier
-    /// How often sweep, sync and retries run, and a due checkpoint is looked for, in milliseconds.
+    /// The interval of the sweep, of syncs and retries, and of the check for a due checkpoint, in milliseconds.
     package var maintenanceMilliseconds: Int64 = 250
-    /// How many bytes the sweep must have deleted from a database, in addition to half of its size on the disk, before
-    /// its tables are merged to give them back: 16 MiB, for more than two databases less in proportion.
+    /// The bytes that the sweep must have deleted from a database, in addition to half of its size on the disk, before
+    /// its tables are merged to free them: 16 MiB; proportionally less for more than two databases.
     package var compactionBytesMin = 16 << 20
-    /// Whether the background threads run. Tests that move time by hand turn them off and call ``Engine/maintain()``.
+    /// Whether the background threads run. Tests that control the time turn them off and call ``Engine/maintain()``.
     package var backgroundMaintenance = true
-    /// Whether threads that are rarely needed are started when they are, and only those: an embedding program pays for
-    /// each. The daemon finds out at its start whether it may have them all.
+    /// Whether rarely needed threads are started on demand: an embedding program pays for each thread. The daemon
+    /// starts all of them, to detect at its start whether it may.
     package var startsThreadsOnDemand = false
-    /// The second line of LOCK, after the holder's pid, so that a second opener knows where to ask.
+    /// The second line of LOCK, after the holder's pid: the socket that a second opener can connect to.
     package var holderSocket = ""
 
-    /// Memory for entries beside LevelDB, shared by all databases, keys and overhead included, in bytes: 16 MiB; 0 for
-    /// none. Results are the same with and without. Dirty entries count against it and cannot be evicted: a checkpoint
-    /// is due when they take half of this, at least 32 MiB, or with ``checkpointBytes`` of journal.
+    /// Memory for entries in addition to LevelDB's, shared by all databases, including keys and overhead, in bytes: 16
+    /// MiB; 0 for none. It does not affect results. Dirty entries count and cannot be evicted: a checkpoint is due when
+    /// they take half of this, at least 32 MiB, or at ``checkpointBytes`` of journal.
     package var memoryBytes = 16 << 20
-    /// Which part of ``memoryBytes`` one record, or one attachment, may take to be kept: a 32nd. Longer ones would push out
-    /// too much that others need.
+    /// The fraction of ``memoryBytes`` that one record, or one attachment, may take: a 32nd. Longer ones would evict
+    /// too many others.
     package var largestMemoryPart = 32
-    /// From how many bytes on a record in memory is pinned while it is copied, instead of locked: 1 MiB.
+    /// The smallest record in memory that is pinned while it is copied, instead of locked: 1 MiB.
     package var pinnedBytesMin = 1 << 20
     /// Memory for uncompressed blocks read from tables, shared by all databases, in bytes: 32 MiB.
     package var blockCacheBytes = 32 << 20
@@ -74,9 +74,9 @@ package struct EngineOptions: Sendable {
 
     /// Called with events for the operator, from any thread.
     package var onEvent: @Sendable (EngineEvent) -> Void = { _ in }
-    /// Who gets the events, so that it can be told from others.
+    /// The receiver of the events, to distinguish it from others.
     package var listener: (any AnyObject & Sendable)?
-    /// Called when the larder was shut down and no longer uses its directory.
+    /// Called after the larder was shut down and no longer uses its directory.
     package var onShutdown: @Sendable () -> Void = {}
     /// Called before each commit group is written; throwing makes the commit fail. For tests of failing disks.
     package var beforeCommit: (@Sendable () throws(LarderError) -> Void)?
@@ -87,7 +87,7 @@ package struct EngineOptions: Sendable {
     package init() {}
 }
 
-/// An event in the engine that an operator should know.
+/// An event in the engine for the operator.
 package struct EngineEvent: Sendable {
     package enum Level: Int, Sendable, Comparable {
         case debug, info, warning, error

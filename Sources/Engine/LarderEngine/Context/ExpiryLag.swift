@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// How late the space of expired entries was freed: from the instant at which an entry was gone to its removal from
-/// memory and files. Not of entries that were gone for another reason, such as a purge of their tag.
+/// The delay in freeing the space of expired entries: from their expiry to their removal from memory and files. Entries
+/// that are gone for another reason, such as a purge of their tag, are not counted.
 ///
 /// Thread-safe. `@unchecked Sendable`: the counts are guarded by `lock`.
 package final class ExpiryLag: @unchecked Sendable {
@@ -9,12 +9,12 @@ package final class ExpiryLag: @unchecked Sendable {
         package var entries = 0
         package var milliseconds: Int64 = 0
         package var mostMilliseconds: Int64 = 0
-        /// How many were so late that their milliseconds have so many binary digits.
+        /// For each number of binary digits, the number of delays in milliseconds of that length.
         fileprivate var byDigits = [Int](repeating: 0, count: 65)
 
         package var averageMilliseconds: Int64 { entries > 0 ? milliseconds / Int64(entries) : 0 }
 
-        /// A bound below which this share of the entries was, at most twice the exact value.
+        /// The delay that this share of the entries did not exceed: an upper bound, at most twice the exact value.
         package func milliseconds(ofShare share: Double) -> Int64 {
             var left = Int((Double(entries) * share).rounded(.up))
             for (digits, count) in byDigits.enumerated() where count > 0 {
@@ -30,8 +30,8 @@ package final class ExpiryLag: @unchecked Sendable {
 
     package var sums: Sums { lock.withLock { all } }
 
-    /// Notes a removal.
-    /// - Parameter end: when the entry was gone; nil if that does not count.
+    /// Counts a removal.
+    /// - Parameter end: when the entry expired; nil if the removal is not counted.
     func note(end: Int64?, now: Int64) {
         guard let end else { return }
         let (span, isTooLong) = now.subtractingReportingOverflow(end)

@@ -1,7 +1,7 @@
 import LarderPlatform
 import Synchronization
 
-/// Knows whether this process was forked after a larder was opened. The child has none of the engine's threads, and
+/// Detects whether this process was forked after a larder was opened. The child has none of the engine's threads, and
 /// another thread may have left LevelDB's state half changed: it must not touch the engine.
 enum ForkGuard {
     private static let forked = Atomic<Bool>(false)

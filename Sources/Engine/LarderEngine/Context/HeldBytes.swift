@@ -1,8 +1,7 @@
 import Synchronization
 
-/// The bytes of what is never evicted, although it is in databases: writes that wait to be brought elsewhere. They take at
-/// most half of what the disk may have, so that checkpoints, which the removal of such writes needs too, find something to
-/// evict.
+/// The bytes of pending outbox writes, which are never evicted. They take at most half of the disk limit, so that
+/// checkpoints, which are also needed to remove such writes, find entries to evict.
 ///
 /// Thread-safe.
 package final class HeldBytes: Sendable {
@@ -13,10 +12,10 @@ package final class HeldBytes: Sendable {
 
     package func add(_ bytes: Int) { count.wrappingAdd(bytes, ordering: .relaxed) }
 
-    /// The most that there may be; nil without a limit of the disk.
+    /// The limit; nil without a disk limit.
     package var most: Int? { disk.boundBytes.map { $0 / 2 } }
 
-    /// Whether so many more bytes have room. Those who ask at the same moment may go beyond it together.
+    /// Whether there is space for `bytes` more. Concurrent callers may exceed the limit together.
     package func hasRoom(for bytes: Int) -> Bool {
         most.map { count.load(ordering: .relaxed) + bytes <= $0 } ?? true
     }

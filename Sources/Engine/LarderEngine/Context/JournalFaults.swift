@@ -2,7 +2,7 @@
 
 import LarderPlatform
 
-/// A call before it is made.
+/// A system call.
 enum JournalCall: Hashable, Sendable {
     case create
     case rename
@@ -11,20 +11,20 @@ enum JournalCall: Hashable, Sendable {
     case ftruncate(Int)
     case unlink
     case fsyncDirectory
-    /// Of a segment before it is read.
+    /// Opens a segment before it is read.
     case open
 }
 
-/// What a test wants instead of a call.
+/// The fault that a test injects into a call.
 enum JournalFault: Hashable, Sendable {
     /// The call fails with this errno, and does nothing.
     case fail(Int32)
-    /// A write takes only so many bytes.
+    /// A write takes only this many bytes.
     case shorten(Int)
 }
 
-/// For tests: gets each call before it is made, with its path; nil lets it happen. Called from every thread that uses
-/// the journal.
+/// For tests: called before each call, with its path; nil lets the call happen. Called from every thread that uses the
+/// journal.
 struct JournalFaults: Sendable {
     let answer: @Sendable (_ call: JournalCall, _ path: String) -> JournalFault?
 }

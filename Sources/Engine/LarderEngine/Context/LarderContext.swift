@@ -36,14 +36,14 @@ final class LarderContext: Sendable {
         options.onEvent(EngineEvent(level: level, message: message))
     }
 
-    /// A number that no epoch of this larder has had. Never reused, so that a LevelDB that is still being closed never
-    /// writes into its successor's directory, and the journal's operations never count for another epoch.
+    /// A new number for an epoch. Never reused, so that a LevelDB that is still being closed never writes into its
+    /// successor's directory, and the journal's operations never apply to another epoch.
     func nextEpoch(after previous: UInt64) -> UInt64 { sequences.nextEpoch(after: previous) }
 
-    /// The number of an epoch, or of something else with such a name, that was found on the disk.
+    /// Records the number of an epoch, or of something else with such a name, that was found on the disk.
     func noteEpoch(_ epoch: UInt64) { sequences.noteEpoch(epoch) }
 
-    /// - Parameter databaseLimit: the database's own; `.max` for none.
+    /// - Parameter databaseLimit: the database's own limit; `.max` for none.
     func levelDBOptions(create: Bool, databaseLimit: Int = .max) -> LarderLevelDB.Options {
         var result = LarderLevelDB.Options()
         result.createIfMissing = create

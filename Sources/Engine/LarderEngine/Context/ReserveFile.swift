@@ -1,11 +1,10 @@
 import LarderPlatform
 import Synchronization
 
-/// Room on the file system that is held for what must be written when that is full: removals, and what LevelDB writes
-/// before it gives space back. A file without content, which is removed when it is needed and made again when there is
-/// room.
+/// Space on the file system that is reserved for writes on a full disk: removals, and LevelDB's writes that free space.
+/// A preallocated file, which is removed when it is needed and recreated when there is space.
 ///
-/// It is worth what the file system's preallocation is worth: nothing on one that compresses or copies on write.
+/// It depends on the file system's preallocation, which is useless on file systems that compress or copy on write.
 ///
 /// Thread-safe. `@unchecked Sendable`: `isHeld` is guarded by `lock`.
 final class ReserveFile: @unchecked Sendable {
@@ -17,8 +16,8 @@ final class ReserveFile: @unchecked Sendable {
 
     init(directory: String) { path = directory + "/" + Self.name }
 
-    /// Makes the file if this process has not, and replaces that of another one.
-    /// - Returns: whether it is there.
+    /// Creates the file, unless this process has done so, and replaces that of another process.
+    /// - Returns: whether it exists.
     @discardableResult
     func hold(bytes: Int) -> Bool {
         lock.withLock {
@@ -27,11 +26,11 @@ final class ReserveFile: @unchecked Sendable {
         }
     }
 
-    /// Whether this process holds it.
+    /// Whether this process holds the reserve.
     var isThere: Bool { lock.withLock { isHeld } }
 
     /// Removes the file, also that of an earlier process.
-    /// - Returns: whether there was one.
+    /// - Returns: whether it existed.
     @discardableResult
     func giveUp() -> Bool {
         lock.withLock {

@@ -1,37 +1,37 @@
 import LarderPlatform
 import Synchronization
 
-/// The numbers that a larder never gives out twice: the sequences of its commit units, and the numbers of epochs and of
-/// files that are named like them. They do not come from the clock, which may be set back.
+/// The numbers that a larder never reuses: the sequences of its commit units, and the numbers of epochs and of files
+/// that are named like them. They do not come from the clock, which may be set back.
 ///
 /// Numbers are *reserved* in the file `SEQUENCES` far ahead of their use. So the next process knows an upper bound of
-/// what a killed process may have used, and giving out a number needs no system call.
+/// the numbers that a killed process has used, and taking a number needs no system call.
 ///
-/// The file also has the names of the databases that exist, so that a directory that is removed is missed at the next
+/// The file also has the names of the existing databases, so that the removal of a directory is detected at the next
 /// start.
 ///
 /// Thread-safe. `@unchecked Sendable`: `origin`, `base` and `wasCut` are set at the start, before there are other
 /// threads; `failure`, `databases` and `isOutdated` are guarded by `writing`; the rest is constant or atomic.
 final class Sequences: @unchecked Sendable {
-    /// Where the larder began to count. Older versions took their sequences from the time, which gives lower ones until
-    /// the year 4199: so old notes of databases can be told apart.
+    /// The first sequence. Older versions took their sequences from the time, which gives lower ones until the year
+    /// 4199, so their notes can be distinguished.
     static let first: UInt64 = 1 << 62
-    /// The upper bound of sequences: the bit has another meaning in memory.
+    /// The upper bound of sequences: the next bit has another meaning in memory.
     static let end: UInt64 = 1 << 63
     /// Epochs are times in milliseconds, or a little more: far below this, so that counting up from it cannot overflow.
     static let epochMax: UInt64 = 1 << 62
-    /// How many sequences are reserved at a time.
+    /// The number of sequences reserved at a time.
     static let unitsStep: UInt64 = 1 << 32
-    /// More are reserved when only so many are left.
+    /// When this many sequences are left, more are reserved.
     private static let unitsLeast: UInt64 = 1 << 31
-    /// How many numbers of epochs are reserved at a time.
+    /// The number of epoch numbers reserved at a time.
     static let epochsStep: UInt64 = 1 << 10
 
-    /// What is known of the numbers that earlier processes gave out.
+    /// The known numbers of earlier processes.
     enum Origin: Equatable {
         /// None was higher than these.
         case known(SequencesFile)
-        /// Nothing: the larder is new, or an older version made it, or the file is lost.
+        /// Unknown: the larder is new, or an older version created it, or the file is lost.
         case unknown
     }
 
@@ -39,11 +39,11 @@ final class Sequences: @unchecked Sendable {
     private var path: String { directory + "/" + SequencesFile.name }
     private let report: @Sendable (EngineEvent.Level, String) -> Void
     private(set) var origin: Origin = .unknown
-    /// Whether there was a file, and it could not be used.
+    /// Whether the file existed and could not be used.
     private(set) var wasUnreadable = false
-    /// The sequences of this process are higher.
+    /// The sequences of this process are higher than this.
     private(set) var base: UInt64 = 0
-    /// Whether the journal that was found shows that a part of it is lost.
+    /// Whether the journal shows that a part of it is lost.
     var wasCut = false
     private let unitsReserved = Atomic<UInt64>(0)
     private let epochsReserved = Atomic<UInt64>(0)
@@ -53,9 +53,9 @@ final class Sequences: @unchecked Sendable {
     /// Held while the file is written.
     private let writing = Lock()
     private var failure: FileError?
-    /// The databases that exist.
+    /// The existing databases.
     private var databases: Set<String> = []
-    /// Whether the file has other databases.
+    /// Whether the file lists other databases.
     private var isOutdated = false
 
     init(directory: String, report: @escaping @Sendable (EngineEvent.Level, String) -> Void) {
@@ -92,17 +92,18 @@ final class Sequences: @unchecked Sendable {
         }
     }
 
-    /// Finds where this process continues, and reserves its first numbers. Called once, before any number is given out.
+    /// Determines where this process continues, and reserves its first numbers. Called once, before any number is
+    /// taken.
     /// - Parameters:
     ///   - journalEnd: the last sequence in the journal; 0 if there is none.
-    ///   - now: milliseconds since 1970, for a larder without notes of its numbers.
+    ///   - now: milliseconds since 1970, for a larder without recorded numbers.
     func begin(behind journalEnd: UInt64, now: Int64) {
         let time = UInt64(max(0, now))
         switch origin {
         case .known(let file): base = max(journalEnd, file.commitUnits)
         case .unknown:
             base = max(journalEnd, Self.first + min(time, 1 << 44) << 16)
-            // No clock has shown such a time, and nobody gets near it by counting.
+            // No clock has shown such a time, and counting does not reach it.
             raise(lastEpoch, to: min(time, 1 << 61))
             if !wasUnreadable, journalEnd >= Self.first {
                 report(
@@ -120,11 +121,11 @@ final class Sequences: @unchecked Sendable {
     /// The databases that existed when the larder was last used; none if that is unknown.
     var formerDatabases: Set<String> { if case .known(let file) = origin { file.databases } else { [] } }
 
-    /// Takes the databases that were found. Called before ``begin(behind:now:)``, which writes them.
+    /// Sets the databases that were found. Called before ``begin(behind:now:)``, which writes them.
     func found(_ names: Set<String>) { writing.withLock { (databases, isOutdated) = (names, true) } }
 
-    /// Notes durably whether a database exists. Does two fsyncs, unless the file says so already.
-    /// - Throws: if the file could not be written; it is tried again whenever the file is written.
+    /// Records durably whether a database exists. Does two fsyncs, unless the file has it already.
+    /// - Throws: if the file could not be written; this is retried whenever the file is written.
     func note(_ name: String, exists: Bool) throws(FileError) {
         try writing.withLock { () throws(FileError) in
             if databases.contains(name) != exists {
@@ -137,7 +138,7 @@ final class Sequences: @unchecked Sendable {
 
     // MARK: Commit units
 
-    /// Why a commit unit must not be written: its sequence would not be known afterwards. Nil if all is allowed. One
+    /// Why a commit unit must not be written: its sequence would not be known after a restart. Nil if it may be. One
     /// atomic load.
     func refusal(of sequence: UInt64) -> FileError? {
         if sequence <= unitsReserved.load(ordering: .acquiring) { return nil }
@@ -145,8 +146,8 @@ final class Sequences: @unchecked Sendable {
         return writing.withLock { failure } ?? FileError(operation: "reserve sequences in", path: path, number: EAGAIN)
     }
 
-    /// Reserves more in good time. For a background thread: does two fsyncs if it reserves something.
-    /// - Parameter last: the last sequence that was given out.
+    /// Reserves more numbers in good time. For a background thread: does two fsyncs if it reserves some.
+    /// - Parameter last: the last sequence that was taken.
     func extendIfNeeded(last: UInt64) {
         let reserved = unitsReserved.load(ordering: .relaxed)
         let last = max(last, wanted.load(ordering: .relaxed))
@@ -154,17 +155,16 @@ final class Sequences: @unchecked Sendable {
         reserve(units: last + Self.unitsStep)
     }
 
-    /// Continues behind a number that was found, and that this process did not know.
+    /// Continues after a number that was found, and that this process did not know.
     func goOn(behind sequence: UInt64) { reserve(units: min(sequence, Self.end) + Self.unitsStep) }
 
-    /// Whether a database's note that it needs the journal up to `needed` proves that a part of the journal is lost
-    /// that ends with `end`. A number that was never given out under the present count proves nothing: it is from
-    /// before.
+    /// Whether a database's reference to the journal up to `needed` proves the loss of a part of the journal after
+    /// `end`. A number that was never taken under the current count proves nothing, because it is older.
     func isLossProven(needed: UInt64, end: UInt64) -> Bool {
         Self.isLossProven(needed: needed, end: end, origin: origin, wasCut: wasCut)
     }
 
-    /// ``isLossProven(needed:end:)`` for a larder that nobody has open.
+    /// ``isLossProven(needed:end:)`` for a larder that no process has open.
     static func isLossProven(needed: UInt64, end: UInt64, origin: Origin, wasCut: Bool) -> Bool {
         guard needed > end else { return false }
         guard needed >= first else { return wasCut && end < first }
@@ -176,19 +176,19 @@ final class Sequences: @unchecked Sendable {
 
     // MARK: Epochs
 
-    /// A number that no epoch of this larder, and nothing else with such a name, has had.
+    /// A new number for an epoch, never used by this larder, nor by anything else with such a name.
     func nextEpoch(after previous: UInt64) -> UInt64 {
         raise(lastEpoch, to: min(previous, Self.epochMax))
         let next = lastEpoch.wrappingAdd(1, ordering: .relaxed).newValue
-        // A number that cannot be reserved is given out nevertheless: freeing room on a full disk must be possible, and
-        // the next start finds what exists.
+        // The number is used even if it cannot be reserved: freeing space on a full disk must be possible, and the next
+        // start finds existing epochs.
         if next > epochsReserved.load(ordering: .acquiring) { reserve(units: nil) }
         return next
     }
 
-    /// A number that was found on the disk.
+    /// Records a number that was found on the disk.
     func noteEpoch(_ epoch: UInt64) {
-        // Nobody gets there by counting.
+        // Counting does not reach it.
         guard epoch < Self.epochMax else { return }
         raise(lastEpoch, to: epoch)
     }
@@ -221,7 +221,7 @@ final class Sequences: @unchecked Sendable {
     /// The reserved bound of commit units.
     var reservedUnits: UInt64 { unitsReserved.load(ordering: .relaxed) }
 
-    /// What the file should have.
+    /// The content that the file should have.
     var reserved: SequencesFile {
         SequencesFile(
             commitUnits: reservedUnits, epochs: epochsReserved.load(ordering: .relaxed),

@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// The small file `SEQUENCES` in a larder's directory: the bounds of the reserved numbers, and which databases there are.
+/// The small file `SEQUENCES` in a larder's directory: the bounds of the reserved numbers, and the existing databases.
 ///
-/// It is text, one `name value` a line, the last line the checksum of all before it:
+/// It is text, one `name value` a line; the last line is the checksum of all previous lines:
 /// ```
 /// larder-sequences 3
 /// commit-units 4726097177984729088
@@ -10,19 +10,19 @@ import LarderPlatform
 /// databases LEDGER books
 /// crc32c 0a1b2c3d
 /// ```
-/// It is replaced by rename, so that a crash leaves the old one or the new one. Versions 1 and 2 have no line `databases`;
-/// from version 2 on the larder may have a ``Ledger``.
+/// It is replaced by rename, so that a crash leaves the old one or the new one. Versions 1 and 2 have no line
+/// `databases`; since version 2 the larder may have a ``Ledger``.
 package struct SequencesFile: Hashable, Sendable {
     package static let name = "SEQUENCES"
     package static let formatVersion = 3
-    /// The longest file that is read: with the most databases, whose names are the longest, it is shorter.
+    /// The longest file that is read: even with the most databases and the longest names, it is shorter.
     package static let bytesMax = 1 << 20
 
     /// No commit unit has had a higher sequence.
     package var commitUnits: UInt64
-    /// No epoch, and nothing else that is named by such a number, has had a higher one.
+    /// No epoch, and nothing else named by such a number, has had a higher one.
     package var epochs: UInt64
-    /// The databases that have directories, the ledger among them.
+    /// The databases that have directories, including the ledger.
     package var databases: Set<String>
 
     package init(commitUnits: UInt64, epochs: UInt64, databases: Set<String> = []) {
@@ -57,7 +57,7 @@ package struct SequencesFile: Hashable, Sendable {
         self.init(commitUnits: units, epochs: epochs, databases: Set(names).subtracting([Self.none]))
     }
 
-    /// The content of the file in a larder's directory; nil if it does not exist.
+    /// Reads the file in a larder's directory; nil if it does not exist.
     static func read(in directory: String) throws -> SequencesFile? {
         try FileSystem.read(directory + "/" + name, bytesMax: bytesMax).map { try SequencesFile(parsing: $0) }
     }

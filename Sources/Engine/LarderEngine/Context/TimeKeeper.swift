@@ -1,20 +1,20 @@
 import LarderPlatform
 
-/// Keeps the engine's time over restarts: marks in the file `TIME` note how far it has come.
+/// Keeps the engine's time monotonic across restarts, with marks in the file `TIME`.
 ///
-/// A mark is written to two places in turn, so that a torn one leaves the other. It is written a few times a second
-/// while the time is in use, and synced about once a second. While it is not, nothing is written; the first use after
-/// that writes a mark before it gets the time. So a kill loses ``EngineTime/unmarkedMilliseconds`` at most.
+/// Marks are written to two places alternately, so that a torn one leaves the other. While the time is in use, a mark
+/// is written a few times a second, and synced about once a second. Otherwise none is written; the first use after that
+/// writes a mark before it gets the time. So a kill loses at most ``EngineTime/unmarkedMilliseconds``.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class TimeKeeper: @unchecked Sendable {
     static let fileName = "TIME"
     /// The offset of the second mark: in another block of the disk.
     static let secondOffset = 4096
-    /// Downtime counts if it is at most so long, in milliseconds: 7 days. A longer one may be a clock that was set
-    /// right after it had shown 1970.
+    /// The longest downtime that counts, in milliseconds: 7 days. A longer one may be a clock that was corrected after
+    /// it had shown 1970.
     static let restMilliseconds: Int64 = 7 * 86_400_000
-    /// Steps of the clock from so many milliseconds on are reported.
+    /// The smallest step of the clock that is reported, in milliseconds.
     static let saidMilliseconds: Int64 = 1000
 
     private let path: String
@@ -24,17 +24,17 @@ final class TimeKeeper: @unchecked Sendable {
     // Guarded by `lock`:
     private var file: Int32 = -1
     private var number: UInt64 = 0
-    /// Whether an earlier process has left one.
+    /// Whether an earlier process has left a mark.
     private var hadMark = false
-    /// The highest time that was handed out when the last mark was written.
+    /// The highest time taken when the last mark was written.
     private var marked: Int64 = -1
     /// How far the time was ahead of the wall clock then.
     private var markedOffset: Int64 = 0
     private var isUnsynced = false
     private var hasFailed = false
-    /// The clocks at the last look.
+    /// The clocks when last read.
     private var seen: (offset: Int64, lead: Int64)?
-    /// Whether the file is not written, because it is not ours to replace.
+    /// Whether the file is not written, because it must not be replaced.
     private var isClosed = true
 
     init(directory: String, time: EngineTime, report: @escaping @Sendable (EngineEvent.Level, String) -> Void) {
@@ -47,10 +47,9 @@ final class TimeKeeper: @unchecked Sendable {
 
     // MARK: The start
 
-    /// Continues from the last process' time, and notes that.
-    /// - Throws: `newerFormat`; `io` if the file exists and the system does not let it be read: the next try may
-    ///   succeed, and with the clock alone expired entries could come back. A damaged file is reported, and the larder
-    ///   follows the clock.
+    /// Continues from the last process's time, and records that.
+    /// - Throws: `newerFormat`; `io` if the file exists and cannot be read: the next try may succeed, and with the
+    ///   clock alone expired entries could come back. A damaged file is reported, and the larder follows the clock.
     func begin() throws(LarderError) {
         if let mark = try load() { goOn(from: mark) }
         lock.withLock { isClosed = false }
@@ -93,7 +92,8 @@ final class TimeKeeper: @unchecked Sendable {
             hadMark = true
         }
         let wall = time.sample().wall
-        // The clock shows the mark's time or a later one: it may have been set right, so the time since says nothing.
+        // The clock shows the mark's time or a later one. It may have been corrected, so the difference says nothing
+        // about the downtime.
         if wall >= mark.time { return }
         let rest = wall.subtractingReportingOverflow(mark.wall)
         let counted = !rest.overflow && (0...Self.restMilliseconds).contains(rest.partialValue) ? rest.partialValue : 0
@@ -107,17 +107,17 @@ final class TimeKeeper: @unchecked Sendable {
                 + "and nothing is lost")
     }
 
-    /// Continues from when something was stored that is found, if there was a mark: what was handed out after the last
-    /// one. Without a mark such an instant may be an older version's, of a clock that was ahead.
+    /// Continues from the storage time of an entry, if there was a mark: that time was taken after the last mark.
+    /// Without a mark it may come from an older version, with a clock that was ahead.
     func goOn(fromStoredAt storedAt: Int64) {
         if lock.withLock({ hadMark && storedAt > time.reached }) { time.goOn(from: storedAt) }
     }
 
     // MARK: Marks
 
-    /// Reads the clocks, and writes a mark if the time was asked for since the last one. One write(2), no sync.
+    /// Reads the clocks, and writes a mark if the time was used since the last one. One write(2), no sync.
     func note() {
-        // Reported without the lock: who gets a report may ask for the time.
+        // Reported without the lock, because the receiver may use the time.
         for (level, text) in lock.withLock({ noteLocked() }) { report(level, text) }
     }
 
@@ -126,9 +126,9 @@ final class TimeKeeper: @unchecked Sendable {
         let (now, wall, lead) = time.sample()
         let news = step(offset: now - wall, lead: lead).map { [$0] } ?? []
         let reached = time.reached
-        // Also after a step of the clock: a mark has both times, whose distance is what the next process continues with.
+        // Also after a step of the clock: a mark has both times, and the next process continues with their difference.
         guard reached > marked || abs(now - wall - markedOffset) > 1 else { return news }
-        // A mark that cannot be written is tried again after a while.
+        // Writing the mark is retried after a while.
         defer { time.noteMark(reached) }
         do throws(FileError) {
             try write(TimeMark(number: number + 1, time: now, wall: now - wall > 1 ? wall : now))
@@ -191,7 +191,7 @@ final class TimeKeeper: @unchecked Sendable {
         }
     }
 
-    /// What is to be said of a step of the clock; nil if there was none. Called with `lock` held.
+    /// The report of a step of the clock; nil if there was none. Called with `lock` held.
     private func step(offset: Int64, lead: Int64) -> (EngineEvent.Level, String)? {
         defer { seen = (offset, lead) }
         guard let seen else { return nil }

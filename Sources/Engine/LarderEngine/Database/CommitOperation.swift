@@ -33,15 +33,15 @@ package enum CommitOperation: Sendable {
     }
 }
 
-/// What listeners to changes need to know about an operation.
+/// The information about an operation for listeners to changes.
 package struct ChangeNote: Sendable {
     var origin = WriteOrigin()
     var former = EntryChange.Former.unknown
-    /// Whether there is an entry, which has expired.
+    /// Whether the previous entry exists and has expired.
     var formerHasExpired = false
     /// The operation's place in a transaction of several databases.
     var step = 0
-    /// Whether readers of the entry see no difference. If so, watchers and listeners are not told.
+    /// Whether readers of the entry see no difference. If so, watchers and listeners are not notified.
     var isUnseen = false
     /// Whether only the entry's lifetime changes.
     var isRenewal = false

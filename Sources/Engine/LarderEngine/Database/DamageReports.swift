@@ -22,7 +22,7 @@ final class DamageReports: @unchecked Sendable {
         }
     }
 
-    /// Reports damage that keeps a database from being opened: once, however often it is met.
+    /// Reports damage that keeps a database from being opened: once, however often it is detected.
     func add(_ name: String, _ error: LarderError) {
         lock.withLock {
             guard !reports.contains(where: { $0.store == nil && $0.databaseName == name }) else { return }

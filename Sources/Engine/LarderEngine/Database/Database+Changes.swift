@@ -1,5 +1,5 @@
 extension Database {
-    /// Notes operations of a unit with the batch that commits it, for ``ChangeFeed``.
+    /// Adds operations of a unit to the batch that commits it, for ``ChangeFeed``.
     func noteChanges(_ operations: [CommitOperation], in batch: JournalBatch, _ sequence: UInt64) {
         guard context.changes.isOn, !isLedger else { return }
         var storedKeys: Set<Key>?
@@ -30,8 +30,8 @@ extension Database {
         return keys
     }
 
-    /// What memory knows of the entry of a key that is removed, where nobody has looked. Called with the shard's lock
-    /// held, before the removal.
+    /// The entry in memory of a key that is removed without a lookup. Called with the shard's lock held, before the
+    /// removal.
     /// - Returns: also whether it has expired.
     private func lookedUp(_ key: Key) -> (EntryChange.Former, hasExpired: Bool) {
         guard let entry = key.withBytes({ shards[key].table.find($0, hash: key.hash) }) else {
@@ -48,7 +48,7 @@ extension Database {
             deadline: applied.rules.deadline(header), isUnseen: note.isUnseen)
     }
 
-    /// The change for an expired entry whose space is reclaimed; nil if nobody listens.
+    /// The change for an expired entry whose space is reclaimed; nil without listeners.
     func sweptChange(_ key: [UInt8], _ header: RecordHeader, _ rules: FreshnessRules) -> EntryChange? {
         guard context.changes.isOn, let deadline = rules.deadline(header) else { return nil }
         return EntryChange(
@@ -57,7 +57,7 @@ extension Database {
 }
 
 extension Database {
-    /// The change for an entry that was removed to keep a limit of the disk.
+    /// The change for an entry that was evicted for a disk limit.
     func evictedChange(_ key: [UInt8], _ header: RecordHeader) -> EntryChange {
         EntryChange(
             database: self, key: key, kind: .evicted(header), former: .fresh(header.rule), origin: WriteOrigin())
@@ -65,11 +65,12 @@ extension Database {
 }
 
 extension ChangeFeed {
-    /// Tells listeners how a database differs from its previous state.
+    /// Notifies listeners of the difference between two states of a database.
     func tell(_ database: Database, was: DatabaseState, is new: DatabaseState) {
         tellEach { observer in
             if was.store !== new.store {
-                // The journal's operations of the previous epoch count where its entries were taken over.
+                // Where the new epoch took over the entries, the journal's operations of the previous one are still
+                // valid.
                 if new.store != nil, new.counts(was.epoch) {
                     observer.replaced(database)
                 } else {
@@ -99,17 +100,17 @@ final class ChangeList: CommitNotes {
         changes.append(change)
     }
 
-    /// Tells the log of what is about to be committed.
+    /// Passes changes that are about to be committed to the log.
     func prepare(_ log: ChangeLog) { log.prepare(&changes) }
 
     func clear() { if !changes.isEmpty { changes = [] } }
 
-    /// Sorts the changes of one unit, noted database by database, into the order in which they were made.
+    /// Sorts the changes of one unit, which were added database by database, into the order in which they were made.
     /// - Parameters:
     ///   - first: the index of the first change.
-    ///   - steps: their places in the unit, in the order in which they were noted. The sort is stable.
+    ///   - steps: their places in the unit, in the order in which they were added. The sort is stable.
     func order(from first: Int, by steps: [Int]) {
-        // Listening may have begun or ended meanwhile.
+        // Listeners may have been added or removed in the meantime.
         guard changes.count - first == steps.count else { return }
         let order = steps.indices.sorted { (steps[$0], $0) < (steps[$1], $1) }
         let noted = Array(changes[first...])
@@ -118,7 +119,7 @@ final class ChangeList: CommitNotes {
 }
 
 extension JournalBatch {
-    /// The operations as changes for listeners. Computed only while somebody listens.
+    /// The operations as changes for listeners. Computed only if there are listeners.
     var changes: ChangeList {
         if let list = notes as? ChangeList { return list }
         let list = ChangeList()

@@ -20,8 +20,8 @@ extension Database {
         throw LarderError(.io, "the database is being salvaged already", operation: "salvage", database: name)
     }
 
-    /// Looks for damage in all files. The files may have been closed since the damage was met, so no object remembers
-    /// it. Called with `openLock` held.
+    /// Checks all files for damage. The files may have been closed since the damage was detected, so no object
+    /// remembers it. Called with `openLock` held.
     /// - Returns: the damage, and the store that has it if the files can be opened.
     private func findDamageLocked(_ operation: String) throws(LarderError) -> (damage: LarderError, store: EpochStore?)
     {
@@ -70,6 +70,6 @@ extension Database {
         try create(policy)
     }
 
-    /// The policy in POINTER if that can be read, else the last one in force.
+    /// The policy in POINTER if that can be read, else the last known one.
     var policyOnDisk: DatabasePolicy { ((try? files.readPointer())?.rules ?? appliedState.rules).settings }
 }

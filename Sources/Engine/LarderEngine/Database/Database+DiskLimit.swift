@@ -1,14 +1,15 @@
 import LarderPlatform
 
-/// The limit of one database on the disk.
+/// The disk limit of one database.
 extension Database {
-    /// The most bytes that its files may take; 0 for no limit of its own.
+    /// The most bytes of its files; 0 for no limit of its own.
     package var diskLimit: Int { appliedState.diskLimit }
 
-    /// The space that its files take on the disk, in bytes. The journal is the larder's.
+    /// The space of its files on the disk, in bytes. The journal belongs to the larder.
     package var diskBytes: Int { FileSystem.space(files.directory) }
 
-    /// Changes the limit and waits until that is on the disk. What is too much is evicted in the background. May block.
+    /// Changes the limit and waits until the change is on the disk. Excess entries are evicted in the background. May
+    /// block.
     /// - Parameter bytes: at least ``DiskMarks/databaseBytesMin``; 0 for no limit of its own.
     /// - Throws: ``LarderError/Code/noSuchDatabase`` if there is no database with this name.
     package func setDiskLimit(_ bytes: Int) throws(LarderError) {
@@ -30,7 +31,7 @@ extension Database {
         context.larder.disk.changed()
     }
 
-    /// Refuses what is too much for the limits even if everything else is evicted.
+    /// Refuses a unit that is too large for the limits even if everything else is evicted.
     /// - Parameters:
     ///   - bytes: of keys and records of one commit unit.
     ///   - limit: of the database: ``DatabaseState/diskLimit``.
@@ -44,8 +45,8 @@ extension Database {
             operation: "update", database: name)
     }
 
-    /// Done even while writes are refused: perhaps because of the limit.
-    /// - Returns: false if the files were removed or closed meanwhile.
+    /// Works even while writes are refused, perhaps because of the limit.
+    /// - Returns: false if the files were removed or closed in the meantime.
     private func replaceDiskLimit(_ bytes: Int) throws(LarderError) -> Bool {
         try life.openLock.withLock { () throws(LarderError) in
             let state = appliedState

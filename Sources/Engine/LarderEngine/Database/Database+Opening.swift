@@ -5,7 +5,7 @@ import LarderPlatform
 extension Database {
 
     /// Opens the files; creates them if `forWriting` and there are none; reopens them after a failed write. May block
-    /// on the disk. Does nothing when the database is ready.
+    /// on the disk. Does nothing if the database is ready.
     /// - Parameter policy: for a database that is created. nil means its policy before it lost its files, or the
     ///   larder's default.
     package func prepare(forWriting: Bool, policy: DatabasePolicy? = nil) throws(LarderError) {
@@ -13,9 +13,9 @@ extension Database {
         try life.openLock.withLock { () throws(LarderError) in try prepareLocked(forWriting: forWriting, policy) }
     }
 
-    /// Opens the files, unless another thread holds `openLock`. For the checkpoint: it must not wait for a thread that
-    /// may wait for it.
-    /// - Returns: false when another thread holds the lock.
+    /// Opens the files, unless another thread holds `openLock`. For the checkpoint, which must not wait for a thread
+    /// that may wait for it.
+    /// - Returns: false if another thread holds the lock.
     func prepareUnlessBusy() throws(LarderError) -> Bool {
         guard life.openLock.tryLock() else { return false }
         defer { life.openLock.unlock() }
@@ -31,7 +31,7 @@ extension Database {
         do throws(LarderError) {
             try prepareOnce(forWriting: forWriting, policy, isInTurn: isInTurn)
         } catch {
-            // It may have failed because the file system is full. Who has the turn may be the one who makes room.
+            // The file system may have been full. The caller with the turn may be the one that frees space.
             guard !isInTurn, error.code == .io || error.code == .writesSuspended else { throw error }
             let logs = appliedState.store.map { FileSystem.size(ofLogsIn: $0.path) } ?? 0
             guard context.larder.disk.relieve(logs + EpochStore.openingBytes, takesReserve: true) else { throw error }
@@ -53,7 +53,7 @@ extension Database {
         }
     }
 
-    /// Reopens the files after a failed write. What that write left in LevelDB's log may become visible now, so nothing
+    /// Reopens the files after a failed write. The write's data in LevelDB's log may become visible now, so nothing
     /// read before may stay in memory.
     private func recover(_ store: EpochStore) throws(LarderError) {
         try store.recover()
@@ -66,7 +66,7 @@ extension Database {
         do throws(LarderError) {
             try openCurrentEpoch()
         } catch {
-            // The directory was unreadable at the start; now it turns out to be no database.
+            // The directory was unreadable at the start; it turns out not to be a database.
             if durableState.isEpochUnknown, case .foreign = files.found {
                 let error = LarderError(
                     .io, "\(files.directory) is not a database of this larder; the journal keeps its operations",
@@ -86,7 +86,7 @@ extension Database {
 
     /// Handles damage that keeps the files from being opened.
     private func mend(_ damage: LarderError, _ isInTurn: Bool) throws(LarderError) {
-        // A salvage takes the checkpointer's turn. A checkpoint that meets damage would wait for itself.
+        // A salvage takes the checkpointer's turn, so a checkpoint that detects damage would wait for itself.
         if !isInTurn, isLedger || isSalvagedAtOnce || life.needsMoreJournal || !context.options.backgroundMaintenance {
             try salvageUnopenedLocked(damage)
         } else {
@@ -107,7 +107,7 @@ extension Database {
     func openCurrentEpoch() throws(LarderError) {
         let written = try files.readPointer()
         let pointer = withoutFuture(written)
-        // Even if opening fails: from here on it is known which operations of the journal count.
+        // Even if opening fails: from here on it is known which operations of the journal are valid.
         adoptIfUnknown(pointer)
         let purges = isLedger ? nil : try completePurges(areExpected: pointer.hasTagPurges)
         let store = try openStore(pointer)
@@ -124,7 +124,8 @@ extension Database {
         context.report(.info, "opened database '\(name)', policy \(pointer.rules.policy)")
     }
 
-    /// Takes over POINTER if it could not be read until now: its policy, its limit, and which operations of the journal count.
+    /// Adopts POINTER if it could not be read before: its policy, its limit, and the epochs whose operations in the
+    /// journal are valid.
     func adoptIfUnknown(_ pointer: PointerFile) {
         guard durableState.isEpochUnknown else { return }
         shards.withAllLocked {
@@ -138,7 +139,7 @@ extension Database {
         guard store.isMade else { return store }
         do throws(LarderError) {
             let needed = try life.checkJournal(store, files, context)
-            // This is from a time before the larder kept count. New sequences must be above it.
+            // The reference is older than the larder's own count. New sequences must be above it.
             if needed > context.sequences.base { pipeline.goOn(behind: needed) }
         } catch {
             store.close()
@@ -148,7 +149,7 @@ extension Database {
     }
 
     /// Corrects a policy change dated in the future, which would expire new entries at once. If the date is less than a
-    /// moment ahead, the engine's time continues from there. Otherwise the record of time was lost, or an older version
+    /// minute ahead, the engine's time continues from there. Otherwise the record of time was lost, or an older version
     /// wrote the file while the clock was ahead.
     private func withoutFuture(_ pointer: PointerFile) -> PointerFile {
         let now = now()
@@ -162,7 +163,7 @@ extension Database {
         return pointer
     }
 
-    /// An upper bound of the engine's time that a crash may lose.
+    /// An upper bound of the engine's time that a crash may lose, in milliseconds.
     private static let momentMilliseconds: Int64 = 60_000
 
     /// Writes the correction, so that the next start does not correct the file to its own, later time.
@@ -178,9 +179,9 @@ extension Database {
         }
     }
 
-    /// Takes over POINTER of files that are not opened yet. The policy is then right for anyone who asks, and the epoch
-    /// tells which operations of the journal count. If POINTER cannot be read, the database keeps what the journal has
-    /// until it can; opening reports the cause. Called before other threads know the database.
+    /// Adopts POINTER of files that are not open yet. The policy is then correct for all callers, and the epoch
+    /// determines the valid operations of the journal. If POINTER cannot be read, the database keeps the journal's
+    /// operations until it can; opening reports the cause. Called before other threads know the database.
     func adoptPointer() {
         let pointer = try? files.readPointer()
         if let pointer {
@@ -224,7 +225,7 @@ extension Database {
             let store = try openStore(appliedState.pointer)
             shards.withAllLocked { setBoth { $0.presence = .open(store) } }
         } catch {
-            // The database exists all the same, and is empty.
+            // The database exists anyway, and is empty.
             shards.withAllLocked { setBoth { $0.presence = .failed(error) } }
             throw error
         }
@@ -235,7 +236,7 @@ extension Database {
         do throws(LarderError) {
             try files.make(pointer)
         } catch {
-            // The database may exist all the same: empty, and not open yet.
+            // The database may exist anyway: empty, and not open yet.
             if case .database = files.found { adoptCreated(pointer) }
             throw error
         }
@@ -243,7 +244,7 @@ extension Database {
     }
 
     private func adoptCreated(_ pointer: PointerFile) {
-        // What cannot be written now is reported, and written later; facts wait for it.
+        // A failure to write now is reported, and the write is retried later; facts wait for it.
         try? context.sequences.note(name, exists: true)
         shards.withAllLocked {
             setBoth {
@@ -255,7 +256,7 @@ extension Database {
 
     // MARK: Closing
 
-    /// Takes no more commands: every later use answers with ``LarderError/Code/closed``. Applied changes can still be
+    /// Accepts no more commands: every later use fails with ``LarderError/Code/closed``. Applied changes can still be
     /// committed.
     func beginShutdown() {
         let error = LarderError(.closed, "the larder was closed", operation: "use", database: name)
@@ -278,8 +279,8 @@ extension Database {
         }
     }
 
-    /// Does the work of ``settlePointer()`` when nobody uses the database any more. If it fails, the next start does
-    /// without.
+    /// Does the work of ``settlePointer()`` when the database is no longer used. It is optional: if it fails, the next
+    /// start works without it.
     private func noteThatFilesAreMade(_ state: DatabaseState) {
         guard state.isUnmade, let store = state.store, store.isMade, store.ending == .none else { return }
         var pointer = state.pointer

@@ -1,8 +1,8 @@
 /// The policy of a database.
 extension Database {
     /// Changes the policy and waits until the change is on the disk. It applies at once to the entries that follow it;
-    /// entries that had expired under the old policy stay dead. Creates the database if there is none. If it throws,
-    /// the policy is unchanged. May block.
+    /// entries that had expired under the old policy stay expired. Creates the database if it does not exist. If it
+    /// throws, the policy is unchanged. May block.
     /// - Parameters:
     ///   - grace: in milliseconds, see ``DatabasePolicy/grace``; nil keeps the present one.
     ///   - jitter: in percent, see ``DatabasePolicy/jitter``; nil keeps the present one.
@@ -22,8 +22,8 @@ extension Database {
     }
 
     /// Runs a change of the whole database, with `openLock` held.
-    /// - Returns: false if its files were removed or closed meanwhile. Nothing was done; another attempt, which prepares
-    ///   the database first, waits for that or reports it.
+    /// - Returns: false, without an effect, if its files were removed or closed in the meantime. Another attempt, which
+    ///   prepares the database first, waits for that or reports it.
     func changeIfOpen(
         _ operation: String, _ body: (DatabaseState) throws(LarderError) -> Void
     ) throws(LarderError) -> Bool {
@@ -68,11 +68,11 @@ extension Database {
         }
     }
 
-    /// Entries that were evicted might have ended since. Called with all shard locks held.
+    /// Forgets evicted keys, whose entries might have expired since. Called with all shard locks held.
     func forgetEvicted() { for shard in shards.all { shard.evictedKeys.removeAll() } }
 
-    /// Notes that every governed entry of `store` has its key in the expiry index. Does nothing if the policy was
-    /// changed after its `policyChanges`-th change. Waits until the note is on the disk.
+    /// Records that every governed entry of `store` has its key in the expiry index. Does nothing if the policy was
+    /// changed after its `policyChanges`-th change. Waits until the record is on the disk.
     func finishIndexing(_ store: EpochStore, policyChanges: Int) throws(LarderError) {
         try life.openLock.withLock { () throws(LarderError) in
             let state = appliedState

@@ -4,10 +4,10 @@ import LarderPlatform
 extension Database {
     // MARK: All entries
 
-    /// Empties the database at once, whatever its size: a new epoch replaces the old one, and the background removes
-    /// the old files. The policy stays. A crash or an error leaves the old database or an empty one; after an error it
-    /// is the old one. Needs no space on the disk. Earlier snapshots and cursors answer with an error. May block;
-    /// counting the removed entries takes time afterwards. Does nothing if nothing was stored since the last purge.
+    /// Empties the database at once, whatever its size: a new epoch replaces the old one, and the old files are removed
+    /// in the background. The policy stays. A crash leaves the old database or an empty one; an error leaves the old
+    /// one. Needs no space on the disk. Earlier snapshots and cursors fail. May block; counting the removed entries
+    /// takes additional time. Does nothing if nothing was stored since the last purge.
     /// - Parameter counting: whether the report has the number of entries, which takes reading them all.
     package func purge(counting: Bool = true) throws(LarderError) -> PurgeReport {
         try ForkGuard.check("purge")
@@ -17,12 +17,12 @@ extension Database {
             try pipeline.wait(for: ticket)
             return report
         }
-        // Entries that are only in memory count too.
+        // Also counts entries that are only in memory.
         if counting { _ = try? checkpointer.flush(self) }
         let old = try life.openLock.withLock { () throws(LarderError) -> EpochStore? in
             switch appliedState.presence {
             case .absent:
-                // Nothing can be stored meanwhile: that would make the files.
+                // Nothing can be stored during the call, because that would create the files.
                 endAllLeases()
                 return nil
             case .deleted: throw deletedError("purge")
@@ -41,13 +41,13 @@ extension Database {
         return report
     }
 
-    /// What is being fetched is out of date, also if there was nothing to remove.
+    /// Outdates all fetches, even if there was nothing to remove.
     private func endAllLeases() { for shard in shards.all { shard.lock.withLock { shard.leases?.changedAll() } } }
 
-    /// A purge that finds nothing to remove: it makes no epoch and no file, since an epoch without files is empty unless
-    /// memory has entries. What is being fetched is out of date. It must be so at the same instant: else a value that is
-    /// older than the purge could be stored between the two.
-    /// - Returns: its ticket; nil if there may be entries, and nothing was done.
+    /// Handles a purge that finds nothing to remove. It creates no epoch and no file, since an epoch without files is
+    /// empty unless memory has entries. Fetches are outdated at the same instant, so that no value older than the purge
+    /// can be stored in between.
+    /// - Returns: its ticket; nil, without an effect, if there may be entries.
     private func purgeIfEmpty() -> CommitTicket? {
         shards.withAllLocked {
             guard let ticket = lockedTicketIfEmpty else { return nil }
@@ -56,7 +56,7 @@ extension Database {
         }
     }
 
-    /// The ticket of a purge that would find nothing to remove; nil if there may be entries.
+    /// The ticket of a purge without anything to remove; nil if there may be entries.
     var ticketIfEmpty: CommitTicket? { shards.withAllLocked { lockedTicketIfEmpty } }
 
     private var lockedTicketIfEmpty: CommitTicket? {
@@ -66,7 +66,7 @@ extension Database {
         return CommitTicket(sequence: applied.sequence)
     }
 
-    /// Called with `openLock` held, when there are files.
+    /// Called with `openLock` held, if there are files.
     /// - Returns: the previous store, still open; nil if none could be opened.
     private func startEmptyEpoch() throws(LarderError) -> EpochStore? {
         if try !isOpenAfterAll("purge") {
@@ -77,7 +77,7 @@ extension Database {
                 // POINTER can be read. A newer Larder's files cannot.
                 let pointer = try? files.readPointer()
                 guard error.code == .damaged || error.code == .io && pointer != nil else { throw error }
-                // What it says is kept, also if none of it was known before.
+                // Its settings are kept, even if they were unknown before.
                 if let pointer { adoptIfUnknown(pointer) }
             }
         }
@@ -91,17 +91,17 @@ extension Database {
         return old
     }
 
-    /// A user who purges because the disk is full needs the space now, not when the background gets to it.
+    /// Frees space at once on a full disk, which may be the reason for the purge.
     private func makeRoomIfFull() {
         guard FileSystem.room(directory: context.directory).map({ $0 < 1 << 20 }) ?? false else { return }
         context.disposalQueue.clear(report: context.report)
-        // The journal may have space to free, and needs nothing of this database any more.
+        // The journal may have space to free, and this database no longer needs it.
         try? checkpointer.checkpoint()
     }
 
     // MARK: The database itself
 
-    /// Deletes the database with its files and its policy. Open handles, their snapshots and cursors answer with
+    /// Deletes the database with its files and its policy. Open handles, their snapshots and cursors fail with
     /// ``LarderError/Code/deleted``. May block.
     /// - Returns: a report of the removed entries.
     func delete(counting: Bool) throws(LarderError) -> PurgeReport {

@@ -1,11 +1,11 @@
 import LarderPlatform
 
-/// Changes of a whole database, in the order of all other commits. docs/Architecture.md has the table of states,
-/// and the effect of a failure or crash at each step.
+/// Changes of a whole database, in the order of all other commits. docs/Architecture.md has the table of states, and
+/// the effect of a failure or crash at each step.
 ///
 /// Steps that may fail for lack of disk space or descriptors come first, before anything is applied: the new POINTER is
-/// written beside the old one. Then the change is applied and queued. Its rename makes it durable in its turn; if that
-/// fails, it is undone with everything else that was queued.
+/// written next to the old one. Then the change is applied and queued. Its rename makes it durable in its turn; if that
+/// fails, it is undone together with all other queued changes.
 extension Database {
     /// Changes POINTER. Waits until the change is durable or undone. Called with `openLock` held, so there is one such
     /// change at a time.
@@ -40,8 +40,8 @@ extension Database {
         }
     }
 
-    /// - Throws: if others have removed, moved or replaced the files of the larder or of this database: what is done by
-    ///   path would change theirs.
+    /// - Throws: if the files of the larder or of this database were removed, moved or replaced by another program:
+    ///   operations by path would change the wrong files.
     func requireInPlace(_ operation: String) throws(LarderError) {
         try pipeline.requireInPlace(operation)
         try appliedState.store?.requireInPlace(operation)
@@ -57,7 +57,7 @@ extension Database {
     /// Queues an applied change of the whole database. Called with all shard locks held.
     /// - Parameters:
     ///   - committed: called when the change is durable.
-    ///   - enqueue: queues the unit that makes it durable, and gets what to call then.
+    ///   - enqueue: queues the unit that makes it durable; gets the callback for then.
     func control(
         committed: @escaping () -> Void, enqueue: (@escaping (UInt64) -> Void) -> UInt64
     ) -> CommitTicket {
@@ -65,7 +65,7 @@ extension Database {
         let sequence = enqueue { [self] sequence in
             let was = shards.withAllLocked { () -> DatabaseState in
                 let was = durable
-                // It is durable, so nobody has to wait for it any more.
+                // It is durable, so nothing has to wait for it any more.
                 if applied.sequence == sequence { applied.sequence = 0 }
                 durable = state
                 durable.sequence = 0
@@ -79,7 +79,7 @@ extension Database {
     }
 
     /// Queues the removal of all files, which was applied. Called with all shard locks held.
-    /// - Parameter move: moves the files out of the way.
+    /// - Parameter move: moves the files away.
     func enqueueRemoval(
         of store: EpochStore?, _ ending: EpochStore.Ending, move: @escaping () throws(LarderError) -> Void
     ) -> CommitTicket {
@@ -97,12 +97,13 @@ extension Database {
 
     // MARK: Epochs
 
-    /// How a new epoch relates to the one it replaces.
+    /// The relation of a new epoch to the one that it replaces.
     enum Succession {
-        /// It begins empty: entries in memory are dropped, and the journal's operations do not count any more. A purge.
+        /// A purge: the new epoch begins empty. Entries in memory are dropped, and the journal's operations are no
+        /// longer valid.
         case void
-        /// It has taken over LevelDB's entries: entries in memory stay, dirty or not, and the journal's operations
-        /// count from an epoch on. For files that are rebuilt beside those in use.
+        /// The new epoch has taken over LevelDB's entries: entries in memory stay, dirty or not, and the journal's
+        /// operations are valid starting with an epoch. For files that are rebuilt next to those in use.
         case heir(journalFrom: UInt64)
     }
 
@@ -112,9 +113,9 @@ extension Database {
     ///   - store: the new one. If this throws, it is not in use, and is closed and removed later.
     ///   - rules: the policy, and which entries are dead.
     ///   - ending: the error for readers of the old store.
-    ///   - applying: called with all shard locks held, once the new store is the applied one. An heir still changes the
-    ///     entries in memory there.
-    /// - Returns: the old store, still open, for its owner to dispose of; nil when none was open.
+    ///   - applying: called with all shard locks held, once the new store is the applied one. With
+    ///     ``Succession/heir(journalFrom:)`` it can still change the entries in memory.
+    /// - Returns: the old store, still open, for its owner to dispose of; nil if none was open.
     @discardableResult
     func switchEpoch(
         to store: EpochStore, rules: FreshnessRules, _ succession: Succession, ending: EpochStore.Ending,
@@ -152,7 +153,7 @@ extension Database {
         return old
     }
 
-    /// Records in POINTER that the epoch's files exist, once they do. Without it nobody would notice their loss.
+    /// Records in POINTER that the epoch's files exist, once they do. Otherwise their loss would not be detected.
     func settlePointer() throws(LarderError) {
         let state = durableState
         guard state.isUnmade, let store = state.store, store.isMade, life.openLock.tryLock() else { return }

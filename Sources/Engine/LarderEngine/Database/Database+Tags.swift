@@ -1,12 +1,12 @@
 import LarderPlatform
 
 /// Purges of tags: a note of the tag and of the purge's place among all commits. Records with the tag that were stored
-/// before are gone from then on, however many there are; the sweep reclaims their space later.
+/// before are then gone, however many there are; the sweep reclaims their space later.
 extension Database {
-    /// Removes all entries with one of these tags, at once and durably; or makes them stale. Entries that are being
-    /// fetched, and that a lease from before would store with one of the tags, are not stored. May block, for an fsync.
+    /// Removes all entries with one of these tags, at once and durably; or makes them stale. Values being fetched with
+    /// an earlier lease are not stored with one of the tags. May block, for an fsync.
     /// - Parameter soft: whether the entries are stale, for their grace, instead of gone.
-    /// - Throws: `invalidArgument` for an impossible tag. After an error nothing has changed.
+    /// - Throws: `invalidArgument` for an invalid tag. After an error nothing has changed.
     package func purge(tags: [[UInt8]], soft: Bool) throws(LarderError) {
         try ForkGuard.check("purge")
         let hashes: [UInt64]
@@ -34,8 +34,8 @@ extension Database {
         return ledger
     }
 
-    /// Before the first purge: stores the floors, and notes in POINTER that the ledger must have them from now on. So a
-    /// ledger that is lost is noticed. Called with `openLock` held.
+    /// Before the first purge: stores the floors, and records in POINTER that the ledger must have them from now on, so
+    /// that a lost ledger is detected. Called with `openLock` held.
     private func expectPurges(_ ledger: Ledger) throws(LarderError) {
         try ledger.prepare()
         if appliedState.hasTagPurges { return }
@@ -52,11 +52,11 @@ extension Database {
         return try facts.shards.withAllLocked { () throws(LarderError) in
             let store = try facts.writableStore(facts.applied, "purge")
             return shards.withAllLocked {
-                // Behind everything that was stored in this database, because its shards are locked.
+                // After everything that was stored in this database, because its shards are locked.
                 let sequence = pipeline.everythingApplied.sequence + 1
                 let former = applied.rules.purges ?? TagPurges()
                 let purges = former.adding(tags, sequence, softAt: softAt)
-                // What is being read from LevelDB was judged by the previous purges.
+                // Entries being read from LevelDB were judged by the previous purges.
                 let hashes = Set(tags)
                 for shard in shards.all {
                     shard.reads.changedAll()
@@ -79,7 +79,7 @@ extension Database {
 
     // MARK: The start
 
-    /// Takes over what the ledger has of the purges of tags. Called before other threads know the database.
+    /// Adopts the ledger's purges of tags. Called before other threads know the database.
     /// - Parameter loss: facts were lost; nil if none were.
     func adopt(_ purges: TagPurges?, _ loss: Ledger.Loss?) {
         var purges = purges
@@ -90,13 +90,13 @@ extension Database {
         if let purges { goOn(behind: purges) }
     }
 
-    /// Records that are stored from now on must count as later.
+    /// Ensures that records stored from now on are later than the purges.
     private func goOn(behind purges: TagPurges) {
         if purges.last > pipeline.everythingApplied.sequence { pipeline.goOn(behind: purges.last) }
     }
 
-    /// The purges of tags that must be known before the files count as open: those of the ledger, and those that an
-    /// earlier version kept in a file, which the ledger takes over. Called with `openLock` held.
+    /// Returns the purges of tags that must be known before the files count as open: those of the ledger, and those
+    /// that an earlier version kept in a file, which the ledger takes over. Called with `openLock` held.
     /// - Parameter areExpected: whether there were purges.
     func completePurges(areExpected: Bool) throws(LarderError) -> TagPurges? {
         let known = rules.purges
@@ -131,8 +131,8 @@ extension Database {
         return purges
     }
 
-    /// Forgets the purges of a database that was deleted. If that fails, they stay, and change nothing: their sequences
-    /// are lower than the stamps of all later records.
+    /// Forgets the purges of a deleted database. If that fails, they stay and have no effect: their sequences are lower
+    /// than the stamps of all later records.
     func forgetPurges(_ purges: TagPurges?) {
         guard let purges, let ledger = roster.ledger else { return }
         let changes = TagFacts.all(purges, of: name).map { Ledger.Change(key: $0.key, value: nil) }

@@ -1,5 +1,5 @@
 extension Database {
-    /// Brings the kept operations that count into memory, now that the epoch is known. Called with all shard locks
+    /// Applies the kept operations that are valid to memory, now that the epoch is known. Called with all shard locks
     /// held, after the state has the current epoch.
     func resolve() {
         guard !unresolved.isEmpty, !applied.isEpochUnknown else { return }
@@ -19,7 +19,7 @@ extension Database {
     }
 
     /// Commits the kept operations again, so that the journal can remove their segments.
-    /// - Returns: the last commit unit; 0 when there was nothing.
+    /// - Returns: the last commit unit; 0 if there was nothing.
     func rewriteUnresolved() -> UInt64 {
         var newest: UInt64 = 0
         let kept = shards.withAllLocked { unresolved.epochs.sorted { $0.key < $1.key } }
@@ -39,7 +39,7 @@ extension Database {
         -> UInt64
     {
         shards.withAllLocked {
-            // Resolved or purged meanwhile: memory has them, or nobody needs them.
+            // Resolved or purged in the meantime: memory has them, or they are no longer needed.
             guard !unresolved.isEmpty else { return 0 }
             return pipeline.enqueue(.os) { batch, unit in
                 batch.select(database: name, number: number, epoch: epoch)

@@ -5,8 +5,8 @@ import Synchronization
 ///
 /// - Commands see the *applied* state: the entries in the memory of a shard and, for keys unknown there, the store. The
 ///   disk has the *durable* state, which follows when the commit pipeline has written.
-/// - A shard's lock orders everything done to its keys. Changes of the whole database hold all shard locks.
-/// - Memory before store: an entry leaves memory only after the store has it. A reader who finds nothing in memory
+/// - A shard's lock orders all operations on its keys. Changes of the whole database hold all shard locks.
+/// - Memory before store: an entry leaves memory only after the store has it. A reader that finds nothing in memory
 ///   finds in the store the last applied entry, or a newer one.
 ///
 /// Thread-safe. `@unchecked Sendable`: `applied` and `durable` are written with all shard locks held and read with at
@@ -25,7 +25,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     let damage: DamageReports
     let life = DatabaseLife()
     let shards: DatabaseShards
-    /// Whether nobody may see the entries in memory because some were refused. Guarded by all shard locks.
+    /// Whether the entries in memory are hidden because some were refused. Guarded by all shard locks.
     private var isWithheld = false
     /// The journal's operations of the database while its epoch is unknown. Guarded by all shard locks.
     var unresolved = UnresolvedOperations()
@@ -57,12 +57,12 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     }
 
     deinit {
-        // After this the budget no longer reaches the shards, which are about to go.
+        // After this the budget no longer reaches the shards, which are about to be released.
         context.memory.unregister(shards.all)
         for shard in shards.all { context.statistics.take(shard.takeCounters()) }
     }
 
-    /// Counts reads that count nothing themselves, or takes back what was counted twice.
+    /// Counts reads that do not count themselves, or corrects double counts.
     package func noteReads(hits: Int, misses: Int) {
         let shard = shards[0]
         shard.lock.withLock {
@@ -72,7 +72,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     }
 
     /// Counts a purge by a user of the library.
-    /// - Parameter entries: how many entries it is known to have removed.
+    /// - Parameter entries: the known number of removed entries.
     package func notePurge(entries: Int) {
         let shard = shards[0]
         shard.lock.withLock {
@@ -91,7 +91,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
         }
     }
 
-    /// The state that commands see.
+    /// The state as seen by commands.
     var appliedState: DatabaseState { shards.withOneLocked { applied } }
 
     /// The state on the disk.
@@ -99,8 +99,8 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
 
     // MARK: What the commit pipeline and the checkpointer call
 
-    /// Drops everything that is applied but not durable. The journal then supplies what LevelDB does not have. Called
-    /// with all shard locks held.
+    /// Drops everything that is applied but not durable. The journal then supplies the entries that LevelDB does not
+    /// have. Called with all shard locks held.
     func revertToDurable() {
         clearEntries()
         revertStateOnly()
@@ -123,8 +123,9 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
         return isWithheld || applied.store === durable.store
     }
 
-    /// ``revertStateOnly()`` for a journal that cannot tell for now which operations count. Until it can, reads answer
-    /// `error`: memory still has refused entries, and LevelDB has older ones. Called with all shard locks held.
+    /// Like ``revertStateOnly()``, while the valid operations of the journal cannot be determined. Until they can,
+    /// reads fail with `error`: memory still has refused entries, and LevelDB has older ones. Called with all shard
+    /// locks held.
     func revertIncompletely(isCleared: Bool, _ error: LarderError) {
         let isWhole = isMemoryWhole && !isCleared
         revertStateOnly()
@@ -142,7 +143,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
         return applied.epoch
     }
 
-    /// The store of the entries in memory; nil when it is not open. Called with a shard lock held.
+    /// The store of the entries in memory; nil if it is not open. Called with a shard lock held.
     var storeOfEntries: EpochStore? {
         // A larder that is being closed still has applied entries to write.
         if applied.isShut { return durable.store }
@@ -153,14 +154,14 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     var removalRulesLocked: RemovalRules { RemovalRules(applied: applied.rules, durable: durable.rules) }
     var removalRules: RemovalRules { shards.withOneLocked { removalRulesLocked } }
 
-    /// How many entries LevelDB does not have yet.
+    /// The number of entries that LevelDB does not have yet.
     var dirtyCount: Int { shards.sum { $0.dirtyCount } }
-    /// Whether only the journal has some of the database's entries on the disk.
+    /// Whether some of the database's entries are on the disk only in the journal.
     var needsJournal: Bool { dirtyCount > 0 || shards.withAllLocked { !unresolved.isEmpty } }
     /// The bytes in memory of entries that LevelDB does not have yet.
     var dirtyByteCount: Int { shards.sum { $0.dirtyByteCount } }
 
-    /// Drops all entries from memory and tells waiting readers that everything changed. Called with all shard locks
+    /// Drops all entries from memory and informs waiting readers that everything changed. Called with all shard locks
     /// held.
     func clearEntries() {
         unresolved = UnresolvedOperations()
@@ -178,7 +179,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     package func now() -> Int64 { time.now() }
     /// How far ``now()`` is ahead of the wall clock, which was set back, in milliseconds.
     package var timeAhead: Int64 { time.offsetMilliseconds }
-    /// ``now()`` for background work, which nobody observes.
+    /// ``now()`` for background work, without marking the time as used.
     func unnoticedNow() -> Int64 { time.unnoticed() }
 
     /// Whether there are files that are not open yet, or could not be opened.
@@ -191,7 +192,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     /// Whether there are no files and the database was not deleted.
     var isAbsent: Bool { appliedState.isAbsent }
 
-    /// Whether it was deleted, for good.
+    /// Whether it was deleted permanently.
     package var isDeleted: Bool { if case .deleted = appliedState.presence { true } else { false } }
 
     /// Whether the database has files.
@@ -200,7 +201,7 @@ package final class Database: DatabaseIdentity, @unchecked Sendable {
     /// `open`, `closed`, `absent`, `failed`, `damaged` or `deleted`.
     package var condition: String { appliedState.condition }
 
-    /// Whether LevelDB takes no writes because a salvage copies its entries to a new one.
+    /// Whether LevelDB accepts no writes because a salvage copies its entries to a new one.
     var isBeingSalvaged: Bool { durableState.store?.isFrozen ?? false }
 
     /// The outcome of the last damage since the larder was opened; nil if there was none.

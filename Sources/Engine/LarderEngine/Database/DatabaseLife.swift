@@ -1,8 +1,8 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// The life of a database's files: one operation at a time opens, creates, exchanges, purges, salvages, deletes or
-/// closes them. This owns the lock held meanwhile, and the facts kept from one operation to the next.
+/// The lifecycle of a database's files: one operation at a time opens, creates, exchanges, purges, salvages, deletes or
+/// closes them. This owns the lock for these operations, and the facts kept from one to the next.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `openLock`, or by `summaryLock`, which is taken
 /// last.
@@ -12,13 +12,13 @@ final class DatabaseLife: @unchecked Sendable {
     // Guarded by `openLock`:
     /// Whether a salvage is under way.
     var isSalvaging = false
-    /// The epoch that needs a lost part of the journal; 0 when none does.
+    /// The epoch that needs a lost part of the journal; 0 if none does.
     private(set) var epochAheadOfJournal: UInt64 = 0
     /// Whether ``epochAheadOfJournal`` is known.
     private var hasCheckedJournal = false
 
     private let summaryLock = Lock()
-    /// Guarded by `summaryLock`, because readers ask for it while a salvage runs.
+    /// Guarded by `summaryLock`, because it is read while a salvage runs.
     private var summary: SalvageSummary?
 
     var needsMoreJournal: Bool { epochAheadOfJournal != 0 }
@@ -45,10 +45,10 @@ final class DatabaseLife: @unchecked Sendable {
         return needed
     }
 
-    /// The damaged files were set aside; the next ones are checked again.
+    /// Records that the damaged files were set aside; the next ones are checked again.
     func setAside() { epochAheadOfJournal = 0 }
 
-    /// The damaged files were salvaged; the new ones need nothing that is lost.
+    /// Records that the damaged files were salvaged; the new ones need no lost part of the journal.
     func salvaged(_ summary: SalvageSummary) {
         (epochAheadOfJournal, hasCheckedJournal) = (0, true)
         summaryLock.withLock { self.summary = summary }

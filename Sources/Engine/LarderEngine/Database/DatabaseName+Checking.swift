@@ -1,11 +1,11 @@
 extension DatabaseName {
-    /// The end of the names of databases whose entries are brought elsewhere, such as `0.outbox`.
+    /// The suffix of the names of outboxes, such as `0.outbox`.
     package static let outboxEnding = CompanionName.ending
 
-    /// The larder's internal database of its own facts: no possible name of a user's.
+    /// The larder's internal database of its own facts. Users cannot use this name.
     package static let ledger = "LEDGER"
 
-    /// Whether nothing of a database is evicted, whatever the budgets say: its entries are nowhere else yet.
+    /// Whether nothing of a database is ever evicted, because its entries exist nowhere else yet.
     package static func isKept(_ name: String) -> Bool { CompanionName.isOne(name) || name == DatabaseName.ledger }
 
     package static func check(_ name: String, operation: String) throws(LarderError) {
@@ -15,7 +15,8 @@ extension DatabaseName {
         }
     }
 
-    /// What waits to be brought elsewhere is no cache's: stored entries would be in its way, and removed ones lost.
+    /// Refuses outboxes, which are not caches: stored entries would conflict with pending writes, and removed ones
+    /// would be lost.
     package static func checkIsNotCompanion(_ name: String, operation: String) throws(LarderError) {
         guard CompanionName.isOne(name) else { return }
         throw LarderError(

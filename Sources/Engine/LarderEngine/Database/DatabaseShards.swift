@@ -60,7 +60,7 @@ struct DatabaseShards: ~Copyable {
         }
     }
 
-    /// Sums a count over the shards, taking one lock after the other.
+    /// Sums a count over the shards, locking one at a time.
     func sum(_ count: (EntryTable) -> Int) -> Int {
         all.reduce(0) { sum, shard in sum + shard.lock.withLock { count(shard.table) } }
     }

@@ -1,5 +1,5 @@
-/// Everything that changes for a whole database at once: its files, the rules of freshness, and which operations of the
-/// journal count. A value; its database guards it.
+/// The state that changes for a whole database at once: its files, the rules of freshness, and the epochs whose
+/// operations in the journal are valid. A value; its database guards it.
 struct DatabaseState {
     /// Whether there are files, and whether they are open.
     ///
@@ -12,7 +12,7 @@ struct DatabaseState {
         case open(EpochStore)
         /// Files that could not be opened; the next use tries again.
         indirect case failed(LarderError)
-        /// Deleted for good: a new object may use the name again.
+        /// Deleted permanently: a new object may use the name again.
         case deleted
         /// The larder was closed.
         indirect case shut(LarderError)
@@ -27,25 +27,25 @@ struct DatabaseState {
     var policyChanges = 0
     /// The epoch of the entries; 0 if there is none, or it is unknown.
     var epoch: UInt64 = 0
-    /// The journal's operations count if their epoch is between this one and ``epoch``.
+    /// The first epoch whose operations in the journal are valid; the last one is ``epoch``.
     var journalFrom: UInt64 = 0
     /// Whether there are files but POINTER, which names the epoch, cannot be read. The journal's operations of the
     /// database are kept until it can.
     var isEpochUnknown = false
-    /// Whether POINTER says that the epoch's directory need not be there.
+    /// Whether the epoch's directory may be absent according to POINTER.
     var isUnmade = false
-    /// Whether POINTER says that the file of the tags' purges must be there.
+    /// Whether the file of the tags' purges must exist according to POINTER.
     var hasTagPurges = false
-    /// The most bytes that the files may take; 0 for no limit of their own. Stays where files are set aside.
+    /// The most bytes of the files; 0 for no limit of their own. Kept when files are set aside.
     var diskLimit = 0
     /// The commit unit of the last change.
     var sequence: UInt64 = 0
 
     // MARK: Changes
 
-    /// Takes over POINTER.
+    /// Adopts POINTER.
     mutating func adopt(_ pointer: PointerFile) {
-        // POINTER does not have them.
+        // POINTER does not contain them.
         let purges = rules.purges
         rules = pointer.rules
         rules.purges = purges
@@ -86,7 +86,7 @@ struct DatabaseState {
             isUnmade: isUnmade, hasTagPurges: hasTagPurges, diskLimit: diskLimit)
     }
 
-    /// Whether the journal's operations of an epoch count.
+    /// Whether the journal's operations of an epoch are valid.
     func counts(_ epoch: UInt64) -> Bool { self.epoch != 0 && epoch >= journalFrom && epoch <= self.epoch }
 
     /// Whether the database has files.
@@ -108,7 +108,7 @@ struct DatabaseState {
         }
     }
 
-    /// Whether there are files that nobody has opened.
+    /// Whether there are files that have not been opened.
     var isClosed: Bool { if case .closed = presence { true } else { false } }
 
     var isShut: Bool { if case .shut = presence { true } else { false } }

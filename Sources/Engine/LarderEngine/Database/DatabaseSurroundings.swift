@@ -1,13 +1,13 @@
 import LarderPlatform
 
-// What a database needs of the larder above it.
+// The parts of the larder that a database depends on.
 
 /// The databases of a larder. Thread-safe.
 protocol DatabaseRoster: AnyObject, Sendable {
     /// Held while a database's files are created, to keep the limit on their number. Taken after a database's
     /// `openLock`, before any shard's lock.
     var creation: Lock { get }
-    /// All databases, in the order in which their locks are to be taken.
+    /// All databases, in the order in which their locks must be taken.
     var all: [Database] { get }
     /// Forgets a database, unless another has taken its name.
     func remove(_ database: Database)
@@ -25,7 +25,7 @@ protocol Checkpointing: AnyObject, Sendable {
     var rollbackCount: UInt64 { get }
 
     /// If ``isFull``: writes a checkpoint on this thread, or waits for the one under way.
-    /// - Returns: false when there is no room and the checkpoint failed.
+    /// - Returns: false if there is no space and the checkpoint failed.
     func assist() -> Bool
     /// Like ``assist()``, for ``isFullForLong``.
     func assistForLong() -> Bool
@@ -33,7 +33,7 @@ protocol Checkpointing: AnyObject, Sendable {
     func assistForBuilding() -> Bool
     /// Puts all committed entries into LevelDB.
     func checkpoint() throws(LarderError)
-    /// Puts the committed entries of one database into LevelDB. Entries written meanwhile may stay in memory.
+    /// Puts the committed entries of one database into LevelDB. Entries written during the call may stay in memory.
     /// - Returns: the entries that were dropped because they had expired.
     @discardableResult
     func flush(_ database: Database) throws(LarderError) -> PurgeReport

@@ -16,14 +16,14 @@ final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
 
     var all: [Database] { lock.withLock { byName.values.sorted { $0.number < $1.number } } }
 
-    /// Runs `body` on all databases in the order in which their locks are to be taken. None can be added meanwhile.
+    /// Runs `body` on all databases in the order in which their locks must be taken. None can be added during the call.
     func withAll<Result>(_ body: ([Database]) -> Result) -> Result {
         lock.withLock { body(byName.values.sorted { $0.number < $1.number }) }
     }
 
     func find(_ name: String) -> Database? { lock.withLock { byName[name] } }
 
-    /// - Returns: nil when the table was closed.
+    /// - Returns: nil if the table was closed.
     func findOrAdd(_ name: String, make: (Int) -> Database) -> Database? {
         var dropped: [Database] = []
         // Released outside the lock: it may hold the last references to databases.
@@ -39,8 +39,8 @@ final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
         }
     }
 
-    /// Drops the databases without files that nobody else refers to; a later use of such a name gets a new object.
-    /// Naming a million absent databases thus fills no memory.
+    /// Drops the databases without files that are not referenced elsewhere; a later use of such a name gets a new
+    /// object. So naming a million absent databases does not fill the memory.
     private func prune() -> [Database] {
         var unused: [String] = []
         var index = byName.startIndex
@@ -58,7 +58,7 @@ final class DatabaseTable: DatabaseRoster, @unchecked Sendable {
         lock.withLock { if byName[database.name] === database { byName[database.name] = nil } }
     }
 
-    /// Takes no more databases.
+    /// Closes the table: no more databases can be added.
     func close() { lock.withLock { isClosed = true } }
 
     /// Releases all databases, which refer to the table.

@@ -1,18 +1,18 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// The facts of a larder that are not entries of its users: which tags were purged, and what the embedding program keeps
-/// (the daemon's functions and origins).
+/// The facts of a larder that are not entries of its users: which tags were purged, and the data of the embedding
+/// program (the daemon's functions and origins).
 ///
-/// Each fact is an entry of an internal database, `LEDGER`, which never expires. So the journal, checkpoints, salvage,
-/// checks and backups treat a fact like every other entry, and none has a file of its own that could be torn or be taken
-/// for absent.
+/// Each fact is an entry of an internal database, `LEDGER`, and never expires. So the journal, checkpoints, salvage,
+/// checks and backups treat a fact like every other entry, and none has a file of its own that could be torn or be
+/// taken for absent.
 ///
 /// | key | value; integers have 8 bytes, big-endian |
 /// |---|---|
-/// | `tags/<database>` | its ``TagPurges/Floors``: there from the first purge of a tag on |
+/// | `tags/<database>` | its ``TagPurges/Floors``: exists since the first purge of a tag |
 /// | `tags/<database>/` and a tag's hash | its ``TagPurges/Note`` |
-/// | `program/<name>` | what the program keeps |
+/// | `program/<name>` | data of the program |
 /// | `lost` | ``Loss``: facts were lost with damage to the ledger or the journal |
 ///
 /// Thread-safe.
@@ -32,7 +32,7 @@ package struct Ledger: Sendable {
 
     private static func programKey(_ name: String) -> [UInt8] { Array("program/\(name)".utf8) }
 
-    /// What ``set(_:to:)`` stored last; nil if there is nothing. May block.
+    /// Returns the value last stored by ``set(_:to:)``; nil if there is none. May block.
     package func value(_ name: String) throws(LarderError) -> [UInt8]? {
         guard database.exists else { return nil }
         return try database.get(Key(Self.programKey(name))).map { Array($0.payload) }
@@ -44,15 +44,16 @@ package struct Ledger: Sendable {
         try commit([Change(key: Self.programKey(name), value: value)])
     }
 
-    /// Takes over a file in which earlier versions kept a fact of the program: stores its content, then removes it. May block.
-    /// - Throws: if the content cannot be stored, or the file cannot be removed; then the file stays as it is.
+    /// Takes over a file in which earlier versions kept a fact of the program: stores its content, then removes it. May
+    /// block.
+    /// - Throws: if the content cannot be stored, or the file cannot be removed; then the file stays unchanged.
     package func adopt(_ name: String, _ content: [UInt8], from path: String) throws(LarderError) {
         try set(name, to: content)
         try database.files.wrapErrors("take over") { () throws(FileError) in try FileSystem.removeFile(path) }
     }
 
-    /// When facts were lost with damage to the ledger or the journal, in milliseconds since 1970; 0 if none were. Facts
-    /// that are there count nevertheless: an older version of a fact never comes back.
+    /// When facts were lost with damage to the ledger or the journal, in milliseconds since 1970; 0 if none were.
+    /// Existing facts are still valid: an older version of a fact never comes back.
     package var lossMilliseconds: Int64 { max(0, database.context.larder.factsLost.load(ordering: .relaxed)) }
 
     // MARK: Storing
@@ -78,7 +79,7 @@ package struct Ledger: Sendable {
         }
     }
 
-    /// Opens the database, and creates it if it is absent. From then on it is missed if it is removed.
+    /// Opens the database, and creates it if it is absent. After that, its removal is detected.
     func prepare() throws(LarderError) {
         if !database.isReady(forWriting: true) {
             try database.prepare(forWriting: true, policy: DatabasePolicy(.never))
@@ -110,7 +111,7 @@ package struct Ledger: Sendable {
 
     // MARK: Losses
 
-    /// Facts were lost: what depends on those that cannot be found must not be served as fresh.
+    /// A loss of facts: entries that depend on lost facts must not be served as fresh.
     struct Loss: Equatable {
         static let key = Array("lost".utf8)
 
@@ -131,7 +132,7 @@ package struct Ledger: Sendable {
         }
     }
 
-    /// Stores in LevelDB itself that facts are lost, synced: before the damage that explains it is put away.
+    /// Stores in LevelDB itself that facts are lost, synced, before the damage that explains it is put away.
     func noteLoss(in store: EpochStore) throws(LarderError) {
         let (pipeline, context) = (database.pipeline, database.context)
         let loss = Loss(
@@ -148,9 +149,9 @@ package struct Ledger: Sendable {
 
     // MARK: The start
 
-    /// Whether a larder has a ledger, or had one that is gone. That one counts as damaged: the journal's part of it is kept,
-    /// and the loss is noted.
-    /// - Throws: if something else has its place.
+    /// Whether a larder has a ledger, or had one that was removed. A removed one counts as damaged: the journal's part
+    /// of it is kept, and the loss is recorded.
+    /// - Throws: if something else is in its place.
     static func isFound(_ context: EngineContext) throws(LarderError) -> Bool {
         let path = context.directory + "/" + DatabaseName.ledger
         let wasThere = context.sequences.formerDatabases.contains(DatabaseName.ledger)
@@ -176,10 +177,10 @@ package struct Ledger: Sendable {
         }
     }
 
-    /// What is wrong if something else has the ledger's place.
+    /// The error if something else is in the ledger's place.
     static func isForeign(_ path: String) -> String { "\(path) is not the ledger of this larder: move it away" }
 
-    /// Reads all facts, unless that was done, and tells the databases of the purges of their tags. Called before other
+    /// Reads all facts, unless that was done, and passes the purges of their tags to the databases. Called before other
     /// threads know them.
     /// - Parameter afterLoss: whether a part of the journal was lost, and facts with it.
     func load(_ databases: [Database], afterLoss: Bool = false) throws(LarderError) {
@@ -206,7 +207,7 @@ package struct Ledger: Sendable {
         var purges: [String: TagPurges] = [:]
     }
 
-    /// The larder must start whatever can be read of its facts: a salvage notes what it had to leave out.
+    /// Reads the facts as far as possible, because the larder must start: a salvage records its losses.
     private func readOrSalvage() throws(LarderError) -> Found {
         do throws(LarderError) {
             return try read()

@@ -1,4 +1,4 @@
-/// The outcome of damage in a database: what could not be read, and what may be lost.
+/// The outcome of damage in a database: unreadable parts, and possible losses.
 package struct SalvageSummary: Sendable, CustomStringConvertible {
     /// When the salvage ended, in milliseconds since 1970.
     package var time: Int64 = 0
@@ -12,12 +12,12 @@ package struct SalvageSummary: Sendable, CustomStringConvertible {
     package var lost: [String] = []
     /// The number of such ranges; ``lost`` has the first ``rangesMax``.
     package var lostCount = 0
-    /// Whether it is known which files were current. Otherwise files that may be obsolete are left out and listed in
+    /// Whether it is known which files were current. Otherwise files that may be obsolete are skipped and listed in
     /// ``lost``.
     package var isComplete = true
-    /// Questions that cannot be decided, for people; empty if there are none.
+    /// Open questions, for people; empty if there are none.
     package var doubts: [String] = []
-    /// Where the damaged files are kept; nil if they could not be kept.
+    /// The place of the damaged files; nil if they could not be kept.
     package var place: String?
     /// The first damage that was found.
     package var damage = ""

@@ -3,7 +3,7 @@ enum TagFacts {
     private static let prefix = "tags/"
     private static let slash = UInt8(ascii: "/")
 
-    /// The key of the floors, which is there from the first purge of a tag on.
+    /// The key of the floors, which exists since the first purge of a tag.
     static func key(_ database: String) -> [UInt8] { Array((prefix + database).utf8) }
 
     /// The key of the note of a tag.
@@ -23,7 +23,7 @@ enum TagFacts {
     }
 
     /// - Parameter now: the larder's time. It may have gone back since a purge, with the clock and the last mark of the
-    ///   time; what the purge made stale stays so.
+    ///   time; entries made stale by the purge stay stale.
     static func merge(
         _ value: some Collection<UInt8>, of tag: UInt64?, into content: inout TagPurges.Content, now: Int64
     ) {
@@ -48,8 +48,8 @@ enum TagFacts {
         Ledger.Change(key: key(database, tag), value: value(note.hard, note.soft, note.softAt))
     }
 
-    /// The changes that lead from former purges to newer ones.
-    /// - Parameter tags: those whose notes may differ, unless all former notes went up into the floors.
+    /// The changes that lead from previous purges to newer ones.
+    /// - Parameter tags: those whose notes may differ, unless all previous notes were merged into the floors.
     static func changes(
         from former: TagPurges, to new: TagPurges, of tags: [UInt64], in database: String
     ) -> [Ledger.Change] {
@@ -63,7 +63,7 @@ enum TagFacts {
         return Set(tags).compactMap { tag in new.note(tag).map { note($0, of: tag, in: database) } }
     }
 
-    /// Everything, for a ledger that has nothing of these purges yet.
+    /// All facts of these purges, for a ledger that has none of them yet.
     static func all(_ purges: TagPurges, of database: String) -> [Ledger.Change] {
         var changes = [floors(purges.floors, of: database)]
         purges.forEachNote { changes.append(note($1, of: $0, in: database)) }

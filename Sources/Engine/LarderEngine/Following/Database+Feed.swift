@@ -1,16 +1,16 @@
 extension Database {
-    /// What has changed since a position, in the order of commits, each key with the entry that it has now. Where the
-    /// changes are not known any more, a full pass begins: step by step all entries in the order of their keys, together
-    /// with what changes meanwhile.
+    /// Returns the changes since a position, in the order of commits, each key with its current entry. If the changes
+    /// are no longer known, a full resync begins: step by step all entries in the order of their keys, together with
+    /// the changes in the meantime.
     ///
-    /// Who applies all steps in their order, and for each ``FeedStep/range`` removes the keys that it does not name, has
-    /// the database as it is, up to what a later step tells. Nothing is kept for a reader: a position may be used on any
-    /// connection and as often as one likes. May block.
+    /// A reader that applies all steps in order, and for each ``FeedStep/range`` removes the keys that the step does
+    /// not name, has the state of the database, up to what later steps report. No state is kept for a reader: a
+    /// position may be used on any connection and any number of times. May block.
     package func changes(since position: FeedPosition, _ options: FeedOptions) throws(LarderError) -> FeedStep {
         try ForkGuard.check("follow")
         if case .deleted = appliedState.presence { throw deletedError("follow") }
         let time = now()
-        // So that everything that was applied before this instant is told.
+        // So that everything applied before this time is included.
         pipeline.drain()
         switch position.start {
         case .beginning: return try beginPass(.asked, time, options)
@@ -18,7 +18,7 @@ extension Database {
             let (feed, end) = beginFeed()
             return FeedStep(position: FeedPosition(feed: feed, end), state: .current, time: time)
         case .behind(let feed, let place):
-            // Without the number of the feed, a unit may lie ahead of what was told.
+            // Without the number of the feed, a unit may be ahead of what was reported.
             let present = context.changeLog.end(of: self)
             let from = feed == nil ? present.map { min(place, $0.end) } ?? place : place
             let found = context.changeLog.changes(
@@ -40,7 +40,7 @@ extension Database {
     private func beginFeed() -> (feed: UInt64, end: ChangePlace) {
         let begun = context.changeLog.begin(self, behind: pipeline.lastDecided)
         if begun.isNew {
-            // So that the files have it, in its place among the commits.
+            // So that the files have it in its place among the commits.
             _ = pipeline.enqueue(perform: { [log = context.changeLog] in log.prepare() }, committed: { _ in })
             pipeline.drain()
         }
@@ -51,7 +51,7 @@ extension Database {
         -> FeedStep
     {
         if reason != .asked { context.statistics.feedFallbacks.add() }
-        // What is applied from now on is told; what was applied before, the pass reads.
+        // Changes applied from now on are reported; earlier ones are read by the resync.
         let (feed, end) = beginFeed()
         var step = FeedStep(
             position: FeedPosition(feed: feed, end, .notBegun), state: .scan, reason: reason, time: time)
@@ -61,8 +61,8 @@ extension Database {
 
     // MARK: Changes
 
-    /// Adds changes with what their keys have now. That may be newer than the change; then a later change tells of it
-    /// again.
+    /// Adds changes with the current entries of their keys. An entry may be newer than the change; then a later change
+    /// reports it again.
     private func tell(_ changes: [LoggedChange], _ step: inout FeedStep, _ options: FeedOptions) throws(LarderError) {
         var bytes = 0
         var ticket = CommitTicket.none
@@ -113,17 +113,17 @@ extension Database {
 
     // MARK: A full pass
 
-    /// How many entries a step reads at most that are gone, and so not in it.
+    /// The most entries that are gone, and so not in the step, that one step reads.
     private static let goneMax = 100_000
 
-    /// Adds the next part of a full pass.
+    /// Adds the next part of a full resync.
     private func goOn(_ step: inout FeedStep, _ options: FeedOptions) throws(LarderError) {
         guard let pass = step.position.pass, case .behind(let feed?, let place) = step.position.start else { return }
         step.state = .scan
         let count = step.changes.count
         while true {
             do throws(LarderError) {
-                // The entries are read behind it: what is known of a key up to here is no newer than its entry.
+                // The entries are read after it, so a version known for a key up to here is not newer than its entry.
                 let known = context.changeLog.end(of: self)?.end ?? place
                 let purge = context.changeLog.finishedPurge(of: self)
                 let through = try read(after: pass.after, known, purge, place.sequence, &step, options)
@@ -131,20 +131,20 @@ extension Database {
                 step.position = FeedPosition(feed: feed, place, through.map { .through($0) })
                 return
             } catch {
-                // Emptied or reopened meanwhile.
+                // The database was emptied or reopened in the meantime.
                 guard error.code == .purged || error.code == .invalidated else { throw error }
                 step.changes.removeLast(step.changes.count - count)
             }
         }
     }
 
-    /// - Returns: the last key that was read; nil if there are no more.
+    /// - Returns: the last key that was read; nil at the end.
     private func read(
         after: [UInt8]?, _ known: ChangePlace, _ purge: ChangeVersion?, _ sequence: UInt64, _ step: inout FeedStep,
         _ options: FeedOptions
     ) throws(LarderError) -> [UInt8]? {
         var enumeration = EnumerationOptions(prefix: options.prefix, includeExpired: true)
-        // The least key behind it in byte order; before the prefix's range there is nothing to find.
+        // The next key in byte order; the search starts at the prefix's range.
         if let start = after.map({ $0 + [0] }), !start.lexicographicallyPrecedes(options.prefix) {
             enumeration.start = start
         }
@@ -165,7 +165,7 @@ extension Database {
             if let change = context.changeLog.change(of: key, in: self), change.place <= known {
                 version = change.version
             } else if let purge {
-                // It came behind the purge, whatever its time says.
+                // The entry survived the purge, so it is later, whatever its time.
                 version = max(version, purge.next)
             }
             step.changes.append(FeedChange(kind: stored(key, record), sequence: sequence, version: version))
@@ -178,12 +178,12 @@ extension Database {
 }
 
 extension Database {
-    /// Has `waiter` woken once when there is a change behind a place that concerns it.
-    /// - Returns: false if there is one already, or the feed is another one: then it is not woken.
+    /// Wakes `waiter` once when there is a matching change after a place.
+    /// - Returns: false, without waking it, if there is one already, or the feed is a different one.
     package func wait(_ waiter: FeedWaiter, feed: UInt64, behind place: ChangePlace) -> Bool {
         context.changeLog.wait(waiter, in: self, feed: feed, behind: place)
     }
 
-    /// Stops to wait for a change. Idempotent.
+    /// Stops waiting for a change. Idempotent.
     package func stopWaiting(_ waiter: FeedWaiter) { context.changeLog.stopWaiting(waiter, in: self) }
 }

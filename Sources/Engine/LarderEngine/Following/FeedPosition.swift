@@ -1,22 +1,22 @@
-/// How far somebody has read a database's changes. As text it is one word, to be given back as it is.
+/// A reader's position in a database's changes. Its text is one word, to be passed back unchanged.
 ///
 /// ```
-/// 0                      begin with a full pass
-/// $                      only what comes from now on
-/// 4611686018427387999    behind a commit unit of the present feed
-/// FEED:UNIT.STEP         behind a change
-/// FEED:UNIT.STEP:-       the same, and a full pass that has not begun
-/// FEED:UNIT.STEP:HEX     the same, and a full pass that has come to this key
+/// 0                      begin with a full resync
+/// $                      only changes from now on
+/// 4611686018427387999    after a commit unit of the current feed
+/// FEED:UNIT.STEP         after a change
+/// FEED:UNIT.STEP:-       the same, and a full resync that has not begun
+/// FEED:UNIT.STEP:HEX     the same, and a full resync that has reached this key
 /// ```
 package struct FeedPosition: Hashable, Sendable, CustomStringConvertible {
     package enum Start: Hashable, Sendable {
         case beginning
         case end
-        /// - Parameter feed: nil for the present one.
+        /// - Parameter feed: nil for the current one.
         case behind(feed: UInt64?, ChangePlace)
     }
 
-    /// How far a full pass has come.
+    /// The progress of a full resync.
     package enum Pass: Hashable, Sendable {
         case notBegun
         case through([UInt8])
@@ -25,7 +25,7 @@ package struct FeedPosition: Hashable, Sendable, CustomStringConvertible {
     }
 
     package var start: Start
-    /// Nil when no full pass is under way.
+    /// Nil if no full resync is under way.
     package var pass: Pass?
 
     package static let beginning = FeedPosition(start: .beginning)
@@ -40,10 +40,10 @@ package struct FeedPosition: Hashable, Sendable, CustomStringConvertible {
         self.init(start: .behind(feed: feed, place), pass: pass)
     }
 
-    /// The longest text.
+    /// The length of the longest text.
     package static let textBytesMax = 64 + 2 * Key.bytesMax
 
-    /// - Returns: nil for what is no position.
+    /// - Returns: nil if the text is not a position.
     package init?(_ text: String) {
         guard text.utf8.count <= Self.textBytesMax else { return nil }
         switch text {
@@ -53,7 +53,7 @@ package struct FeedPosition: Hashable, Sendable, CustomStringConvertible {
             let parts = text.split(separator: ":", omittingEmptySubsequences: false)
             if parts.count == 1 {
                 guard let sequence = ChangeVersion.number(text) else { return nil }
-                // All changes of the unit are read.
+                // All changes of the unit have been read.
                 self.init(start: .behind(feed: nil, ChangePlace(sequence, .max)))
                 return
             }

@@ -1,30 +1,30 @@
-/// A change as followers are told of it.
+/// A change as reported to followers.
 package struct FeedChange: Sendable {
     package enum Kind: Sendable {
-        /// The entry that the key has now.
+        /// The current entry of the key.
         /// - Parameters:
-        ///   - header: as another larder is told of it.
+        ///   - header: as reported to another larder.
         ///   - deadline: nil for never.
         case stored(key: [UInt8], Record, header: RecordHeader, deadline: Int64?)
         case removed(key: [UInt8])
         /// The database was emptied.
         case purged
-        /// The entries whose keys begin with this are gone, also those that were evicted before.
+        /// The entries with this key prefix are gone, also those that were evicted before.
         case purgedPrefix([UInt8])
         /// The entries with some of these tags are gone, or stale.
         case purgedTags([[UInt8]])
     }
 
     package let kind: Kind
-    /// The commit unit; of an entry that a full pass names: where its reader continues behind the pass.
+    /// The commit unit; for an entry of a full resync, the unit after which its reader continues.
     package let sequence: UInt64
     package let version: ChangeVersion
 }
 
-/// What follows behind a position.
+/// The next changes after a position.
 package struct FeedStep: Sendable {
     package enum State: String, Sendable {
-        /// A full pass is under way: its entries, and what has changed meanwhile.
+        /// A full resync is under way: its entries, and the changes in the meantime.
         case scan
         /// There are more changes.
         case changes
@@ -32,42 +32,42 @@ package struct FeedStep: Sendable {
         case current
     }
 
-    /// Why a full pass begins.
+    /// Why a full resync begins.
     package enum Reason: String, Sendable {
-        /// It was asked for.
+        /// The reader requested it.
         case asked
-        /// The position is of another feed: another database or larder, or of changes that were lost.
+        /// The position belongs to another feed: of another database or larder, or of lost changes.
         case otherFeed = "other-feed"
-        /// The changes behind the position are forgotten.
+        /// The changes after the position are forgotten.
         case forgotten
     }
 
-    /// The part of the keys of which a full pass has named every entry.
+    /// The range of keys of which a full resync has named every entry.
     package struct Range: Hashable, Sendable {
-        /// The part begins behind this key; nil: with the first.
+        /// The range begins after this key; nil: with the first one.
         package var after: [UInt8]?
-        /// The last key that belongs to it; nil: there are no more.
+        /// The last key of the range; nil: there are no more.
         package var through: [UInt8]?
     }
 
-    /// Where to continue.
+    /// The position to continue from.
     package var position: FeedPosition
     package var state: State
-    /// Nil unless a full pass begins.
+    /// Nil unless a full resync begins.
     package var reason: Reason?
     package var range: Range?
-    /// Of the larder, in milliseconds since 1970.
+    /// The larder's time, in milliseconds since 1970.
     package var time: Int64
     package var changes: [FeedChange] = []
 }
 
-/// Which changes a step has.
+/// The limits of a step.
 package struct FeedOptions: Sendable {
-    /// Only those of keys that begin with it; purges in any case, but for those of a prefix that has no such keys.
+    /// Only changes of keys with this prefix, and all purges except those of prefixes without such keys.
     package var prefix: [UInt8] = []
-    /// How many changes at most, and how many entries of a full pass.
+    /// The most changes, and the most entries of a full resync.
     package var count = 100
-    /// The change and the entry that bring keys and values to so many bytes are the last.
+    /// The change or entry with which keys and values reach this many bytes is the last.
     package var bytes = 1_048_576
 
     package init() {}

@@ -1,17 +1,17 @@
 import Synchronization
 
-/// The leases of a shard's keys, those who wait for them, and what origins answered without a value. In memory only.
-/// A value; the shard's lock guards it.
+/// The leases of a shard's keys, their waiters, and the negative results of origins. In memory only. A value; the
+/// shard's lock guards it.
 struct LeaseTable {
-    /// The right and duty to refresh one key.
+    /// The exclusive right to refresh one key.
     struct Lease {
         let token: UInt64
         let holder: LeaseHolder
-        /// Whether it continues when its holder is gone.
+        /// Whether it continues after its holder has ended.
         let outlives: Bool
         let began: Int64
         let ends: Int64
-        /// The last commit unit before the lease was given.
+        /// The last commit unit before the lease was granted.
         let sequence: UInt64
     }
 
@@ -19,8 +19,8 @@ struct LeaseTable {
         var lease: Lease?
         var rest: OriginRest?
         var waiters = WaiterQueue()
-        /// The hashes of the tags that the key's entry had when a lease was given to who asked. A purge of one of them
-        /// may be meant for what is being fetched.
+        /// The hashes of the tags of the key's entry when a lease was granted. A purge of one of them may concern the
+        /// value being fetched.
         var tags: [UInt64] = []
 
         var isEmpty: Bool { lease == nil && rest == nil && waiters.isEmpty }
@@ -29,9 +29,9 @@ struct LeaseTable {
     private let context: LeaseContext
     private unowned let owner: any LeaseOwner
     private var states: [Key: State] = [:]
-    /// How many of them have a rest.
+    /// The number of keys with a remembered negative result.
     private var restCount = 0
-    /// How long the last refresh of a key took, in milliseconds, by the key's hash.
+    /// The duration of a key's last refresh in milliseconds, by the key's hash.
     private var durations: [Int: Int64] = [:]
     /// The sequence of the last purge of tags.
     private var tagsPurgedAt: UInt64 = 0
@@ -43,10 +43,10 @@ struct LeaseTable {
 
     // MARK: Questions
 
-    /// The present instant of the monotonic clock, in milliseconds.
+    /// The current time of the monotonic clock, in milliseconds.
     var time: Int64 { context.time.monotonic() }
 
-    /// The state of a key: a lease that is good, a rest that is not over.
+    /// The state of a key: its lease or its negative result, unless that is over.
     mutating func state(_ key: Key) -> State {
         guard var state = states[key] else { return State() }
         let now = time
@@ -66,7 +66,7 @@ struct LeaseTable {
         return state
     }
 
-    /// Drops leases whose time is over, and hands them on.
+    /// Drops expired leases, and passes them to waiters.
     mutating func dropEnded() {
         let now = time
         for key in states.filter({ $0.value.lease.map { $0.ends <= now } ?? false }).keys {
@@ -77,16 +77,16 @@ struct LeaseTable {
 
     private mutating func dropIfEmpty(_ key: Key) { if states[key]?.isEmpty ?? false { states[key] = nil } }
 
-    /// How long the last refresh took, in milliseconds; 0 if unknown.
+    /// The duration of the last refresh, in milliseconds; 0 if unknown.
     func lastDuration(_ hash: Int) -> Int64 { durations[hash] ?? 0 }
 
     // MARK: Leases
 
-    /// Gives a lease to a caller. There must be none.
+    /// Grants a lease to a caller. The key must have none.
     /// - Parameters:
-    ///   - milliseconds: nil: the standard time, and it ends with its holder.
+    ///   - milliseconds: nil for the default duration; the lease then ends with its holder.
     ///   - tags: the hashes of the entry's tags.
-    /// - Returns: its token; nil if the holder is gone.
+    /// - Returns: its token; nil if the holder has ended.
     mutating func grant(
         _ key: Key, _ holder: LeaseHolder, _ milliseconds: Int64?, tags: [UInt64]
     ) throws(LarderError) -> UInt64? {
@@ -101,12 +101,12 @@ struct LeaseTable {
         return token
     }
 
-    /// Whether no more leases are given.
+    /// Whether the limit of leases is reached.
     var isFull: Bool { context.leases.read() >= LeaseContext.leasesMax }
 
-    /// - Returns: nil if the holder is gone, or may have no more.
+    /// - Returns: nil if the holder has ended, or has reached its limit.
     private mutating func give(_ key: Key, _ holder: LeaseHolder, _ milliseconds: Int64?) -> UInt64? {
-        // No other state of any key ever has the same one, also after a restart.
+        // Random, so that no other lease ever has the same token, even after a restart.
         let token = UInt64.random(in: 1 ... .max)
         let outlives = milliseconds != nil
         guard holder.add(token, key, owner, outlives: outlives) else { return nil }
@@ -125,8 +125,8 @@ struct LeaseTable {
         context.leases.add(-1)
     }
 
-    /// Whether a lease is good.
-    /// - Parameter purgedAt: the last purge of the value's tags. If the lease is older, it is no longer good, and given up.
+    /// Whether a lease is valid.
+    /// - Parameter purgedAt: the last purge of the value's tags. An older lease is invalid, and is released.
     mutating func isGood(_ key: Key, _ token: UInt64, purgedAt: UInt64 = 0) -> Bool {
         guard let lease = state(key).lease, lease.token == token else { return false }
         guard lease.sequence < purgedAt else { return true }
@@ -134,14 +134,14 @@ struct LeaseTable {
         return false
     }
 
-    /// Whether the holder of a lease may say that the origin has no value. Not if tags were purged since the lease was
-    /// given: what was missing may have come with the change for which they were. Then the lease is given up.
+    /// Whether the holder of a lease may report that the origin has no value. Not if tags were purged since the lease
+    /// was granted, because the value may have appeared with that change. The lease is then released.
     mutating func isGoodForAbsence(_ key: Key, _ token: UInt64) -> Bool {
         isGood(key, token, purgedAt: tagsPurgedAt)
     }
 
     /// Ends a lease without a write.
-    /// - Returns: whether it was good.
+    /// - Returns: whether it was valid.
     mutating func release(_ key: Key, _ token: UInt64, _ release: LeaseRelease) -> Bool {
         if case .absent = release, !isGoodForAbsence(key, token) { return false }
         var state = state(key)
@@ -166,7 +166,7 @@ struct LeaseTable {
         return true
     }
 
-    /// A holder is gone.
+    /// Handles the end of a holder.
     mutating func holderEnded(_ token: UInt64, _ key: Key) {
         guard let lease = states[key]?.lease, lease.token == token else { return }
         context.leases.add(-1)
@@ -176,11 +176,11 @@ struct LeaseTable {
         dropIfEmpty(key)
     }
 
-    /// Gives the lease to who has waited longest.
+    /// Passes the lease to the longest waiter.
     mutating func handOver(_ key: Key) {
         while let waiter = states[key]?.waiters.popFirst() {
             unlist(waiter)
-            // It is beneath the limit: another lease of the key has just ended.
+            // Within the limit, because another lease of the key has just ended.
             waiter.token = give(key, waiter.holder, waiter.leaseMilliseconds)
             waiter.wakeUp()
             if waiter.token != nil { return wakeWhoWouldBeLate(key) }
@@ -188,7 +188,7 @@ struct LeaseTable {
         context.givenUp(owner, key)
     }
 
-    /// Those who still wait look again when the lease ends: also if it ends earlier than the one they were told of.
+    /// Wakes the remaining waiters if the lease ends earlier than they were told, so that they check again.
     private func wakeWhoWouldBeLate(_ key: Key) {
         guard let state = states[key], let ends = state.lease?.ends else { return }
         for waiter in state.waiters.all where waiter.leaseEnds > ends { waiter.wakeUp() }
@@ -196,7 +196,7 @@ struct LeaseTable {
 
     // MARK: Waiting
 
-    /// - Parameter leaseEnds: when the caller asks again if nobody wakes it.
+    /// - Parameter leaseEnds: when the caller checks again if it is not woken.
     mutating func add(_ waiter: LeaseWaiter, _ key: Key, leaseEnds: Int64) throws(LarderError) {
         waiter.leaseEnds = leaseEnds
         guard !waiter.isListed else { return }
@@ -210,7 +210,7 @@ struct LeaseTable {
         states[key, default: State()].waiters.append(waiter)
     }
 
-    /// A waiter is gone. A lease that it got belongs to its holder.
+    /// Removes a waiter. A lease that it got belongs to its holder.
     mutating func remove(_ waiter: LeaseWaiter, _ key: Key) {
         guard waiter.isListed else { return }
         unlist(waiter)
@@ -234,7 +234,7 @@ struct LeaseTable {
 
     // MARK: What happens to keys
 
-    /// A key was written or removed.
+    /// Updates the lease of a key that was written or removed.
     mutating func changed(_ bytes: UnsafeRawBufferPointer, _ effect: LeaseEffect, isRemoval: Bool) {
         guard !states.isEmpty, effect != .none else { return }
         let key = Key(bytes)
@@ -252,15 +252,15 @@ struct LeaseTable {
         dropIfEmpty(key)
     }
 
-    /// All keys with a prefix were removed.
+    /// Updates the leases after all keys with a prefix were removed.
     mutating func changed(prefix: [UInt8]) {
         for key in states.keys where key.withBytes({ $0.starts(with: prefix) }) {
             key.withBytes { changed($0, .outdated, isRemoval: true) }
         }
     }
 
-    /// Tags were purged: what is being fetched for keys whose entries had one of them is out of date. So is every
-    /// remembered absence, because nobody knows of what the missing value would have been made.
+    /// Invalidates the leases of keys whose entries had one of the purged tags, and all remembered absences, because
+    /// the tags of the missing values are unknown.
     /// - Parameter sequence: of the purge.
     mutating func changed(tags: Set<UInt64>, _ sequence: UInt64) {
         tagsPurgedAt = sequence
@@ -276,7 +276,7 @@ struct LeaseTable {
         }
     }
 
-    /// All keys were removed.
+    /// Updates the leases after all keys were removed.
     mutating func changedAll() {
         for (key, state) in states {
             if let lease = state.lease { end(lease) }
@@ -293,7 +293,7 @@ struct LeaseTable {
         states[key] = state.isEmpty ? nil : state
     }
 
-    /// Makes room for another rest: the origins of forgotten ones are asked again.
+    /// Forgets negative results to make room for another one; their origins are asked again.
     private mutating func forgetRests() {
         let now = time
         for (key, state) in states where state.rest != nil {

@@ -1,17 +1,17 @@
 import LarderPlatform
 import Synchronization
 
-/// The ways to give up a lease without storing a value.
+/// How a lease is released without storing a value.
 package enum LeaseRelease: Hashable, Sendable {
-    /// Somebody else may refresh at once.
+    /// Another caller may refresh at once.
     case open
-    /// The origin has no value: nobody asks it again for so many milliseconds.
+    /// The origin has no value: cached as absent for `milliseconds`.
     case absent(milliseconds: Int64)
-    /// The origin failed: nobody asks it again for so many milliseconds, and what is stale is served meanwhile.
+    /// The origin failed: it is not asked for `milliseconds`, in which stale values are served.
     case failed(milliseconds: Int64)
 }
 
-/// What an origin's answer without a value means until an instant of the monotonic clock, in milliseconds.
+/// A remembered negative result of an origin, until an instant of the monotonic clock, in milliseconds.
 package enum OriginRest: Hashable, Sendable {
     case absent(until: Int64)
     case failed(until: Int64)
@@ -23,15 +23,15 @@ package enum OriginRest: Hashable, Sendable {
     }
 }
 
-/// What a change of a key means for its lease.
+/// The effect of a write on the key's lease.
 package enum LeaseEffect: Hashable, Sendable {
-    /// What is being fetched is older than the change.
+    /// The value being fetched is older than the change.
     case outdated
-    /// The change is the refreshed value, stored by the lease's holder.
+    /// The lease's holder stored the refreshed value.
     case refreshed
-    /// The change is the removal of what the origin does not have any more, by the lease's holder.
+    /// The lease's holder removed the entry, because the origin has none.
     case absent(until: Int64)
-    /// None: nobody could see what was removed.
+    /// No effect: the removed entry was not visible.
     case none
 }
 
@@ -39,25 +39,24 @@ package enum LeaseEffect: Hashable, Sendable {
 package final class LeaseContext: Sendable {
     /// The most leases at a time.
     package static let leasesMax = 100_000
-    /// The most callers who wait for somebody else's lease, at a time.
+    /// The most callers that wait for leases at a time.
     package static let waitersMax = 100_000
-    /// The most keys of a shard whose rests, or times of refreshing, are remembered.
+    /// The most keys of a shard with a remembered negative result, or duration.
     static let rememberedMax = 4096
-    /// For how long a lease is good if the caller does not say, in milliseconds.
+    /// The default duration of a lease, in milliseconds.
     package static let standardMilliseconds: Int64 = 30_000
-    /// The longest time for a lease or a rest: a day, in milliseconds.
+    /// The longest duration of a lease or a back-off: a day, in milliseconds.
     package static let longestMilliseconds: Int64 = 86_400_000
 
     let time: EngineTime
-    /// Called when nobody refreshes a key any more that somebody did, or when its origin rests: who was told to wait
-    /// may ask again. With locks held.
+    /// Called with locks held, after a lease was released without a value or the origin backs off; waiters may retry.
     let givenUp: @Sendable (any LeaseOwner, Key) -> Void
     package let leases = Atomic<Int>(0)
     package let waiters = Atomic<Int>(0)
     package let granted = Atomic<Int>(0)
-    /// Answers with a stale value.
+    /// Replies with a stale value.
     package let staleServed = Atomic<Int>(0)
-    /// Leases that ended without a value or a word: by their time, or with their holder.
+    /// Leases that ended without a result: by timeout, or with their holder.
     package let lost = Atomic<Int>(0)
     package let failures = Atomic<Int>(0)
 
@@ -67,22 +66,22 @@ package final class LeaseContext: Sendable {
     }
 }
 
-/// One who may hold leases: a connection, or a program's handle.
+/// A lease holder: a connection, or a program's handle.
 ///
-/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`. The lock is taken behind those of shards.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`, which is taken after those of shards.
 package final class LeaseHolder: @unchecked Sendable {
     private let lock = Lock()
-    /// Those that end with the holder.
+    /// The leases that end with the holder.
     private var held: [UInt64: (owner: any LeaseOwner, key: Key)] = [:]
-    /// How many do not.
+    /// The number of leases that do not.
     private var outlivingCount = 0
     private var isEnded = false
     private let most: Int
     private let limitName: String
 
     /// - Parameters:
-    ///   - most: how many leases it may have at a time.
-    ///   - limitName: how a message names that limit.
+    ///   - most: the limit of its leases.
+    ///   - limitName: the name of that limit in messages.
     package init(most: Int = LeaseContext.leasesMax, limitName: String = "") {
         self.most = most
         self.limitName = limitName
@@ -100,8 +99,8 @@ package final class LeaseHolder: @unchecked Sendable {
             operation: "fetch", key: key.description)
     }
 
-    /// - Parameter outlives: whether the lease continues when the holder is gone.
-    /// - Returns: false if the holder is gone, or has as many as it may.
+    /// - Parameter outlives: whether the lease continues after the holder has ended.
+    /// - Returns: false if the holder has ended, or has reached its limit.
     func add(_ token: UInt64, _ key: Key, _ owner: any LeaseOwner, outlives: Bool) -> Bool {
         lock.withLock {
             if isFullNow { return false }
@@ -119,11 +118,11 @@ package final class LeaseHolder: @unchecked Sendable {
         lock.withLock { if outlives { outlivingCount -= 1 } else { held[token] = nil } }
     }
 
-    /// The most leases that ``end(elsewhere:)`` gives up itself.
+    /// The most leases that ``end(elsewhere:)`` releases itself.
     private static let endedAtOnceMax = 64
 
-    /// Gives up all leases, to who waits for them. Called without any shard's lock.
-    /// - Parameter elsewhere: runs what takes longer on another thread; nil to take the time.
+    /// Releases all leases, and passes each to its longest waiter. Called without any shard's lock.
+    /// - Parameter elsewhere: runs longer work on another thread; nil to do it here.
     package func end(elsewhere: ((@escaping @Sendable () -> Void) -> Void)? = nil) {
         let left = lock.withLock {
             defer { held = [:] }
@@ -144,24 +143,24 @@ protocol LeaseOwner: AnyObject, Sendable {
     func holderEnded(_ token: UInt64, _ key: Key)
 }
 
-/// A caller who waits for somebody else's lease to end.
+/// A caller that waits for another caller's lease to end.
 ///
-/// The shard's lock guards what changes; that is the proof for `@unchecked Sendable`.
+/// `@unchecked Sendable`: mutable state is guarded by the shard's lock.
 package final class LeaseWaiter: @unchecked Sendable {
     let holder: LeaseHolder
-    /// How long a lease of the waiter is good; nil: for the standard time, and as long as its holder exists.
+    /// The duration of the waiter's lease; nil for the default, until its holder ends.
     let leaseMilliseconds: Int64?
     /// Called from any thread, with locks held: it must be short, must not block, and must not call the engine. The
-    /// caller then asks again. It may be called more than once.
+    /// caller then checks again. May be called more than once.
     private let wake: @Sendable () -> Void
-    /// The lease that the waiter got while it waited.
+    /// The lease that the waiter was granted while it waited.
     var token: UInt64?
     var isListed = false
-    /// Whether the key was written while the waiter waited: what is stored is newer than its question.
+    /// Whether the key was written during the wait, so that its value is newer than the lookup.
     var sawWrite = false
-    /// Its place in the queue, if it is listed.
+    /// Its place in the queue, if it is in one.
     var turn: UInt64 = 0
-    /// When the lease ends that the caller was last told of: it asks again then.
+    /// The end of the lease that the caller was last told; it checks again then.
     var leaseEnds = Int64.max
 
     package init(_ holder: LeaseHolder, leaseMilliseconds: Int64?, wake: @escaping @Sendable () -> Void) {
@@ -173,18 +172,18 @@ package final class LeaseWaiter: @unchecked Sendable {
     func wakeUp() { wake() }
 }
 
-/// The callers who wait for one key, the longest wait first. Who leaves costs nothing, and is passed over.
+/// The FIFO of callers waiting for one key. Leaving is O(1): the place is skipped.
 struct WaiterQueue {
-    /// With the turn that each had when it came.
+    /// Each with the turn that it had when it was added.
     private var waiters: [(waiter: LeaseWaiter, turn: UInt64)] = []
     private var lastTurn: UInt64 = 0
-    /// Those before it have left.
+    /// The waiters before it have left.
     private var first = 0
-    /// How many still wait.
+    /// The number of callers still waiting.
     private var count = 0
 
     var isEmpty: Bool { count == 0 }
-    /// Who has waited longest.
+    /// The longest waiter.
     var longest: LeaseWaiter? { all.first { _ in true } }
     var all: some Sequence<LeaseWaiter> {
         waiters[first...].lazy.filter { $0.waiter.isListed && $0.waiter.turn == $0.turn }.map(\.waiter)
@@ -209,7 +208,7 @@ struct WaiterQueue {
         return nil
     }
 
-    /// One who waited is not listed any more.
+    /// Records that a waiter has left.
     mutating func noteRemoved() {
         count -= 1
         compact()

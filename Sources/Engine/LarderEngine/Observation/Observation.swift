@@ -1,29 +1,29 @@
 import LarderPlatform
 import Synchronization
 
-/// Tells observers what happens to entries: what commits, and what expires.
+/// Notifies observers of commits and expiries.
 ///
-/// - While nobody observes, it is not told of commits, and costs nothing.
-/// - An entry that expires is told once its deadline has passed: by a round of the maintenance if it was stored, or
-///   asked for by its key, while it was observed; otherwise, and if there are more than ``namesMax`` deadlines, when
-///   the sweep reclaims its space.
-/// - Before an expiry is told, the entry is looked at again: if it was stored again, or has another deadline now,
-///   nothing is told.
+/// - Without observers, it is not notified of commits, and costs nothing.
+/// - Expiry is reported after the deadline: by a round of the maintenance if the entry was stored, or requested by its
+///   key, while it was observed. Otherwise, and if there are more than ``namesMax`` deadlines, it is reported when the
+///   sweep reclaims its space.
+/// - The entry is checked again before its expiry is reported: if it was stored again, or has another deadline now,
+///   nothing is reported.
 ///
 /// Thread-safe. `@unchecked Sendable`: the properties below "guarded" are guarded by `lock`. Observers are called with
 /// it held, which keeps the order of the changes of a key.
 package final class Observation: ChangeObserver, @unchecked Sendable {
-    /// How many deadlines are watched, and how many keys may wait for a look.
+    /// The most watched deadlines, and the most keys waiting to be checked.
     static let namesMax = 65_536
     private static let slice = 256
 
-    /// Why an entry is looked at.
+    /// Why an entry is checked.
     private enum Reason {
         /// A watched deadline has passed, or may have changed.
         case due
         /// The sweep has found it expired.
         case swept
-        /// Its deadline is not known. What expired before then was never observed.
+        /// Its deadline is unknown. Expiries before `since` were never observed.
         case asked(since: Int64)
     }
 
@@ -34,17 +34,17 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     private var table = ObserverTable()
     private var deadlines = DeadlineWatch<EntryName>()
     private var waiting: [(name: EntryName, reason: Reason)] = []
-    /// The entries that are being looked at, without those that changed meanwhile.
+    /// The entries being checked, without those that changed in the meantime.
     private var examined: Set<EntryName> = []
-    /// The entries whose expiry was told and whose space is not reclaimed yet.
+    /// The entries whose expiry was reported and whose space is not reclaimed yet.
     private var told: Set<EntryName> = []
 
     init(_ context: EngineContext) { self.context = context }
 
     // MARK: Observing
 
-    /// Begins to tell an observer of everything that is stored after the call, and perhaps of what is just being
-    /// stored. Does not block.
+    /// Starts to notify an observer of everything stored after the call, and possibly of stores under way. Does not
+    /// block.
     /// - Parameter database: nil for all databases, with a prefix only.
     package func add(_ observer: any EntryObserver, _ keys: ObservedKeys, in database: Database?) {
         lock.withLock {
@@ -55,7 +55,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Has the deadline of an entry watched that may have been stored before it was observed.
+    /// Watches the deadline of an entry that may have been stored before it was observed.
     package func watch(_ key: [UInt8], in database: Database) {
         lock.withLock { askFor(EntryName(database, key)) }
     }
@@ -65,7 +65,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
         waiting.append((name, .asked(since: context.time.unnoticed())))
     }
 
-    /// Stops to tell an observer. It may be called until this returns. Idempotent.
+    /// Stops notifying an observer. It may be called until this returns. Idempotent.
     package func remove(_ observer: any EntryObserver) {
         lock.withLock {
             table.remove(observer)
@@ -92,8 +92,8 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
         }
     }
 
-    /// Notes a change. Called with the lock held.
-    /// - Returns: what is told at once.
+    /// Records a change. Called with `lock` held.
+    /// - Returns: the change to report at once.
     private func take(_ change: EntryChange, _ name: EntryName) -> ObservedChange? {
         switch change.kind {
         case .stored:
@@ -114,7 +114,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
             deadlines.set(name, nil)
             return .evicted(key: name.key)
         case .swept(let header, _):
-            // A purge of a tag was told as such.
+            // A purge of a tag was reported as such.
             if told.remove(name) == nil, header.tagsEnd == .max { wait(name, .swept) }
             return nil
         }
@@ -170,7 +170,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
 
     // MARK: What expires
 
-    /// Tells what has expired by now. May block. One caller at a time.
+    /// Reports the entries that have expired by now. May block. One caller at a time.
     func tellExpired() {
         guard hasObservers.load(ordering: .relaxed) else { return }
         while true {
@@ -194,7 +194,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     private func examine(_ name: EntryName, _ reason: Reason) {
         let life = name.database.life(of: name.key)
         lock.withLock {
-            // It has changed meanwhile: whatever was seen, a later change was told.
+            // It has changed in the meantime, and that change was reported.
             guard examined.contains(name) else { return }
             switch life {
             case .fresh(let deadline): watch(name, deadline)
@@ -211,7 +211,7 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
     private func tellExpired(_ name: EntryName, _ reason: Reason) {
         deadlines.set(name, nil)
         if case .swept = reason {
-            // It was told while the sweep's word waited.
+            // Its expiry was reported before the sweep found it.
             if told.remove(name) != nil { return }
         } else {
             if told.count >= Self.namesMax { told = [] }
@@ -222,11 +222,11 @@ package final class Observation: ChangeObserver, @unchecked Sendable {
 }
 
 extension Database {
-    /// What there is of a key.
+    /// The state of a key's entry.
     fileprivate enum Life {
         case fresh(deadline: Int64?)
         case expired(deadline: Int64)
-        /// With one of its tags.
+        /// Stale or gone by a purge of one of its tags.
         case purged
         case absent
         /// It cannot be read.

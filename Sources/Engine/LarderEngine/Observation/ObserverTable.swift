@@ -1,4 +1,4 @@
-/// Who wants to hear of which entries. A value; its owner guards it.
+/// The observers and their entries. A value; its owner guards it.
 struct ObserverTable {
     private struct Wide {
         /// Nil for all databases.
@@ -29,7 +29,7 @@ struct ObserverTable {
         }
     }
 
-    /// Who wants to hear of an entry.
+    /// The observers of an entry.
     func observers(of name: EntryName) -> [any EntryObserver] {
         var found = exact[name] ?? []
         for one in wide where one.database == nil || one.database === name.database {
@@ -38,7 +38,7 @@ struct ObserverTable {
         return found
     }
 
-    /// Who wants to hear of a database.
+    /// The observers of a database.
     func observers(of database: Database) -> [any EntryObserver] {
         wide.filter { $0.database == nil || $0.database === database }.map(\.observer)
             + exact.filter { $0.key.database === database }.flatMap(\.value)

@@ -1,20 +1,19 @@
 import LarderPlatform
 
-/// The entries of a few keys, read and changed in memory by one short script: without a ``Key``, a ``Record`` or an
+/// The entries of a few keys, read and changed in memory by one short script, without a ``Key``, a ``Record`` or an
 /// allocation for any of them.
 ///
-/// Made once and used again and again by one thread at a time. Its entries are valid only inside the closure of
-/// ``Database/withBatch(_:now:ticket:_:)``. `@unchecked Sendable`, because it is passed from one thread to the next as a
-/// value.
+/// Created once and reused, by one thread at a time. Its entries are valid only inside the closure of
+/// ``Database/withBatch(_:now:ticket:_:)``. `@unchecked Sendable`: it is handed from one thread to the next.
 package final class BatchScope: @unchecked Sendable {
     /// The most keys.
     package static let countMax = 8
-    /// The most bytes of all values that are stored.
+    /// The most bytes of all stored values.
     private static let arenaBytes = 64 << 10
 
     private enum Change {
         case none, put, remove
-        /// Nothing is stored, but what is being fetched is out of date.
+        /// Nothing is stored, but a fetch under way is outdated.
         case outdate
     }
 
@@ -28,23 +27,23 @@ package final class BatchScope: @unchecked Sendable {
         var header: RecordHeader?
         var payload: UnsafeRawBufferPointer
         var entry: EntryPointer?
-        /// Whether a fresh entry was there at first.
+        /// Whether there was a fresh entry at the start.
         var wasThere: Bool
-        /// What an entry that is no longer fresh was, for the count of misses.
+        /// The entry that is no longer fresh, for the count of misses.
         var former: RecordHeader?
         var change: Change
     }
 
     private let slots = UnsafeMutablePointer<Slot>.allocate(capacity: countMax)
     package private(set) var count = 0
-    /// The payloads that are stored. Never moved, so that pointers into it stay valid.
+    /// The stored payloads. Never moved, so that pointers into it stay valid.
     private let arena = UnsafeMutableRawPointer.allocate(byteCount: arenaBytes, alignment: 8)
     private var arenaCount = 0
     private var now: Int64 = 0
     private var generation: UInt32 = 0
     private var rules: FreshnessRules?
     private(set) var isChanged = false
-    /// Whether memory keeps that a key is absent, and must make room for that.
+    /// Whether an absence was recorded in memory, which then needs space.
     private var hasLearned = false
     /// Whether keys without an entry were removed.
     private var hasOutdated = false
@@ -68,8 +67,8 @@ package final class BatchScope: @unchecked Sendable {
         hasOutdated = false
     }
 
-    /// Adds a key, which must stay where it is until the end.
-    /// - Returns: false if there are too many, it is too long, or it is named already.
+    /// Adds a key. Its bytes must stay in place until the end.
+    /// - Returns: false if there are too many keys, it is too long, or it was added already.
     package func add(_ key: UnsafeRawBufferPointer) -> Bool {
         guard count < Self.countMax, key.count <= Key.bytesMax, index(of: key) == nil else { return false }
         (slots + count).initialize(
@@ -82,7 +81,7 @@ package final class BatchScope: @unchecked Sendable {
 
     private static var nothing: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: nil, count: 0) }
 
-    /// The index of a key that was added.
+    /// The index of an added key.
     @inline(__always)
     package func index(of key: UnsafeRawBufferPointer) -> Int? {
         for index in 0..<count {
@@ -98,7 +97,7 @@ package final class BatchScope: @unchecked Sendable {
 
     // MARK: Entries
 
-    /// The payload of the fresh entry of a key, counted as a read; nil if there is none.
+    /// Returns the payload of a key's fresh entry and counts a read; nil if there is none.
     package func read(_ index: Int) -> UnsafeRawBufferPointer? {
         let slot = slots + index
         return slot.pointee.shard?._withUnsafeGuaranteedRef { shard in
@@ -112,7 +111,7 @@ package final class BatchScope: @unchecked Sendable {
         }
     }
 
-    /// The payload of the fresh entry of a key, not counted.
+    /// Returns the payload of a key's fresh entry without counting a read.
     package func current(_ index: Int) -> UnsafeRawBufferPointer? {
         slots[index].header == nil ? nil : slots[index].payload
     }
@@ -120,12 +119,12 @@ package final class BatchScope: @unchecked Sendable {
     /// Whether the fresh entry of a key has tags, which changes here would not keep.
     package func hasTags(_ index: Int) -> Bool { slots[index].header?.hasTags ?? false }
 
-    /// When the fresh entry of a key ends; nil for never, and without an entry.
+    /// When the fresh entry of a key expires; nil for never, and without an entry.
     package func deadline(_ index: Int) -> Int64? { slots[index].header.flatMap { rules?.deadline($0) } }
 
     /// Stores a payload.
-    /// - Parameter keepsLife: whether the rule, the grace and the codec of a fresh entry stay.
-    /// - Returns: false without room for it: then nothing was done.
+    /// - Parameter keepsLife: whether the rule, the grace and the codec of a fresh entry are kept.
+    /// - Returns: false, without an effect, if there is not enough space.
     package func put(
         _ index: Int, _ payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed, keepsLife: Bool = false
     ) -> Bool {
@@ -138,8 +137,8 @@ package final class BatchScope: @unchecked Sendable {
         return true
     }
 
-    /// Gives the fresh entry of a key a deadline; its value and its time of storing stay. The entry must be there.
-    /// - Returns: false without room for it: then nothing was done.
+    /// Sets the deadline of a key's fresh entry, which must exist; its value and its storage time stay.
+    /// - Returns: false, without an effect, if there is not enough space.
     package func expire(_ index: Int, at deadline: Int64) -> Bool {
         guard var header = slots[index].header, let place = copy(slots[index].payload) else { return false }
         header.rule = .own(deadline)
@@ -147,8 +146,8 @@ package final class BatchScope: @unchecked Sendable {
         return true
     }
 
-    /// Removes whatever is stored under a key: also what is no longer fresh, which FETCH might still serve. In any case
-    /// what is being fetched for it is out of date.
+    /// Removes the entry of a key, also a stale one that FETCH might still serve. In any case a fetch of the key is
+    /// outdated.
     /// - Returns: whether there was a fresh entry.
     package func remove(_ index: Int) -> Bool {
         let slot = slots[index]
@@ -193,8 +192,8 @@ package final class BatchScope: @unchecked Sendable {
     }
 
     /// Looks the keys up. Called with their locks held.
-    /// - Parameter ticket: raised to the commits that the answer has to wait for.
-    /// - Returns: false if memory does not know one, or an entry cannot be read.
+    /// - Parameter ticket: raised to the commits that the reply has to wait for.
+    /// - Returns: false if memory does not know a key, or an entry cannot be read.
     fileprivate func load(_ database: Database, _ now: Int64, _ ticket: inout CommitTicket) -> Bool {
         let state = database.applied
         self.now = now
@@ -232,7 +231,7 @@ package final class BatchScope: @unchecked Sendable {
         return true
     }
 
-    /// Puts the changes into the batch of their commit unit.
+    /// Adds the changes to the batch of their commit unit.
     fileprivate func write(into batch: JournalBatch, _ sequence: UInt64) {
         for index in 0..<count {
             let slot = slots[index]
@@ -246,7 +245,7 @@ package final class BatchScope: @unchecked Sendable {
         }
     }
 
-    /// Ends what is being fetched for keys that were removed and had no entry. Called with the locks held.
+    /// Outdates the fetches of keys that were removed and had no entry. Called with the locks held.
     fileprivate func outdate() {
         guard hasOutdated else { return }
         for index in 0..<count where slots[index].change == .outdate {
@@ -256,7 +255,7 @@ package final class BatchScope: @unchecked Sendable {
         }
     }
 
-    /// Makes room for what was learned. Called with the locks held, when no entry is used any more.
+    /// Frees space for recorded absences. Called with the locks held, when no entry is used any more.
     fileprivate func makeRoom() {
         guard hasLearned else { return }
         for index in 0..<count { slots[index].shard?._withUnsafeGuaranteedRef { $0.makeRoom() } }
@@ -276,26 +275,26 @@ package final class BatchScope: @unchecked Sendable {
                 }
             }
         }
-        // Nothing of the database is held on to.
+        // Releases the references to the database.
         rules = nil
     }
 }
 
-/// How a use of ``BatchScope`` ended.
+/// The outcome of a use of ``BatchScope``.
 package enum FewEnd: Sendable {
-    /// What was changed is one commit unit.
+    /// The changes are applied, as one commit unit.
     case applied
-    /// Nothing was done: memory does not know a key, somebody listens to changes, files are not open, or the closure
-    /// gave up.
+    /// Nothing was done: memory does not know a key, there are listeners for changes, files are not open, or the
+    /// closure gave up.
     case left
 }
 
 extension Database {
     /// Lets `body` read and change the entries of a few keys at one instant, in memory.
     /// - Parameters:
-    ///   - ticket: raised to the commits that the answer has to wait for.
-    ///   - body: called at most once, with the locks of the keys held. Must not block, must not call the engine. Returns
-    ///     whether to apply its changes.
+    ///   - ticket: raised to the commits that the reply has to wait for.
+    ///   - body: called at most once, with the locks of the keys held. Must not block, and must not call the engine.
+    ///     Returns whether to apply its changes.
     package func withBatch(
         _ entries: BatchScope, now: Int64, ticket: inout CommitTicket, _ body: (BatchScope) -> Bool
     ) -> FewEnd {

@@ -1,25 +1,25 @@
-/// Where an operation may look for entries.
+/// Where an operation may read entries.
 package enum Access: Sendable {
-    /// Only in memory, as event loops do. If memory does not know, the operation does nothing.
+    /// Only in memory, as event loops do. If the disk is needed, the operation does nothing.
     case memoryOnly
-    /// On the disk too. It may also open files.
+    /// Also on the disk. It may open files.
     case mayBlock
 }
 
-/// How much of the entries a command needs.
+/// The parts of the entries that a command needs.
 package enum Loading: Sendable {
-    /// Nothing: it writes blindly.
+    /// Nothing: it writes without reading.
     case none
-    /// Their headers. Their payloads, which may be large, are not kept.
+    /// Their headers. Payloads, which may be large, are not kept.
     case headers
     case records
 }
 
-/// The entries that a command read from LevelDB before it took the shard locks of its keys.
+/// The entries that a command read from LevelDB before taking the shard locks of its keys.
 struct ColdReads {
     /// One key of the command.
     fileprivate struct Slot {
-        /// Set while the shard knows that the key is being read.
+        /// Set while the shard records that the key is being read.
         var mark: InFlightReads.Mark?
         var value: Value?
     }
@@ -44,10 +44,10 @@ struct ColdReads {
     fileprivate var store: EpochStore?
     fileprivate var slots: [Slot]
 
-    /// Whether the blocks that records are read from stay in the block cache.
+    /// Whether the blocks read stay in the block cache.
     fileprivate let fillCache: Bool
 
-    /// The bytes of records that may still be read.
+    /// The number of record bytes that may still be read.
     fileprivate var room: Int
 
     init(count: Int, fillCache: Bool, bytesMax: Int = .max) {
@@ -58,15 +58,15 @@ struct ColdReads {
 }
 
 extension Database {
-    /// How often a command reads its keys without the locks. After that, changed keys are so hot that they are read
+    /// The most reads of a command's keys without the locks. After that, changed keys are so hot that they are read
     /// under the locks.
     static let coldAttempts = 2
 
     /// Lets `body` see the entries of keys at one instant. It reads cold entries without a lock, takes the shard locks
-    /// of the keys, and calls `body`; it repeats this while `body` finds too many of the entries out of date.
-    /// Everything that needs entries of one database uses it.
+    /// of the keys, and calls `body`; it repeats this while `body` finds too many of the entries out of date. All
+    /// operations that need several entries of one database use it.
     /// - Parameters:
-    ///   - drains: whether another attempt waits until everything is committed that was applied before it.
+    ///   - drains: whether another attempt first waits until all earlier changes are committed.
     ///   - body: gets the entries read and the number of the attempt. Returns nil for another attempt.
     /// - Returns: nil if the disk is needed and `access` forbids it.
     func withLoaded<Result>(
@@ -112,7 +112,7 @@ extension Database {
                 cold.slots[position].value = value
                 if case .record(let record?) = value { cold.room = max(-1, cold.room - record.stored.count) }
             } catch {
-                // The store was replaced meanwhile: the next attempt reads the new one.
+                // The store was replaced in the meantime: the next attempt reads the new one.
                 guard store.ending != .none, appliedState.store !== store else { throw error }
             }
             if cold.room < 0 {
@@ -123,7 +123,7 @@ extension Database {
         }
     }
 
-    /// An entry in memory as a command sees it. Called with the lock of its shard held.
+    /// An entry in memory in the form that a command needs. Called with the lock of its shard held.
     private func value(_ entry: EntryPointer, _ loading: Loading, _ key: Key) throws(LarderError) -> ColdReads.Value {
         guard let bytes = entry.record else { return .record(nil) }
         let defect: RecordHeader.Defect
@@ -149,9 +149,9 @@ extension Database {
         }
     }
 
-    /// The entries stored under `keys`; nil when too many of the cold ones are out of date. Called with all their shard
+    /// The entries stored under `keys`; nil if too many of the cold ones are out of date. Called with all their shard
     /// locks held.
-    /// - Parameter ticket: raised to the commits that the answer has to wait for.
+    /// - Parameter ticket: raised to the commits that the reply has to wait for.
     func gather(
         _ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int, now: Int64, ticket: inout UInt64
     ) throws(LarderError) -> [ColdReads.Value]? {
@@ -169,11 +169,11 @@ extension Database {
 
     /// Makes an item from each entry stored under `keys`. Called with all their shard locks held.
     /// - Parameters:
-    ///   - ticket: raised to the commits that the answer has to wait for.
+    ///   - ticket: raised to the commits that the reply has to wait for.
     ///   - inMemory: makes the item of an entry in memory.
     ///   - elsewhere: makes the item of an entry read from LevelDB.
-    ///   - abandon: gets the items made so far if not all can be made, or something throws.
-    /// - Returns: nil when too many of the cold entries are out of date.
+    ///   - abandon: receives the items made so far if not all can be made, or an error is thrown.
+    /// - Returns: nil if too many of the cold entries are out of date.
     private func collect<Item>(
         _ keys: [Key], _ loading: Loading, _ cold: inout ColdReads, attempt: Int, ticket: inout UInt64,
         inMemory: (Shard, EntryPointer, Key) throws(LarderError) -> Item, elsewhere: (ColdReads.Value) -> Item,
@@ -203,7 +203,7 @@ extension Database {
                 {
                     result.append(elsewhere(value))
                 } else if store != nil, key.withBytes({ isAbsentBelow(shard, $0, key.hash) }) {
-                    // Of one key no other entry was found before: nothing is lost if room is made for this one.
+                    // With a single key, no other entry has been found whose eviction could do harm.
                     if keys.count == 1 {
                         key.withBytes { shard.keepAbsence($0, key.hash) }
                         shard.makeRoom()
@@ -228,7 +228,7 @@ extension Database {
         return nil
     }
 
-    /// Ends the marks of reads in the shards. Called without any lock.
+    /// Removes the marks of reads from the shards. Called without any lock.
     func forget(_ keys: [Key], _ cold: inout ColdReads) {
         for (position, key) in keys.enumerated() where cold.slots[position].mark != nil {
             let shard = shards[key]
@@ -240,8 +240,8 @@ extension Database {
 
 // MARK: Many long entries
 
-/// The fresh entries of several keys at one instant. Long ones stay in memory unchanged while this object exists, and
-/// are read without a lock. For one thread at a time.
+/// The fresh entries of several keys at one instant. Long ones are pinned in memory while this object exists, and are
+/// read without a lock. For one thread at a time.
 package final class HeldEntries {
     fileprivate enum Item {
         case none
@@ -269,7 +269,7 @@ package final class HeldEntries {
     }
 
     private let items: [Item]
-    /// The rules by which they were found fresh.
+    /// The rules under which the entries were found fresh.
     package let rules: FreshnessRules
 
     fileprivate init(_ items: [Item], _ rules: FreshnessRules) {
@@ -285,13 +285,13 @@ package final class HeldEntries {
 
     package var count: Int { items.count }
 
-    /// Bytes of all payloads.
+    /// The length of all payloads in bytes.
     package var payloadBytes: Int { items.reduce(0) { $0 + $1.payloadCount } }
 
     /// nil if there is no fresh entry.
     package func header(_ index: Int) -> RecordHeader? { items[index].header }
 
-    /// - Parameter body: gets the payload, valid during the call; nil if there is no fresh entry.
+    /// - Parameter body: receives the payload, valid during the call; nil if there is no fresh entry.
     package func withPayload(_ index: Int, _ body: (UnsafeRawBufferPointer?) -> Void) {
         switch items[index] {
         case .none: body(nil)
@@ -304,12 +304,12 @@ package final class HeldEntries {
 
 extension Database {
     /// Reads several keys at one instant. Their locks are held only for the lookup: long entries are not copied.
-    /// Entries from the disk do not stay in memory. Nothing is counted: the earlier
+    /// Entries from the disk do not stay in memory. Hits and misses are not counted: the earlier
     /// ``read(_:now:fillCache:ticket:holding:_:)`` does that. May block.
     /// - Parameters:
     ///   - bytesMax: the most bytes to read from the disk.
-    ///   - ticket: raised to the commits that the answer has to wait for.
-    /// - Throws: `invalidArgument` if the disk has more than `bytesMax`.
+    ///   - ticket: raised to the commits that the reply has to wait for.
+    /// - Throws: `invalidArgument` if the entries on the disk are longer than `bytesMax`.
     package func readMany(
         _ keys: [Key], now: Int64, bytesMax: Int, ticket: inout CommitTicket
     ) throws(LarderError) -> HeldEntries {
@@ -337,7 +337,7 @@ extension Database {
         return held
     }
 
-    /// Holds an entry in memory. Called with the lock of its shard held.
+    /// Pins an entry in memory. Called with the lock of its shard held.
     private func hold(
         _ entry: EntryPointer, _ shard: Shard, _ key: Key, _ rules: FreshnessRules, _ now: Int64
     ) throws(LarderError) -> HeldEntries.Item {

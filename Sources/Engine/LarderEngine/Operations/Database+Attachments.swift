@@ -1,16 +1,16 @@
-/// Objects that users of the engine keep beside entries in memory: see ``Attachment``.
+/// Objects that users of the engine attach to entries in memory: see ``Attachment``.
 ///
 /// An attachment is dropped with its entry: at any write, removal, purge, eviction or damage, from anywhere in the
 /// process. An expired entry's attachment is not returned. All attachments together take at most half of the memory
-/// budget, those of entries that cannot be evicted included.
+/// budget, including those of entries that cannot be evicted.
 ///
-/// Dropped attachments are not released at once, because locks are held then, but by the next ``releaseDetached()``.
+/// Dropped attachments are released by the next ``releaseDetached()`` and not immediately, because locks are held then.
 extension Database {
     /// Passes the attachment of a key's fresh entry to `body`.
     /// - Parameters:
-    ///   - ticket: raised to the commits that the answer has to wait for, if there is an attachment.
-    ///   - body: called at most once; not if there is no attachment, or the entry is not in memory. The shard's lock is
-    ///     held meanwhile: copy what is needed, do not call the engine. Returns whether the attachment was of use.
+    ///   - ticket: raised to the commits that the reply has to wait for, if there is an attachment.
+    ///   - body: called at most once; not if there is no attachment, or the entry is not in memory. Called with the
+    ///     shard's lock held: copy what is needed, do not call the engine. Returns whether the attachment was used.
     /// - Returns: whether `body` was called and returned true.
     package func readAttached(
         _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket, _ body: (Attachment) -> Bool
@@ -18,8 +18,8 @@ extension Database {
         readAttached(key, now, &ticket, body) { _, _, _ in }
     }
 
-    /// Like ``readAttached(_:now:ticket:_:)``, for who fetches.
-    /// - Parameter endsSoon: set if the entry ends so soon that it is time to fetch it again.
+    /// Like ``readAttached(_:now:ticket:_:)``, for a caller that fetches.
+    /// - Parameter endsSoon: set if the entry expires so soon that it should be fetched again.
     package func readAttached(
         _ key: UnsafeRawBufferPointer, now: Int64, ticket: inout CommitTicket, endsSoon: inout Bool,
         _ body: (Attachment) -> Bool
@@ -41,7 +41,7 @@ extension Database {
                 let attachment = entry.head.pointee.attachment, let record = entry.record,
                 let header = try? RecordHeader(parsing: record, applied.rules.purges),
                 applied.rules.freshness(header, now: now) == .fresh,
-                // The entry holds it, and nobody changes the entry while the lock is held.
+                // The entry retains it, and cannot change while the lock is held.
                 attachment._withUnsafeGuaranteedRef({ attachment in
                     guard body(attachment) else { return false }
                     attachment.touch()

@@ -1,21 +1,20 @@
-/// What a caller wants who would fetch a value from its origin if there was no fresh one.
+/// The request of a caller that would fetch a value from its origin if there was no fresh one.
 package struct FetchRequest: Sendable {
     package let key: Key
-    /// Who gets the lease if the caller is chosen to refresh.
+    /// The holder of the lease if the caller is chosen to refresh.
     package let holder: LeaseHolder
-    /// The caller does not want a value that was older than this when it asked, in milliseconds; nil: any age. Zero: only
-    /// one that was stored after it asked.
+    /// The maximum age of the value at the time of the request, in milliseconds; nil for any age. Zero: only a value
+    /// stored after the request.
     package var maxAge: Int64?
-    /// For how long a lease is good, in milliseconds, whatever becomes of its holder; nil: for the standard time, and
-    /// as long as its holder exists.
+    /// The duration of a lease in milliseconds, independent of its holder; nil for the default, until its holder ends.
     package var leaseMilliseconds: Int64?
-    /// When the caller asked first, in milliseconds since 1970.
+    /// When the caller first asked, in milliseconds since 1970.
     package var askedAt: Int64
-    /// Waits for the caller; nil if it does not wait.
+    /// The caller's waiter; nil if it does not wait.
     package var waiter: LeaseWaiter?
-    /// Whether the caller still waits if there is nothing to serve.
+    /// Whether the caller waits if there is nothing to serve.
     package var mayWait = false
-    /// Whether it then waits too if there is something stale that may be served.
+    /// Whether it also waits if there is a stale value that may be served.
     package var waitsForFresh = false
     /// Whether the caller only wants to know what is stored, fresh or stale, and refreshes nothing.
     fileprivate var onlyLooks = false
@@ -26,19 +25,19 @@ package struct FetchRequest: Sendable {
         self.askedAt = askedAt
     }
 
-    /// Whether a value is as young as the caller wants.
+    /// Whether a value satisfies the maximum age.
     package func isYoung(_ header: RecordHeader) -> Bool {
         waiter?.sawWrite ?? false || Self.isYoung(header.storedAt, maxAge, askedAt)
     }
 
-    /// An instant is a millisecond long: within the one of the question, nobody knows what was first.
+    /// Within the millisecond of the request, the order of events is unknown.
     static func isYoung(_ storedAt: Int64, _ maxAge: Int64?, _ askedAt: Int64) -> Bool {
         guard let maxAge else { return true }
         return maxAge == 0 ? storedAt > askedAt : storedAt >= askedAt.subtractingClamped(maxAge)
     }
 
-    /// A question for what is stored, fresh or stale. The state in the answer is ``FetchAnswer/State/fresh`` or
-    /// ``FetchAnswer/State/stale``; there is no header if there is nothing.
+    /// A lookup of the stored value, fresh or stale. The state of the answer is ``FetchAnswer/State/fresh`` or
+    /// ``FetchAnswer/State/stale``; without a value there is no header.
     package init(lookingFor key: Key) {
         self.init(key: key, holder: Self.nobody, askedAt: 0)
         onlyLooks = true
@@ -52,39 +51,39 @@ package struct FetchAnswer: Sendable {
     package enum State: Hashable, Sendable {
         /// The value is fresh.
         case fresh
-        /// The value is stale, or too old for the caller, and may be served: somebody else refreshes it, or the origin
-        /// rests after a failure.
+        /// The value is stale, or too old for the caller, and may be served: another caller refreshes it, or the origin
+        /// backs off after a failure.
         case stale
-        /// The caller refreshes, with this token. The value, if there is one, may be served meanwhile.
+        /// The caller must refresh, with this token. The value, if there is one, may be served until then.
         case lead(token: UInt64)
-        /// Somebody else refreshes, until the instant of the monotonic clock at the latest, and there is nothing that
-        /// the caller wants.
+        /// Another caller refreshes, at most until this instant of the monotonic clock, and there is no acceptable
+        /// value.
         case wait(until: Int64)
         /// The same, and the caller is in the queue: its waiter will be woken, and it asks again then or at that
         /// instant.
         case queued(until: Int64)
-        /// The origin rests for so many milliseconds, because it has no value.
+        /// The origin has no value; it is not asked again for `milliseconds`.
         case absent(milliseconds: Int64)
-        /// The origin rests for so many milliseconds after a failure, and there is nothing that the caller wants.
+        /// The origin failed and backs off for `milliseconds`, and there is no acceptable value.
         case failed(milliseconds: Int64)
     }
 
     package let state: State
-    /// The header of the entry if it is not gone.
+    /// The header of the entry unless it is gone.
     package let header: RecordHeader?
     package let rules: FreshnessRules
 }
 
 extension Database {
-    /// Answers a caller who would fetch a value from its origin: with the fresh value, with a stale one, with a lease,
-    /// or with the word that somebody else has it.
+    /// Answers a caller that would fetch a value from its origin: with a fresh or a stale value, with a lease, or with
+    /// the information that another caller has it.
     ///
-    /// One caller at a time gets the lease of a key. Of callers that come early, shortly before the entry ends, one
-    /// gets it too, while the others are served. Which one is decided here alone.
+    /// One caller at a time gets the lease of a key. Shortly before an entry expires, one caller gets the lease early,
+    /// while the others are served. Only this function decides which one.
     /// - Parameters:
     ///   - bytesMax: with `memoryOnly`, nothing is done for entries with records of this many bytes or more.
-    ///   - ticket: raised to the commits that the answer has to wait for.
-    ///   - body: called once, with the payload if the entry is not gone. A shard's lock may be held: copy what is
+    ///   - ticket: raised to the commits that the reply has to wait for.
+    ///   - body: called once, with the payload unless the entry is gone. A shard's lock may be held: copy what is
     ///     needed, do not call the engine.
     /// - Returns: whether `body` was called; if not, the disk is needed, and `access` forbids it.
     /// - Throws: `tooManyLeases`, and the errors of reads.
@@ -119,14 +118,14 @@ extension Database {
         return done ?? false
     }
 
-    /// The fresh entry of a key, if it is in memory and nobody has to refresh it yet: what most callers of
-    /// ``fetch(_:now:_:below:ticket:_:)`` get. Makes no copy of the key.
+    /// Reads the fresh entry of a key, if it is in memory and need not be refreshed yet: the most common case of
+    /// ``fetch(_:now:_:below:ticket:_:)``. Does not copy the key.
     /// - Parameters:
-    ///   - maxAge: see ``FetchRequest/maxAge``; the caller asks now.
+    ///   - maxAge: see ``FetchRequest/maxAge``; the request is made now.
     ///   - bytesMax: nothing is done for entries with records of this many bytes or more.
-    ///   - ticket: raised to the commits that the answer has to wait for.
-    ///   - body: called with when the entry was stored, its deadline, and the payload. A shard's lock is held.
-    /// - Returns: whether it is such an entry; else nothing was done.
+    ///   - ticket: raised to the commits that the reply has to wait for.
+    ///   - body: receives the storage time, the deadline, and the payload. Called with a shard's lock held.
+    /// - Returns: whether there is such an entry; if not, nothing was done.
     package func fetchFresh(
         _ key: UnsafeRawBufferPointer, maxAge: Int64?, now: Int64, below bytesMax: Int, ticket: inout CommitTicket,
         _ body: (Int64, Int64?, UnsafeRawBufferPointer) -> Void
@@ -205,8 +204,8 @@ extension Database {
 
     // MARK: The decision
 
-    /// Decides an answer. Called with the lock of the key's shard held.
-    /// - Parameter tags: gives the hashes of the entry's tags.
+    /// Decides the answer. Called with the lock of the key's shard held.
+    /// - Parameter tags: returns the hashes of the entry's tags.
     private func answer(
         _ request: FetchRequest, _ header: RecordHeader?, _ now: Int64, tags: () -> [UInt64]
     ) throws(LarderError) -> FetchAnswer {
@@ -233,8 +232,8 @@ extension Database {
         return FetchAnswer(state: state, header: header, rules: rules)
     }
 
-    /// Whether a fresh entry ends soon: within twice the time that the last refresh took, or in the last twentieth of its
-    /// life; but never in the first half of it. Called with the lock of the key's shard held.
+    /// Whether a fresh entry expires soon: within twice the time that the last refresh took, or in the last twentieth
+    /// of its life; but never in the first half of it. Called with the lock of the key's shard held.
     func endsSoon(
         _ header: RecordHeader, _ rules: FreshnessRules, _ shard: Shard, _ hash: Int, _ now: Int64
     ) -> Bool {
@@ -251,7 +250,7 @@ extension Database {
         return left <= 2 * (shard.leases?.lastDuration(hash) ?? 0)
     }
 
-    /// Whether memory has a fresh entry of the key that ends so soon that it is time to fetch it again.
+    /// Whether memory has a fresh entry of the key that expires so soon that it should be fetched again.
     package func endsSoon(_ key: Key, now: Int64) -> Bool {
         let shard = shards[key]
         return key.withBytes { bytes in
@@ -265,7 +264,7 @@ extension Database {
         }
     }
 
-    /// The lease for a fresh entry that will end soon; nil if there is none to give.
+    /// Grants the lease for a fresh entry that expires soon; nil if it cannot be granted.
     private func leadsEarly(
         _ request: FetchRequest, _ header: RecordHeader, _ rules: FreshnessRules, _ shard: Shard, _ now: Int64,
         _ tags: () -> [UInt64]
@@ -274,15 +273,15 @@ extension Database {
         return withLeases(shard) { leases in
             let state = leases.state(request.key)
             guard state.lease == nil, state.rest == nil else { return nil }
-            // With too many leases nobody leads early.
+            // If there are too many leases, no early refresh is started.
             return
                 (try? leases.grant(
                     request.key, request.holder, request.leaseMilliseconds, tags: tags())) ?? nil
         }
     }
 
-    /// The answer for an entry that is not good enough for the caller.
-    /// - Parameter mayServe: whether it is good enough to be served.
+    /// The answer for an entry that is not acceptable to the caller.
+    /// - Parameter mayServe: whether it may be served anyway.
     private func refresh(
         _ request: FetchRequest, _ shard: Shard, mayServe: Bool, _ tags: () -> [UInt64]
     ) throws(LarderError) -> FetchAnswer.State {
@@ -299,7 +298,7 @@ extension Database {
         return body(&leases)
     }
 
-    /// What is being fetched for keys is out of date.
+    /// Outdates the fetches of keys that are under way.
     package func endLeases(_ keys: [Key]) {
         for key in keys {
             let shard = shards[key]
@@ -309,58 +308,58 @@ extension Database {
         }
     }
 
-    /// What is being fetched for all keys with a prefix is out of date.
+    /// Outdates the fetches of all keys with a prefix.
     package func endLeases(prefix: [UInt8]) {
         for shard in shards.all { shard.lock.withLock { shard.leases?.changed(prefix: prefix) } }
     }
 
-    /// Leases whose time is over go to who waits. Called often.
+    /// Passes expired leases to waiters. Called often.
     func dropEndedLeases() {
         guard context.leases.leases.read() > 0 else { return }
         for shard in shards.all { shard.lock.withLock { shard.leases?.dropEnded() } }
     }
 
-    /// A caller stops waiting. A lease that it got meanwhile belongs to its holder. Call it without locks.
+    /// Ends a caller's wait. A lease that it was granted belongs to its holder. Call it without locks.
     package func stopWaiting(_ request: FetchRequest) {
         let shard = shards[request.key]
         shard.lock.withLock { shard.leases?.remove(request) }
     }
 
-    /// The present instant of the clock by which leases end, in milliseconds.
+    /// The current time of the clock for leases, in milliseconds.
     package func leaseTime() -> Int64 { context.time.monotonic() }
 
     // MARK: The end of a lease
 
     /// Ends a lease without a change of the entry.
-    /// - Returns: whether it was good.
+    /// - Returns: whether it was valid.
     @discardableResult
     package func release(_ key: Key, _ token: UInt64, _ release: LeaseRelease) -> Bool {
         let shard = shards[key]
         return shard.lock.withLock { shard.leases?.release(key, token, release) ?? false }
     }
 
-    /// Tells the operator of an origin's failure that nobody else hears of.
+    /// Reports an origin's failure that no caller receives.
     package func reportFailedRefresh(_ key: Key, _ error: any Error) {
         context.report(.warning, "database '\(name)': fetching '\(key)' anew in the background failed: \(error)")
     }
 
-    /// Tells the operator of an entry that counts as missing, because it cannot be decoded.
+    /// Reports an entry that is treated as missing because it cannot be decoded.
     /// - Parameter reason: without the value.
     package func reportUndecodable(_ key: Key, _ reason: String) {
         context.report(.warning, "database '\(name)': '\(key)' counts as missing: \(reason)")
     }
 
-    /// Tells the operator that an origin is left alone for a while, or is asked again.
+    /// Reports that an origin backs off, or is asked again.
     package func reportOrigin(isAsked: Bool, _ message: String) {
         context.report(isAsked ? .info : .warning, "database '\(name)': \(message)")
     }
 
-    /// What became of a lease that was given up.
+    /// The outcome of a lease that was released.
     package enum ReleaseResult: Sendable {
         case done
-        /// The lease is no longer good. Nothing was done.
+        /// The lease is no longer valid. Nothing was done.
         case lost
-        /// There was no value to renew; the lease was given up.
+        /// There was no value to renew; the lease was released.
         case nothingStored
     }
 }
@@ -370,8 +369,8 @@ extension FetchAnswer.State {
 }
 
 extension LeaseTable {
-    /// The answer for a caller who needs another value than the stored one.
-    /// - Parameter tags: gives the hashes of the entry's tags, if a lease is given.
+    /// The answer for a caller that needs another value than the stored one.
+    /// - Parameter tags: returns the hashes of the entry's tags, for a granted lease.
     mutating func answer(
         _ request: FetchRequest, mayServe: Bool, tags: () -> [UInt64]
     ) throws(LarderError) -> FetchAnswer.State {
@@ -379,11 +378,11 @@ extension LeaseTable {
         var state = state(key)
         if let token = request.waiter?.token, state.lease?.token == token { return .lead(token: token) }
         if state.lease == nil, state.rest == nil, let first = state.waiters.longest {
-            // The last lease has ended with its time. Its successor is who has waited longest.
+            // The last lease has expired. The longest waiter gets the next one.
             if first === request.waiter { remove(first, key) } else { handOver(key) }
             state = self.state(key)
         }
-        // The list is changed below, and would be copied if this had it too.
+        // The list is changed below, and would be copied if `state` had it too.
         state.waiters = WaiterQueue()
         switch state.rest {
         case .absent(let until): return .absent(milliseconds: until - time)
@@ -402,7 +401,8 @@ extension LeaseTable {
         return .lead(token: token)
     }
 
-    /// The caller has its answer. A lease that it was given while it waited, and needs no more, goes to the next.
+    /// Handles a caller that has its answer. A lease that it was granted while it waited, and no longer needs, goes to
+    /// the next waiter.
     mutating func leaves(_ request: FetchRequest, _ state: FetchAnswer.State) {
         remove(request)
         guard let token = request.waiter?.token else { return }
@@ -410,7 +410,7 @@ extension LeaseTable {
         _ = release(request.key, token, .open)
     }
 
-    /// The caller waits no longer.
+    /// Ends the caller's wait.
     mutating func remove(_ request: FetchRequest) {
         if let waiter = request.waiter { remove(waiter, request.key) }
     }
@@ -426,8 +426,8 @@ extension Database: LeaseOwner {
 }
 
 extension Update {
-    /// Gives up a lease of the key at `index`: its origin has no value, and what is stored is removed.
-    /// - Returns: whether the lease was good.
+    /// Releases a lease of the key at `index`, because its origin has no value, and removes the stored one.
+    /// - Returns: whether the lease was valid.
     package mutating func releaseAbsent(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
         guard isStored(index) else { return release(index, token, .absent(milliseconds: milliseconds)) }
         guard restsWithLease(index, token, milliseconds: milliseconds) else { return false }
@@ -435,7 +435,7 @@ extension Update {
         return true
     }
 
-    /// Gives up a lease of the key at `index`: its origin says that the stored value is still right.
+    /// Releases a lease of the key at `index`, because its origin reports that the stored value is unchanged.
     package mutating func releaseUnchanged(_ index: Int, _ token: UInt64) -> Database.ReleaseResult {
         guard holdsLease(index, token, tags: stored(index)?.tags) else { return .lost }
         if renew(index) { return .done }

@@ -1,6 +1,6 @@
-/// The result of a read that may not touch the disk.
+/// The result of a read that does not use the disk.
 package enum MemoryRead: Sendable {
-    /// There is a fresh entry; `body` got it.
+    /// There is a fresh entry, which was passed to `body`.
     case hit
     /// There is no fresh entry.
     case miss
@@ -8,15 +8,15 @@ package enum MemoryRead: Sendable {
     case cold
 }
 
-/// The calls of an event loop for the most common commands: without the disk, and without a ``Key`` or a ``Record`` for
-/// the caller.
+/// Calls of an event loop for the most common commands: without the disk, and without a ``Key`` or a ``Record`` for the
+/// caller.
 extension Database {
     /// Reads the fresh entry of a key if that needs no disk.
     /// - Parameters:
     ///   - bytesMax: entries with records of this many bytes or more are left to a thread that may take long.
-    ///   - ticket: raised to the commits that the answer has to wait for.
-    ///   - body: called once on a hit, with the header and the payload. The shard's lock is held meanwhile: copy what
-    ///     is needed, do not call the engine.
+    ///   - ticket: raised to the commits that the reply has to wait for.
+    ///   - body: called once on a hit, with the header and the payload, with the shard's lock held: copy what is
+    ///     needed, do not call the engine.
     package func readInMemory(
         _ key: UnsafeRawBufferPointer, now: Int64, below bytesMax: Int = .max, ticket: inout CommitTicket,
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
@@ -26,8 +26,8 @@ extension Database {
         }
     }
 
-    /// Like ``readInMemory(_:now:below:ticket:_:)``. `body` gets the whole record, and the entry's version for attaching an
-    /// object; 0 if none can be attached.
+    /// Like ``readInMemory(_:now:below:ticket:_:)``, but `body` gets the whole record, and the entry's version for
+    /// attaching an object; 0 if none can be attached.
     package func readInMemory(
         _ key: UnsafeRawBufferPointer, now: Int64, below bytesMax: Int = .max, ticket: inout CommitTicket,
         _ body: (RecordHeader, _ record: UnsafeRawBufferPointer, _ version: UInt64) -> Void
@@ -48,7 +48,7 @@ extension Database {
         }
     }
 
-    /// A fresh entry is too long to be read here. Its reader on another thread counts the hit.
+    /// Handles a fresh entry that is too long to be read here. Its reader on another thread counts the hit.
     private func tooLong(_ shard: Shard) -> MemoryRead {
         shard.counters.hits -= 1
         return .cold
@@ -56,7 +56,7 @@ extension Database {
 
     /// The result of a lookup in memory.
     enum Looked {
-        /// Memory does not know: LevelDB must be asked.
+        /// Memory does not know: LevelDB must be read.
         case unknown
         /// The files are not open.
         case unavailable
@@ -102,9 +102,9 @@ extension Database {
         return .fresh(header, record: record, version: entry.head.pointee.version)
     }
 
-    /// Like ``look(_:_:_:_:_:)``, but a key that memory does not know is looked for in what LevelDB has in memory: most
-    /// keys that have never been stored are known to be absent so, and stay known. For event loops. Entries that were
-    /// found before may be evicted.
+    /// Like ``look(_:_:_:_:_:)``, but a key that memory does not know is checked against the in-memory data of LevelDB.
+    /// Most keys that were never stored are found to be absent that way, which is then remembered. For event loops.
+    /// Entries that were found before may be evicted.
     @inline(__always)
     private func lookAndAsk(
         _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, _ ticket: inout CommitTicket
@@ -118,19 +118,18 @@ extension Database {
         return .absent
     }
 
-    /// Whether a key that memory does not know is absent from LevelDB too, as far as that is known without the disk.
-    /// Called with the lock of its shard held: an entry leaves memory only after LevelDB has it.
+    /// Whether a key that memory does not know is known to be absent from LevelDB, without the disk. Called with the
+    /// lock of its shard held, because an entry leaves memory only after LevelDB has it.
     @inline(never)
     func isAbsentBelow(_ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int) -> Bool {
         guard case .open(let store) = applied.presence else { return false }
         return store.lacks(key, hash: hash)
     }
 
-    /// Reads the fresh entries of several keys one at a time, as far as that needs no disk, and up to the first long
-    /// one. Each is read as by ``readInMemory(_:now:below:ticket:_:)``; the CPU fetches the memory of all before the
-    /// first is looked at.
-    /// - Parameter body: called for each key in turn with the ticket its answer has to wait for, and the payload or
-    ///   nil. A shard's lock is held meanwhile. Returns whether to continue.
+    /// Reads the fresh entries of several keys in order. Stops at the first key that needs the disk or has a long
+    /// value. Each is read as by ``readInMemory(_:now:below:ticket:_:)``. Prefetches the table slots of all keys first.
+    /// - Parameter body: called for each key in turn, with the ticket that its reply has to wait for, and the payload
+    ///   or nil. Called with a shard's lock held. Returns whether to continue.
     /// - Returns: the number of keys for which `body` was called.
     package func readRun(
         _ keys: UnsafeBufferPointer<UnsafeRawBufferPointer>, now: Int64,
@@ -170,7 +169,7 @@ extension Database {
 
     /// Stores a payload without reading the present entry. The database must be ready for writing.
     /// - Parameter durability: for this write, instead of the larder's.
-    /// - Returns: the ticket that the answer has to wait for.
+    /// - Returns: the ticket that the reply has to wait for.
     package func put(
         _ key: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer, rule: DeadlineRule = .governed,
         codec: Codec = .raw, now: Int64, durability: Durability? = nil, origin: WriteOrigin = WriteOrigin()

@@ -3,11 +3,11 @@ extension Database {
     package static let largeValueBytesMin = 4 << 20
 
     /// Prepares a long value for the update that stores it. Takes as long as the disk needs, and first waits until
-    /// LevelDB has the long values stored before. Writers of other values do not wait meanwhile.
+    /// LevelDB has the long values stored before. Writers of other values do not wait for it.
     /// - Parameters:
     ///   - rule: of the same kind as the record's, which has a grace if `grace` is not nil.
     ///   - durability: the same as in the update that stores the value.
-    /// - Throws: `commitFailed` when the disk does not take the value. Nothing has changed then.
+    /// - Throws: `commitFailed` if the value cannot be written to the disk. Nothing has changed then.
     package func stage(
         _ payload: UnsafeRawBufferPointer, _ key: Key, rule: DeadlineRule, grace: Int64? = nil,
         durability: Durability? = nil
@@ -35,11 +35,11 @@ extension Database {
         return true
     }
 
-    /// Waits until there is room for another long value in the journal. May block.
+    /// Waits until the journal has space for another long value. May block.
     private func waitForRoomForLong() {
         guard checkpointer.isFullForLong else { return }
         pipeline.drain()
-        // An assist that begins now includes every earlier long value. If it fails, the next step sees that.
+        // An assist that begins now includes every earlier long value. If it fails, the next step detects that.
         _ = checkpointer.assistForLong()
     }
 }

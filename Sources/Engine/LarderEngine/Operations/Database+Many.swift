@@ -1,10 +1,9 @@
-/// Calls for commands with very many keys. All their locks are held for a fraction of a microsecond a key, because
-/// everything that can be prepared is made before.
+/// Calls for commands with very many keys. All their locks are held for a fraction of a microsecond per key, because
+/// everything else is prepared before.
 extension Database {
-    /// Stores payloads under as many keys at one instant, as one commit unit, without reading the present entries. Of a
-    /// key named twice the later payload counts. The database must be ready for writing.
-    ///
-    /// - Returns: the ticket that the answer has to wait for.
+    /// Stores payloads under as many keys at one instant, as one commit unit, without reading the present entries. If a
+    /// key occurs twice, its last payload is stored. The database must be ready for writing.
+    /// - Returns: the ticket that the reply has to wait for.
     package func put(
         _ keys: [Key], payloads: [UnsafeRawBufferPointer], now: Int64, origin: WriteOrigin
     ) throws(LarderError) -> CommitTicket {
@@ -45,8 +44,8 @@ extension Database {
         return CommitTicket(sequence: max(sequence, stateSequence))
     }
 
-    /// The number of keys with a fresh entry at one instant. A key named twice counts twice.
-    /// - Parameter ticket: raised to the commits that the answer has to wait for.
+    /// The number of keys with a fresh entry at one instant. A key that occurs twice is counted twice.
+    /// - Parameter ticket: raised to the commits that the reply has to wait for.
     /// - Returns: nil if memory does not know.
     package func countInMemory(_ keys: [Key], now: Int64, ticket: inout CommitTicket) throws(LarderError) -> Int? {
         try ForkGuard.check("get")
@@ -66,9 +65,9 @@ extension Database {
     }
 
     /// Removes the entries of the keys at one instant, as one commit unit.
-    /// - Parameter ticket: raised to the commits that the answer has to wait for.
-    /// - Returns: the number of fresh entries; nil if memory does not know, or a listener has to hear which entries
-    ///   there were. Then nothing was done.
+    /// - Parameter ticket: raised to the commits that the reply has to wait for.
+    /// - Returns: the number of fresh entries; nil, without an effect, if memory does not know, or a listener needs the
+    ///   removed entries.
     package func removeInMemory(_ keys: [Key], now: Int64, ticket: inout CommitTicket) throws(LarderError) -> Int? {
         try ForkGuard.check("update")
         let locked = DatabaseShards.set(of: keys)
@@ -78,13 +77,13 @@ extension Database {
         var sequence = applied.sequence
         guard let known = survey(keys, now, &sequence) else { return nil }
         ticket = max(ticket, CommitTicket(sequence: sequence))
-        // What is being fetched for keys without an entry is out of date too.
+        // Fetches of keys without an entry are outdated too.
         for key in keys { key.withBytes { bytes in shards[key].leases?.changed(bytes, .outdated, isRemoval: true) } }
         guard known.stored > 0 else { return 0 }
         let store = try writableStore(applied, "update")
         let unit = pipeline.enqueue(context.options.durability) { batch, unit in
             batch.select(database: name, number: number, epoch: store.epoch)
-            // A key named twice is removed twice, with the same result.
+            // A key that occurs twice is removed twice, with the same result.
             for key in keys { key.withBytes { batch.remove(key: $0, sequence: unit) } }
         }
         var removed = 0
@@ -93,10 +92,10 @@ extension Database {
             let hash = keys[index].hash
             keys[index].withBytes { key in
                 shards.with(hash) { shard in
-                    // A key named twice is gone the second time.
+                    // A key that occurs twice is gone the second time.
                     guard let record = shard.table.find(key, hash: hash)?.record else { return }
                     if isFresh(record, now) ?? false { removed += 1 }
-                    // Nothing may be evicted meanwhile: entries seen above must still be there.
+                    // In place, so that no eviction can remove entries that were seen above.
                     shard.removeInPlace(key, hash, sequence: unit, lease: .none)
                 }
             }
@@ -107,9 +106,9 @@ extension Database {
     }
 
     /// Looks keys up in memory. Called with all their shard locks held.
-    /// - Parameter sequence: raised to the commit that an answer has to wait for.
-    /// - Returns: the number of keys with an entry, expired or not, and with a fresh one; keys named twice count twice.
-    ///   nil if memory does not know one, or one cannot be read; the slow path reports that.
+    /// - Parameter sequence: raised to the commit that a reply has to wait for.
+    /// - Returns: the number of keys with an entry, expired or not, and with a fresh one; repeated keys are counted
+    ///   each time. Nil if memory does not know a key, or an entry cannot be read, which the slow path reports.
     private func survey(_ keys: [Key], _ now: Int64, _ sequence: inout UInt64) -> (stored: Int, fresh: Int)? {
         switch applied.presence {
         case .absent: return (0, 0)
@@ -141,7 +140,7 @@ extension Database {
         return (stored, fresh)
     }
 
-    /// Whether a stored record is fresh; nil where its header cannot be read.
+    /// Whether a stored record is fresh; nil if its header cannot be read.
     private func isFresh(_ record: UnsafeRawBufferPointer, _ now: Int64) -> Bool? {
         guard let header = try? RecordHeader(parsing: record, applied.rules.purges) else { return nil }
         return applied.rules.freshness(header, now: now) == .fresh

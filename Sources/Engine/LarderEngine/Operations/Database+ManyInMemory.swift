@@ -1,8 +1,8 @@
-/// A fresh entry in memory, one of several. Valid while the locks are held.
+/// One of several fresh entries in memory. Valid while the locks are held.
 package struct EntryInMemory {
     package let header: RecordHeader
     package let payload: UnsafeRawBufferPointer
-    /// The object attached to it. A user of it calls ``Attachment/touch()``.
+    /// The attached object. Users of it call ``Attachment/touch()``.
     package let attachment: Attachment?
     /// The version for attaching an object.
     package let version: UInt64
@@ -14,11 +14,11 @@ extension Database {
     /// Reads several keys.
     /// - Parameters:
     ///   - count: the number of keys, at least one.
-    ///   - key: the bytes of each key, valid during the call; called more than once.
-    ///   - bytesMax: entries that together have more bytes are not read here.
-    ///   - ticket: raised to the commits that the answer has to wait for.
-    ///   - body: called once for each key in order, with its fresh entry or nil, unless the result is cold. Locks are
-    ///     held meanwhile: copy what is needed, do not call the engine.
+    ///   - key: returns the bytes of each key, valid during the call; called more than once.
+    ///   - bytesMax: longer entries (their total) are not read here.
+    ///   - ticket: raised to the commits that the reply has to wait for.
+    ///   - body: called once for each key in order, with its fresh entry or nil, unless the result is cold. Called with
+    ///     locks held: copy what is needed, do not call the engine.
     /// - Returns: `.cold` without any call of `body`, or `.hit`.
     package func readManyInMemory(
         count: Int, key: (Int) -> UnsafeRawBufferPointer, now: Int64, below bytesMax: Int, ticket: inout CommitTicket,
@@ -101,7 +101,7 @@ extension Database {
     }
 
     /// Takes the lookup of a key. Called with all shard locks held.
-    /// - Returns: false if the entries are too long together, or this one cannot be read; the slow path reports that.
+    /// - Returns: false if the entries are too long together, or this one cannot be read, which the slow path reports.
     private func take(
         _ entry: EntryPointer, _ now: Int64, _ found: inout Found, _ shard: Shard, _ sequence: inout UInt64,
         _ room: inout Int

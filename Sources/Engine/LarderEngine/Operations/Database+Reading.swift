@@ -1,6 +1,6 @@
 import LarderLevelDB
 
-/// The result of a read, and the commits that its answer has to wait for.
+/// The result of a read, and the commits that its reply has to wait for.
 package struct ReadResult: Sendable {
     /// The fresh entry, if there is one.
     package let record: Record?
@@ -8,7 +8,7 @@ package struct ReadResult: Sendable {
 }
 
 extension Database {
-    /// The fresh entry of a key. May read from the disk; a shard's lock is held only for lookups in memory.
+    /// Reads the fresh entry of a key. May read from the disk; a shard's lock is held only for lookups in memory.
     package func read(_ key: Key, now: Int64, fillCache: Bool = true) throws(LarderError) -> ReadResult {
         var ticket = CommitTicket.none
         var found: Record?
@@ -25,10 +25,10 @@ extension Database {
     /// Reads the fresh entry of a key. May read from the disk.
     /// - Parameters:
     ///   - now: the default is the engine's time.
-    ///   - ticket: raised to the commits that the answer has to wait for.
-    ///   - holding: called before the disk is read; its result is kept until the disk has answered.
-    ///   - body: called once if there is a fresh entry, with the header and the payload. A shard's lock may be held
-    ///     meanwhile: copy what is needed, do not call the engine.
+    ///   - ticket: raised to the commits that the reply has to wait for.
+    ///   - holding: called before the disk is read; its result is kept alive until the read is done.
+    ///   - body: called once if there is a fresh entry, with the header and the payload. A shard's lock may be held:
+    ///     copy what is needed, do not call the engine.
     /// - Returns: whether there is a fresh entry.
     package func read(
         _ key: UnsafeRawBufferPointer, now: Int64? = nil, fillCache: Bool = true, ticket: inout CommitTicket,
@@ -36,7 +36,7 @@ extension Database {
         _ body: (RecordHeader, UnsafeRawBufferPointer) -> Void
     ) throws(LarderError) -> Bool {
         let hash = Key.hash(key)
-        // With many entries in memory the slot is seldom in the CPU's caches. It is fetched while the clock is read.
+        // With many entries in memory the slot is seldom in the CPU's caches. It is prefetched while the clock is read.
         shards.with(hash) { $0.table.prefetchSlot(hash) }
         let now = now ?? self.now()
         return try read(key, hash, now, fillCache: fillCache, ticket: &ticket, holding: holding) { header, record in
@@ -75,16 +75,16 @@ extension Database {
     /// A read that needs LevelDB.
     private struct ColdRead {
         let store: EpochStore
-        // As they were at the lookup in memory.
+        // Their values at the time of the lookup in memory.
         let rules: FreshnessRules
         let sequence: UInt64
-        /// The placeholder in the shard; nil when the answer is not kept. Then the read already counts as a hit; the
+        /// The placeholder in the shard; nil if the result is not kept. Then the read already counts as a hit; the
         /// shard is locked again only if it turns out to be a miss.
         let place: Int?
     }
 
     private enum Begun {
-        /// Memory knows whether there is a fresh entry; `body` got it.
+        /// Memory knows whether there is a fresh entry, which was passed to `body`.
         case known(Bool)
         /// There is a fresh entry, long and pinned.
         case pinned(EntryPointer, RecordHeader, UnsafeRawBufferPointer)
@@ -124,7 +124,7 @@ extension Database {
     }
 
     /// Reads a record without the lock. Keeps the result, a record or none, in memory unless the key was changed since
-    /// the placeholder was left.
+    /// the placeholder was created.
     private func finishRead(
         _ cold: ColdRead, _ key: UnsafeRawBufferPointer, _ hash: Int, _ now: Int64, fillCache: Bool,
         _ ticket: inout CommitTicket, _ holding: () throws(LarderError) -> AnyObject?,
@@ -180,12 +180,12 @@ extension Database {
     }
 
     /// The commit unit that wrote an entry if it is undecided; else 0. Called with the lock of its shard held. A failed
-    /// unit is rolled back before it is decided, so an entry that is here and decided is committed.
+    /// unit is rolled back before it is decided, so a decided entry that exists is committed.
     func undecided(_ entry: EntryPointer) -> UInt64 {
         pipeline.isDecided(CommitTicket(sequence: entry.sequence)) ? 0 : entry.sequence
     }
 
-    /// The store to read; nil when there are no files.
+    /// The store to read; nil if there are no files.
     func readableStore(_ state: DatabaseState, _ operation: String) throws(LarderError) -> EpochStore? {
         switch state.presence {
         case .open(let store): return store

@@ -3,16 +3,16 @@ import Synchronization
 
 /// Removal of some of a database's entries.
 extension Database {
-    /// Entries in one commit unit.
+    /// The most removals in one commit unit.
     private static let removedPerUnit = 512
-    /// Entries read with one cursor, so that none pins files for long.
+    /// The most entries read with one cursor, so that none pins files for long.
     private static let scannedPerCursor = 8192
 
-    /// Removes the entries whose keys begin with `prefix`, in commit units of at most 512. Entries stored before the
-    /// call are gone when it returns, also after a machine failure; entries stored meanwhile stay. Removes unreadable entries
-    /// too. May block.
+    /// Removes the entries whose keys have the prefix, in commit units of at most 512. Entries stored before the call
+    /// are gone when it returns, also after a machine failure; entries stored during the call stay. Also removes
+    /// unreadable entries. May block.
     package func purge(prefix: [UInt8]) throws(LarderError) -> PurgeReport {
-        // Of keys without an entry too. A lease that is given from now on is for what is newer than the call.
+        // Also for keys without an entry. Leases granted from now on are for values newer than the call.
         endLeases(prefix: prefix)
         shards.withAllLocked { forgetEvicted() }
         tellFollowers(purgeOf: prefix)
@@ -26,24 +26,24 @@ extension Database {
         return report
     }
 
-    /// What was purged does not come back with a machine failure, at any durability.
+    /// Purged entries do not return after a machine failure, at any durability.
     func syncPurge() throws(LarderError) {
         if context.options.durability != .always { try pipeline.sync() }
     }
 
-    /// Who follows may have what was evicted here. Told before the first removal, so that what is stored meanwhile comes
-    /// behind it.
+    /// Reports the purge to followers, which may still have entries that were evicted here. Before the first removal,
+    /// so that entries stored in the meantime come after it.
     private func tellFollowers(purgeOf prefix: [UInt8]) {
         guard context.changes.isOn, context.changeLog.isFollowed(self) else { return }
         _ = pipeline.enqueue(perform: {}, committed: { [self] _ in context.changeLog.purged(prefix: prefix, in: self) })
         pipeline.drain()
     }
 
-    /// Removes the entries that are gone now, in commit units of at most 512, and frees their space. Reads all
-    /// entries. May block.
-    /// - Parameter merges: whether to return only when LevelDB has merged the files. It has one thread for that, which
-    ///   may be busy with other databases for seconds; and a checkpoint of theirs is waited for. Without it the files
-    ///   are merged in the background.
+    /// Removes the entries that are gone now, in commit units of at most 512, and frees their space. Reads all entries.
+    /// May block.
+    /// - Parameter merges: whether to return only after LevelDB has merged the files. Its one thread may be busy with
+    ///   other databases for seconds, and a checkpoint of theirs is waited for. Otherwise the files are merged in the
+    ///   background.
     package func purgeExpired(merges: Bool = true) throws(LarderError) -> PurgeReport {
         var report = PurgeReport()
         // Entries that expired in memory need not reach LevelDB at all.
@@ -64,7 +64,7 @@ extension Database {
         return report
     }
 
-    /// An entry to remove, as the scan found it.
+    /// An entry to remove, as found by the scan.
     private struct Candidate {
         let key: Key
         /// nil if it cannot be read.
@@ -80,14 +80,14 @@ extension Database {
         let begin = context.time.monotonic()
         let start = now()
         var report = PurgeReport()
-        // Where the scan continues; nil at the end.
+        // The key at which the scan continues; nil at the end.
         var next: [UInt8]? = prefix
         while let from = next {
             let found: [Candidate]
             do throws(LarderError) {
                 (found, next) = try scan(prefix, from: from) { matches($0, rules, start) }
             } catch {
-                // Emptied or reopened meanwhile: scan the same part again.
+                // The database was emptied or reopened in the meantime: scan the same part again.
                 if error.code == .purged || error.code == .invalidated { continue }
                 throw error
             }
@@ -110,7 +110,7 @@ extension Database {
         return report
     }
 
-    /// The next matching entries, and where to continue; nil at the end.
+    /// The next matching entries, and the key to continue with; nil at the end.
     private func scan(
         _ prefix: [UInt8], from start: [UInt8], _ matches: (RecordHeader?) -> Bool
     ) throws(LarderError) -> ([Candidate], next: [UInt8]?) {

@@ -1,8 +1,8 @@
 extension Database {
     /// Runs one command on `keys`: all its reads and writes happen at one instant, and its writes are one commit unit.
     ///
-    /// Cold keys are read before the locks are taken. With the shard locks held (in index order), it checks that
-    /// nothing changed meanwhile, and otherwise reads again.
+    /// Cold keys are read before the locks are taken. With the shard locks held (in index order), it checks that they
+    /// have not changed, and otherwise reads again.
     ///
     /// - Parameters:
     ///   - keys: every key that the command reads or writes.
@@ -12,7 +12,7 @@ extension Database {
     ///   - fillCache: whether the blocks read stay in the block cache.
     ///   - body: called once with the locks held. It must be short, must not block, and must not call the engine. If it
     ///     throws, everything is undone.
-    /// - Returns: the result of `body`, and the ticket that the answer has to wait for.
+    /// - Returns: the result of `body`, and the ticket that the reply has to wait for.
     package func update<Result>(
         _ keys: [Key], loading: Bool, now: Int64, durability: Durability? = nil, fillCache: Bool = true,
         _ body: (inout Update) throws(LarderError) -> Result
@@ -30,12 +30,12 @@ extension Database {
     /// too. A daemon calls this for every command, because generic code of another module builds its types at each
     /// call.
     /// - Parameters:
-    ///   - loading: what `body` reads. With headers, no payload stays in memory while the others are read, however many
-    ///     and large the entries are.
+    ///   - loading: the parts that `body` reads. With headers, no payload stays in memory while the others are read,
+    ///     however many and large the entries are.
     ///   - access: whether it may read the disk and open files.
     ///   - version: of the change of another larder that `body` applies: see ``Request/observed``.
-    /// - Returns: the ticket that the answer has to wait for; nil if the disk was needed and `access` forbids it. Then
-    ///   nothing was done.
+    /// - Returns: the ticket that the reply has to wait for; nil, without an effect, if the disk was needed and
+    ///   `access` forbids it.
     package func perform(
         _ keys: [Key], _ loading: Loading, _ access: Access, now: Int64, fillCache: Bool = true,
         observing version: ChangeVersion? = nil, _ body: (inout Update) throws(LarderError) -> Void
@@ -54,7 +54,7 @@ extension Database {
         return try run(request, body)
     }
 
-    /// One command, as the engine runs it.
+    /// One command for the engine.
     struct Request {
         let keys: [Key]
         var loading: Loading
@@ -64,17 +64,16 @@ extension Database {
         var fillCache = true
         /// Whether the body must not run unless the database's files are open.
         var needsFiles = false
-        /// The version of the change of another larder that the body applies, if it does. While somebody follows the
-        /// database, what has changed the keys here is committed first, so that its version is known; a few times, if
-        /// they change again and again. What is committed behind that is later than this version.
+        /// The version of the change of another larder that the body applies, if any. If the database has followers,
+        /// earlier changes of the keys are committed first, so that their versions are known; this is retried a few
+        /// times if the keys keep changing. Later commits get later versions than this one.
         var observed: ChangeVersion?
     }
 
-    /// How often changes of keys are waited for. See ``Request/observed``.
+    /// The most waits for changes of keys. See ``Request/observed``.
     private static let settlingAttempts = 4
 
-    /// - Returns: nil when the request needs files that are not open, or a disk that it may not use. Then nothing was
-    ///   done.
+    /// - Returns: nil, without an effect, if the request needs files that are not open, or a disk that it may not use.
     func run(
         _ request: Request, _ body: (inout Update) throws(LarderError) -> Void
     ) throws(LarderError) -> CommitTicket? {
@@ -133,7 +132,7 @@ extension Database {
         return sequence
     }
 
-    /// Puts operations into the batch of their commit unit.
+    /// Adds operations to the batch of their commit unit.
     func write(_ operations: [CommitOperation], into batch: JournalBatch, _ store: EpochStore, _ sequence: UInt64) {
         batch.select(database: name, number: number, epoch: store.epoch)
         noteChanges(operations, in: batch, sequence)
@@ -174,7 +173,7 @@ extension Database {
         }
     }
 
-    /// Whether a key to be removed has a fresh entry; also if nobody has looked, and memory does not know.
+    /// Whether a key to be removed has a fresh entry; also if it was not looked up, and memory does not know.
     private func wasThere(_ note: ChangeNote, _ shard: Shard, _ key: UnsafeRawBufferPointer, _ hash: Int) -> Bool {
         switch note.former {
         case .fresh: return true
@@ -185,7 +184,7 @@ extension Database {
         }
     }
 
-    /// The store that takes writes now.
+    /// The store that accepts writes now.
     func writableStore(_ state: DatabaseState, _ operation: String) throws(LarderError) -> EpochStore {
         switch state.presence {
         case .open(let store):
@@ -217,7 +216,7 @@ extension Database {
             while pipeline.isCongested || checkpointer.isFull {
                 pipeline.drain()
                 if checkpointer.assist() { continue }
-                // It may have failed because the file system is full.
+                // The file system may have been full.
                 if isReady(forWriting: true) { break }
                 try prepare(forWriting: true)
                 if !checkpointer.assist() { break }

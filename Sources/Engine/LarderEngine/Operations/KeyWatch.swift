@@ -2,9 +2,9 @@
 ///
 /// - Every write counts, also one that leaves the same value. So does a purge of an entry, a change of the database's
 ///   policy, and the expiry of an entry that was fresh when the watch began. An eviction from memory does not count,
-///   nor a persist of an entry that already stayed forever.
-/// - Removing an entry that expired before the watch began counts as a change: a transaction may fail for it, but none
-///   succeeds that should not.
+///   nor a persist of an entry that has no deadline.
+/// - Removing an entry that expired before the watch began counts as a change: a transaction may fail unnecessarily,
+///   but none succeeds wrongly.
 ///
 /// Thread-safe: constant. Call ``end()`` once, without any shard's lock held.
 package final class KeyWatch: Sendable {
@@ -14,7 +14,7 @@ package final class KeyWatch: Sendable {
     private let wasFresh: Bool
     private let policyChanges: Int
 
-    /// Called with the lock held of the key's shard.
+    /// Called with the lock of the key's shard held.
     fileprivate init(_ database: Database, _ key: Key, wasFresh: Bool) {
         self.database = database
         self.key = key

@@ -84,7 +84,7 @@ package struct TransactionUpdate {
         _ body: (inout Update, inout Update) throws(LarderError) -> Void
     ) throws(LarderError) {
         precondition(part != other, "two parts are needed")
-        // Listeners hear of the removal from one database before the entry appears in the other.
+        // Listeners are notified of the removal from one database before the entry appears in the other.
         begin(part)
         begin(other)
         // Taken out, so that both can be changed at once.
@@ -97,8 +97,8 @@ package struct TransactionUpdate {
         }
     }
 
-    /// The databases that would be written to and have no open files, or must be reopened before they take writes. With
-    /// these nothing can be applied.
+    /// The databases that would be written to and have no open files, or must be reopened first. If there are any,
+    /// nothing can be applied.
     package var withoutFiles: [Database] {
         zip(parts, updates).filter { part, update in
             let state = part.database.applied
@@ -114,7 +114,7 @@ package struct TransactionUpdate {
 package enum TransactionEnd {
     /// Its changes are applied, as one commit unit.
     case applied(CommitTicket)
-    /// The body chose to change nothing.
+    /// The body decided to change nothing.
     case dropped
     /// The disk was needed and not allowed; the body was not called.
     case cold

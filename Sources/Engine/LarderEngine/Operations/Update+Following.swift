@@ -1,23 +1,26 @@
-/// What became of a change of another larder.
+/// The outcome of applying a change of another larder.
 package enum FollowedChange: String, Sendable {
     case stored
     case removed
-    /// What is here is later, or the same.
+    /// The present version is later, or the same.
     case kept
-    /// Its time is over, so that it is not stored; what was there before is removed.
+    /// The entry has expired, so it is not stored; the present entry is removed.
     case expired
     /// There was nothing to remove.
     case absent
 }
 
-/// Changes of other larders: the later one counts, by its ``ChangeVersion``. What is here has the version of its last
-/// change, as far as that is remembered; else it is as old as its entry, and later than the last purge, which has left it.
+/// Changes of other larders: the later one wins, by its ``ChangeVersion``. The present state has the version of its
+/// last change, if that is remembered; otherwise it is as old as its entry, and later than the last purge, which did
+/// not remove it.
 ///
-/// Where two versions are the same, both larders choose alike: a removal before an entry, and the greater of two entries.
+/// If two versions are equal, both larders decide alike: a removal wins over an entry, and the greater of two entries
+/// wins.
 extension Update {
-    /// Stores an entry of another larder, unless what is here is later.
+    /// Stores an entry of another larder, unless the present version is later.
     /// - Parameters:
-    ///   - over: an entry that was changed last up to this instant gives way in any case: the other larder has known it.
+    ///   - over: a present entry that was last changed up to this instant loses in any case, because the other larder
+    ///     has seen it.
     ///   - long: as for ``place(_:_:payload:long:tags:)``.
     package mutating func follow(
         _ index: Int, _ header: RecordHeader, payload: UnsafeRawBufferPointer, long: LargeValue?, tags: Tags?,
@@ -44,13 +47,13 @@ extension Update {
         }
     }
 
-    /// Removes what another larder has removed, unless what is here is later.
+    /// Removes an entry that another larder has removed, unless the present version is later.
     /// - Parameter tags: nil for any entry; else only one with some of these tags.
     package mutating func follow(removal version: ChangeVersion, _ index: Int, tags: Set<[UInt8]>?) -> FollowedChange {
         let known = known(index)
         if isBeingChanged(index) { return .kept }
         guard let present = stored(index) else {
-            // What is being fetched is of before the removal.
+            // A fetch under way started before the removal.
             endLease(index)
             if tags == nil, isFollowed { passOn(removal: version, index, known) }
             return .absent
@@ -69,11 +72,12 @@ extension Update {
         database.context.changeLog.known(of: Array(keys[index].bytes), in: database)
     }
 
-    /// Whether the key at `index` changes so often that its last change is never decided. That change will be later than
-    /// the other larder's, which was observed before.
+    /// Whether the key at `index` changes so often that its last change is never decided. That change gets a later
+    /// version than the other larder's, which was observed before.
     private func isBeingChanged(_ index: Int) -> Bool { observes && isFollowed && database.isUndecided(keys[index]) }
 
-    /// Tells followers, who may have what was evicted here, unless they know. So a removal that comes back ends here.
+    /// Reports the removal to followers, which may have entries that were evicted here, unless it is known already. So
+    /// a removal that returns in a cycle ends here.
     private mutating func passOn(removal version: ChangeVersion, _ index: Int, _ known: KnownVersions) {
         guard known.last.map({ version > $0 }) ?? true else { return }
         _ = withVersion(version) { update in
@@ -93,14 +97,14 @@ extension Update {
 }
 
 extension Record {
-    /// Whether the entry is what would be stored.
+    /// Whether the entry equals the one to be stored.
     fileprivate func isSame(_ other: RecordHeader, _ payload: UnsafeRawBufferPointer, _ tags: Tags?) -> Bool {
         header.storedAt == other.storedAt && header.rule == other.rule && header.grace == other.grace
             && header.codec == other.codec && (self.tags?.all ?? []) == (tags?.all ?? [])
             && withPayload { $0.elementsEqual(payload) }
     }
 
-    /// An order of different entries that were stored at the same time. It says nothing, but is the same everywhere.
+    /// An order of different entries with the same storage time. Arbitrary, but the same in every larder.
     fileprivate func isLess(than other: RecordHeader, _ payload: UnsafeRawBufferPointer, _ tags: Tags?) -> Bool {
         withPayload { mine in
             if !mine.elementsEqual(payload) { return mine.lexicographicallyPrecedes(payload) }
@@ -126,21 +130,23 @@ extension DeadlineRule {
 }
 
 extension Database {
-    /// Entries in one commit unit, and entries read with one cursor.
+    /// The most entries in one commit unit, and those read with one cursor.
     private static let (followedPerUnit, scannedPerCursor) = (512, 8192)
 
-    /// Removes what was not changed behind a version, because another larder has purged it. Reads all entries, unless
-    /// the purge is of tags and nobody follows this database: then it is an ordinary purge of the tags. May block.
+    /// Removes all entries not changed after a version, because another larder has purged them. Reads all entries,
+    /// unless the purge is of tags and the database has no followers: then it is an ordinary purge of the tags. May
+    /// block.
     /// - Parameters:
-    ///   - prefix: only keys that begin with it.
+    ///   - prefix: only keys with this prefix.
     ///   - tags: nil for all entries.
-    /// - Returns: how many entries were removed; 0 for an ordinary purge.
+    /// - Returns: the number of removed entries; 0 for an ordinary purge.
     package func follow(purge version: ChangeVersion, prefix: [UInt8], tags: [[UInt8]]?) throws(LarderError) -> Int {
         if let tags, prefix.isEmpty, !context.changeLog.isFollowed(self) {
             try purge(tags: tags, soft: false)
             return 0
         }
-        // Of keys without an entry too, and of those whose values might have had such a tag: nobody knows.
+        // Also for keys without an entry, and for those whose fetched values might have such a tag, because that is
+        // unknown.
         endLeases(prefix: prefix)
         let isWhole = prefix.isEmpty && tags == nil
         if isWhole { context.changeLog.noteForeignPurge(version, in: self) }
@@ -152,7 +158,7 @@ extension Database {
             do throws(LarderError) {
                 (keys, next) = try scan(prefix, from: from, upTo: version.time, tagged: tags != nil)
             } catch {
-                // Emptied or reopened meanwhile.
+                // The database was emptied or reopened in the meantime.
                 if error.code == .purged || error.code == .invalidated { continue }
                 throw error
             }

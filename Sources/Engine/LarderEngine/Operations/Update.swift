@@ -7,13 +7,13 @@ package struct Update {
     package let now: Int64
     package let rules: FreshnessRules
     let generation: UInt32
-    /// The stored entries, expired or not, in the order of `keys`. Empty when the update does not load.
+    /// The stored entries, expired or not, in the order of `keys`. Empty if the update does not load.
     private var loaded: [Record?]
     /// The keys with an unreadable record, in an update that loads headers only.
     private(set) var unreadable: Set<Int> = []
     /// The lengths of records that were loaded as headers, in the order of `keys`; empty if the update loads more.
     private var byteCounts: [Int] = []
-    /// The index in `loaded` of each key if a key is named twice: that of its first mention.
+    /// The index in `loaded` of each key if a key is repeated: that of its first occurrence.
     private var slots: [Int]?
     /// Changes of `loaded` by the running command of a transaction, for a rollback; nil outside of one.
     private var undo: [(slot: Int, record: Record?)]?
@@ -22,18 +22,18 @@ package struct Update {
     package var origin = WriteOrigin()
     /// Their place in a transaction.
     var step = 0
-    /// What the next operation on a key means for its lease, where it is something else than usual.
+    /// The effect of the next operation on a key's lease, if it is not the usual one.
     private var leaseEffects: [Key: LeaseEffect] = [:]
-    /// Whether changes of its keys were waited for: see ``Database/Request/observed``.
+    /// Whether it waited for changes of its keys: see ``Database/Request/observed``.
     var observes = false
-    /// Whether no locks are held: what it does is only tried, and never applied.
+    /// Whether no locks are held: its changes are only tried, and never applied.
     private let isSpeculative: Bool
     /// Whether it runs the commands of a transaction.
     private var isNarrowed: Bool { undo != nil }
     /// The keys of the first ``changedCount`` operations of a transaction that uses leases.
     private var changedKeys: Set<Key> = []
     private var changedCount = 0
-    /// Bytes of the values that the command built, rather than received.
+    /// The bytes of the values that the command built, rather than received.
     package private(set) var builtBytes = 0
 
     /// Takes the stored entries in the order of `keys`; none for a command that does not load. Called with their shard
@@ -69,7 +69,7 @@ package struct Update {
         }
     }
 
-    /// The index of each key's first mention; nil if no key is named twice. Call it without a lock: for a million keys
+    /// The index of each key's first occurrence; nil if no key is repeated. Call it without a lock: for a million keys
     /// it takes tenths of a second.
     static func slotsOfRepeatedKeys(_ keys: [Key]) -> [Int]? {
         guard keys.count > 1 else { return nil }
@@ -120,25 +120,25 @@ package struct Update {
     }
 
     /// The entry at `index` whose rule, grace and tags its new value keeps; nil if there is none.
-    /// - Parameter isRefresh: whether the value was fetched with a lease. Then a stale entry counts too, and its life
-    ///   restarts with the same length: the old end is what made somebody fetch.
+    /// - Parameter isRefresh: whether the value was fetched with a lease. Then a stale entry counts too, and its
+    ///   lifetime restarts with the same length, because its end caused the fetch.
     package func kept(_ index: Int, isRefresh: Bool) -> Record? {
         guard isRefresh else { return current(index) }
         guard let record = stored(index), rules.freshness(record.header, now: now) != .gone else { return nil }
         return record.with(rule: renewed(record.header))
     }
 
-    /// The rule of an entry whose life restarts.
+    /// The rule of an entry whose lifetime restarts.
     private func renewed(_ header: RecordHeader) -> DeadlineRule {
         guard case .own(let deadline) = header.rule else { return header.rule }
-        // Deadlines of earlier versions may be anything.
+        // Deadlines of earlier versions may have any value.
         return .own(now.addingClamped(max(1, deadline.subtractingClamped(header.storedAt))))
     }
 
     /// The entry stored under the key at `index`, expired or not.
     func stored(_ index: Int) -> Record? { loaded[slot(index)] }
 
-    /// The bytes of the entry at `index` in LevelDB when the update began.
+    /// The length of the entry at `index` in LevelDB when the update began, in bytes.
     func byteCount(_ index: Int) -> Int {
         keys[index].stored.count + (byteCounts.isEmpty ? stored(index)?.stored.count ?? 0 : byteCounts[index])
     }
@@ -152,8 +152,8 @@ package struct Update {
         note(index, record)
     }
 
-    /// Makes the fresh entry at `index` permanent, whatever the database's policy becomes.
-    /// - Returns: whether it had a deadline. If not, listeners hear of no write.
+    /// Makes the fresh entry at `index` permanent, regardless of the database's policy.
+    /// - Returns: whether it had a deadline. If not, listeners are not notified.
     package mutating func persist(_ index: Int) -> Bool {
         guard let record = current(index) else { return false }
         let hadDeadline = rules.deadline(record.header) != nil
@@ -166,7 +166,7 @@ package struct Update {
         return hadDeadline
     }
 
-    /// Gives the fresh entry at `index` another rule; its value and its time of storing stay. Counts as no write of
+    /// Gives the fresh entry at `index` another rule; its value and its storage time stay. Not counted as a write in
     /// Larder's own statistics.
     package mutating func renew(_ index: Int, _ rule: DeadlineRule) {
         guard let record = current(index)?.with(rule: rule) else { return }
@@ -186,10 +186,10 @@ package struct Update {
         put(index, Record(header, tags: tags.section(stamp: stamp), payload: payload))
     }
 
-    /// What tagged entries bear that are stored now: see ``Tags/section(stamp:)``.
+    /// The stamp of tagged entries that are stored now: see ``Tags/section(stamp:)``.
     private var stamp: UInt64 { database.pipeline.everythingApplied.sequence }
 
-    /// The part of a new record with the tags of a previous one.
+    /// The tags section of a new record that keeps the tags of a previous one.
     private func tags(of former: Record?) -> [UInt8] { former?.tags?.section(stamp: stamp) ?? [] }
 
     private func header(_ rule: DeadlineRule, _ grace: Int64?, _ codec: Codec) -> RecordHeader {
@@ -218,7 +218,8 @@ package struct Update {
         }
     }
 
-    /// When the entry under the key at `index` was stored, fresh or stale, in milliseconds since 1970; nil if there is none.
+    /// When the entry under the key at `index` was stored, fresh or stale, in milliseconds since 1970; nil if there is
+    /// none.
     package func storedAt(_ index: Int) -> Int64? {
         stored(index).flatMap { rules.freshness($0.header, now: now) == .gone ? nil : $0.header.storedAt }
     }
@@ -226,7 +227,7 @@ package struct Update {
     /// Stores an entry of another larder: its storedAt and its rule stay if the rules of this database allow
     /// (``FreshnessRules/taking(_:)``).
     /// - Parameter long: as for ``put(_:payload:long:rule:grace:codec:tags:)``.
-    /// - Returns: false if it is gone, so that it is not stored.
+    /// - Returns: false if it is gone and therefore not stored.
     package mutating func place(
         _ index: Int, _ header: RecordHeader, payload: UnsafeRawBufferPointer, long: LargeValue?, tags: Tags?
     ) -> Bool {
@@ -261,9 +262,9 @@ package struct Update {
 
     // MARK: Leases
 
-    /// Whether a lease of the key at `index` is good. If it is, the next change of the key by this update is what the
-    /// lease was given for.
-    /// - Parameter tags: of the value. If one was purged since the lease was given, the value may be older than that.
+    /// Whether a lease of the key at `index` is valid. If it is, the next change of the key by this update completes
+    /// the lease.
+    /// - Parameter tags: of the value. If one was purged since the lease was granted, the value may be outdated.
     package mutating func holdsLease(_ index: Int, _ token: UInt64, tags: Tags? = nil) -> Bool {
         let key = keys[index]
         let purged = tags.flatMap { rules.purges?.last(of: $0) } ?? 0
@@ -287,7 +288,7 @@ package struct Update {
         return changedKeys.contains(key)
     }
 
-    /// If a lease of the key at `index` is good, the removal that follows means that the origin has no value.
+    /// If a lease of the key at `index` is valid, the removal that follows means that the origin has no value.
     mutating func restsWithLease(_ index: Int, _ token: UInt64, milliseconds: Int64) -> Bool {
         let key = keys[index]
         let until = database.context.time.monotonic() + milliseconds
@@ -297,13 +298,13 @@ package struct Update {
     }
 
     /// Ends a lease of the key at `index` without a change.
-    /// - Returns: whether it was good.
+    /// - Returns: whether it was valid.
     package func release(_ index: Int, _ token: UInt64, _ release: LeaseRelease) -> Bool {
         let key = keys[index]
         return database.shards[key].leases?.release(key, token, release) ?? false
     }
 
-    /// Gives the stored entry at `index` a new life, as if its value was stored now: fresh or stale, not gone.
+    /// Restarts the lifetime of the stored entry at `index`, as if its value was stored now: fresh or stale, not gone.
     /// - Returns: false if there is none.
     mutating func renew(_ index: Int) -> Bool {
         guard let record = stored(index), rules.freshness(record.header, now: now) != .gone else { return false }
@@ -320,14 +321,14 @@ package struct Update {
         note(index, nil)
     }
 
-    /// Removes the key at `index` without an end of its lease: nobody could see its entry, or the lease is newer than the
+    /// Removes the key at `index` without ending its lease: the entry was not visible, or the lease is newer than the
     /// call that removes it.
     mutating func removeKeepingLease(_ index: Int) {
         leaseEffects[keys[index]] = LeaseEffect.none
         remove(index)
     }
 
-    /// Removes the key at `index` if anything is stored there. In any case what is being fetched for it is out of date.
+    /// Removes the key at `index` if it is stored. In any case a fetch of the key is outdated.
     package mutating func removeStored(_ index: Int) {
         guard !isStored(index) else { return remove(index) }
         if isSpeculative { return }
@@ -335,19 +336,19 @@ package struct Update {
         endLease(index)
     }
 
-    /// What is being fetched for the key at `index` is out of date.
+    /// Outdates a fetch of the key at `index`.
     func endLease(_ index: Int) {
         let key = keys[index]
         key.withBytes { database.shards[key].leases?.changed($0, .outdated, isRemoval: true) }
     }
 
-    /// Whether another larder may have what is not here any more, because it was evicted.
+    /// Whether another larder may still have entries that were evicted here.
     var isFollowed: Bool {
         guard database.context.changes.isOn, case .open = database.applied.presence else { return false }
         return database.context.changeLog.isFollowed(database)
     }
 
-    /// Removes the key at `index`, which has nothing: followers alone hear of it.
+    /// Removes the key at `index`, which has no entry: only followers are notified.
     mutating func removeAbsent(_ index: Int) {
         var note = changeNote(index)
         note.isUnseen = true
@@ -364,7 +365,7 @@ package struct Update {
         return note
     }
 
-    /// Two indices may name the same key: each sees the other's changes.
+    /// Two indices may refer to the same key: each sees the other's changes.
     private mutating func note(_ index: Int, _ record: Record?) {
         guard !loaded.isEmpty else { return }
         let slot = slot(index)

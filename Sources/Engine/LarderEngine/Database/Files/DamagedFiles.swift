@@ -1,7 +1,7 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// Damaged files kept as evidence, in `DAMAGED/` of the larder. Each directory's name is an ever rising number and the
+/// Damaged files kept as evidence, in `DAMAGED/` of the larder. Each directory's name is an increasing number and the
 /// database's name.
 enum DamagedFiles {
     static let directoryName = "DAMAGED"
@@ -47,8 +47,8 @@ enum DamagedFiles {
         }
     }
 
-    /// Links the files of a damaged epoch and its database's POINTER into `DAMAGED`, so that they stay as they are. The
-    /// evidence counts once it is settled.
+    /// Links the files of a damaged epoch and its database's POINTER into `DAMAGED`, so that they stay unchanged. The
+    /// evidence is permanent once it is settled.
     /// - Returns: evidence without links if the file system has none.
     static func keep(
         _ epoch: String, pointer: String, _ name: String, _ context: EngineContext
@@ -79,7 +79,7 @@ enum DamagedFiles {
         }
     }
 
-    /// Links all files; LevelDB may be merging tables, but the files that the manifest names are among them. LevelDB
+    /// Links all files. LevelDB may be merging tables, but the files named by the manifest are among them. LevelDB
     /// appends to the manifest itself, so that is copied.
     /// - Returns: false if links are not possible.
     private static func link(_ epoch: String, to linked: String) throws -> Bool {
@@ -92,11 +92,11 @@ enum DamagedFiles {
                     try FileSystem.hardLink(epoch + "/" + name, to: linked + "/" + name)
                 } catch {
                     if error.isNoLink { return false }
-                    // Merged into other tables meanwhile; the manifest says so.
+                    // It was merged into other tables in the meantime, according to the manifest.
                     guard error.number == ENOENT else { throw error }
                 }
             }
-            // LevelDB removes a file only after the manifest has said so.
+            // LevelDB removes a file only after the manifest no longer names it.
             if try self.manifests(epoch) == manifests { return true }
         }
     }
@@ -109,7 +109,7 @@ enum DamagedFiles {
         return result
     }
 
-    /// Writes a description of the damage beside the files.
+    /// Writes a description of the damage next to the files.
     static func describe(_ text: String, in place: String, _ context: EngineContext) {
         do throws(FileError) {
             try FileSystem.writeFile(place + "/REPORT", Array((text + "\n").utf8))
@@ -118,7 +118,7 @@ enum DamagedFiles {
         }
     }
 
-    /// Removes what a crash left unsettled.
+    /// Removes the leftovers of a crash.
     static func clear(_ context: EngineContext) {
         let parent = context.directory + "/" + directoryName
         for name in (try? FileSystem.list(parent)) ?? [] where name.hasPrefix(unsettledPrefix) {
@@ -126,7 +126,7 @@ enum DamagedFiles {
         }
     }
 
-    /// Numbers rise across restarts too, whatever the clock says.
+    /// Numbers increase across restarts, whatever the clock says.
     private static func nextPlace(_ name: String, _ context: EngineContext) -> String {
         let parent = context.directory + "/" + directoryName
         let numbers = ((try? FileSystem.list(parent)) ?? []).compactMap(number)
@@ -135,8 +135,8 @@ enum DamagedFiles {
 
     private static func number(_ name: String) -> UInt64? { name.split(separator: "-").first.flatMap { UInt64($0) } }
 
-    /// Removes the oldest beyond the cap, but not the newest, unless it takes more than half of the larder's limit of the
-    /// disk. Directories without a number are not Larder's.
+    /// Removes the oldest beyond the cap, but not the newest, unless it takes more than half of the larder's disk
+    /// limit. Directories without a number are not Larder's.
     static func enforceCap(_ context: EngineContext) {
         let limit = context.larder.disk.boundBytes ?? .max
         let most = min(context.options.damagedBytesMax, limit / 4)
@@ -159,12 +159,12 @@ enum DamagedFiles {
 
 /// The files of a damaged epoch on their way to `DAMAGED`.
 struct Evidence {
-    /// Where the files are kept in the end.
+    /// The final place of the files.
     let place: String
-    /// Where the files are before that.
+    /// The place of the files before that.
     fileprivate let unsettled: String
     fileprivate let epochName: String
-    /// The epoch's files as they were, readable there; nil if no links could be made.
+    /// The epoch's original files, readable there; nil if no links could be made.
     fileprivate(set) var linked: String?
 
     /// Makes the evidence permanent, before the epoch is replaced.

@@ -2,10 +2,10 @@ import LarderLevelDB
 import LarderPlatform
 
 /// A database's directory: POINTER, which names the current epoch, and a directory for each epoch. It creates, reads,
-/// replaces and removes these files. It does not know entries in memory, or which state is in force.
+/// replaces and removes these files. It knows neither entries in memory nor the current state.
 ///
 /// A caller that changes files holds the database's `openLock`. The exception is the commit pipeline, which renames
-/// what was staged under that lock.
+/// files that were staged under that lock.
 struct DatabaseFiles: Sendable {
     let name: String
     let directory: String
@@ -56,13 +56,13 @@ struct DatabaseFiles: Sendable {
         }
     }
 
-    /// Replaces POINTER at once, while no other thread can want to.
-    /// - Returns: nil, or the reason why a machine failure may bring the old one back.
+    /// Replaces POINTER at once, when no other thread can do so.
+    /// - Returns: nil, or the reason why a machine failure may restore the old one.
     func replacePointer(by pointer: PointerFile) throws(FileError) -> FileError? {
         try FileSystem.replace(pointerPath, with: Array(pointer.text.utf8))
     }
 
-    /// Writes a new POINTER beside the old one.
+    /// Writes a new POINTER next to the old one.
     /// - Parameter store: the open one, if any. Its LOG may be emptied if the disk is full.
     func stage(_ pointer: PointerFile, _ operation: String, store: EpochStore?) throws(LarderError) -> Replacement {
         let bytes = Array(pointer.text.utf8)
@@ -70,7 +70,7 @@ struct DatabaseFiles: Sendable {
             return try Replacement(of: pointerPath, with: bytes, keepsSpare: true)
         } catch {
             guard error.isFullDisk, let store else { throw refused(operation, error) }
-            // The reserve block for this is used up. LevelDB's LOG takes some space, and nobody needs it.
+            // The reserve block for this is used up. LevelDB's LOG takes some space and is not needed.
             FileSystem.empty(store.path + "/LOG")
             FileSystem.empty(store.path + "/LOG.old")
         }
@@ -93,8 +93,8 @@ struct DatabaseFiles: Sendable {
         if let unsynced { reportUnsynced(unsynced) }
     }
 
-    /// The previous process may have ended between the rename of POINTER and the sync of its directory. A policy that a
-    /// reader has seen must survive a machine failure, so the directory is synced now.
+    /// The previous process may have terminated between the rename of POINTER and the sync of its directory. A policy
+    /// that was visible to readers must survive a machine failure, so the directory is synced now.
     func syncWhatWasRead() {
         do throws(FileError) { try FileSystem.syncDirectory(directory) } catch { reportUnsynced(error) }
     }
@@ -109,8 +109,8 @@ struct DatabaseFiles: Sendable {
     func open(_ pointer: PointerFile) throws(LarderError) -> EpochStore {
         let path = epochPath(pointer.epoch)
         try renewCurrent(path)
-        // LevelDB would empty a directory without CURRENT if it were told to create one. It never is here, and such a
-        // directory counts as damage.
+        // LevelDB creates a database in a directory without CURRENT only if `create_if_missing` is set, which would
+        // empty it. It is never set here, and such a directory counts as damage.
         switch LarderLevelDB.Database.containsDatabaseFiles(path: path) {
         case .database: break
         case .absentOrEmpty:
@@ -128,7 +128,7 @@ struct DatabaseFiles: Sendable {
         return store
     }
 
-    /// Completes LevelDB's change to a new manifest after a machine failure. Nothing is lost by that.
+    /// Completes LevelDB's change to a new manifest after a machine failure. No data is lost.
     private func renewCurrent(_ path: String) throws(LarderError) {
         do {
             guard let manifest = try EpochInspection.renewCurrent(path) else { return }
@@ -178,7 +178,7 @@ struct DatabaseFiles: Sendable {
         batch.put(EpochMetadata.formatKey, [EpochMetadata.formatVersion])
         do throws(LarderError) {
             try store.write(batch, sync: true)
-            // Syncs the directory too: LevelDB does not sync the name CURRENT. Without it the epoch would count as
+            // Also sync the directory: LevelDB does not sync the name CURRENT. Without that the epoch would count as
             // damaged.
             try store.noteSynced()
             try wrapErrors("create") { () throws(FileError) in try FileSystem.syncDirectory(parent) }
@@ -221,7 +221,7 @@ struct DatabaseFiles: Sendable {
                     do throws(FileError) {
                         try FileSystem.rename(directory, to: temporary)
                     } catch {
-                        // It stays, whatever is answered.
+                        // The files stay, whatever is reported.
                         context.report(
                             .error, "\(error); a machine failure now may undo the creation of database '\(name)'")
                         return
@@ -266,7 +266,7 @@ struct DatabaseFiles: Sendable {
         }
     }
 
-    /// Removes unfinished salvages: they may take the space that the next one needs.
+    /// Removes unfinished salvages, because the next one may need their space.
     func removeUnfinishedSalvages() { removeEntries { $0.hasPrefix(Self.salvagePrefix) } }
 
     private func removeEntries(where isLeft: (String) -> Bool) {

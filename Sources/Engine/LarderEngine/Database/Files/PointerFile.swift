@@ -1,6 +1,6 @@
 /// The small file `<database>/POINTER`: the current epoch of a database, and its policy.
 ///
-/// It is text, one `name value` a line, the last line the checksum of all before it:
+/// It is text, one `name value` a line; the last line is the checksum of all previous lines:
 /// ```
 /// larder-database 1
 /// epoch 3
@@ -11,8 +11,8 @@
 /// crc32c 0a1b2c3d
 /// ```
 /// An epoch that has taken over another's operations in the journal, or may have no files yet, needs two more lines and
-/// version 2; a grace or a jitter needs two lines more, and version 3; a purge of a tag one more, and version 4; a limit of
-/// the disk one more, and version 5. The file is replaced by rename, so a crash leaves the old one or the new one.
+/// version 2; a grace or a jitter needs two lines more, and version 3; a purge of a tag one more, and version 4; a disk
+/// limit one more, and version 5. The file is replaced by rename, so a crash leaves the old one or the new one.
 package struct PointerFile: Hashable, Sendable {
     package static let name = "POINTER"
     package static let formatVersion = 5
@@ -21,14 +21,14 @@ package struct PointerFile: Hashable, Sendable {
     package var generation: UInt32
     /// Whether governed entries may lack their key in the expiry index, because the policy was "never" for a time.
     package var isUnindexed: Bool
-    /// The journal's operations count if their epoch is between this one and the current one. Less than ``epoch`` if
-    /// the epoch has taken over an earlier one's operations.
+    /// The first epoch whose operations in the journal are valid; the last one is ``epoch``. Less than ``epoch`` if the
+    /// epoch has taken over an earlier one's operations.
     package var journalFrom: UInt64
     /// Whether the epoch's directory may be absent: then the epoch is empty.
     package var isUnmade: Bool
-    /// Whether a tag was purged: then the file of those purges must be there.
+    /// Whether a tag was purged: then the file of those purges must exist.
     package var hasTagPurges: Bool
-    /// The most bytes that the database's files may take; 0 for no limit of its own.
+    /// The most bytes of the database's files; 0 for no limit of its own.
     package var diskLimit: Int
 
     package init(

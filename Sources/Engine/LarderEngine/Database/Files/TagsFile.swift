@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// The file `<database>/TAGS`, in which earlier versions kept the purges of tags that the ``Ledger`` has now. It is read
-/// once, and removed. It is text of one line for each tag of a purge, and each line ends with the checksum of its beginning:
+/// The file `<database>/TAGS`, in which earlier versions kept the purges of tags that are now in the ``Ledger``. It is
+/// read once, and removed. It is text with one line for each tag of a purge, each with a checksum at its end:
 /// ```
 /// larder-tags 1 2f1a0b3c
 /// hard af63dc4c8601ec8c 4611686018427387905 0a1b2c3d
@@ -11,7 +11,7 @@ import LarderPlatform
 struct TagsFile {
     static let name = "TAGS"
     static let formatVersion = 1
-    /// The longest file that is read: it is recreated long before.
+    /// The longest file that is read: it is rewritten long before.
     static let bytesMax = 64 << 20
 
     private let path: String
@@ -49,17 +49,17 @@ struct TagsFile {
 
     // MARK: Reading
 
-    /// What a file says.
+    /// The content of a file.
     enum Content: Equatable {
         case none
         case lines([Line])
-        /// It cannot be used. Some purge may be lost, so nothing with tags may be served that was stored before.
+        /// It cannot be used. Some purge may be lost, so no tagged entry that was stored before may be served.
         case damaged(String)
         case newer(Int)
     }
 
-    /// Reads the file. An incomplete last line is a purge that was never acknowledged, and does not count. One that lacks only
-    /// its end counts: it may have been acknowledged before the file was damaged.
+    /// Reads the file. An incomplete last line is a purge that was never acknowledged, and is ignored. One that lacks
+    /// only its line break is valid: it may have been acknowledged before the file was damaged.
     func read() throws(FileError) -> Content {
         try FileSystem.read(path, bytesMax: Self.bytesMax).map(Self.parse) ?? .none
     }
@@ -105,7 +105,7 @@ struct TagsFile {
 extension TagPurges {
     /// The purges in a file.
     /// - Parameter now: the larder's time. It may have gone back since a purge, with the clock and the last mark of the
-    ///   time; what the purge made stale stays so.
+    ///   time; entries made stale by the purge stay stale.
     static func read(_ lines: [TagsFile.Line], now: Int64 = .max) -> TagPurges {
         var content = Content()
         for line in lines {
