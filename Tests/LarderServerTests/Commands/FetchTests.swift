@@ -146,7 +146,7 @@ extension TestClient {
         #expect(one("SET unknown 3 TOKEN 77") == Wire.null, "of no key")
         #expect(two("GET k") == Wire.bulk("1"))
         for bad in ["0x5", "-1", "18446744073709551616", "", "1.0"] {
-            #expect(one(["SET", "k", "v", "TOKEN", bad]) == Wire.error("ERR a token is a number, as FETCH gives it"))
+            #expect(one(["SET", "k", "v", "TOKEN", bad]) == Wire.error("ERR invalid token: must be the number that FETCH returned"))
         }
     }
 
@@ -255,7 +255,7 @@ extension TestClient {
         let other = try #require(one.fetch("other")?.token)
         #expect(
             one("RELEASE other \(other) UNCHANGED")
-                == Wire.error("ERR there is no value any more that could be unchanged; the lease is released"))
+                == Wire.error("ERR UNCHANGED needs a stored value, and there is none; the lease was released"))
         #expect(two.fetch("other")?.state == "lead")
     }
 
@@ -570,7 +570,7 @@ extension TestClient {
         }
         #expect(
             call("FETCH k IFNOT 12")
-                == Wire.error("ERR the version must be 16 hexadecimal digits, as FETCH and DIGEST give it"))
+                == Wire.error("ERR the version must be 16 hexadecimal digits, as returned by FETCH and DIGEST"))
         #expect(call("RELEASE k 5 ABSENT 0") == Wire.error("ERR ABSENT takes milliseconds, from 1 to 86400000"))
         #expect(call("RELEASE k 5 GONE") == Wire.syntaxError)
         #expect(call("RELEASE k 5") == Wire.null)
@@ -580,6 +580,6 @@ extension TestClient {
         #expect(call("SNAPSHOT OPEN") == Wire.ok)
         #expect(
             call("FETCH k")
-                == Wire.error("ERR a snapshot is open, and FETCH sees the present: SNAPSHOT CLOSE first"))
+                == Wire.error("ERR a snapshot is open, and FETCH reads current entries: SNAPSHOT CLOSE first"))
     }
 }

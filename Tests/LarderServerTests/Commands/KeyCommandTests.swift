@@ -126,7 +126,7 @@ import Testing
         #expect(parse(one("SCAN \(first.cursor) COUNT 5")).keys == ["b", "c"], "a cursor may be used again")
         for _ in 0..<3 { _ = one("SCAN 0 COUNT 1") }
         let unknown = Wire.error(
-            "ERR unknown cursor \(first.cursor): it was forgotten or never given; begin again with 0")
+            "ERR unknown cursor \(first.cursor): it has expired or is invalid; restart with cursor 0")
         #expect(one("SCAN \(first.cursor)") == unknown)
         let fresh = parse(one("SCAN 0 COUNT 1"))
         #expect(two("SELECT 1") == Wire.ok)

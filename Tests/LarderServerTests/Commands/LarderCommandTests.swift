@@ -48,7 +48,7 @@ import Testing
         }
         #expect(server.engine.databases.map(\.name) == ["0"], "setting the policy makes the database")
         let bad = Wire.error(
-            "ERR invalid policy: it is one of highest, high, middle, low, lowest, never, or a number of seconds")
+            "ERR invalid policy: must be one of highest, high, middle, low, lowest, never, or a number of seconds")
         for word in ["nonsense", "0", "-1", "1e3", "inf", "nan", "0x10", "99999999999", "."] {
             #expect(call("POLICY \(word)") == bad, "\(word)")
         }
@@ -66,7 +66,7 @@ import Testing
         for limit in ["20M", "none"] {
             #expect(
                 call("LIMIT \(limit)")
-                    == Wire.error("ERR there is no database 'boks': store an entry or set its policy first"))
+                    == Wire.error("ERR there is no database 'boks': store an entry first, or set its policy"))
         }
         #expect(call("LIMIT").hasPrefix("*6\r\n"))
         #expect(server.engine.databases.isEmpty)
@@ -248,7 +248,7 @@ import Testing
         #expect(clients[0]("SET a 1") == Wire.ok)
         #expect(clients[0]("SNAPSHOT OPEN") == Wire.ok)
         #expect(clients[1]("SNAPSHOT OPEN") == Wire.ok)
-        #expect(clients[2]("SNAPSHOT OPEN") == Wire.error("ERR 2 snapshots are open, no more are allowed"))
+        #expect(clients[2]("SNAPSHOT OPEN") == Wire.error("ERR the limit of 2 open snapshots is reached"))
         #expect(server.state.openSnapshots.read() == 2)
         clients[0].session.end()
         #expect(server.state.openSnapshots.read() == 1)

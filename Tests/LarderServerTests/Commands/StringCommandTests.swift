@@ -101,13 +101,13 @@ import Testing
         ("SET k v EXAT 9223372036854776", "ERR invalid expire time in 'set' command"),
         (
             "SET k v POLICY nonsense",
-            "ERR invalid policy: it is one of highest, high, middle, low, lowest, never, or a number of seconds"
+            "ERR invalid policy: must be one of highest, high, middle, low, lowest, never, or a number of seconds"
         ),
         (
             "SET k v POLICY -1",
-            "ERR invalid policy: it is one of highest, high, middle, low, lowest, never, or a number of seconds"
+            "ERR invalid policy: must be one of highest, high, middle, low, lowest, never, or a number of seconds"
         ),
-        ("SET k v CODEC nonsense", "ERR the codec is one of raw, json, plist, custom"),
+        ("SET k v CODEC nonsense", "ERR the codec must be raw, json, plist or custom"),
         ("SET k", "ERR wrong number of arguments for 'set' command"),
         ("GET", "ERR wrong number of arguments for 'get' command"),
         ("GET a b", "ERR wrong number of arguments for 'get' command"),

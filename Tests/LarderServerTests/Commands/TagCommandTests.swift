@@ -119,7 +119,7 @@ import Testing
     @Test func badWordsAreRefused() throws {
         let server = try SocketlessServer()
         let call = server.connect()
-        let count = Wire.error("ERR TAGS takes the number of tags, from 1 on, and as many tags")
+        let count = Wire.error("ERR TAGS needs the number of tags (1 or more), followed by the tags")
         for words in ["TAGS", "TAGS 0 a", "TAGS x a", "TAGS 2 a", "TAGS -1 a"] {
             #expect(call("SET k v \(words)") == count, "\(words)")
         }

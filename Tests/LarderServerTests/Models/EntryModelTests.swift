@@ -631,7 +631,7 @@ private final class EntryRun {
         let reply = call(database, ["RELEASE", key, token, "UNCHANGED"])
         // The purged tags may be those of an entry that is gone, and whose space was not reclaimed.
         if isPurged, kept == nil, reply == Wire.null { return }
-        let nothing = Wire.error("ERR there is no value any more that could be unchanged; the lease is released")
+        let nothing = Wire.error("ERR UNCHANGED needs a stored value, and there is none; the lease was released")
         try expect(reply, !isGood ? Wire.null : kept == nil ? nothing : Wire.ok, "RELEASE UNCHANGED")
     }
 

@@ -202,7 +202,7 @@ struct FetchModel {
         case .unchanged:
             guard self[key].entry != nil else {
                 self[key].lease = nil
-                return Wire.error("ERR there is no value any more that could be unchanged; the lease is released")
+                return Wire.error("ERR UNCHANGED needs a stored value, and there is none; the lease was released")
             }
             let now = time
             self[key].entry?.storedAt = now

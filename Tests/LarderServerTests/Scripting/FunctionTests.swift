@@ -89,7 +89,7 @@ import Testing
         let call = try SocketlessServer(limits: limits).connect()
         #expect(Self.load(call, Self.library("return 1")) == Wire.bulk("lib"))
         let long = Self.library("return '" + String(repeating: "x", count: 1000) + "'")
-        #expect(Self.load(call, long).hasPrefix("-ERR libraries of functions take 1000 bytes at most (--max-scripts)"))
+        #expect(Self.load(call, long).hasPrefix("-ERR function libraries are limited to 1000 bytes (--max-scripts)"))
         #expect(call("FCALL f 0") == Wire.int(1), "the former one stays")
     }
 
@@ -207,7 +207,7 @@ import Testing
         for reply in [
             call("FUNCTION LIST"), call("FCALL f 0"), call("FUNCTION FLUSH"), Self.load(call, Self.library("return 1")),
         ] {
-            #expect(reply.hasPrefix("-ERR the libraries of functions could not be read"), "\(reply)")
+            #expect(reply.hasPrefix("-ERR the function libraries could not be read"), "\(reply)")
         }
         #expect(call("SET a 1") == Wire.ok)
     }
@@ -238,7 +238,7 @@ import Testing
         for reply in [
             Self.load(call, Self.library("return 2")), call("FUNCTION DELETE lib"), call("FUNCTION FLUSH"),
         ] {
-            #expect(reply.hasPrefix("-ERR the libraries of functions could not be stored, nothing was changed"))
+            #expect(reply.hasPrefix("-ERR the function libraries could not be saved; nothing was changed"))
         }
         #expect(call("FCALL f 0") == Wire.int(1))
     }

@@ -439,7 +439,7 @@ import Testing
         _ = call("MULTI")
         _ = call("SET k x")
         _ = call("MEMORY DOCTOR")
-        #expect(call("EXEC").contains("Entries take"))
+        #expect(call("EXEC").contains("Entries use"))
     }
 
     @Test func bytecodeIsRefused() throws {
@@ -469,7 +469,7 @@ import Testing
             if reply.hasPrefix("-") { refusal = reply }
         }
         #expect(call(["EVAL", "return 'no room'", "0"]) == Wire.bulk("no room"))
-        #expect(refusal.hasPrefix("-ERR scripts take 40000 bytes at most (--max-scripts)"))
+        #expect(refusal.hasPrefix("-ERR scripts are limited to 40000 bytes (--max-scripts)"))
         #expect(call("SCRIPT FLUSH") == Wire.ok)
         #expect(call(["EVALSHA", digest, "0"]) == Wire.error("NOSCRIPT No matching script. Please use EVAL."))
     }

@@ -150,8 +150,8 @@ import Testing
             case .nothing: "the descriptor 3 of LISTEN_FDS is not open"
             case .file, .pipe, .network: "the descriptor 3 of LISTEN_FDS is not a Unix-domain socket"
             case .datagrams: "is not a stream socket: use ListenStream="
-            case .connection: "is a connection, and nothing listens on it: use Accept=no"
-            case .twoSockets, .noNumber, .negative, .huge: "larderd serves one socket, and takes one"
+            case .connection: "is a connection, not a listening socket: use Accept=no"
+            case .twoSockets, .noNumber, .negative, .huge: "larderd accepts exactly one socket"
             }
         }
 

@@ -2,7 +2,8 @@ import LarderEngine
 
 /// An error reply.
 struct CommandError: Error, Equatable {
-    /// The text begins with the code: `ERR syntax error`. It may repeat bytes of the request, which need not be UTF-8.
+    /// The text starts with the code: `ERR syntax error`. It may contain bytes of the request, which may not be valid
+    /// UTF-8.
     let bytes: [UInt8]
 
     init(_ text: String) { bytes = Array(text.utf8) }
@@ -21,7 +22,7 @@ struct CommandError: Error, Equatable {
         CommandError("ERR wrong number of arguments for '\(name)' command")
     }
 
-    /// EXEC's answer if it may not run.
+    /// The error of EXEC if it must not run.
     static func aborted(_ error: CommandError) -> CommandError {
         let text = error.bytes.starts(with: Array("ERR ".utf8)) ? Array(error.bytes.dropFirst(4)) : error.bytes
         return CommandError("EXECABORT Transaction discarded because of: ", text, "")

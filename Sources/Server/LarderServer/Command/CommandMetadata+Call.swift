@@ -6,7 +6,7 @@ import LarderRESP
 extension CommandMetadata {
     func accepts(argumentCount: Int) -> Bool { arity >= 0 ? argumentCount == arity : argumentCount >= -arity }
 
-    /// Which words of a call are keys.
+    /// The indices of the words of a call that are keys.
     /// - Parameter word: returns the bytes of a word.
     func keyIndices(count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> [Int] {
         guard keys.first > 0, keys.step > 0 else { return [] }
@@ -20,10 +20,10 @@ extension CommandMetadata {
         return Array(stride(from: keys.first, through: last, by: keys.step))
     }
 
-    /// What the call does with one of its keys.
+    /// How the call uses one of its keys.
     /// - Parameters:
     ///   - position: the key's index among the keys.
-    ///   - count: how many words the call has.
+    ///   - count: the number of words of the call.
     ///   - word: returns the bytes of a word.
     func keyFlags(position: Int, count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> [String] {
         switch keyUse {
@@ -35,7 +35,7 @@ extension CommandMetadata {
         }
     }
 
-    /// Whether BITFIELD has only reading operations, and no words that it does not understand.
+    /// Whether all operations of a BITFIELD only read, and it has no unknown words.
     private static func onlyReads(bitfield count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> Bool {
         var index = 2
         while index < count {

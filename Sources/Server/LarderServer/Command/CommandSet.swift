@@ -1,10 +1,10 @@
 import LarderCommandCatalog
 import LarderEngine
 
-/// Some of the commands, by name; a command with all its subcommands, or one subcommand: `config`, `config|set`.
+/// A set of commands: `config` for a command with all its subcommands, `config|set` for one subcommand.
 package struct CommandSet: Equatable, Sendable {
     private var numbers: Set<Int> = []
-    /// In the order in which they were given.
+    /// In the order given.
     private(set) var names: [String] = []
 
     package init() {}
@@ -13,8 +13,8 @@ package struct CommandSet: Equatable, Sendable {
         let description: String
     }
 
-    /// - Parameter text: names in any case, with commas or blanks between them.
-    /// - Throws: all that is wrong with them.
+    /// - Parameter text: names in any case, separated by commas or white space.
+    /// - Throws: all errors in the text.
     init(_ text: String) throws(Failure) {
         var problems: [String] = []
         for word in text.split(whereSeparator: { $0 == "," || $0 == " " }) {
@@ -37,12 +37,12 @@ package struct CommandSet: Equatable, Sendable {
 
     func contains(_ row: CommandMetadata) -> Bool { numbers.contains(row.number) }
 
-    /// Whether one of them may run without its row being looked at: on the fast path, or in a script there.
+    /// Whether one of them could run on a fast path, which does not check the commands' metadata.
     private(set) var mayHaveFastPath = false
 }
 
 extension CommandError {
-    /// The code that Redis has for what a user may not do; here nobody may.
+    /// The error for a disabled command, with the code of Redis for missing rights.
     static func switchedOff(_ row: CommandMetadata) -> CommandError {
         CommandError("NOPERM \(switchedOffText(row))")
     }

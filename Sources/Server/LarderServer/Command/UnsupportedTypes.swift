@@ -1,7 +1,7 @@
-/// Commands of Redis that store values of types other than strings, wait for them or describe them. They are unknown
-/// here, and the error says why. Those that read or remove such values are answered: ``AbsentTypeCommands``.
+/// Redis commands that store values of types other than strings, wait for them or describe them. They are unknown here,
+/// and the error gives the reason. Commands that only read or remove such values are supported: ``AbsentTypeCommands``.
 enum UnsupportedTypes {
-    /// - Returns: the type of value that the command works on.
+    /// - Returns: the type of value that the command uses.
     static func subject(of name: String) -> String? { subjects[name.lowercased()] }
 
     private static let subjects: [String: String] = {

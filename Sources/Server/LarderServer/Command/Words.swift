@@ -12,7 +12,7 @@ func equalsIgnoringCase(_ bytes: UnsafeRawBufferPointer, _ word: StaticString) -
     return true
 }
 
-/// A decimal integer in the form that Redis accepts: an optional minus, no plus, no leading zero, no blanks; nil
+/// Parses a decimal integer in the form that Redis accepts: an optional minus, no plus, no leading zero, no spaces; nil
 /// otherwise.
 func parseInteger(_ bytes: UnsafeRawBufferPointer) -> Int64? {
     guard bytes.count > 0, bytes.count <= 20 else { return nil }
@@ -25,7 +25,7 @@ func parseInteger(_ bytes: UnsafeRawBufferPointer) -> Int64? {
         guard digit >= 0x30, digit <= 0x39 else { return nil }
         let (shifted, overflow) = value.multipliedReportingOverflow(by: 10)
         let (sum, carry) = shifted.subtractingReportingOverflow(Int64(digit - 0x30))
-        // Added up below zero: the negative range has room for one more.
+        // Summed as a negative number, because the negative range is larger by one.
         guard !overflow, !carry else { return nil }
         value = sum
     }
@@ -33,7 +33,7 @@ func parseInteger(_ bytes: UnsafeRawBufferPointer) -> Int64? {
     return value == Int64.min ? nil : -value
 }
 
-/// At most `most` bytes of an argument for the text of an error, up to its first NUL.
+/// The first `most` bytes of an argument for the text of an error, up to its first NUL.
 func shown(_ bytes: UnsafeRawBufferPointer, _ most: Int) -> [UInt8] {
     Array(bytes.prefix(most).prefix { $0 != 0 })
 }

@@ -2,15 +2,14 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// A command of the table: its row of the catalog with the function that runs it.
+/// A command: its metadata and its handler.
 ///
-/// A class, because each command that runs passes it around.
+/// A class, because it is passed around for each command that runs.
 package final class CommandSpec: Sendable {
-    /// All facts about it.
     package let metadata: CommandMetadata
     let run: Handler
-    /// The commands from which the second word of a call chooses. The command itself is then not run, unless a call
-    /// without a second word is allowed.
+    /// The subcommands, selected by the second word of a call. If there are any, the command itself runs only for calls
+    /// without a second word, if these are allowed.
     package let subcommands: [CommandSpec]
 
     package var name: String { metadata.name }
@@ -18,7 +17,7 @@ package final class CommandSpec: Sendable {
     package var flags: CommandFlags { metadata.flags }
     var word: ShortWord { metadata.word }
 
-    /// Runs on the connection's event loop and must not block; what may block is deferred.
+    /// Runs on the connection's event loop and must not block; blocking work is deferred.
     typealias Handler = @Sendable (inout Call) throws(CommandError) -> Outcome
 
     init(_ row: CommandMetadata, _ handlers: [CommandMetadata: Handler]) {
@@ -38,10 +37,10 @@ package final class CommandSpec: Sendable {
 }
 
 extension CommandSpec {
-    /// The subcommand of a call.
+    /// Returns the subcommand of a call.
     /// - Parameters:
     ///   - word: the second word.
-    ///   - count: how many words the call has.
+    ///   - count: the number of words of the call.
     func subcommand(_ word: UnsafeRawBufferPointer, count: Int) throws(CommandError) -> CommandSpec {
         let name = ShortWord(word)
         guard let found = subcommands.first(where: { $0.word == name }) else {
@@ -57,7 +56,7 @@ extension CommandSpec {
         return subcommands.first { $0.word == word }
     }
 
-    /// Answers `COMMAND HELP` from the rows of the subcommands.
+    /// Generates the reply to `COMMAND HELP` from the rows of the subcommands.
     private static func help(_ command: CommandMetadata) -> Handler {
         { call throws(CommandError) in
             let rows = command.subcommands

@@ -1,8 +1,8 @@
 import LarderCommandCatalog
 import LarderRESP
 
-/// Every command, in one table: the catalog's rows with the functions that run them. To add one, add a row to the
-/// catalog, a function, and the line here that joins them.
+/// The table of all commands: the catalog's rows with their handlers. To add a command, add a row to the catalog, a
+/// function, and the line here that connects them.
 package enum CommandTable {
     typealias Handlers = [CommandMetadata: CommandSpec.Handler]
 
@@ -18,7 +18,7 @@ package enum CommandTable {
         fetchingCommands, absentTypeCommands,
     ].reduce(into: [:]) { $0.merge($1) { _, _ in preconditionFailure("a command has two handlers") } }
 
-    /// With all subcommands, each behind its command.
+    /// Including all subcommands, each after its command.
     package static let withSubcommands: [CommandSpec] = all.flatMap { [$0] + $0.subcommands }
 
     private static let byName: [ShortWord: CommandSpec] = Dictionary(
@@ -33,14 +33,14 @@ package enum CommandTable {
 
     /// The command of a row.
     static func spec(_ row: CommandMetadata) -> CommandSpec {
-        guard let spec = byNumber[row.number] else { preconditionFailure("\(row.name) stands in no list of rows") }
+        guard let spec = byNumber[row.number] else { preconditionFailure("\(row.name) is not in a list of rows") }
         return spec
     }
 
     /// Finds a command by its name in any case of ASCII letters.
     package static func find(_ name: UnsafeRawBufferPointer) -> CommandSpec? { find(ShortWord(name), name) }
 
-    /// - Parameter word: the name as a number.
+    /// - Parameter word: the name, encoded as a number.
     static func find(_ word: ShortWord, _ name: UnsafeRawBufferPointer) -> CommandSpec? {
         word == .other ? CommandMetadata.named(long: name).map { spec($0) } : byName[word]
     }

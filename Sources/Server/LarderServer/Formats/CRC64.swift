@@ -1,4 +1,4 @@
-/// The CRC-64 at the end of what DUMP returns: the Jones polynomial, reflected, starting with 0.
+/// The CRC-64 at the end of a DUMP payload: the Jones polynomial, reflected, starting with 0.
 enum CRC64 {
     private static let table: [UInt64] = (0..<256).map { index in
         (0..<8).reduce(UInt64(index)) { rest, _ in rest & 1 == 0 ? rest >> 1 : rest >> 1 ^ 0x95AC_9329_AC4B_C9B5 }

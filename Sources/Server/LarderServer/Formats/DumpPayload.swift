@@ -1,8 +1,9 @@
-/// What DUMP returns and RESTORE takes, in the form in which Redis writes a string value, and what FUNCTION DUMP does: a type byte, the string, then
-/// the version of the format (two bytes) and a CRC-64 of everything before it (eight bytes), both little-endian.
+/// The payloads of DUMP, RESTORE and FUNCTION DUMP, in Redis' format: a type byte, the string, the version of the
+/// format (two bytes), and a CRC-64 of the preceding bytes (eight bytes), both little-endian.
 ///
-/// A string is its length and its bytes. A length has 6, 14, 32 or 64 bits; its first two bits and its first byte say
-/// which. If those two bits are set, the other six name an encoding: an integer of one, two or four bytes, or LZF.
+/// A string is its length and its bytes. A length has 6, 14, 32 or 64 bits, depending on its first two bits and its
+/// first byte. If these two bits are set, the other six specify an encoding: an integer of one, two or four bytes, or
+/// LZF.
 package enum DumpPayload {
     /// The format of Redis 7.0.
     private static let version: UInt16 = 10
@@ -20,7 +21,7 @@ package enum DumpPayload {
 
     // MARK: Writing
 
-    /// The payload of a value, in the bytes that Redis 7.0 writes.
+    /// Encodes a value, with the same bytes as Redis 7.0.
     static func encode(_ value: UnsafeRawBufferPointer) -> [UInt8] {
         var bytes = [stringType]
         bytes.reserveCapacity(value.count + 32)
@@ -28,7 +29,7 @@ package enum DumpPayload {
         return sealed(bytes)
     }
 
-    /// The payload of libraries of functions.
+    /// Encodes function libraries.
     static func encode(libraries texts: [[UInt8]]) -> [UInt8] {
         var bytes: [UInt8] = []
         for text in texts {
@@ -52,7 +53,7 @@ package enum DumpPayload {
         }
     }
 
-    /// With version and checksum behind them.
+    /// Appends the version and the checksum.
     private static func sealed(_ content: [UInt8]) -> [UInt8] {
         var bytes = content
         append(version, to: &bytes)
@@ -60,7 +61,7 @@ package enum DumpPayload {
         return bytes
     }
 
-    /// The encoding of a value that is the text of an integer of at most 32 bits.
+    /// Encodes a value that is the text of an integer of at most 32 bits.
     private static func integer(_ value: UnsafeRawBufferPointer) -> [UInt8]? {
         guard value.count <= 11, let number = parseInteger(value) else { return nil }
         var bytes: [UInt8] = []
@@ -78,7 +79,7 @@ package enum DumpPayload {
         return bytes
     }
 
-    /// Nil if the value is short, or if compression saves less than four bytes.
+    /// Nil if the value is short, or compression saves less than four bytes.
     private static func compressed(_ value: UnsafeRawBufferPointer) -> [UInt8]? {
         value.count > 20 ? LZF.compress(value, bytesMax: value.count - 4) : nil
     }
@@ -103,25 +104,24 @@ package enum DumpPayload {
     // MARK: Reading
 
     package enum Defect: Error, Equatable {
-        /// Too short, of a newer version, or changed on its way.
+        /// Too short, of a newer version, or damaged.
         case footer
-        /// Not a string, or one that cannot be read.
+        /// Not a string, or a malformed one.
         case format
     }
 
-    /// The value of a payload. Never traps, whatever the bytes are.
+    /// Decodes the value of a payload. Does not trap on any input.
     /// - Parameter bytesMax: the longest value that is accepted; nothing is allocated for a longer one.
     static func decode(_ payload: UnsafeRawBufferPointer, bytesMax: Int) throws(Defect) -> [UInt8] {
         _ = try content(of: payload)
-        // Redis does not check whether anything stands behind the value, and takes bytes of the footer for the value if
-        // the length says so. So do we.
+        // Like Redis, ignore bytes after the value, and use bytes of the footer if the length includes them.
         var reader = Reader(bytes: payload)
         guard reader.byte() == stringType, let value = reader.string(bytesMax) else { throw .format }
         return value
     }
 
-    /// The texts of libraries of functions. Never traps, whatever the bytes are.
-    /// - Parameter bytesMax: the most bytes of all texts together.
+    /// Decodes the sources of function libraries. Does not trap on any input.
+    /// - Parameter bytesMax: the most bytes of all sources.
     static func decodeLibraries(
         _ payload: UnsafeRawBufferPointer, bytesMax: Int
     ) throws(Defect) -> [[UInt8]] {
@@ -136,7 +136,7 @@ package enum DumpPayload {
         return texts
     }
 
-    /// A payload without its footer, which is checked.
+    /// A payload without its footer, which is verified.
     private static func content(of payload: UnsafeRawBufferPointer) throws(Defect) -> UnsafeRawBufferPointer {
         guard payload.count >= footerBytes else { throw .footer }
         let end = payload.count - footerBytes
@@ -148,7 +148,7 @@ package enum DumpPayload {
         return UnsafeRawBufferPointer(rebasing: payload[..<end])
     }
 
-    /// An upper bound, about, of the value's length, by the payload's length.
+    /// An approximate upper bound of the value's length, given the payload's length.
     static func decodedBytesMax(_ payload: UnsafeRawBufferPointer) -> Int {
         let isCompressed = payload.count > 1 && payload[1] == Encoding.lzf
         return isCompressed ? payload.count * LZF.growthMax : payload.count
@@ -194,7 +194,7 @@ package enum DumpPayload {
             }
         }
 
-        /// Nil for an encoding, and for a length that no value can have.
+        /// Nil for an encoding, and for an impossible length.
         private mutating func length() -> Int? {
             guard let first = byte() else { return nil }
             switch (first >> 6, first) {

@@ -1,20 +1,19 @@
-/// LZF, the compression that Redis uses in its payloads.
+/// LZF, the compression of Redis' payloads.
 ///
 /// Compressed bytes are a sequence of
 /// - runs of literals: a byte n below 32, then n + 1 bytes;
-/// - references backwards: three bits of length and the high five bits of distance - 1; another byte of length if those
-///   three are all set; the low eight bits of distance - 1. Lengths are written less 2; the byte of length is added to
-///   7.
+/// - back references: three bits of length and the high five bits of distance - 1; another byte of length if all three
+///   bits are set; the low eight bits of distance - 1. Lengths are stored minus 2; the byte of length is added to 7.
 enum LZF {
     private static let literalsMax = 32
     private static let distanceMax = 1 << 13
     private static let referenceMax = (1 << 8) + (1 << 3)
     private static let hashBits = 16
-    /// The largest ratio of the original to its compressed form: a reference of 3 bytes makes 264.
+    /// The largest compression ratio: a reference of 3 bytes expands to 264.
     static let growthMax = 88
 
-    /// Compresses with the same choices as Redis' compressor, so that the bytes are equal.
-    /// - Parameter bytesMax: the longest result that is wanted.
+    /// Compresses with the same choices as Redis, so that the bytes are equal.
+    /// - Parameter bytesMax: the longest result.
     /// - Returns: nil if the result would be longer.
     static func compress(_ input: UnsafeRawBufferPointer, bytesMax: Int) -> [UInt8]? {
         guard !input.isEmpty, bytesMax > 0 else { return nil }
@@ -26,7 +25,7 @@ enum LZF {
     private struct Compressor {
         let input: UnsafeRawBufferPointer
         let bytesMax: Int
-        /// Where the three bytes of a hash were last seen; -1 for never.
+        /// Where the three bytes of a hash were last seen; -1 if never.
         let places: UnsafeMutableBufferPointer<Int>
         var output: [UInt8] = []
         /// The number of literals in the open run.
@@ -47,7 +46,7 @@ enum LZF {
         }
 
         mutating func run() -> Bool {
-            // The first byte of an open run is reserved in the output; it will have the run's length.
+            // Reserve the first byte of the open run for its length.
             output.append(0)
             var index = 0
             while index < input.count - 2 {
@@ -97,7 +96,7 @@ enum LZF {
         }
 
         /// Writes a reference and opens the next run.
-        /// - Returns: where to continue.
+        /// - Returns: the index of the next byte.
         private mutating func refer(to place: Int, from index: Int) -> Int {
             let length = length(place, index)
             closeRun()
@@ -113,14 +112,14 @@ enum LZF {
             output.append(0)
             let end = index + length
             guard end < input.count - 2 else { return end }
-            // Only the last two positions of a match are noted.
+            // As in Redis, only the last two positions of a match are recorded.
             places[hash(end - 2)] = end - 2
             places[hash(end - 1)] = end - 1
             return end
         }
 
-        /// How many bytes are equal from both positions on, as far as Redis' compressor looks. It looks at 16 before it
-        /// checks the limit, and so must this one, to make the same bytes.
+        /// The number of equal bytes from both positions, computed like Redis: it compares 16 bytes before it checks
+        /// the limit, which affects the result.
         private func length(_ place: Int, _ index: Int) -> Int {
             let most = min(input.count - index - 2, referenceMax)
             var length = 2
@@ -135,12 +134,12 @@ enum LZF {
         }
     }
 
-    /// Decompresses. Never traps, whatever the bytes are.
+    /// Decompresses. Does not trap on any input.
     /// - Parameter count: the length of the original.
     /// - Returns: nil if the bytes are not LZF or have another length.
     static func decompress(_ input: UnsafeRawBufferPointer, count: Int) -> [UInt8]? {
         var output: [UInt8] = []
-        // A length alone is no reason to reserve more.
+        // Do not reserve memory based on the length alone.
         output.reserveCapacity(min(count, input.count * growthMax + 1))
         var index = 0
         while index < input.count {
@@ -164,7 +163,7 @@ enum LZF {
             let distance = (control & 0x1F) << 8 + Int(input[index]) + 1
             index += 1
             guard distance <= output.count, output.count + length <= count else { return nil }
-            // Byte by byte: a reference may overlap its own output.
+            // Byte by byte, because a reference may overlap its own output.
             for _ in 0..<length { output.append(output[output.count - distance]) }
         }
         return output.count == count ? output : nil

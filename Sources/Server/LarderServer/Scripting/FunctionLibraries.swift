@@ -1,28 +1,27 @@
 import LarderEngine
 import LarderPlatform
 
-/// The libraries of functions, in memory and in the larder's ledger.
+/// The function libraries, in memory and in the larder's ledger.
 ///
-/// A change is in the ledger, durably, before it is seen.
+/// A change is durable in the ledger before it takes effect.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: ``state`` is read and written with the lock held, everything else
-/// is constant.
+/// `@unchecked Sendable`: ``state`` is guarded by `lock`; everything else is constant.
 package final class FunctionLibraries: @unchecked Sendable {
-    /// All libraries at one time. A value.
+    /// A consistent set of all libraries. A value.
     struct State {
         fileprivate(set) var libraries: [String: FunctionLibrary] = [:]
-        /// The functions of all libraries, by their names in small letters: FCALL does not look at capitals.
+        /// The functions of all libraries, by their lower-case names: FCALL ignores case.
         fileprivate var functions: [String: Script] = [:]
 
-        /// By their names, in order.
+        /// Sorted by name.
         var sorted: [FunctionLibrary] { libraries.values.sorted { $0.name < $1.name } }
 
         var functionCount: Int { functions.count }
 
-        /// The bytes of all texts.
+        /// The size of all sources.
         var byteCount: Int { libraries.values.reduce(0) { $0 + $1.text.count } }
 
-        /// The function with a name, whatever its capitals; nil if there is none.
+        /// Finds a function by name, ignoring case; nil if there is none.
         func find(_ name: UnsafeRawBufferPointer) -> Script? {
             let name = String(decoding: name, as: UTF8.self)
             return functions[name] ?? (functions.isEmpty ? nil : functions[name.lowercased()])
@@ -43,19 +42,20 @@ package final class FunctionLibraries: @unchecked Sendable {
         }
     }
 
-    /// What happens to libraries that are there when others are restored.
+    /// How FUNCTION RESTORE treats existing libraries.
     enum RestorePolicy {
         case flush, append, replace
     }
 
     static let factName = "functions"
-    /// The file in which earlier versions kept them.
+    /// The file of earlier versions.
     static let fileName = "FUNCTIONS"
-    /// The longest fact or file that is read: four times what fits by default, for a limit that was higher before.
+    /// The longest fact or file that is read: four times the default limit, because the limit may have been higher
+    /// before.
     static let fileBytesMax = 64 << 20
 
     private let lock = Lock()
-    /// Held while a change is made and written: one at a time.
+    /// Held while a change is made and written, so that changes are serialized.
     private let changing = Lock()
     private var state = State()
     private let ledger: Ledger
@@ -64,14 +64,15 @@ package final class FunctionLibraries: @unchecked Sendable {
     private let scripts: ScriptCache
     private let log: Log
     private let lines: LimitedLines
-    /// Why what is stored cannot be used; then there are no functions, and it is left as it is.
+    /// Why the stored libraries cannot be used. While set, there are no functions, and the stored libraries are left
+    /// unchanged.
     private var defect: CommandError?
 
-    /// Reads the functions of a larder. What is wrong with them is written to the log.
+    /// Reads the functions of a larder. Problems are logged.
     /// - Parameters:
-    ///   - bytesMax: the most bytes of all libraries' texts.
-    ///   - now: names a damaged file, which is kept.
-    ///   - lines: what the libraries write.
+    ///   - bytesMax: the size limit of all sources.
+    ///   - now: used to name a damaged file, which is kept.
+    ///   - lines: log lines of the libraries.
     init(
         ledger: Ledger, directory: String, bytesMax: Int, scripts: ScriptCache, now: Int64, log: Log,
         lines: LimitedLines
@@ -87,12 +88,12 @@ package final class FunctionLibraries: @unchecked Sendable {
             for text in try storedTexts() { loadAtStart(text) }
         } catch {
             ledger.countLoss()
-            defect = CommandError("ERR the libraries of functions could not be read: \(error)")
-            log.error("there are no functions: \(error)")
+            defect = CommandError("ERR the function libraries could not be read: \(error)")
+            log.error("function libraries were not loaded: \(error)")
         }
     }
 
-    /// Takes over the file of an earlier version, if there is one.
+    /// Imports the file of an earlier version, if there is one.
     private func takeOverFile(_ now: Int64) throws(LarderError) {
         let found: [UInt8]?
         do throws(FileError) {
@@ -108,52 +109,52 @@ package final class FunctionLibraries: @unchecked Sendable {
     private func storedTexts() throws(LarderError) -> [[UInt8]] {
         guard let payload = try ledger.value(Self.factName) else {
             if ledger.lossMilliseconds > 0 {
-                log.error("libraries of functions may have been lost with damage to the larder's ledger")
+                log.error("function libraries may have been lost because the larder's ledger was damaged")
             }
             return []
         }
         do throws(DumpPayload.Defect) {
             return try Self.texts(of: payload, bytesMax: Self.fileBytesMax)
         } catch {
-            throw LarderError(.damaged, "what the ledger has of functions is malformed", operation: "read functions")
+            throw LarderError(.damaged, "the functions in the ledger are malformed", operation: "read functions")
         }
     }
 
-    /// Keeps a damaged file under another name, so that the next change does not destroy it.
+    /// Renames a damaged file, so that the next change does not overwrite it.
     private func setAside(_ now: Int64) {
         ledger.countLoss()
         let place = "\(path).damaged-\(now)"
         do throws(FileError) {
             try FileSystem.rename(path, to: place)
             try FileSystem.syncDirectory(FileSystem.parent(path))
-            log.error("there are no functions: \(path) is damaged; it was moved to \(place)")
+            log.error("function libraries were not loaded: \(path) is damaged and was moved to \(place)")
         } catch {
-            log.error("there are no functions: \(path) is damaged, and could not be moved away: \(error)")
+            log.error("function libraries were not loaded: \(path) is damaged and could not be moved: \(error)")
         }
     }
 
-    /// A library that cannot be loaded is kept without functions: it must not be lost with the next change.
+    /// Loads a stored library. If that fails, it is kept without functions, so that the next change does not remove it.
     private func loadAtStart(_ text: [UInt8]) {
         do throws(CommandError) {
             try state.insert(try library(text, by: "a kept library"))
         } catch {
             guard let (name, code) = try? FunctionLibrary.parse(text) else {
-                return log.error("a library of functions is dropped: \(error.text)")
+                return log.error("dropped a function library: \(error.text)")
             }
-            log.error("the library '\(name)' has no functions: \(error.text)")
+            log.error("could not load the library '\(name)': \(error.text)")
             state.libraries[name] = FunctionLibrary(name: name, text: text, functions: [], code: code)
         }
     }
 
     // MARK: Looking
 
-    /// All libraries as they are now.
+    /// The current libraries.
     func current() throws(CommandError) -> State {
         if let defect { throw defect }
         return lock.withLock { state }
     }
 
-    /// The function with a name, whatever its capitals; nil if there is none.
+    /// Finds a function by name, ignoring case; nil if there is none.
     func find(_ name: UnsafeRawBufferPointer) -> Script? {
         lock.withLock { state.find(name) }
     }
@@ -161,7 +162,7 @@ package final class FunctionLibraries: @unchecked Sendable {
     // MARK: Changes
 
     /// Loads a library.
-    /// - Parameter writer: who brings it, for the log.
+    /// - Parameter writer: the client, for the log.
     /// - Returns: its name.
     func load(_ text: [UInt8], replaces: Bool, by writer: String) throws(CommandError) -> String {
         let name = try FunctionLibrary.parse(text).name
@@ -186,8 +187,8 @@ package final class FunctionLibraries: @unchecked Sendable {
         try change { (next) throws(CommandError) in next = State() }
     }
 
-    /// Takes what ``dump()`` returned.
-    /// - Parameter writer: who brings it, for the log.
+    /// Restores the libraries from a payload of ``dump()``.
+    /// - Parameter writer: the client, for the log.
     func restore(_ payload: [UInt8], _ policy: RestorePolicy, by writer: String) throws(CommandError) {
         let texts: [[UInt8]]
         do throws(DumpPayload.Defect) {
@@ -210,27 +211,27 @@ package final class FunctionLibraries: @unchecked Sendable {
         }
     }
 
-    /// The texts of the libraries in a payload of ``dump()``.
+    /// The sources of the libraries in a payload of ``dump()``.
     package static func texts(of payload: [UInt8], bytesMax: Int) throws(DumpPayload.Defect) -> [[UInt8]] {
         try payload.withUnsafeBytes { bytes in
             Result { () throws(DumpPayload.Defect) in try DumpPayload.decodeLibraries(bytes, bytesMax: bytesMax) }
         }.get()
     }
 
-    /// All libraries, in the form of Redis 7.0.
+    /// All libraries, in the format of Redis 7.0.
     func dump() throws(CommandError) -> [UInt8] { DumpPayload.encode(libraries: try current().sorted.map(\.text)) }
 
-    /// Makes a change, unless it throws. May block.
+    /// Makes a change, unless `body` throws. May block.
     private func change(_ body: (inout State) throws(CommandError) -> Void) throws(CommandError) {
         if let defect { throw defect }
         try changing.withLock { () throws(CommandError) in
             let former = lock.withLock { state }
             var next = former
             try body(&next)
-            // With a limit that was higher before, there may be more; then it may become less.
+            // If the limit was higher before, the size may exceed it, but must not increase.
             guard next.byteCount <= max(bytesMax, former.byteCount) else {
                 throw CommandError(
-                    "ERR libraries of functions take \(bytesMax) bytes at most (--max-scripts): "
+                    "ERR function libraries are limited to \(bytesMax) bytes (--max-scripts): "
                         + "FUNCTION DELETE makes room")
             }
             let payload = DumpPayload.encode(libraries: next.sorted.map(\.text))
@@ -238,13 +239,13 @@ package final class FunctionLibraries: @unchecked Sendable {
                 try ledger.set(Self.factName, to: payload)
             } catch {
                 throw CommandError(
-                    "ERR the libraries of functions could not be stored, nothing was changed: \(error.message)")
+                    "ERR the function libraries could not be saved; nothing was changed: \(error.message)")
             }
             lock.withLock { state = next }
         }
     }
 
-    /// Makes a library of a text: compiles it, and asks it for its functions.
+    /// Compiles a source, and collects the functions that it registers.
     private func library(_ text: [UInt8], by writer: String) throws(CommandError) -> FunctionLibrary {
         let (name, code) = try FunctionLibrary.parse(text)
         let registration = LibraryRegistration(log: ScriptLog(lines, of: writer))

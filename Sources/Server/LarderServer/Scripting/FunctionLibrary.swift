@@ -1,17 +1,17 @@
 import CLarderLuaBridge
 import LarderRESP
 
-/// A library of functions, as FUNCTION LOAD brought it. Constant.
+/// A function library, as loaded by FUNCTION LOAD. Constant.
 struct FunctionLibrary: Sendable {
     let name: String
-    /// The whole text, its first line included.
+    /// The whole source, including its first line.
     let text: [UInt8]
     /// In the order of their registration.
     let functions: [LibraryFunction]
     let code: ScriptCode
 
-    /// Splits a text into the name that its first line gives, and the code.
-    /// - Throws: the errors of Redis 7.0. There are no quotes in the line here.
+    /// Splits a source into the name in its first line, and the code.
+    /// - Throws: the errors of Redis 7.0. Quotes in the line are not supported.
     static func parse(_ text: [UInt8]) throws(CommandError) -> (name: String, code: ScriptCode) {
         guard text.count >= 2, text[0] == UInt8(ascii: "#"), text[1] == UInt8(ascii: "!") else {
             throw CommandError("ERR Missing library metadata")
@@ -39,7 +39,7 @@ struct FunctionLibrary: Sendable {
         return (name, ScriptCode(Array(text[end...]), isLibrary: true))
     }
 
-    /// Whether the name of a library or of a function consists of what it may.
+    /// Whether the name of a library or a function is valid.
     static func isName(_ name: some Collection<UInt8>) -> Bool {
         !name.isEmpty
             && name.allSatisfy { byte in
@@ -52,7 +52,7 @@ struct FunctionLibrary: Sendable {
             }
     }
 
-    /// What Redis says of other names, of functions too.
+    /// Redis' error for other names, also of functions.
     static let nameRule: StaticString =
         "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long"
 }
@@ -61,7 +61,7 @@ struct FunctionLibrary: Sendable {
 struct LibraryFunction: Sendable {
     let name: String
     let description: [UInt8]?
-    /// Bits, in the order of the bridge's names.
+    /// Bits, in the order of the bridge's flag names.
     let flags: UInt32
     let script: Script
 

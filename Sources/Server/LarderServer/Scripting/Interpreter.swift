@@ -2,25 +2,25 @@ import CLarderLuaBridge
 import LarderRESP
 import LarderVocabulary
 
-/// A Lua interpreter with the scripts that it has compiled. Scripts leave nothing behind in it.
+/// A Lua interpreter and its compiled scripts. Scripts leave no state in it.
 ///
-/// Used by one thread at a time; ``Interpreters`` hands it out. `@unchecked Sendable`, because it is passed from one
-/// thread to the next as a value.
+/// Used by one thread at a time; ``Interpreters`` distributes it. `@unchecked Sendable`: it is passed between threads
+/// as a value.
 final class Interpreter: @unchecked Sendable {
     private let state: OpaquePointer
-    /// The compiled texts, by number.
+    /// The compiled scripts, by number.
     private var functions: [Int: Int32] = [:]
     /// For short scripts on an event loop.
     let quick = QuickScriptHost()
     private let quickFunctions: UnsafeMutablePointer<larder_script_host>
-    /// Which scripts it may know: see ``ScriptCache/generation``.
+    /// The ``ScriptCache/generation`` of its scripts.
     let generation: Int
 
-    /// With more compiled scripts a new interpreter begins: those that are no longer kept are not forgotten one by one.
+    /// With more compiled scripts, the interpreter is replaced: scripts no longer cached are not removed individually.
     private let functionsMax: Int
     private let bytesMax: Int
 
-    /// Nil without memory.
+    /// Nil if there is not enough memory.
     init?(bytesMax: Int, functionsMax: Int, generation: Int) {
         guard
             let state = larder_script_create(
@@ -39,16 +39,16 @@ final class Interpreter: @unchecked Sendable {
         quickFunctions.deallocate()
     }
 
-    /// Whether it may run other scripts. One that has grown, by what scripts left to the collector or by compiled texts,
-    /// would be kept for nothing, and its next script would have less memory than it may have.
+    /// Whether it can run other scripts. One that has grown, by garbage or by compiled scripts, would waste memory, and
+    /// leave less for its next script.
     var isReusable: Bool {
         !larder_script_is_spoilt(state) && functions.count <= functionsMax && byteCount <= bytesMax / 4
     }
 
-    /// The memory of the interpreter.
+    /// Memory use of the interpreter.
     var byteCount: Int { larder_script_bytes(state) }
 
-    /// Compiles a text, unless it has been.
+    /// Compiles a script, unless it is compiled already.
     func compile(_ code: ScriptCode) throws(CommandError) -> Int32 {
         if let function = functions[code.number] { return function }
         let function = code.body.withUnsafeBufferPointer {
@@ -59,18 +59,18 @@ final class Interpreter: @unchecked Sendable {
         return function
     }
 
-    /// How a run ended, and its encoded reply.
+    /// The result of a run, with its encoded reply.
     enum End {
         /// Valid until the next call.
         case replied(UnsafeRawBufferPointer)
-        /// The host ended it with this number.
+        /// The host stopped it with this number.
         case ended(Int32)
     }
 
     /// Runs a script.
     /// - Parameters:
-    ///   - words: the keys, and behind them the arguments.
-    ///   - keyCount: how many of the words are keys.
+    ///   - words: the keys, followed by the arguments.
+    ///   - keyCount: the number of keys.
     func run(
         _ script: Script, words: UnsafeBufferPointer<larder_script_word>, keyCount: Int, version: RESPVersion,
         replyBytesMax: Int, host: larder_script_host
@@ -81,8 +81,8 @@ final class Interpreter: @unchecked Sendable {
         }
     }
 
-    /// Runs a script with ``quick``, which has been prepared.
-    /// - Returns: nil if the script is not compiled here yet, or has given up.
+    /// Runs a script with ``quick``, which was prepared.
+    /// - Returns: nil if the script is not compiled here yet, or was abandoned.
     func runQuickly(
         _ script: Script, words: UnsafeBufferPointer<larder_script_word>, keyCount: Int, version: RESPVersion,
         replyBytesMax: Int
@@ -119,10 +119,10 @@ final class Interpreter: @unchecked Sendable {
         return .replied(output)
     }
 
-    /// The longest error of a library that is loaded.
+    /// The longest error of a library being loaded.
     private static let errorBytesMax = 1 << 20
 
-    /// Runs a library, so that it registers its functions.
+    /// Runs a library, which registers its functions.
     func register(_ library: ScriptCode, _ registration: LibraryRegistration) throws(CommandError) {
         let function = try compile(library)
         let end = withUnsafePointer(to: registration.host) { host in

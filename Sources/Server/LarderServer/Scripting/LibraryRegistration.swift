@@ -1,7 +1,7 @@
 import CLarderLuaBridge
 import LarderPlatform
 
-/// Collects the functions that a library registers while it is loaded, and ends one that takes too long.
+/// Collects the functions that a library registers while it is loaded, and stops a library that takes too long.
 ///
 /// Used by one thread.
 final class LibraryRegistration {
@@ -16,7 +16,7 @@ final class LibraryRegistration {
     private var log: ScriptLog
     private let end: Int64
 
-    /// As long as Redis lets a library take.
+    /// The time limit of Redis.
     private static let nanosecondsMax: Int64 = 500_000_000
 
     init(log: ScriptLog) {
@@ -24,11 +24,11 @@ final class LibraryRegistration {
         end = MonotonicClock.nanoseconds() + Self.nanosecondsMax
     }
 
-    /// The functions for the interpreter. Valid while this object is.
+    /// The callbacks for the interpreter. Valid as long as this object exists.
     var host: larder_script_host {
         larder_script_host(
             context: Unmanaged.passUnretained(self).toOpaque(),
-            // There are no commands for a library that is loaded.
+            // A library being loaded cannot run commands.
             call: { _, _, _, _, _ in ScriptEnding.abandoned.rawValue },
             interrupt: { LibraryRegistration.of($0)?.isTooLong == true ? ScriptEnding.timedOut.rawValue : 0 },
             weigh: { _ in 0 },
@@ -44,7 +44,7 @@ final class LibraryRegistration {
 
     private var isTooLong: Bool { MonotonicClock.nanoseconds() > end }
 
-    /// Takes a function; the text refuses it.
+    /// Adds a function, or returns the error.
     static let add:
         @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<larder_script_declaration>?) -> UnsafePointer<CChar>? =
             {
@@ -60,7 +60,7 @@ final class LibraryRegistration {
         let bytes = UnsafeRawBufferPointer(declaration.name)
         guard FunctionLibrary.isName(bytes) else { return FunctionLibrary.nameRule }
         let name = String(decoding: bytes, as: UTF8.self)
-        // Names that differ in capitals only could not be told apart by FCALL.
+        // FCALL could not distinguish names that differ only in case.
         guard names.insert(name.lowercased()).inserted else { return "Function already exists in the library" }
         declarations.append(
             Declaration(

@@ -3,10 +3,10 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// The commands that counters, locks and limits are made of, in their usual forms, on a few entries in memory. Answers are
-/// those of the commands' handlers; whatever else is asked for is left to them.
+/// The commands used for counters, locks and limits, in their usual forms, on a few entries in memory. The results are
+/// those of the commands' handlers; all other calls are left to these.
 ///
-/// For one thread at a time. `@unchecked Sendable`, because it is passed from one thread to the next as a value.
+/// Used by one thread at a time. `@unchecked Sendable`: it is passed between threads as a value.
 final class QuickCommands: @unchecked Sendable {
     let entries = BatchScope()
     private var now: Int64 = 0
@@ -14,7 +14,7 @@ final class QuickCommands: @unchecked Sendable {
 
     deinit { digits.deallocate() }
 
-    /// Whether there is a command of this name, as the words of a request are. GET and EXISTS have a faster way.
+    /// Whether a command is supported here. GET and EXISTS have a faster path.
     static func has(_ word: ShortWord) -> Bool {
         switch word {
         case .incr, .incrby, .del, .unlink, .expire, .pexpire, .decr, .decrby, .ttl, .pttl, .set: true
@@ -22,7 +22,7 @@ final class QuickCommands: @unchecked Sendable {
         }
     }
 
-    /// Prepares for other keys.
+    /// Prepares for another call.
     func begin(now: Int64) {
         self.now = now
         entries.begin()
@@ -30,7 +30,7 @@ final class QuickCommands: @unchecked Sendable {
 
     /// Runs a command whose key is one of ``entries``.
     /// - Parameter words: the command's name first.
-    /// - Returns: what ran; nil if it is left to the usual path.
+    /// - Returns: the command that ran; nil if it is left to the usual path.
     func call(
         _ words: UnsafeBufferPointer<larder_script_word>, _ answer: inout larder_script_answer
     ) -> CommandMetadata? {
@@ -55,7 +55,7 @@ final class QuickCommands: @unchecked Sendable {
         return count == 3 ? call(name, index, UnsafeRawBufferPointer(words[2]), &answer) : nil
     }
 
-    /// A command of a key alone.
+    /// Runs a command with a key and no other arguments.
     private func call(_ name: ShortWord, _ index: Int, _ answer: inout larder_script_answer) -> CommandMetadata? {
         switch name {
         case .del, .unlink:
@@ -77,13 +77,13 @@ final class QuickCommands: @unchecked Sendable {
         }
     }
 
-    /// As PTTL answers: -2 without an entry, -1 without a deadline.
+    /// Like PTTL: -2 without an entry, -1 without a deadline.
     private func millisecondsLeft(_ index: Int) -> Int64 {
         guard entries.read(index) != nil else { return -2 }
         return entries.deadline(index).map { max(0, $0 - now) } ?? -1
     }
 
-    /// A command of a key and a number.
+    /// Runs a command with a key and a number.
     private func call(
         _ name: ShortWord, _ index: Int, _ word: UnsafeRawBufferPointer, _ answer: inout larder_script_answer
     ) -> CommandMetadata? {
@@ -92,7 +92,7 @@ final class QuickCommands: @unchecked Sendable {
         case .incrby: return add(value, index, &answer) ? .incrby : nil
         case .decrby: return value != .min && add(-value, index, &answer) ? .decrby : nil
         case .expire, .pexpire:
-            // Deadlines that have passed, and numbers without a sense, are left to the handler.
+            // Past deadlines and invalid numbers are left to the handler.
             guard value > 0, value <= Int64.max / 4000, !entries.hasTags(index) else { return nil }
             let row: CommandMetadata = name == .expire ? .expire : .pexpire
             guard entries.current(index) != nil else {
@@ -105,7 +105,7 @@ final class QuickCommands: @unchecked Sendable {
         }
     }
 
-    /// `SET key value`, with a lifetime and a condition at most.
+    /// `SET key value`, optionally with a lifetime and a condition.
     private func set(
         _ index: Int, _ words: UnsafeBufferPointer<larder_script_word>, _ answer: inout larder_script_answer
     ) -> Bool {

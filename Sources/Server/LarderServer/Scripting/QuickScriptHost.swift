@@ -4,25 +4,26 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// What a short script reaches on the fast path: ``QuickCommands`` on the entries of its declared keys, in memory. Whatever
-/// else it asks for ends the attempt, before anything was applied, and the usual path begins.
+/// The commands that a short script can call on the fast path: ``QuickCommands`` on its declared keys, in memory. Any
+/// other call abandons the attempt before anything was applied, and the usual path starts.
 ///
 /// Belongs to an interpreter, and is used with it by one thread at a time.
 final class QuickScriptHost {
     private let commands = QuickCommands()
     var entries: BatchScope { commands.entries }
-    /// The commands that ran, for the count of commands; those beyond are not counted.
+    /// The commands that ran, for the counters; further ones are not counted.
     private(set) var rows: [CommandMetadata] = []
-    /// The rules by which the script may do all of this, and their generation: with others the usual path judges each call.
+    /// The access rules, and the generation that allows the script all of this: with other rules, the usual path checks
+    /// each call.
     private var access: AccessControl?
     private var generation = 0
-    /// When the script was asked first whether to go on, in nanoseconds of the monotonic clock; 0 before.
+    /// When the interpreter first asked whether to continue, in nanoseconds of the monotonic clock; 0 before.
     private var begin: Int64 = 0
 
     private static let rowsMax = 64
 
     /// Prepares for a script.
-    /// - Parameter generation: the rules that allow everything here: ``AccessControl/generation``.
+    /// - Parameter generation: the ``AccessControl/generation`` of the rules that allow everything here.
     func begin(now: Int64, _ access: AccessControl, generation: Int) {
         self.access = access
         self.generation = generation
@@ -31,7 +32,7 @@ final class QuickScriptHost {
         commands.begin(now: now)
     }
 
-    /// The functions for the interpreter. Valid while this object is.
+    /// The callbacks for the interpreter. Valid as long as this object exists.
     var functions: larder_script_host {
         larder_script_host(
             context: Unmanaged.passUnretained(self).toOpaque(),

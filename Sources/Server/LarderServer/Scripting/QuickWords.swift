@@ -1,6 +1,6 @@
 import LarderRESP
 
-/// The words of the commands that ``QuickCommands`` has.
+/// The names of the commands in ``QuickCommands``.
 extension ShortWord {
     static var del: ShortWord { ShortWord(constant: 0x6C_65_64, length: 3) }
     static var unlink: ShortWord { ShortWord(constant: 0x6B_6E_69_6C_6E_75, length: 6) }

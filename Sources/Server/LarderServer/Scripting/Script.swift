@@ -2,7 +2,7 @@ import CLarderMessageDigest
 import LarderRESP
 import Synchronization
 
-/// The SHA-1 of a script's text, by which EVALSHA names it.
+/// The SHA-1 of a script's source, which identifies it in EVALSHA.
 struct ScriptDigest: Hashable, Sendable {
     private let first: UInt64
     private let second: UInt64
@@ -27,7 +27,7 @@ struct ScriptDigest: Hashable, Sendable {
         (first, second, third) = (digest.0.bigEndian, digest.1.bigEndian, digest.2.bigEndian)
     }
 
-    /// Reads 40 hexadecimal digits, in any case; nil for anything else.
+    /// Parses 40 hexadecimal digits, in any case; nil for anything else.
     init?(hexadecimal text: UnsafeRawBufferPointer) {
         guard text.count == 40 else { return nil }
         var parts: (UInt64, UInt64, UInt64) = (0, 0, 0)
@@ -48,7 +48,7 @@ struct ScriptDigest: Hashable, Sendable {
         (first, second, third) = (parts.0, parts.1, UInt32(parts.2))
     }
 
-    /// Writes the digits to a place with room for 40.
+    /// Writes the digits to a buffer of at least 40 bytes.
     func write(to place: UnsafeMutablePointer<CChar>?) {
         for (index, digit) in hexadecimal.enumerated() { place?[index] = CChar(bitPattern: digit) }
     }
@@ -64,20 +64,19 @@ struct ScriptDigest: Hashable, Sendable {
     }
 }
 
-/// What a script says of itself in its first line: `#!lua flags=no-writes`; or a library of its function.
+/// The flags in a script's first line, `#!lua flags=no-writes`, or of a library's function.
 struct ScriptFlags: Sendable, Equatable {
-    /// Whether it says anything. A script without flags may be run by EVAL_RO, too.
+    /// Whether there are flags. A script without flags may also be run by EVAL_RO.
     var isDeclared = false
     var noWrites = false
 }
 
-/// A text that interpreters compile. Constant.
+/// A source that interpreters compile. Constant.
 struct ScriptCode: Sendable {
-    /// Without the words of its first line, if that begins with `#!`; its line end stays, so that errors name the right
-    /// lines.
+    /// The source without the text of a `#!` line. Its line break is kept, so that line numbers in errors are right.
     let body: [UInt8]
     let isLibrary: Bool
-    /// Different for each text of the process.
+    /// Unique for each source in the process.
     let number: Int
 
     private static let nextNumber = Atomic<Int>(0)
@@ -91,17 +90,17 @@ struct ScriptCode: Sendable {
 
 /// A script, or a function of a library. Constant.
 final class Script: Sendable {
-    /// The digest of its text; for a function nil.
+    /// The digest of its source; nil for a function.
     let digest: ScriptDigest?
     let code: ScriptCode
-    /// The first line, if that begins with `#!`; otherwise nothing.
+    /// The `#!` line; empty if there is none.
     private let head: [UInt8]
     let flags: ScriptFlags
-    /// What errors call it, with a zero behind it: its digest, or the function's name.
+    /// The name in errors, zero-terminated: its digest, or the function's name.
     let name: [CChar]
-    /// Whether it needs more than ``QuickScriptHost`` can do, as was found out once.
+    /// Whether it was found to need more than ``QuickScriptHost`` supports.
     let isUnusual = Atomic<Bool>(false)
-    /// When it was last asked for, in uses of all scripts.
+    /// When it was last used, as a count of uses of all scripts.
     let lastUse = Atomic<Int>(0)
     /// Whether SCRIPT LOAD keeps it until SCRIPT FLUSH.
     let isLoaded = Atomic<Bool>(false)
@@ -124,16 +123,16 @@ final class Script: Sendable {
         self.name = name.utf8.map { CChar(bitPattern: $0) } + [0]
     }
 
-    /// As EVAL gets it; of a function its library's.
+    /// The source as given to EVAL; for a function, that of its library.
     var text: [UInt8] { head + code.body }
 
-    /// Its memory, roughly; the compiled forms come on top.
+    /// The approximate memory use, without the compiled forms.
     var byteCount: Int { head.count + code.body.count + 256 }
 
-    /// ``name`` for people.
+    /// ``name`` as a string.
     var title: String { String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) }
 
-    /// Splits a text into the flags of its first line and the rest.
+    /// Splits a source into the flags of its first line and the rest.
     private static func parse(_ text: UnsafeRawBufferPointer) throws(CommandError) -> (ScriptFlags, [UInt8]) {
         guard text.count >= 2, text[0] == UInt8(ascii: "#"), text[1] == UInt8(ascii: "!") else {
             return (ScriptFlags(), Array(text))
@@ -152,7 +151,7 @@ final class Script: Sendable {
             for flag in word.dropFirst("flags=".count).split(separator: ",") {
                 switch flag {
                 case "no-writes": flags.noWrites = true
-                // Nothing here is refused for memory or staleness, and there is no cluster.
+                // Nothing is refused here because of memory or staleness, and there is no cluster.
                 case "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys": break
                 default: throw CommandError("ERR Unexpected flag in script shebang: \(flag)")
                 }

@@ -1,28 +1,28 @@
 import LarderPlatform
 import Synchronization
 
-/// The scripts that the server knows, and idle interpreters.
+/// The cached scripts, and idle interpreters.
 ///
-/// Scripts that EVAL brought are kept as long as they are among the last ones used; scripts that SCRIPT LOAD brought
-/// until SCRIPT FLUSH, if whoever loaded them may flush.
+/// Scripts of EVAL are kept while they are among the last ones used. Scripts of SCRIPT LOAD are kept until SCRIPT
+/// FLUSH, if the client that loaded them may flush.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
+/// `@unchecked Sendable`: the state is guarded by `lock`.
 final class ScriptCache: @unchecked Sendable {
     private static let idleMax = 8
 
-    /// How many scripts of EVAL are kept, and the bytes of all.
+    /// The most scripts of EVAL, and the most bytes of all scripts.
     private let evaluatedMax: Int
     private let bytesMax: Int
-    /// The bytes of an interpreter.
+    /// The memory limit of an interpreter.
     private let memoryMax: Int
     private let lock = Lock()
     private var scripts: [ScriptDigest: Script] = [:]
     private var evaluatedCount = 0
     private var byteCount = 0
     private var idle: [Interpreter] = []
-    /// Raised by SCRIPT FLUSH: older interpreters are given up.
+    /// Incremented by SCRIPT FLUSH: older interpreters are discarded.
     private var generation = 0
-    /// Scripts that run without locks, and can be ended.
+    /// Running scripts that can be killed, because they hold no locks.
     private var running: [ObjectIdentifier: (ScriptKillSwitch, RunningScript)] = [:]
     private let uses = Atomic<Int>(0)
 
@@ -36,23 +36,23 @@ final class ScriptCache: @unchecked Sendable {
 
     // MARK: Scripts
 
-    /// How long a script is kept.
+    /// How long a script is cached.
     enum Keeping {
-        /// Not at all, or as long as it is among the last ones used.
+        /// While it is among the last ones used, if there is space.
         case ifThereIsRoom
-        /// As long as it is among the last ones used.
+        /// While it is among the last ones used.
         case whileUsed
         case untilFlushed
     }
 
-    /// The script with a digest; nil if the server does not know it.
+    /// Finds a script by its digest; nil if it is unknown.
     func find(_ digest: ScriptDigest) -> Script? {
         guard let script = lock.withLock({ scripts[digest] }) else { return nil }
         script.lastUse.store(uses.wrappingAdd(1, ordering: .relaxed).newValue, ordering: .relaxed)
         return script
     }
 
-    /// The script with a text, new if necessary. It is compiled, so that a faulty one is not kept.
+    /// Returns the script with a source, new if necessary. It is compiled, so that a faulty one is not cached.
     func script(_ text: UnsafeRawBufferPointer, _ keeping: Keeping) throws(CommandError) -> Script {
         let digest = ScriptDigest(of: text)
         if let known = find(digest) {
@@ -89,7 +89,7 @@ final class ScriptCache: @unchecked Sendable {
                 byteCount -= oldest.byteCount
                 counts.evicted.wrappingAdd(1, ordering: .relaxed)
             }
-            // Without room it runs all the same, and is not kept.
+            // Without space, it runs but is not cached.
             guard script.byteCount <= room else { return script }
             scripts[digest] = script
             script.lastUse.store(uses.wrappingAdd(1, ordering: .relaxed).newValue, ordering: .relaxed)
@@ -99,7 +99,7 @@ final class ScriptCache: @unchecked Sendable {
         }
     }
 
-    /// Has a script stay until SCRIPT FLUSH.
+    /// Keeps a script until SCRIPT FLUSH.
     private func keep(_ script: Script, _ digest: ScriptDigest) throws(CommandError) {
         try lock.withLock { () throws(CommandError) in
             guard !script.isLoaded.load(ordering: .relaxed) else { return }
@@ -118,10 +118,10 @@ final class ScriptCache: @unchecked Sendable {
 
     private var full: CommandError {
         CommandError(
-            "ERR scripts take \(bytesMax) bytes at most (--max-scripts): SCRIPT FLUSH makes room")
+            "ERR scripts are limited to \(bytesMax) bytes (--max-scripts): use SCRIPT FLUSH")
     }
 
-    /// Forgets all scripts.
+    /// Removes all scripts.
     func flush() {
         let former = lock.withLock {
             generation += 1
@@ -133,26 +133,26 @@ final class ScriptCache: @unchecked Sendable {
             }
             return (scripts, idle)
         }
-        // Released without the lock.
+        // Release them without holding the lock.
         withExtendedLifetime(former) {}
     }
 
-    /// How many scripts are kept, and their bytes.
+    /// The number and the size of the cached scripts.
     var kept: (count: Int, bytes: Int) { lock.withLock { (scripts.count, byteCount) } }
 
     // MARK: Interpreters
 
-    /// An interpreter, to be given back.
+    /// Takes an interpreter, which must be returned.
     func take() throws(CommandError) -> Interpreter {
         let (found, generation) = lock.withLock { (idle.popLast(), self.generation) }
         if let found { return found }
         guard let made = Interpreter(bytesMax: memoryMax, functionsMax: 2 * evaluatedMax, generation: generation) else {
-            throw CommandError("ERR there is no memory for an interpreter of \(memoryMax) bytes at most")
+            throw CommandError("ERR not enough memory for an interpreter of up to \(memoryMax) bytes")
         }
         return made
     }
 
-    /// An idle interpreter, to be given back; nil if there is none.
+    /// Takes an idle interpreter, which must be returned; nil if there is none.
     func takeIdle() -> Interpreter? { lock.withLock { idle.popLast() } }
 
     func give(_ interpreter: Interpreter) {
@@ -162,7 +162,7 @@ final class ScriptCache: @unchecked Sendable {
         }
     }
 
-    /// The memory of idle interpreters.
+    /// Memory use of idle interpreters.
     var idleBytes: Int { lock.withLock { idle.reduce(0) { $0 + $1.byteCount } } }
 
     // MARK: Scripts that take long
@@ -177,9 +177,9 @@ final class ScriptCache: @unchecked Sendable {
         case scripts, functions
     }
 
-    /// Ends what takes long.
+    /// Kills long-running scripts.
     /// - Parameter kind: only scripts, or only functions; nil for both.
-    /// - Returns: how many there were.
+    /// - Returns: the number of killed ones.
     func kill(_ kind: Kind? = nil) -> Int {
         lock.withLock {
             var count = 0
@@ -191,21 +191,21 @@ final class ScriptCache: @unchecked Sendable {
         }
     }
 
-    /// The function that has been running for the longest time; nil if none takes long.
+    /// The longest-running function; nil if there is no long-running one.
     var runningFunction: RunningScript? {
         lock.withLock { running.values.map(\.1).filter(\.isFunction).min { $0.begin < $1.begin } }
     }
 
-    /// How many scripts run that take long.
+    /// The number of long-running scripts.
     var runningCount: Int { lock.withLock { running.count } }
 }
 
-/// How scripts ended.
+/// Counts of scripts by result.
 struct ScriptCounts: ~Copyable {
     let runs = Atomic<Int>(0)
-    /// Attempts that began anew: with keys that were not declared, or because others changed what was read.
+    /// Restarts: because of undeclared keys, or because other clients changed the entries read.
     let repeats = Atomic<Int>(0)
-    /// Scripts that went on without locks, because they took long.
+    /// Scripts that continued without locks because they were slow.
     let longRuns = Atomic<Int>(0)
     let killed = Atomic<Int>(0)
     let timedOut = Atomic<Int>(0)

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Why a script ended without a reply.
+/// Why a script stopped without a reply.
 enum ScriptEnding: Int32 {
-    /// The attempt is given up: the transaction's run says why.
+    /// The attempt was abandoned; the transaction's run has the reason.
     case abandoned = 1
     case killed, timedOut, tooMuch, tooLongInTransaction
 }
@@ -15,18 +15,18 @@ enum ScriptSlice {
     static let blocking: Int64 = 5_000_000
 }
 
-/// With which other connections end a script. Thread-safe.
+/// Lets other connections kill a script. Thread-safe.
 final class ScriptKillSwitch: Sendable {
     let isKilled = Atomic<Bool>(false)
 }
 
-/// A script that takes long, for those who ask. A value.
+/// A long-running script, as shown to other clients. A value.
 struct RunningScript: Sendable {
     /// Its name: the digest, or the function's.
     let name: String
     let isFunction: Bool
     /// The call, shortened.
     let words: [[UInt8]]
-    /// When it began, in nanoseconds of the monotonic clock.
+    /// The start time, in nanoseconds of the monotonic clock.
     let begin: Int64
 }

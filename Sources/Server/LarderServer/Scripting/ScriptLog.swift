@@ -1,17 +1,17 @@
 import LarderEngine
 import LarderPlatform
 
-/// What one run of a script writes to the daemon's log.
+/// The log lines of one run of a script.
 struct ScriptLog {
     private let lines: LimitedLines
     private let writer: String
     private var count = 0
 
-    /// Lines that one run may write, and the bytes of each.
+    /// The most lines of one run, and the most bytes of each.
     private static let linesMax = 100
     private static let bytesMax = 1024
 
-    /// - Parameter writer: whose script it is.
+    /// - Parameter writer: the owner of the script.
     init(_ lines: LimitedLines, of writer: String) {
         self.lines = lines
         self.writer = writer
@@ -26,14 +26,14 @@ struct ScriptLog {
         count += 1
         guard count <= Self.linesMax else {
             return lines.add(
-                .warning, "script of \(writer) wrote more than \(Self.linesMax) lines; its others are dropped")
+                .warning, "script of \(writer) wrote more than \(Self.linesMax) lines; the others are dropped")
         }
         lines.add(level, "script of \(writer): \(String(decoding: text.prefix(Self.bytesMax), as: UTF8.self))")
     }
 }
 
 extension LimitedLines {
-    /// The lines that all scripts write together.
+    /// The limit on the lines of all scripts.
     static func ofScripts(_ log: Log, clock: @escaping @Sendable () -> Int64) -> LimitedLines {
         LimitedLines(log, clock: clock) { " (\($0) lines of scripts were dropped before this)" }
     }

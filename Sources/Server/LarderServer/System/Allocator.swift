@@ -1,24 +1,24 @@
 import LarderPlatform
 
-/// The allocator of this process: jemalloc if larderd is linked with it, else the C library's.
+/// The allocator of this process: jemalloc if larderd is linked with it, otherwise that of the C library.
 ///
-/// Its functions are looked up by name, because no Swift module declares them, and not every process has them.
+/// Its functions are looked up by name, because no Swift module declares them, and they are not in every process.
 enum Allocator {
     /// The name for `mem_allocator` in INFO: `jemalloc-5.3.0`, or `libc`.
     static let name: String = {
         guard let control else { return "libc" }
         var version: UnsafePointer<CChar>?
         var size = MemoryLayout<UnsafePointer<CChar>?>.size
-        // "version" gives a pointer to a text that is never freed: jemalloc(3).
+        // "version" returns a pointer to a text that is never freed: jemalloc(3).
         let status = withUnsafeMutablePointer(to: &version) { control("version", $0, &size, nil, 0) }
         guard status == 0, let version else { return "libc" }
         return "jemalloc-" + String(cString: version).prefix { $0 != "-" }
     }()
 
-    /// Gives free memory back to the system.
+    /// Returns free memory to the system.
     static func giveBack() {
         if let control {
-            // 4096 stands for all arenas (MALLCTL_ARENAS_ALL). Threads keep their own caches.
+            // 4096 means all arenas (MALLCTL_ARENAS_ALL). Threads keep their own caches.
             _ = control("arena.4096.purge", nil, nil, nil, 0)
         } else if let symbol = dlsym(nil, "malloc_trim") {
             typealias Trim = @convention(c) (Int) -> Int32

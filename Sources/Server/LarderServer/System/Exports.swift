@@ -1,2 +1,2 @@
-// What larderd needs for a server, too: its log, who manages it, who may use its socket.
+// Parts of larderd that a server needs too: its log, its service manager, the access to its socket.
 @_exported import LarderServices

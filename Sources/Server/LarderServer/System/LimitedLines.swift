@@ -1,9 +1,8 @@
 import LarderPlatform
 
-/// Lines of the daemon's log that clients cause: a hundred, and one a second when these are used up, so that nobody fills
-/// the disk with them.
+/// Limits the log lines that clients cause: to a hundred, then one per second, so that they cannot fill the disk.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class LimitedLines: @unchecked Sendable {
     private let log: Log
     private let clock: @Sendable () -> Int64
@@ -16,14 +15,14 @@ final class LimitedLines: @unchecked Sendable {
 
     /// - Parameters:
     ///   - clock: milliseconds of the monotonic clock.
-    ///   - rest: what a line says at its end of so many that were left out before it.
+    ///   - rest: the suffix of a line that reports the number of lines suppressed before it.
     init(_ log: Log, clock: @escaping @Sendable () -> Int64, rest: @escaping @Sendable (Int) -> String) {
         self.log = log
         self.clock = clock
         self.rest = rest
     }
 
-    /// The least important lines that are written.
+    /// The lowest level that is logged.
     var level: Log.Level { log.level }
 
     func add(_ level: Log.Level, _ line: String) {

@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// A listening socket that the service manager has made and keeps: sd_listen_fds(3). Clients can connect to it while the
-/// daemon is not there; they wait.
+/// A listening socket created and kept by the service manager: sd_listen_fds(3). Clients can connect while the daemon
+/// is not running; they wait.
 package struct PassedSocket: Sendable {
     package struct Failure: Error {
         package let description: String
@@ -10,23 +10,23 @@ package struct PassedSocket: Sendable {
     }
 
     package let descriptor: Int32
-    /// Where it is; `@name` in the abstract namespace.
+    /// The path; `@name` in the abstract namespace.
     package let path: String
 
     /// The first descriptor that is passed.
     private static let firstDescriptor: Int32 = 3
 
-    /// Takes what the environment says, and removes it from there. Call it before any file is opened: a number that lies
-    /// could name that file.
+    /// Takes the socket from the environment variables, and removes these. Call it before any file is opened: a wrong
+    /// number could refer to that file.
     /// - Returns: nil if nothing was passed to this process.
-    /// - Throws: what is wrong with what was passed.
+    /// - Throws: if the passed socket cannot be used.
     package static func take() throws(Failure) -> PassedSocket? {
         let (count, process) = (Environment.take("LISTEN_FDS"), Environment.take("LISTEN_PID"))
         _ = Environment.take("LISTEN_FDNAMES")
-        // An ancestor's, if it names another process.
+        // If it names another process, it was passed to an ancestor.
         guard let count, let process, Int32(process) == getpid(), count != "0" else { return nil }
         guard count == "1" else {
-            throw Failure("LISTEN_FDS=\(count): larderd serves one socket, and takes one from the service manager")
+            throw Failure("LISTEN_FDS=\(count): larderd accepts exactly one socket from the service manager")
         }
         return try PassedSocket(firstDescriptor)
     }
@@ -40,7 +40,7 @@ package struct PassedSocket: Sendable {
             throw Failure("\(name) is not a stream socket: use ListenStream=")
         }
         guard UnixSocket.isListening(descriptor) else {
-            throw Failure("\(name) is a connection, and nothing listens on it: use Accept=no")
+            throw Failure("\(name) is a connection, not a listening socket: use Accept=no")
         }
         self.descriptor = descriptor
         self.path = path

@@ -1,22 +1,21 @@
 import LarderCommandCatalog
 import LarderPlatform
 
-/// The server's pools of threads for what may block. No pool waits for another.
+/// The server's thread pools for work that may block. No pool waits for another.
 struct WorkerPools: Sendable {
-    /// For what may take long: counting, listing all keys, purging.
+    /// For long work: counting, listing all keys, purging.
     let slow = WorkerPool(name: "larder-work", threads: 2)
-    /// For what takes a bounded time, and must not wait behind ``slow``: opening files, a step of SCAN.
+    /// For bounded work that must not wait for ``slow``: opening files, a step of SCAN.
     let brief = WorkerPool(name: "larder-brief", threads: 2)
-    /// For INFO, CONFIG and similar commands, which people need most when everything else waits. None of them takes
-    /// long.
+    /// For INFO, CONFIG and similar commands, which must work when everything else is stuck. None of them takes long.
     let status = WorkerPool(name: "larder-status", threads: 1)
-    /// For commands that must read an entry from the disk, or would hold up an event loop for some milliseconds.
+    /// For commands that must read an entry from the disk, or would delay an event loop by some milliseconds.
     let cold: WorkerPool
-    /// For commands that are long or build long values. They take memory, and may wait until the disk has taken earlier
-    /// values; so they run one after the other.
+    /// For long commands and commands that build long values. They need memory, and may wait for the disk to write
+    /// earlier values, so they run one at a time.
     let long = WorkerPool(name: "larder-long", threads: 1)
 
-    /// For scripts that take long.
+    /// For long-running scripts.
     let scripts = WorkerPool(name: "larder-script", threads: 2)
 
     init(coldThreads: Int) { cold = WorkerPool(name: "larder-cold", threads: max(1, coldThreads)) }
@@ -28,7 +27,7 @@ struct WorkerPools: Sendable {
         return command.flags.contains(.brief) ? brief : slow
     }
 
-    /// Finishes the queued work and ends the threads.
+    /// Completes the queued work and stops the threads.
     func stop() {
         for pool in [slow, brief, status, cold, long, scripts] { pool.stop() }
     }
@@ -38,11 +37,11 @@ struct WorkerPools: Sendable {
 ///
 /// The queue is bounded by the number of connections, because each has at most one piece of work at a time.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: the state is read and written with the lock held.
+/// `@unchecked Sendable`: the state is guarded by `lock`.
 final class WorkerPool: @unchecked Sendable {
     private struct Item {
         let work: @Sendable () -> Void
-        /// Asked before the work runs; and what runs instead if it is unwanted.
+        /// Called before the work runs; if it returns true, `drop` is called instead.
         let isUnwanted: (@Sendable () -> Bool)?
         let drop: @Sendable () -> Void
         /// Whether all threads were busy when it was submitted.
@@ -64,7 +63,8 @@ final class WorkerPool: @unchecked Sendable {
     }
 
     /// - Parameters:
-    ///   - isUnwanted: asked when work that had to wait for a thread gets its turn. If true, `drop` is called instead.
+    ///   - isUnwanted: called when work that had to wait for a thread gets its turn. If it returns true, `drop` is
+    ///     called instead.
     func submit(
         unless isUnwanted: (@Sendable () -> Bool)? = nil, drop: @escaping @Sendable () -> Void = {},
         _ work: @escaping @Sendable () -> Void
@@ -76,7 +76,7 @@ final class WorkerPool: @unchecked Sendable {
         }
     }
 
-    /// Finishes the queued work and ends the threads.
+    /// Completes the queued work and stops the threads.
     func stop() {
         let threads = lock.withLock {
             isStopping = true
@@ -87,11 +87,11 @@ final class WorkerPool: @unchecked Sendable {
         for thread in threads { thread.join() }
     }
 
-    /// Called with the lock held.
+    /// Called with `lock` held.
     private func takeNext() -> Item? {
         guard first < queue.count else { return nil }
         let item = queue[first]
-        // Finished work must not keep objects alive while the thread waits.
+        // Completed work must not keep objects alive while the thread waits.
         queue[first] = nil
         first += 1
         if first == queue.count {

@@ -79,7 +79,7 @@ let deliberateDifferences: [DeliberateDifference] = [
     ),
     DeliberateDifference(
         "users are those of the system", "ACL SETUSER bob on", redis: "+OK",
-        larder: "-ERR users are those of the system, and no command changes their rights",
+        larder: "-ERR users are those of the system, and commands cannot change their rights",
         "Options give rights to users and groups of the system. A refusal names the user and the database."),
     DeliberateDifference(
         "scripts work on single keys", "EVAL \"return redis.call('flushall')\" 0", redis: "+OK",
@@ -92,7 +92,7 @@ let deliberateDifferences: [DeliberateDifference] = [
         "Debian does not have these libraries. cjson and bit are there."),
     DeliberateDifference(
         "there is no debugger for scripts", "SCRIPT DEBUG YES", redis: "+OK",
-        larder: "-ERR there is no debugger for scripts in Larder", "SCRIPT DEBUG NO is accepted."),
+        larder: "-ERR Larder has no script debugger", "SCRIPT DEBUG NO is accepted."),
     DeliberateDifference(
         "CLIENT NO-TOUCH", "CLIENT NO-TOUCH ON", redis: "-ERR unknown subcommand 'NO-TOUCH'. Try CLIENT HELP.",
         larder: "+OK", "Accepted, without effect."),
@@ -101,7 +101,7 @@ let deliberateDifferences: [DeliberateDifference] = [
         "Made from the command table, in our words."),
     DeliberateDifference(
         "DEBUG", "DEBUG SLEEP 0", redis: "-ERR DEBUG command not allowed. If the enable-debug-command",
-        larder: "-ERR DEBUG command not allowed: larderd has to be started with --enable-debug",
+        larder: "-ERR DEBUG command not allowed: start larderd with --enable-debug",
         "If allowed, DEBUG SLEEP blocks only its own connection."),
     DeliberateDifference(
         "LATENCY DOCTOR", "LATENCY DOCTOR", redis: "$288", larder: "$92", "In our words."),

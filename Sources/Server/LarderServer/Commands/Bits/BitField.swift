@@ -1,7 +1,7 @@
-/// An integer of some bits, signed or unsigned, anywhere in a value: BITFIELD's operand.
+/// An integer of 1 to 64 bits, signed or unsigned, at any bit offset of a value: the operand of BITFIELD.
 struct BitField: Equatable {
     let isSigned: Bool
-    /// 1 to 64, and at most 63 if it is unsigned.
+    /// 1 to 64 bits; at most 63 if unsigned.
     let width: Int
     /// The index of its highest bit.
     let offset: Int
@@ -16,10 +16,10 @@ struct BitField: Equatable {
         case fail
     }
 
-    /// The least length of a value in bytes when the field is written.
+    /// The minimum length of a value in bytes when the field is written.
     var bytesNeeded: Int { (offset + width - 1) >> 3 + 1 }
 
-    /// The number in a value; bits behind the value's end are zero.
+    /// Reads the number from a value; bits after the value's end are zero.
     func read(_ bytes: UnsafeRawBufferPointer) -> Int64 {
         var bits: UInt64 = 0
         for place in offset..<offset + width {
@@ -50,8 +50,8 @@ struct BitField: Equatable {
         return Int64(bitPattern: isNegative ? low | UInt64.max << UInt64(width) : low)
     }
 
-    /// The sum of two numbers, made to fit.
-    /// - Returns: nil if it does not fit and must not be written.
+    /// Adds two numbers, with the given overflow behaviour.
+    /// - Returns: nil if the sum does not fit and must not be written.
     func sum(_ value: Int64, _ amount: Int64, _ overflow: Overflow) -> Int64? {
         guard let limit = isSigned ? signedLimit(value, amount) : unsignedLimit(value, amount) else {
             return value &+ amount
@@ -63,8 +63,8 @@ struct BitField: Equatable {
         }
     }
 
-    /// The greatest or least number that fits, if the sum does not. Differences wrap like those of Redis; this decides
-    /// how numbers far outside of the field are saturated.
+    /// The largest or smallest number that fits, if the sum does not fit. Differences wrap as in Redis; this determines
+    /// how numbers far outside of the range are saturated.
     private func signedLimit(_ value: Int64, _ amount: Int64) -> Int64? {
         let greatest: Int64 = width == 64 ? .max : 1 << Int64(width - 1) - 1
         let least = -greatest - 1

@@ -23,7 +23,7 @@ enum BitFieldCommands {
 
         var writes: Bool { if case .get = kind { false } else { true } }
 
-        /// - Returns: the number of the reply, and the number to write, if any.
+        /// - Returns: the number for the reply, and the number to write, if any.
         func run(on bytes: UnsafeRawBufferPointer) -> (reply: Int64?, written: Int64?) {
             let former = field.read(bytes)
             switch kind {
@@ -57,7 +57,7 @@ enum BitFieldCommands {
         return .done
     }
 
-    /// The value becomes long enough even if nothing is written in the end, as in Redis.
+    /// As in Redis, the value is extended even if nothing is written in the end.
     private static func change(_ call: inout Call, _ operations: [Operation], bytesNeeded: Int)
         throws(CommandError) -> [Int64?]
     {
@@ -84,8 +84,8 @@ enum BitFieldCommands {
         }
     }
 
-    /// Runs operations that do not change any bit: Redis stores nothing then.
-    /// - Returns: the numbers of the reply; nil if one would change a bit.
+    /// Runs operations that do not change any bit: as in Redis, nothing is stored then.
+    /// - Returns: the numbers for the reply; nil if one would change a bit.
     private static func runUnchanging(_ operations: [Operation], on bytes: UnsafeRawBufferPointer) -> [Int64?]? {
         var numbers: [Int64?] = []
         for operation in operations {
@@ -118,7 +118,7 @@ enum BitFieldCommands {
                 index += 3
             } else {
                 let number = try call.integer(index + 3)
-                // A value cannot become longer than that; Redis allows a few bytes more.
+                // The limit of values; Redis allows a few bytes more.
                 guard field.bytesNeeded <= call.server.limits.valueBytesMax else { throw BitCommands.badOffset }
                 operations.append(
                     Operation(kind: isSet ? .set(number) : .add(number), field: field, overflow: overflow))
@@ -135,7 +135,7 @@ enum BitFieldCommands {
         throw CommandError("ERR Invalid OVERFLOW type specified")
     }
 
-    /// Parses a type, such as `i8` or `u63`, and the offset behind it.
+    /// Parses a type, such as `i8` or `u63`, and the following offset.
     private static func field(_ call: Call, _ index: Int) throws(CommandError) -> BitField {
         let type = call.bytes(index)
         let isSigned = type.first == UInt8(ascii: "i")

@@ -2,7 +2,7 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// Commands that treat a value as a sequence of bits; the first is the highest bit of the first byte.
+/// Commands that treat a value as a sequence of bits, starting with the highest bit of the first byte.
 extension CommandTable {
     static let bitCommands: Handlers = [
         .setbit: BitCommands.setbit,
@@ -16,8 +16,8 @@ extension CommandTable {
 enum BitCommands {
     static let badOffset = CommandError("ERR bit offset is not an integer or out of range")
 
-    /// The index of a bit, if a value may be so long.
-    /// - Parameter width: the field's width, by which an offset behind `#` is multiplied.
+    /// Parses the index of a bit, within the limit of a value's length.
+    /// - Parameter width: the field's width, by which an offset after `#` is multiplied.
     static func offset(_ call: Call, _ index: Int, width: Int? = nil) throws(CommandError) -> Int {
         var bytes = call.bytes(index)
         var factor: Int64 = 1
@@ -42,7 +42,7 @@ enum BitCommands {
             var former = false
             let record = update.current(0)
             let count = max(record?.payloadCount ?? 0, offset >> 3 + 1)
-            // Nothing is written if nothing changes, as in Redis.
+            // As in Redis, nothing is written if nothing changes.
             if let record, record.payloadCount == count {
                 record.withPayload { former = $0[offset >> 3] & mask != 0 }
                 if former == (bit == 1) { return .value(former) }
@@ -80,7 +80,7 @@ enum BitCommands {
                 guard words.count > 2 else { return count(payload, 0..<payload.count * 8) }
                 guard words.count == 4 || words.count == 5 else { throw .syntax }
                 let (start, end) = (try words.integer(2), try words.integer(3))
-                // Redis reads the unit after that.
+                // As in Redis, before the unit is parsed.
                 if start < 0, end < 0, start > end { return 0 }
                 let unit = words.count == 5 ? try unit(words, 4) : 8
                 let range = ValuePartCommands.range(from: start, through: end, of: payload.count * 8 / unit)
@@ -98,7 +98,7 @@ enum BitCommands {
         return 8
     }
 
-    /// Counts the set bits in a range of bits, which must lie in the bytes.
+    /// Counts the set bits in a range of bits, which must be within the bytes.
     private static func count(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int {
         var count = 0
         var place = range.lowerBound
@@ -134,16 +134,16 @@ enum BitCommands {
         let unit = call.count > 5 ? try unit(call, 5) : 8
         let length = Int64(payload.count * 8 / unit)
         let end = call.count > 4 ? try call.integer(4) : length - 1
-        // No sum here overflows: a negative number and a length that is not.
+        // No overflow: one number is negative, and a length is not.
         let first = max(0, start < 0 ? length + start : start)
         let last = min(max(0, end < 0 ? length + end : end), length - 1)
         guard first <= last else { return -1 }
         if let place = find(bit, payload, Int(first) * unit..<(Int(last) + 1) * unit) { return place }
-        // Behind a value's end zeros follow, but not behind an end that was given.
+        // Zeros follow the end of a value, but not an explicit end.
         return !bit && call.count <= 4 ? payload.count * 8 : -1
     }
 
-    /// The first bit of a kind in a range of bits, which must lie in the bytes.
+    /// Finds the first bit with a value in a range of bits, which must be within the bytes.
     private static func find(_ bit: Bool, _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {
         let skipped: UInt64 = bit ? 0 : .max
         var place = range.lowerBound

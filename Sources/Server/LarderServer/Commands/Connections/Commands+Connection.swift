@@ -42,7 +42,7 @@ enum ConnectionCommands {
     @Sendable static func select(_ call: inout Call) throws(CommandError) -> Outcome {
         let name = call.text(1)
         guard case .current = call.session.view else {
-            throw CommandError("ERR a snapshot is open: SNAPSHOT CLOSE first, it belongs to the current database")
+            throw CommandError("ERR a snapshot of the current database is open: SNAPSHOT CLOSE first")
         }
         if let number = parseInteger(call.bytes(1)) {
             // Redis has 16 databases.
@@ -74,7 +74,7 @@ enum ConnectionCommands {
     private static func authenticate(_ call: Call, user: Int?, password: Int) throws(CommandError) {
         let isUser = user.map { call.text($0) == "default" } ?? true
         guard isUser, isPassword(call.bytes(password), call.server.password) else {
-            // Longer names are cut, as they are in what is kept of other refusals.
+            // Longer names are truncated, like those of other refusals.
             let name = user.map { String(decoding: call.bytes($0).prefix(Rights.Refusal.shownMax), as: UTF8.self) }
             call.session.notePassword(call.spec?.name.uppercased() ?? "AUTH", name: name ?? "default")
             throw CommandError("WRONGPASS invalid username-password pair or user is disabled.")
@@ -82,7 +82,7 @@ enum ConnectionCommands {
         call.session.modes.isAuthenticated = true
     }
 
-    /// Compares in a time that does not reveal how much of the password is right.
+    /// Compares in constant time, so that the time does not reveal a correct prefix.
     private static func isPassword(_ given: UnsafeRawBufferPointer, _ password: [UInt8]?) -> Bool {
         guard let password else { return true }
         var difference = given.count ^ password.count
@@ -101,7 +101,7 @@ enum ConnectionCommands {
         session.select(call.server.standardDatabase)
         session.endMonitoring()
         session.name = ""
-        // A reply that SKIP suppresses stays suppressed, as in Redis.
+        // As in Redis, a reply suppressed by SKIP stays suppressed.
         if session.modes.replyMode == .off { session.modes.replyMode = .on }
         session.replies.version = .two
         session.modes.isAuthenticated = call.server.password == nil
@@ -152,7 +152,7 @@ enum ConnectionCommands {
         return .done
     }
 
-    /// Applies the options of HELLO, one after the other: those before a wrong one take effect, as in Redis.
+    /// Applies the options of HELLO in order. As in Redis, options before a wrong one take effect.
     private static func readOptions(_ call: Call) throws(CommandError) {
         var index = 2
         while index < call.count {

@@ -22,7 +22,7 @@ extension CommandTable {
 
 enum PubSubCommands {
     static func subscribe(_ call: inout Call, _ kind: PubSub.Kind) throws(CommandError) -> Outcome {
-        // Redis accepts the other two nevertheless, because many clients subscribe so.
+        // Redis still allows the other two, because many clients use them like this.
         if kind == .shardChannel, call.isInTransaction {
             throw CommandError("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
         }
@@ -38,7 +38,7 @@ enum PubSubCommands {
         return .done
     }
 
-    /// Refuses to remember more names for a connection than the limit allows.
+    /// Throws if the subscriptions of a connection would exceed the limit.
     static func checkSubscriptions(_ bytes: Int, _ limits: Limits) throws(CommandError) {
         guard bytes > limits.subscriptionBytesMax else { return }
         throw CommandError(

@@ -1,7 +1,7 @@
 import LarderEngine
 import LarderRESP
 
-/// CLIENT's subcommands for clients that keep copies of what they have read.
+/// The subcommands of CLIENT for client-side caching.
 enum TrackingCommands {
     private struct Options {
         var redirect: Int64 = 0
@@ -27,8 +27,8 @@ enum TrackingCommands {
                     }
                     guard call.session.mayRedirect(to: redirect) else {
                         throw CommandError(
-                            "NOPERM invalidations can be redirected to connections of the same user only: client "
-                                + "\(redirect) is another user's (that takes the right to administer)")
+                            "NOPERM invalidations can only be redirected to connections of the same user: client "
+                                + "\(redirect) belongs to another user (this needs the right to administer)")
                     }
                 } else if call.isWord(index, "BCAST") {
                     isBroadcast = true
@@ -58,9 +58,9 @@ enum TrackingCommands {
             try check(options, session.modes.tracking)
             let mode: TrackingClient.Mode
             if options.isBroadcast {
-                // Keys of all databases: rights were looked at before.
+                // Prefixes apply to all databases; the rights were checked before.
                 var prefixes = session.modes.tracking?.prefixes ?? []
-                // All keys begin with the empty prefix. DATABASE may be said of what is tracked already.
+                // The empty prefix matches all keys. DATABASE may be added to existing tracking.
                 let saysMore = options.isOfDatabase && !prefixes.isEmpty
                 prefixes += options.prefixes.isEmpty && !saysMore ? [[]] : options.prefixes
                 try PubSubCommands.checkSubscriptions(
@@ -85,7 +85,7 @@ enum TrackingCommands {
         return .done
     }
 
-    /// Options that contradict each other, or the connection's present tracking.
+    /// Checks for options that contradict each other, or the connection's current tracking.
     private static func check(_ options: Options, _ old: TrackingClient?) throws(CommandError) {
         if !options.isBroadcast, !options.prefixes.isEmpty {
             throw CommandError("ERR PREFIX option requires BCAST mode to be enabled")

@@ -39,7 +39,7 @@ enum TransactionCommands {
         let keys = try call.keys(from: 1)
         guard keys.count <= call.server.limits.watchedKeysMax - session.watchCount else {
             throw CommandError(
-                "ERR \(call.server.limits.watchedKeysMax) keys are watched at most (--max-watched-keys)")
+                "ERR the limit of \(call.server.limits.watchedKeysMax) watched keys is reached (--max-watched-keys)")
         }
         let isDone: Bool
         do throws(LarderError) {

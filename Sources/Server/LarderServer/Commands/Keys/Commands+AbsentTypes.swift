@@ -7,7 +7,7 @@ extension CommandTable {
     }
 }
 
-/// Answers the commands that read or remove values of types that Larder does not store: its keys have strings or nothing.
+/// Commands that read or remove values of types that Larder does not store: keys have strings or no value.
 enum AbsentTypeCommands {
     static func handler(_ row: CommandMetadata, _ absent: AbsentReply) -> CommandSpec.Handler {
         { call throws(CommandError) in

@@ -2,7 +2,7 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// Values on their way to another server and back.
+/// DUMP and RESTORE: the transfer of values between servers.
 extension CommandTable {
     static let dumpCommands: Handlers = [
         .dump: DumpCommands.dump,
@@ -12,7 +12,7 @@ extension CommandTable {
 
 enum DumpCommands {
     @Sendable static func dump(_ call: inout Call) throws(CommandError) -> Outcome {
-        // Copied first, so that no lock is held during the compression.
+        // Copy first, so that no lock is held during the compression.
         var value: [UInt8]?
         try call.read(1) { _, payload in value = Array(payload) }
         if let value {
@@ -69,7 +69,7 @@ enum DumpCommands {
     private struct RestoreOptions {
         private(set) var replaces = false
         private(set) var isAbsolute = false
-        // Redis' figures of an entry's use have no place here: they are checked and dropped.
+        // Redis' usage statistics of an entry are checked, and ignored.
         private var hasIdleTime = false
         private var hasFrequency = false
 

@@ -17,7 +17,7 @@ extension CommandTable {
 }
 
 enum ExpiryCommands {
-    /// How long an entry stays fresh.
+    /// Replies with the remaining lifetime of an entry.
     static func remaining(_ call: inout Call, inSeconds: Bool) throws(CommandError) -> Outcome {
         try deadline(&call) { deadline, now in
             // Redis rounds to the nearest second.
@@ -25,12 +25,12 @@ enum ExpiryCommands {
         }
     }
 
-    /// When an entry expires, by the wall clock.
+    /// Replies with the expiry time of an entry, by the wall clock.
     static func instant(_ call: inout Call, inSeconds: Bool) throws(CommandError) -> Outcome {
         let ahead = call.timeAhead
         return try deadline(&call) { deadline, _ in
             let deadline = max(0, deadline - ahead)
-            // Also to the nearest second; nothing is added to what may be the largest number.
+            // Rounded to the nearest second, without an addition that could overflow.
             return inSeconds ? deadline / 1000 + (deadline % 1000 >= 500 ? 1 : 0) : deadline
         }
     }
@@ -85,7 +85,7 @@ enum ExpiryCommands {
         return condition
     }
 
-    /// An entry that never expires counts as having the latest deadline.
+    /// As in Redis, an entry without a deadline counts as having the latest one.
     private static func allows(_ condition: Condition, _ new: Int64, _ current: Int64?) -> Bool {
         if condition.contains(.absent), current != nil { return false }
         if condition.contains(.present), current == nil { return false }

@@ -63,7 +63,7 @@ enum KeyCommands {
             }
             if room < 0 {
                 throw CommandError(
-                    "ERR the keys take more than \(most) bytes, the most in one reply (--max-reply): use SCAN")
+                    "ERR the keys exceed \(most) bytes, the limit for one reply (--max-reply): use SCAN")
             }
             reply.array(count: keys.count)
             for key in keys { reply.bulk(key) }
@@ -81,9 +81,9 @@ enum KeyCommands {
         var start: [UInt8]?
         if cursor != 0 {
             guard let last = cursors.find(cursor, database: view.database.name) else {
-                throw CommandError("ERR unknown cursor \(cursor): it was forgotten or never given; begin again with 0")
+                throw CommandError("ERR unknown cursor \(cursor): it has expired or is invalid; restart with cursor 0")
             }
-            // The least key behind the last one in byte order.
+            // The next possible key after the last one in byte order.
             start = last + [0]
         }
         return .deferred { [start] (reply) throws(CommandError) in
@@ -140,7 +140,7 @@ enum KeyCommands {
 
         mutating func run(_ view: View, _ options: ScanOptions, _ start: [UInt8]?) throws(LarderError) {
             var enumeration = EnumerationOptions(prefix: options.pattern.fixedPrefix)
-            // Before the prefix's range there is nothing to find.
+            // No key precedes the prefix's range.
             if let start, !start.lexicographicallyPrecedes(enumeration.prefix) { enumeration.start = start }
             guard let cursor = try view.cursor(enumeration) else { return }
             var seen = 0
@@ -159,14 +159,14 @@ enum KeyCommands {
     }
 }
 
-/// The source of a deferred command's reads: the connection's snapshot if one is open, else the database.
+/// The source of a deferred command's reads: the connection's snapshot if one is open, otherwise the database.
 struct View: Sendable {
     let database: Database
     private let open: OpenSnapshot?
 
     init(_ call: Call) throws(CommandError) { self.init(call.database, try call.session.snapshot()) }
 
-    /// - Parameter open: nil to read the database as it is.
+    /// - Parameter open: nil to read the current state of the database.
     init(_ database: Database, _ open: OpenSnapshot? = nil) {
         self.database = database
         self.open = open
@@ -177,7 +177,7 @@ struct View: Sendable {
         return try database.cursor(options)
     }
 
-    /// One instant, to read from several times.
+    /// A snapshot for several reads at one instant.
     func snapshot() throws(LarderError) -> Snapshot {
         if let open { return open.snapshot }
         return try database.snapshot()
@@ -188,9 +188,8 @@ struct View: Sendable {
         return try database.count(includingExpired: false)
     }
 
-    /// Runs `body` with the engine's errors turned into replies. If the database is emptied or reopened meanwhile, it
-    /// runs `body` again, which must start anew: the reply shows the new state. Only a snapshot of the connection cannot
-    /// go on then.
+    /// Runs `body`, and turns the engine's errors into replies. If the database is purged or reopened in the meantime,
+    /// `body` runs again and must restart: the reply shows the new state. Only with a connection's snapshot it fails.
     func run<Result>(_ body: () throws(LarderError) -> Result) throws(CommandError) -> Result {
         while true {
             do throws(LarderError) {

@@ -2,7 +2,7 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// Commands that give an entry another key or another database, and those that only look at keys.
+/// Commands that change an entry's key or database, and commands that only read keys.
 extension CommandTable {
     static let movingCommands: Handlers = [
         .touch: KeyCommands.exists,
@@ -74,7 +74,7 @@ enum MovingCommands {
         _ call: inout Call, _ key: Key, to target: Database, _ targetKey: Key, removes: Bool, replaces: Bool
     ) throws(CommandError) -> Bool {
         try call.checkHasNoOrigin(target)
-        // A transaction gives the other database its files before it looks at the entry.
+        // In a transaction, the other database's files are created before the entry is read.
         if call.isInTransaction, try call.facts(1) == nil { return false }
         return try call.update([key], and: target, [targetKey]) { update, other in
             guard let record = update.current(0), replaces || other.current(0) == nil else { return false }
@@ -102,7 +102,7 @@ enum MovingCommands {
             }
         }
         if let name = names.first(where: DatabaseName.isKept) {
-            throw CommandError("ERR '\(name)' has what waits for an origin, and is not exchanged")
+            throw CommandError("ERR '\(name)' is an outbox and cannot be swapped")
         }
         let databases = [try database(call, 1), try database(call, 2)]
         for database in databases { try call.checkHasNoOrigin(database) }
@@ -123,7 +123,7 @@ enum MovingCommands {
     static let badNumber = CommandError(
         "ERR value is out of range, value must between \(Int32.min) and \(Int32.max)")
 
-    /// The database that SELECT would choose for a word.
+    /// The database that SELECT would select.
     static func database(_ call: Call, _ index: Int) throws(CommandError) -> Database {
         let name = call.text(index)
         if let number = parseInteger(call.bytes(index)) {
@@ -149,8 +149,8 @@ enum MovingCommands {
     }
 }
 
-/// Chooses a random key in a few steps, however many there are: wherever keys branch at a byte, one of the branches is
-/// drawn. If the keys are spread evenly, like numbers of one length, each has nearly the same chance.
+/// Chooses a random key in a few steps, regardless of the number of keys: at each byte where keys branch, it chooses a
+/// random branch. If keys are evenly distributed, such as numbers of one length, their chances are almost equal.
 enum RandomKey {
     static func choose(_ snapshot: Snapshot) throws(LarderError) -> [UInt8]? {
         var prefix: [UInt8] = []
@@ -159,15 +159,15 @@ enum RandomKey {
                 let last = try key(snapshot, EnumerationOptions(prefix: prefix, backward: true))
             else { return nil }
             if first == last { return first }
-            // Both begin with `prefix`, and are the least and the greatest key that do.
+            // Both start with `prefix`, and are the smallest and the largest key that do.
             let common = zip(first, last).prefix { $0 == $1 }.count
-            // The least key may be a prefix of all others: then it is one of the branches.
+            // If the smallest key is a prefix of all others, it is one of the branches.
             let least = common < first.count ? Int(first[common]) : -1
             let way = Int.random(in: least...Int(last[common]))
             if way < 0 { return first }
             let start = Array(first[..<common]) + [UInt8(way)]
             let next = try key(snapshot, EnumerationOptions(prefix: Array(first[..<common]), start: start))
-            // The keys may have expired meanwhile.
+            // The keys may have expired in the meantime.
             guard let next, next.count > common else { return first }
             prefix = Array(next[...common])
         }

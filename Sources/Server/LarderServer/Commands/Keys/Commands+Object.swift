@@ -3,7 +3,7 @@ import LarderEngine
 import LarderPlatform
 import LarderRESP
 
-/// Redis' commands about the memory of entries, as far as they make sense here.
+/// Redis' commands about the memory of entries, if they make sense here.
 extension CommandTable {
     static let objectCommands: Handlers = [
         .objectEncoding: ObjectCommands.encoding,
@@ -36,7 +36,7 @@ enum ObjectCommands {
     @Sendable static func referenceCount(_ call: inout Call) throws(CommandError) -> Outcome {
         var count: Int?
         try call.read(2) { _, payload in
-            // Redis keeps one object for each small number, and shows the greatest count for it.
+            // Redis shares one object for each small number, and shows the largest count for it.
             count = parseInteger(payload).map { (0..<10_000).contains($0) } ?? false ? Int(Int32.max) : 1
         }
         if let count { call.session.replies.integer(count) } else { call.session.replies.null() }
@@ -63,11 +63,11 @@ enum ObjectCommands {
     @Sendable static func doctor(_ call: inout Call) throws(CommandError) -> Outcome {
         let engine = call.server.engine
         return .deferred { (reply) throws(CommandError) in
-            // Not before: it takes the locks of all shards, and a transaction holds some.
+            // Call this in the deferred reply: `engine.memory` locks all shards, and a transaction already holds some.
             let memory = engine.memory
             reply.verbatim(
-                "Entries take \(memory.usedBytes) of the \(memory.limitBytes) bytes that they may (--memory). What is "
-                    + "beyond is on the disk.")
+                "Entries use \(memory.usedBytes) of \(memory.limitBytes) bytes of memory (--memory). Further entries are "
+                    + "only on the disk.")
             return nil
         }
     }

@@ -1,4 +1,4 @@
-/// How a number says when an entry expires.
+/// The form of an expiry time: seconds or milliseconds, absolute or relative.
 struct ExpiryForm: Equatable {
     let isSeconds: Bool
     let isAbsolute: Bool
@@ -9,13 +9,13 @@ struct ExpiryForm: Equatable {
     static let unixMilliseconds = ExpiryForm(isSeconds: false, isAbsolute: true)
 
     /// The deadline by the engine's time, in milliseconds since 1970.
-    /// - Parameter positive: whether zero and negative numbers are errors, like those of SET.
+    /// - Parameter positive: whether zero and negative numbers are errors, as for SET.
     func deadline(_ value: Int64, _ call: Call, positive: Bool) throws(CommandError) -> Int64 {
         let invalid = CommandError("ERR invalid expire time in '\(call.name)' command")
         if positive, value <= 0 { throw invalid }
         let (scaled, overflow) = isSeconds ? value.multipliedReportingOverflow(by: 1000) : (value, false)
         if overflow { throw invalid }
-        // Instants are those of the wall clock, and the larder's time may be ahead of it.
+        // Absolute times use the wall clock; the larder's time may be ahead of it.
         let (sum, carry) = scaled.addingReportingOverflow(isAbsolute ? call.timeAhead : call.now)
         if carry, !isAbsolute { throw invalid }
         return carry ? scaled : sum

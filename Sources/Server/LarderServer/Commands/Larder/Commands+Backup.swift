@@ -8,21 +8,21 @@ enum BackupCommands {
     @Sendable static func backup(_ call: inout Call) throws(CommandError) -> Outcome {
         let (place, server) = (call.text(1), call.server)
         guard place.hasPrefix("/"), !place.utf8.contains(0) else {
-            throw CommandError("ERR the directory of backups must be a path from the root, such as /var/backups/larder")
+            throw CommandError("ERR the backup directory must be an absolute path, such as /var/backups/larder")
         }
         let path = place.count > 1 && place.hasSuffix("/") ? String(place.dropLast()) : place
         guard !existing(path).hasPrefix(server.engine.directory + "/") else {
             throw CommandError(
-                "ERR the directory of backups must not be inside the larder (\(server.engine.directory))")
+                "ERR the backup directory must not be inside the larder (\(server.engine.directory))")
         }
         return .deferred { (reply) throws(CommandError) in
-            guard server.backups.begin() else { throw CommandError("ERR a backup is being made already") }
+            guard server.backups.begin() else { throw CommandError("ERR a backup is already running") }
             var time: Int64?
             defer { server.backups.end(time) }
             let begin = MonotonicClock.nanoseconds()
             let result = try write(to: path, server)
             time = server.engine.now() / 1000
-            for warning in result.warnings { server.log.warning("a backup to \(path): \(warning)") }
+            for warning in result.warnings { server.log.warning("backup to \(path): \(warning)") }
             reply.map(count: 6)
             reply.bulk("path")
             reply.bulk(result.path)
@@ -39,7 +39,7 @@ enum BackupCommands {
         }
     }
 
-    /// Where a path leads to, as far as it exists, with a slash behind it.
+    /// Resolves the existing part of a path, with a slash at the end.
     private static func existing(_ path: String) -> String {
         var path = path
         while true {
@@ -56,7 +56,7 @@ enum BackupCommands {
                 }
             }
         } catch {
-            server.log.error("a backup to \(path) failed: \(error)")
+            server.log.error("the backup to \(path) failed: \(error)")
             throw CommandError("ERR \(error)")
         }
     }

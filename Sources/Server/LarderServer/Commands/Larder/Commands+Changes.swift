@@ -4,7 +4,8 @@ import LarderRESP
 import LarderVocabulary
 import Synchronization
 
-/// What changes in a database, for larders that follow it; and the changes of another larder, where the later one counts.
+/// Replication: the changes of a database for its followers, and changes from another larder, of which the later one
+/// wins.
 extension CommandTable {
     static let changesCommands: Handlers = [
         .changes: ChangesCommands.changes,
@@ -20,7 +21,7 @@ enum ChangesCommands {
         let words = try ChangesWords(call)
         try call.checkIsNoCompanion()
         guard try session.snapshot() == nil else {
-            throw CommandError("ERR a snapshot is open, and CHANGES sees the present: SNAPSHOT CLOSE first")
+            throw CommandError("ERR a snapshot is open, and CHANGES reads current entries: SNAPSHOT CLOSE first")
         }
         session.record.isFollower.store(true, ordering: .relaxed)
         let database = call.database
@@ -115,24 +116,24 @@ enum ChangesCommands {
 }
 
 extension Call {
-    /// What waits for an origin is not copied, neither from here nor to here.
+    /// Throws if the database is an outbox, which is not replicated in either direction.
     func checkIsNoCompanion() throws(CommandError) {
         guard CompanionName.isOne(database.name) else { return }
         throw CommandError("ERR \(CompanionName.refusal(database.name))")
     }
 }
 
-/// The words behind CHANGES.
+/// The arguments of CHANGES.
 struct ChangesWords: Sendable {
     private(set) var position = FeedPosition.beginning
     private(set) var options = FeedOptions()
-    /// How long to wait for a change, in milliseconds: 0 for ever, nil not at all.
+    /// How long to wait for a change, in milliseconds: 0 for no limit, nil to not wait.
     private(set) var block: Int64?
 
     init(_ call: Call) throws(CommandError) {
         guard call.isWord(1, "SINCE") else { throw .syntax }
         guard call.bytes(2).count <= FeedPosition.textBytesMax, let position = FeedPosition(call.text(2)) else {
-            throw CommandError("ERR a position is 0, $, a sequence, or what CHANGES has given as its position")
+            throw CommandError("ERR invalid position: must be 0, $, a sequence, or a position that CHANGES returned")
         }
         self.position = position
         var seen: Set<String> = []

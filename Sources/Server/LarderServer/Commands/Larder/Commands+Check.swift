@@ -19,7 +19,7 @@ enum CheckCommands {
             index += 1
         }
         return .deferred { [name, repairs] (reply) throws(CommandError) in
-            guard server.checks.begin() else { throw CommandError("ERR a check is being made already") }
+            guard server.checks.begin() else { throw CommandError("ERR a check is already running") }
             var time: Int64?
             defer { server.checks.end(time) }
             let begin = MonotonicClock.nanoseconds()
@@ -45,8 +45,8 @@ enum CheckCommands {
         } catch let error as LarderError where error.code == .noSuchDatabase {
             throw CommandError("ERR \(error.message)")
         } catch {
-            server.log.error("a check failed: \(error)")
-            throw CommandError("ERR the larder cannot be looked at: \((error as? LarderError)?.message ?? "\(error)")")
+            server.log.error("the check failed: \(error)")
+            throw CommandError("ERR the larder could not be checked: \((error as? LarderError)?.message ?? "\(error)")")
         }
     }
 
@@ -86,11 +86,11 @@ enum CheckCommands {
     }
 }
 
-/// The files of a larder that are the daemon's, not the engine's.
+/// The files of a larder that belong to the daemon, not to the engine.
 package enum LarderFiles {
     static let names = [FunctionLibraries.fileName, OriginFile.fileName]
 
-    /// Looks at those of a larder that nobody writes to. Changes nothing.
+    /// Checks these files of a larder that no process writes to. Changes nothing.
     package static func check(_ directory: String, _ report: inout CheckReport) {
         FunctionLibraries.check(directory, &report)
         OriginFile.check(directory, &report)
@@ -104,10 +104,10 @@ extension OriginFile {
             guard (try? OriginFile(parsing: bytes)) == nil else { return }
             report.addDamage(
                 fileName,
-                "its checksum or its form is wrong, so every command of every database is refused by the next start "
-                    + "of the daemon",
-                "restore it, or remove it and set the origins anew; see first what waits in databases whose names end with "
-                    + "\(DatabaseName.outboxEnding): it is brought to the origin that is set then")
+                "its checksum or its format is wrong, so after the next start the daemon refuses all commands of all "
+                    + "databases",
+                "restore it, or remove it and set the origins again; first check the queued writes in the databases *"
+                    + "\(DatabaseName.outboxEnding): they will be delivered to the new origin")
         } catch {
             report.addUnseen(fileName, error)
         }
@@ -115,15 +115,15 @@ extension OriginFile {
 }
 
 extension FunctionLibraries {
-    /// Looks at the file of a larder that nobody writes to. Changes nothing.
+    /// Checks the file of a larder that no process writes to. Changes nothing.
     fileprivate static func check(_ directory: String, _ report: inout CheckReport) {
         let path = directory + "/" + fileName
         do {
             guard let payload = try FileSystem.read(path, bytesMax: fileBytesMax) else { return }
             guard (try? texts(of: payload, bytesMax: fileBytesMax)) == nil else { return }
             report.addDamage(
-                fileName, "its checksum or its form is wrong, so there are no functions",
-                "the next start of the daemon keeps it as \(fileName).damaged-<time>; load the libraries again (FUNCTION "
+                fileName, "its checksum or its format is wrong, so functions are not loaded",
+                "at the next start, the daemon renames it to \(fileName).damaged-<time>; load the libraries again (FUNCTION "
                     + "LOAD)")
         } catch {
             report.addUnseen(fileName, error)

@@ -2,7 +2,7 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// Entries with all that belongs to them, on their way to another larder and back.
+/// ENTRIES and PLACE: the transfer of entries with all their metadata between larders.
 extension CommandTable {
     static let entryCommands: Handlers = [
         .entries: EntryCommands.entries,
@@ -11,8 +11,8 @@ extension CommandTable {
 }
 
 enum EntryCommands {
-    /// How far the engine's time is ahead of the wall clock, where that matters: on a busy machine it seems to be for some
-    /// milliseconds now and then, and entries that go out and come back must keep their times.
+    /// How far the engine's time is ahead of the wall clock, if that is significant. On a busy machine it can seem
+    /// ahead by some milliseconds, and entries that are exported and imported again must keep their times.
     static func timeAhead(_ engine: Engine) -> Int64 {
         let ahead = engine.clockOffsetMilliseconds
         return ahead < 1000 ? 0 : ahead
@@ -45,10 +45,10 @@ enum EntryCommands {
         }
     }
 
-    /// How many fields of an entry there are.
+    /// The number of fields of an entry.
     static let fieldCount = 8
 
-    /// Writes an entry with all that PLACE stores again.
+    /// Writes an entry with everything that PLACE needs to store it again.
     static func writeFields(
         _ key: [UInt8], _ record: Record, _ header: RecordHeader, _ deadline: Int64?, _ ahead: Int64, hasValue: Bool,
         to reply: inout ReplyBuffer
@@ -97,11 +97,11 @@ enum EntryCommands {
         }
     }
 
-    /// A number from 1 on; a higher one than the most counts as that.
+    /// Parses a number of at least 1, and reduces it to `most`.
     static func number(_ call: Call, _ index: Int, _ most: Int) throws(CommandError) -> Int {
         let value = try call.integer(index)
         guard value >= 1 else {
-            throw CommandError("ERR \(call.text(index - 1).uppercased()) is a number from 1 on")
+            throw CommandError("ERR \(call.text(index - 1).uppercased()) must be 1 or more")
         }
         return Int(min(value, Int64(most)))
     }
@@ -110,21 +110,21 @@ enum EntryCommands {
         struct Found {
             let key: [UInt8]
             let record: Record
-            /// As another larder is told of it.
+            /// As sent to another larder.
             let header: RecordHeader
             let deadline: Int64?
         }
 
         var found: [Found] = []
-        /// The last key that was read; nil if all were.
+        /// The last key that was read; nil if all keys were.
         var last: [UInt8]?
 
-        /// How many entries a step reads at most that are gone, and so not in its reply.
+        /// The most entries that a step reads which no longer exist, and so are not in its reply.
         private static let goneMax = 100_000
 
         mutating func run(_ view: View, _ options: StepOptions, now: Int64) throws(LarderError) {
             var enumeration = EnumerationOptions(prefix: options.prefix, includeExpired: true)
-            // The least key behind it in byte order; before the prefix's range there is nothing to find.
+            // The next possible key in byte order; no key precedes the prefix's range.
             if let start = options.after.map({ $0 + [0] }), !start.lexicographicallyPrecedes(options.prefix) {
                 enumeration.start = start
             }
@@ -189,12 +189,12 @@ enum EntryCommands {
         private(set) var grace: Int64?
         private(set) var codec = Codec.raw
         private(set) var tags: Tags?
-        /// Of a change of another larder.
+        /// The version of a replicated change.
         private(set) var version: ChangeVersion?
         private(set) var over: Int64?
         private var seen: Set<Word> = []
 
-        /// NEVER is a word for the deadline.
+        /// NEVER is a form of the deadline.
         private enum Word { case storedAt, absent, deadline, grace, codec, tags, version, over }
 
         init(_ call: Call) throws(CommandError) {
@@ -254,7 +254,7 @@ enum EntryCommands {
             guard seen.insert(word).inserted else { throw .syntax }
         }
 
-        /// An instant by the engine's time, not after now.
+        /// Parses a time by the engine's clock, not after now.
         private static func past(_ call: Call, _ index: Int) throws(CommandError) -> Int64 {
             let instant = try call.integer(index)
             guard instant >= 0 else { throw CommandError("ERR STOREDAT takes milliseconds since 1970, 0 or more") }
@@ -262,17 +262,17 @@ enum EntryCommands {
             return min(instant, call.now - ahead) + ahead
         }
 
-        /// A codec by its name, or by the number with which ENTRIES tells one without a name.
+        /// Parses a codec: its name, or the number that ENTRIES returns for a codec without a name.
         private static func codec(_ text: String) throws(CommandError) -> Codec {
             guard let codec = Codec(name: text) ?? UInt8(text).map({ Codec(rawValue: $0) }) else {
-                throw CommandError("ERR the codec is one of raw, json, plist, custom")
+                throw CommandError("ERR the codec must be raw, json, plist or custom")
             }
             return codec
         }
 
         private mutating func takeTags(_ call: Call, _ index: Int) throws(CommandError) -> Int {
             guard let count = parseInteger(call.bytes(index)), count > 0, count < call.count - index else {
-                throw CommandError("ERR TAGS takes the number of tags, from 1 on, and as many tags")
+                throw CommandError("ERR TAGS needs the number of tags (1 or more), followed by the tags")
             }
             do throws(TagRules.Impossible) {
                 tags = try Tags(checking: (0..<Int(count)).map { call.array(index + 1 + $0) })

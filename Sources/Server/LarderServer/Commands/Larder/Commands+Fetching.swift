@@ -2,7 +2,7 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// Commands by which one client of all refreshes a value, while the others are served or wait.
+/// Commands that let one client refresh a value, while the others are served or wait.
 extension CommandTable {
     static let fetchingCommands: Handlers = [
         .fetch: FetchingCommands.fetch,
@@ -17,14 +17,14 @@ enum FetchingCommands {
         let session = call.session
         let options = try FetchWords(session.parser.currentArguments())
         guard try session.snapshot() == nil else {
-            throw CommandError("ERR a snapshot is open, and FETCH sees the present: SNAPSHOT CLOSE first")
+            throw CommandError("ERR a snapshot is open, and FETCH reads current entries: SNAPSHOT CLOSE first")
         }
         if call.readsOrigin { return try fetchBehindOrigin(&call, options) }
         let clock = session.clock.monotonic()
         var request: FetchRequest
         var waiting = session.fetching.waiting
         if let waiting {
-            // Whoever wakes it from now on wakes it again.
+            // Clear the flag first, so that later wake-ups are not lost.
             waiting.isWoken.clear()
             request = waiting.request
         } else {
@@ -44,13 +44,13 @@ enum FetchingCommands {
         request.mayWait = waiting.map { clock < $0.until && !session.isStopping } ?? false
         var end = try call.answerFetch(request, ifNot: options.version)
         if case .wait = end, waiting == nil, call.trackAbsent(request.key) {
-            // It may have been filled before it was tracked.
+            // The key may have been filled before it was tracked.
             end = try call.answerFetch(request, ifNot: options.version)
         }
         switch end {
         case .queued(let leaseEnds):
             session.fetching.waiting = waiting
-            // Another waiter may be woken for the same lease: whoever looks first hands it on.
+            // Several waiters may be woken for the same lease: the first one to check takes it or passes it on.
             return .waits(until: min(waiting?.until ?? clock, leaseEnds))
         case .wait(let left): reply(call.session, "wait", left: left)
         case .answered: break
@@ -59,13 +59,13 @@ enum FetchingCommands {
         return .done
     }
 
-    /// What became of an attempt to answer.
+    /// The result of an attempt to reply.
     enum FetchEnd {
         /// The reply is written.
         case answered
-        /// Somebody else has the lease, for so many milliseconds at the most. No reply is written.
+        /// Another caller holds the lease, for this many milliseconds at most. No reply is written.
         case wait(Int64)
-        /// The same, and the command waits, until this instant of the monotonic clock at the most.
+        /// The same, and the command waits until this time of the monotonic clock at most.
         case queued(Int64)
     }
 
@@ -80,7 +80,7 @@ enum FetchingCommands {
         session.replies.integer(max(0, left))
     }
 
-    /// FETCH in a database with an origin: the daemon fetches, so nobody else leads.
+    /// FETCH in a database with an origin: the daemon fetches, so no client gets a lease.
     private static func fetchBehindOrigin(
         _ call: inout Call, _ options: FetchWords
     ) throws(CommandError) -> Outcome {
@@ -133,23 +133,23 @@ enum FetchingCommands {
         case .done: call.session.replies.simple("OK")
         case .lost: call.session.replies.null()
         case .nothingStored:
-            throw CommandError("ERR there is no value any more that could be unchanged; the lease is released")
+            throw CommandError("ERR UNCHANGED needs a stored value, and there is none; the lease was released")
         }
         return .done
     }
 
-    /// The word of a token, as FETCH gives it.
+    /// Parses a token as returned by FETCH.
     static func token(_ call: Call, _ index: Int) throws(CommandError) -> UInt64 {
         let bytes = call.bytes(index)
         guard (1...20).contains(bytes.count), bytes.allSatisfy({ (0x30...0x39).contains($0) }),
             let token = UInt64(String(decoding: bytes, as: UTF8.self))
-        else { throw CommandError("ERR a token is a number, as FETCH gives it") }
+        else { throw CommandError("ERR invalid token: must be the number that FETCH returned") }
         return token
     }
 }
 
 extension Call {
-    /// Answers a FETCH, unless the caller has to wait.
+    /// Replies to a FETCH, unless the caller has to wait.
     fileprivate mutating func answerFetch(
         _ request: FetchRequest, ifNot version: UInt64?
     ) throws(CommandError) -> FetchingCommands.FetchEnd {
@@ -196,7 +196,7 @@ extension Call {
             token = granted
         }
         guard let payload, let header = answer.header else {
-            // Only who leads has nothing that it may serve.
+            // Only a caller that gets the lease can be without a value.
             FetchingCommands.reply(session, "lead", token: token, left: 0)
             return .answered
         }
@@ -206,8 +206,9 @@ extension Call {
         return .answered
     }
 
-    /// Notes a key without an entry for a connection that tracks, so that it hears when the key is filled or given up.
-    /// - Returns: whether it was noted now.
+    /// Tracks a key without an entry, so that a tracking client is notified when the key is filled or its lease is
+    /// released.
+    /// - Returns: whether it was newly tracked.
     fileprivate func trackAbsent(_ key: Key) -> Bool {
         guard let tracking = session.modes.tracking, !tracking.isBroadcast else { return false }
         server.tracking.willRead(Array(key.bytes), tracking)

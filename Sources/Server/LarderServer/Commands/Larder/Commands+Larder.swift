@@ -17,7 +17,7 @@ extension CommandTable {
 }
 
 enum LarderCommands {
-    static let badPolicy = CommandError("ERR invalid policy: it is one of \(UpdatePolicy.syntax)")
+    static let badPolicy = CommandError("ERR invalid policy: must be one of \(UpdatePolicy.syntax)")
 
     @Sendable static func meta(_ call: inout Call) throws(CommandError) -> Outcome {
         guard let (header, payloadCount) = try call.kept(1) else {
@@ -98,7 +98,7 @@ enum LarderCommands {
     /// The number of pairs that ``reply(_:to:)`` writes.
     private static let policyPairs = 4
 
-    /// Pairs of a map.
+    /// Writes pairs of a map.
     private static func reply(_ settings: DatabasePolicy, to replies: inout ReplyBuffer) {
         replies.bulk("policy")
         replies.bulk(settings.policy.description)
@@ -110,7 +110,7 @@ enum LarderCommands {
         replies.integer(Int64(settings.jitter))
     }
 
-    /// A word that is a grace in seconds, with fractions: milliseconds.
+    /// Parses a grace in seconds, with fractions, and returns milliseconds.
     static func grace(_ call: Call, _ index: Int) throws(CommandError) -> Int64 {
         let text = call.text(index)
         if text == "0" { return 0 }
@@ -157,7 +157,7 @@ enum LarderCommands {
                 try database.setDiskLimit(limit.byteCount ?? 0)
             } catch {
                 guard error.code == .noSuchDatabase else { throw CommandError(error) }
-                throw CommandError("ERR \(error.message): store an entry or set its policy first")
+                throw CommandError("ERR \(error.message): store an entry first, or set its policy")
             }
             reply.simple("OK")
             return nil
@@ -172,7 +172,7 @@ enum LarderCommands {
             let databases = engine.databases.filter { rights?.covers(.read, in: $0.name) ?? true }
             reply.array(count: databases.count)
             for database in databases {
-                // A database that cannot be opened is listed nevertheless.
+                // A database that cannot be opened is still listed.
                 let numbers = try? database.entryNumbers()
                 reply.map(count: 11 + policyPairs)
                 reply.bulk("name")
@@ -196,7 +196,7 @@ enum LarderCommands {
                 reply.integer(database.diskLimit)
                 reply.bulk("state")
                 reply.bulk(database.condition)
-                // What was lost in the last salvage since the daemon started.
+                // The damage found by the last salvage since the daemon started.
                 reply.bulk("damage")
                 reply.bulk(database.lastSalvage?.description ?? "")
             }
@@ -243,7 +243,8 @@ enum LarderCommands {
         }
     }
 
-    /// `PURGE TAG tag [tag …] [SOFT]`. A last word SOFT is the option; a tag of that name is named before another one.
+    /// `PURGE TAG tag [tag …] [SOFT]`. SOFT as the last word is the option; to purge a tag named SOFT, put it before
+    /// another tag.
     private static func purgeTags(_ call: inout Call) throws(CommandError) -> Outcome {
         let isSoft = call.count > 3 && call.isWord(call.count - 1, "SOFT")
         let tags = (2..<(isSoft ? call.count - 1 : call.count)).map { call.array($0) }
@@ -314,7 +315,7 @@ enum LarderCommands {
             throw CommandError("ERR a snapshot is open already: SNAPSHOT CLOSE first")
         }
         guard let slot = SnapshotSlot(server) else {
-            throw CommandError("ERR \(server.limits.snapshotsMax) snapshots are open, no more are allowed")
+            throw CommandError("ERR the limit of \(server.limits.snapshotsMax) open snapshots is reached")
         }
         let database = call.database
         let until = server.engine.monotonic() + server.limits.snapshotMilliseconds

@@ -29,14 +29,14 @@ enum OriginCommands {
         }
         if settings?.reads.hearing == .lifetimes, call.rules.policy.intervalMilliseconds == nil {
             throw CommandError(
-                "ERR with LIFETIMES an entry is believed until its time is over, and the policy of this database is "
+                "ERR with LIFETIMES, entries are fresh until they expire, and the policy of this database is "
                     + "never: set another one first, such as POLICY high")
         }
         let (record, mayDrop) = (call.session.record, !call.session.isSilent)
         return try call.awaitReply { [settings] reply in
             server.origins.inTurn { (origins) throws(CommandError) in
-                // It must not delay others, whose turn is behind it.
-                if mayDrop, record.isGone { throw CommandError("ERR the client is gone: nothing was changed") }
+                // Do not delay other changes, which are queued behind this one.
+                if mayDrop, record.isGone { throw CommandError("ERR the client disconnected: nothing was changed") }
                 try origins.set(settings, for: name, discards: discards)
             } then: {
                 reply($0.map { .simpleString("OK") })

@@ -1,7 +1,7 @@
 import LarderEngine
 import LarderRESP
 
-/// The options behind `FETCH key`.
+/// The options of `FETCH key`.
 struct FetchWords {
     private(set) var maxAge: Int64?
     private(set) var wait: Int64 = 0
@@ -22,7 +22,7 @@ struct FetchWords {
                 lease = try Self.milliseconds(value, "LEASE", from: 1)
             } else if equalsIgnoringCase(word, "IFNOT"), version == nil {
                 guard let digest = Digest.parse(value) else {
-                    throw CommandError("ERR the version must be 16 hexadecimal digits, as FETCH and DIGEST give it")
+                    throw CommandError("ERR the version must be 16 hexadecimal digits, as returned by FETCH and DIGEST")
                 }
                 version = digest
             } else {
@@ -47,7 +47,7 @@ struct FetchWords {
 enum ServedState {
     case fresh, stale, lead
 
-    /// The beginning of a reply with 6 elements.
+    /// The start of a reply with 6 elements.
     var header: StaticString {
         switch self {
         case .fresh: "*6\r\n$5\r\nfresh\r\n"
@@ -58,10 +58,10 @@ enum ServedState {
 }
 
 extension ReplyBuffer {
-    /// The reply of FETCH with a value.
+    /// Writes the reply of FETCH with a value.
     /// - Parameters:
-    ///   - known: the version that the client has: if it is the value's, and the value is fresh, no value is sent.
-    ///   - deadline: nil if the value stays fresh for ever.
+    ///   - known: the version that the client has: if it is that of a fresh value, the value is not sent.
+    ///   - deadline: nil if the value does not expire.
     mutating func fetched(
         _ state: ServedState, token: UInt64? = nil, _ payload: UnsafeRawBufferPointer, unless known: UInt64?,
         storedAt: Int64, deadline: Int64?, now: Int64

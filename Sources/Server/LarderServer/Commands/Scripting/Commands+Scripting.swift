@@ -27,7 +27,7 @@ extension CommandTable {
 }
 
 enum ScriptingCommands {
-    /// Begins a transaction that consists of the script; in one, runs it.
+    /// Starts a transaction that consists of the script; within a transaction, runs the script.
     static func run(_ call: inout Call, _ source: ScriptSource, isReadOnly: Bool) throws(CommandError) -> Outcome {
         if call.isInTransaction, let own = call.session.transactions.execution?.scriptCall {
             try call.run(own)
@@ -39,7 +39,8 @@ enum ScriptingCommands {
     }
 
     @Sendable static func load(_ call: inout Call) throws(CommandError) -> Outcome {
-        // Who may not make room for others does not take it from them for good.
+        // Keep scripts of users without SCRIPT FLUSH only while they are in use: those users could not free the cache
+        // again.
         let mayFlush = call.session.rights?.covers(.write, in: nil) ?? true
         let script = try call.server.scripts.script(call.bytes(2), mayFlush ? .untilFlushed : .whileUsed)
         call.session.replies.bulk(script.title)
@@ -76,7 +77,7 @@ enum ScriptingCommands {
         guard call.isWord(2, "NO") || call.isWord(2, "YES") || call.isWord(2, "SYNC") else {
             throw CommandError("ERR Use SCRIPT DEBUG YES/SYNC/NO")
         }
-        guard call.isWord(2, "NO") else { throw CommandError("ERR there is no debugger for scripts in Larder") }
+        guard call.isWord(2, "NO") else { throw CommandError("ERR Larder has no script debugger") }
         call.session.replies.simple("OK")
         return .done
     }

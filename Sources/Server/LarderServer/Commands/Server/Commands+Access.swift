@@ -23,13 +23,13 @@ extension CommandTable {
     ]
 }
 
-/// ACL: answers from the rules of larderd's options.
+/// ACL: replies based on the access rules of larderd's options.
 enum AccessCommands {
     static let unchangeable = CommandError(
-        "ERR users are those of the system, and no command changes their rights: give them with --allow-uid, --allow-gid "
-            + "and --rights, or in larderd's configuration file, which SIGHUP reads again")
+        "ERR users are those of the system, and commands cannot change their rights: use --allow-uid, --allow-gid "
+            + "and --rights, or larderd's configuration file, which SIGHUP reloads")
     static let noFile = CommandError(
-        "ERR This Redis instance is not configured to use an ACL file: rights stand in larderd's configuration file, "
+        "ERR This Redis instance is not configured to use an ACL file: rights are in larderd's configuration file, "
             + "which SIGHUP reads again")
 
     // MARK: Rights in Redis' words
@@ -73,7 +73,7 @@ enum AccessCommands {
 
     // MARK: Commands
 
-    // What asks for names of users may wait for a directory service: none of it runs on an event loop.
+    // Looking up user names may wait for a directory service: do not do it on an event loop.
 
     @Sendable static func list(_ call: inout Call) throws(CommandError) -> Outcome {
         let server = call.server
@@ -97,7 +97,7 @@ enum AccessCommands {
         }
     }
 
-    /// The rights of a user by name or number; nil for one that the system does not know.
+    /// The rights of a user by name or number; nil if the system does not know the user.
     private static func rights(of name: String, _ server: ServerState) -> Rights? {
         let rules = server.access.rules
         guard !rules.isEmpty else {

@@ -26,10 +26,10 @@ extension CommandTable {
     ]
 }
 
-/// TIME, SAVE and other commands of administration.
+/// TIME, SAVE and other administrative commands.
 enum AdministrationCommands {
     @Sendable static func time(_ call: inout Call) throws(CommandError) -> Outcome {
-        // The engine's time translated to the wall clock, in milliseconds; the clock's microseconds are added.
+        // The engine's time converted to the wall clock, in milliseconds, plus the clock's microseconds.
         let now = max(0, call.now - call.timeAhead)
         var clock = timespec()
         clock_gettime(CLOCK_REALTIME, &clock)
@@ -95,7 +95,7 @@ enum AdministrationCommands {
 
     @Sendable static func monitor(_ call: inout Call) throws(CommandError) -> Outcome {
         if call.isInTransaction { throw CommandError("ERR MONITOR isn't allowed for DENY BLOCKING client") }
-        // The second time is ignored, without a reply, as in Redis.
+        // As in Redis, a second MONITOR is ignored, without a reply.
         guard !call.session.isMonitoring else { return .done }
         call.session.beginMonitoring()
         call.session.replies.simple("OK")
@@ -107,7 +107,7 @@ enum AdministrationCommands {
     @Sendable static func debug(_ call: inout Call) throws(CommandError) -> Outcome {
         guard call.server.limits.allowsDebug else {
             throw CommandError(
-                "ERR DEBUG command not allowed: larderd has to be started with --enable-debug for it")
+                "ERR DEBUG command not allowed: start larderd with --enable-debug")
         }
         if call.isWord(1, "HELP") {
             let row = CommandMetadata.debug
@@ -121,7 +121,7 @@ enum AdministrationCommands {
                 "ERR unknown subcommand or wrong number of arguments for '", shown(call.bytes(1), 128),
                 "'. Try DEBUG HELP.")
         }
-        // A text that is not a number counts as 0, as in Redis.
+        // As in Redis, a text that is not a number counts as 0.
         let seconds = Double(call.text(2)) ?? 0
         guard seconds <= sleepSecondsMax else { throw CommandError("ERR the longest sleep is 3600 seconds") }
         return .deferred { (reply) throws(CommandError) in
@@ -206,7 +206,7 @@ enum LatencyCommands {
         return .done
     }
 
-    /// One line for each of the newest samples, its length in proportion to the longest.
+    /// Draws one line for each of the newest samples, with a length in proportion to the longest.
     @Sendable static func graph(_ call: inout Call) throws(CommandError) -> Outcome {
         guard let event = call.server.latency.event(call.text(2)), !event.samples.isEmpty else {
             throw CommandError("ERR No samples available for event '", shown(call.bytes(2), 128), "'")
@@ -228,9 +228,9 @@ enum LatencyCommands {
         let threshold = latency.threshold.load(ordering: .relaxed)
         var text = ""
         if threshold == 0 {
-            text = "Latency monitoring is off. CONFIG SET latency-monitor-threshold <milliseconds> turns it on.\n"
+            text = "Latency monitoring is off. To enable it: CONFIG SET latency-monitor-threshold <milliseconds>.\n"
         } else if latency.all.isEmpty {
-            text = "Nothing took \(threshold) ms or longer since the last look.\n"
+            text = "No event took \(threshold) ms or longer since the last reset.\n"
         }
         for (name, event) in latency.all {
             let times = event.samples.map(\.milliseconds)
@@ -262,7 +262,7 @@ enum LatencyCommands {
             replies.pointee.bulk("calls")
             replies.pointee.integer(sum.calls)
             replies.pointee.bulk("histogram_usec")
-            // The counts are cumulative, as in Redis, and a bound below which nothing lies is left out.
+            // As in Redis, counts are cumulative, and bounds without calls below them are omitted.
             var total = 0
             var bounds: [(Int, Int)] = []
             for (bucket, count) in sum.histogram.enumerated() where count > 0 {

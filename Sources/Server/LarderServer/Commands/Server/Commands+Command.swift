@@ -60,7 +60,7 @@ enum CommandCommands {
         return .done
     }
 
-    /// The commands named from the third word on, or all if there is none; nil for an unknown name.
+    /// The commands named from the third word on, or all if there is none; nil for unknown names.
     private static func named(_ call: Call) -> [CommandSpec?] {
         guard call.count > 2 else { return CommandTable.all }
         return (2..<call.count).map { CommandTable.findWithSubcommand(call.text($0)) }
@@ -133,7 +133,7 @@ enum CommandCommands {
         for subcommand in spec.subcommands { document(subcommand, session) }
     }
 
-    /// Repeats the syntax as a single argument, so that redis-cli's help shows it.
+    /// Describes the syntax as a single argument, so that redis-cli's help shows it.
     private static func arguments(_ spec: CommandMetadata, _ session: Session) {
         session.replies.bulk("arguments")
         guard !spec.syntax.isEmpty else { return session.replies.array(count: 0) }
@@ -147,7 +147,7 @@ enum CommandCommands {
 
     // MARK: Keys of a call
 
-    /// The command that begins at the third word, and which of its words are keys.
+    /// The command that starts at the third word, and the indices of its keys.
     private static func keys(_ call: Call) throws(CommandError) -> (CommandSpec, [Int]) {
         let count = call.count - 2
         guard var spec = CommandTable.find(call.bytes(2)) else { throw CommandError("ERR Invalid command specified") }

@@ -13,7 +13,7 @@ extension CommandTable {
 
 enum ConfigCommands {
     @Sendable static func get(_ call: inout Call) throws(CommandError) -> Outcome {
-        // A setting is listed under the name that the client has given, whatever its case, as in Redis.
+        // As in Redis, a setting is listed under the name that the client used, regardless of case.
         var found: [(name: String, setting: Setting)] = []
         var seen: Set<String> = []
         for index in 2..<call.count {
@@ -28,7 +28,7 @@ enum ConfigCommands {
             }
         }
         let server = call.server
-        // A setting may ask the engine, which takes locks that a transaction holds.
+        // Deferred, because a setting may call the engine, which takes locks that a transaction holds.
         return .deferred { [found] (reply) throws(CommandError) in
             reply.map(count: found.count)
             for (name, setting) in found {

@@ -20,17 +20,17 @@ enum ServerCommands {
         let current = call.database
         return .deferred { (reply) throws(CommandError) in
             var failure: LarderError?
-            // What waits for an origin is nowhere else: who wants it to be lost names it.
+            // Outboxes are the only copy of their writes: they are only purged if named explicitly.
             let databases = all ? engine.databases.filter { !DatabaseName.isKept($0.name) } : [current]
             notifier.tellOnce(of: databases, isForAll: true) {
                 for database in databases {
-                    // A database that cannot be emptied must not keep the others from being emptied.
+                    // Continue if a database cannot be purged.
                     do throws(LarderError) { _ = try database.purge(counting: false) } catch {
                         failure = failure ?? error
                     }
                 }
             }
-            // Of databases without files too.
+            // Including databases without files.
             if all { engine.endAllLeases() }
             do throws(LarderError) { if !all { try origins.outboxPurged(current.name) } } catch {
                 failure = failure ?? error

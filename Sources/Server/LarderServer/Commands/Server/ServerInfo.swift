@@ -4,14 +4,14 @@ import Synchronization
 
 /// The text of INFO: the sections and fields that Redis' tools expect, and ours in the section `larder`.
 ///
-/// May wait a little for counts of entries: see ``EntryCounts``.
+/// May wait briefly for counts of entries: see ``EntryCounts``.
 struct ServerInfo {
     private let server: ServerState
     private let asked: Int64
     private let rights: Rights?
 
-    /// - Parameter asked: when the request came, in nanoseconds of the monotonic clock.
-    /// - Parameter rights: of who asks; nil for all.
+    /// - Parameter asked: the time of the request, in nanoseconds of the monotonic clock.
+    /// - Parameter rights: the rights of the client; nil for all.
     init(_ server: ServerState, asked: Int64, rights: Rights?) {
         self.server = server
         self.rights = rights
@@ -20,17 +20,16 @@ struct ServerInfo {
 
     private typealias Fields = [(String, String)]
 
-    /// In the order in which they are shown.
+    /// In display order.
     private static let order = [
         "server", "clients", "memory", "persistence", "stats", "replication", "cpu", "modules", "commandstats",
         "errorstats", "latencystats", "cluster", "keyspace", "larder",
     ]
-    /// Shown only if they are asked for by name, or everything is.
+    /// Shown only if requested by name, or with `everything`.
     private static let onDemand: Set<String> = ["commandstats", "latencystats"]
     private static let titles = ["cpu": "CPU"]
 
-    /// The sections to show: those that are named; the usual ones if none is or `default` is; all for `all` or
-    /// `everything`.
+    /// Returns the given sections; the usual ones if none or `default` is given; all for `all` or `everything`.
     func text(_ sections: [String]) -> String {
         let isAll = sections.contains { $0 == "all" || $0 == "everything" }
         let isDefault = sections.isEmpty || sections.contains("default")
@@ -88,7 +87,7 @@ struct ServerInfo {
         ]
     }
 
-    /// The text in one of the arrays of characters that uname fills.
+    /// The text in a character array of uname.
     private static func text<Characters>(of characters: Characters) -> String {
         withUnsafeBytes(of: characters) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
     }
@@ -148,7 +147,7 @@ struct ServerInfo {
         return unit == "B" ? "\(bytes)B" : fixed(value, 2) + unit
     }
 
-    /// A number with that many digits after the point.
+    /// A number with this many digits after the decimal point.
     private static func fixed(_ value: Double, _ digits: Int) -> String {
         var scale = 1
         for _ in 0..<digits { scale *= 10 }
@@ -172,7 +171,7 @@ struct ServerInfo {
     private var cpuFields: Fields {
         var own = rusage()
         var children = rusage()
-        // RUSAGE_SELF and RUSAGE_CHILDREN have a type of their own in one C library and are numbers in the others.
+        // Some C libraries declare RUSAGE_SELF and RUSAGE_CHILDREN with their own type, others as numbers.
         getrusage(0, &own)
         getrusage(-1, &children)
         return [
@@ -284,8 +283,8 @@ struct ServerInfo {
         }
     }
 
-    /// `db0:keys=…` for the numbered databases, as Redis' tools expect, and `database_<name>` for the others; and how many
-    /// are not counted yet, if there are such.
+    /// `db0:keys=…` for numbered databases, as Redis' tools expect, and `database_<name>` for the others; and the
+    /// number of databases that are not counted yet, if there are any.
     private var keyspaceFields: Fields {
         let databases = server.engine.databases.filter { rights?.covers(.read, in: $0.name) ?? true }
         let counts = server.counts.counts(of: databases, asked: asked)
@@ -321,13 +320,14 @@ struct ServerInfo {
         ]
     }
 
-    /// Of the whole larder, or of the databases that whoever asks may read: the difference would tell of the others.
+    /// The disk usage of the whole larder, or of the databases that the client may read, so that the difference does
+    /// not reveal others.
     private var diskBytes: Int {
         guard let rights, !rights.covers(.read, in: nil) else { return server.engine.diskBytes }
         return server.engine.databases.filter { rights.covers(.read, in: $0.name) }.reduce(0) { $0 + $1.diskBytes }
     }
 
-    /// What those who follow this larder cost, and how they fare.
+    /// The cost and the state of this larder's followers.
     private var feedFields: Fields {
         let log = server.engine.changeLog.figures
         return [

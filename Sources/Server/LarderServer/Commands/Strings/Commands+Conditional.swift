@@ -2,7 +2,7 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// Commands for caches that came after Redis 7: changes that depend on the value, and many values with one lifetime.
+/// Cache commands introduced after Redis 7: changes that depend on the value, and many values with one lifetime.
 extension CommandTable {
     static let conditionalCommands: Handlers = [
         .digest: ConditionalCommands.digest,
@@ -52,11 +52,11 @@ enum ConditionalCommands {
             values.append(call.bytes(index + 1))
         }
         let isLoading = options.needsCurrent
-        // Tags to keep are in the records.
+        // Tags to keep are stored in the records.
         let headersOnly = !options.keepsAny
         let isStored = try call.update(keys, loading: isLoading, headersOnly: headersOnly) {
             [keys, values] update -> Bool in
-            // All conditions are checked before anything is stored, because a key may be named twice.
+            // Check all conditions before anything is stored, because a key may be given twice.
             let former = keys.indices.map { isLoading ? update.current($0) : nil }
             for record in former where !options.condition.allows(record) { return false }
             guard options.holdsLeases(&update) else { return false }

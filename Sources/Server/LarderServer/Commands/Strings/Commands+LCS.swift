@@ -43,7 +43,7 @@ enum LCSCommand {
         let records = try call.read(try [call.key(1), call.key(2)])
         let values = records.map { $0.map { Array($0.payload) } ?? [] }
         let (cells, overflows) = (values[0].count + 1).multipliedReportingOverflow(by: values[1].count + 1)
-        // The table may have as many bytes as the longest value, as in Redis.
+        // As in Redis, the table is limited to the size of the longest value.
         guard !overflows, cells <= call.server.limits.valueBytesMax / MemoryLayout<UInt32>.size else {
             throw CommandError("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
         }
@@ -78,9 +78,9 @@ enum LCSCommand {
     }
 }
 
-/// The longest common subsequence of two values, by the table for all pairs of their prefixes.
+/// The longest common subsequence of two values, computed with a table for all pairs of their prefixes.
 struct CommonSequence {
-    /// A common part, and where it begins in each value.
+    /// A common part, and its start in each value.
     struct Range: Equatable {
         var first: Int
         var second: Int
@@ -89,7 +89,7 @@ struct CommonSequence {
 
     private let first: [UInt8]
     private let second: [UInt8]
-    /// Row by row: the lengths for the first i bytes of `first` and the first j of `second`.
+    /// Row-major: the lengths for the first i bytes of `first` and the first j of `second`.
     private let lengths: [UInt32]
 
     init(_ first: [UInt8], _ second: [UInt8]) {
@@ -101,7 +101,7 @@ struct CommonSequence {
             second.withUnsafeBufferPointer { second in
                 for row in 1..<max(1, first.count + 1) {
                     let byte = first[row - 1]
-                    // Rows and columns from 1 on have one before them in the table.
+                    // Rows and columns start at 1, so each has a predecessor in the table.
                     for column in 1..<max(1, width) {
                         let place = row * width + column
                         lengths[place] =
@@ -116,8 +116,8 @@ struct CommonSequence {
 
     var length: Int { Int(lengths[lengths.count - 1]) }
 
-    /// The bytes, and their ranges in both values, the last first. Of several solutions it is the one that Redis
-    /// chooses.
+    /// The bytes, and their ranges in both values, the last first. If there are several solutions, returns the one that
+    /// Redis chooses.
     func trace() -> (bytes: [UInt8], ranges: [Range]) {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(length)

@@ -50,7 +50,7 @@ enum NumberCommands {
         return .done
     }
 
-    /// Replaces the value by the text of a number; deadline rule and codec stay.
+    /// Replaces the value with the text of a number; the deadline rule and the codec are kept.
     private static func replace(_ update: inout Update, with text: String) {
         var text = text
         text.withUTF8 { bytes in
@@ -60,8 +60,8 @@ enum NumberCommands {
     }
 }
 
-/// C's `long double`, with which Redis calculates INCRBYFLOAT: 80 bits on x86. If Swift has no such type, results have
-/// 64 bits.
+/// C's `long double`, which Redis uses for INCRBYFLOAT: 80 bits on x86. Where Swift has no such type, results have 64
+/// bits.
 struct LongDouble {
     #if arch(x86_64) && !os(Windows)
         typealias Value = Float80
@@ -75,8 +75,8 @@ struct LongDouble {
 
     private init(value: Value) { self.value = value }
 
-    /// Whether it is in the range of a double. Those who read the stored text as one, such as readers of JSON, could not
-    /// read a number beyond.
+    /// Whether it is in the range of a double. Clients that parse the text as a double, such as JSON readers, could not
+    /// read a larger number.
     var isDouble: Bool { Double(value).isFinite }
 
     static func + (left: LongDouble, right: LongDouble) -> LongDouble { LongDouble(value: left.value + right.value) }
@@ -84,13 +84,13 @@ struct LongDouble {
     /// The longest text that is accepted as a number.
     private static let textBytesMax = 5 * 1024 - 1
 
-    /// Parses what C parses as a number, without surrounding blanks; nil for anything else and for NaN.
+    /// Parses a number as C does, without surrounding spaces; nil for anything else and for NaN.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard let first = bytes.first, bytes.count <= Self.textBytesMax, !bytes.contains(0), isspace(Int32(first)) == 0
         else { return nil }
         let text = [UInt8](bytes) + [0]
         let read = text.withUnsafeBufferPointer { text -> Value? in
-            // The text ends with a zero, and C's function stops before it.
+            // The text is zero-terminated, so C's function stops at its end.
             text.withMemoryRebound(to: CChar.self) { text -> Value? in
                 guard let start = text.baseAddress else { return nil }
                 var end: UnsafeMutablePointer<CChar>?
@@ -114,7 +114,7 @@ struct LongDouble {
     /// Without exponent, with at most 17 decimals and no trailing zeros; nil for NaN and infinity.
     var text: String? {
         guard value.isFinite else { return nil }
-        // The greatest has 4933 digits before the point.
+        // The largest number has 4933 digits before the decimal point.
         let text = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 5 * 1024) { space -> String? in
             #if arch(x86_64) && !os(Windows)
                 let length = withVaList([value]) { vsnprintf(space.baseAddress, space.count, "%.17Lf", $0) }

@@ -2,7 +2,7 @@ import LarderCommandCatalog
 import LarderEngine
 import LarderRESP
 
-/// The other forms of SET and GET: with a condition, a lifetime or the former value in the command's name.
+/// Variants of SET and GET: with a condition, a lifetime or the previous value in the command's name.
 extension CommandTable {
     static let storingCommands: Handlers = [
         .setnx: StoringCommands.setnx,
@@ -80,7 +80,7 @@ enum StoringCommands {
             try call.replyWithValue(1)
             return .done
         }
-        // A number is parsed only if there is an entry, as in Redis.
+        // As in Redis, the number is parsed only if there is an entry.
         let rule = Result { () throws(CommandError) -> DeadlineRule in
             guard case .expiry(let form, let index) = words else { return .ownNever }
             let value = try call.integer(index)
@@ -116,7 +116,7 @@ enum StoringCommands {
             guard let form = ExpiryForm(call, index), index + 1 < call.count else { throw .syntax }
             switch lifetime {
             case .unchanged: break
-            // The same form may be given again, and the last one counts, as in Redis.
+            // As in Redis, the same form may be repeated, and the last one is used.
             case .expiry(let before, _): guard before == form else { throw .syntax }
             case .never: throw .syntax
             }

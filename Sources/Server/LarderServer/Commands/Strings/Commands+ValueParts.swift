@@ -20,7 +20,7 @@ enum ValuePartCommands {
         let most = call.server.limits.valueBytesMax
         let length = try call.build([try call.key(1)]) { (update, call) -> Call.Built<Int> in
             let start = update.current(0)?.payloadCount ?? 0
-            // The sum of two lengths of values in memory cannot overflow.
+            // The sum of the lengths of two values in memory cannot overflow.
             guard start + value.count <= most else { return .failure(tooLong) }
             let admission = call.admits(start + value.count, update)
             guard admission == .granted else { return .refused(admission) }
@@ -64,9 +64,9 @@ enum ValuePartCommands {
         return .done
     }
 
-    /// The range in `count` places that two numbers mean; negative ones count from the end.
+    /// Returns the range in `count` places for two indices; negative ones count from the end.
     static func range(from start: Int64, through end: Int64, of count: Int) -> Range<Int> {
-        // No sum here overflows: a negative number and a length that is not.
+        // No overflow: one number is negative, and a length is not.
         let length = Int64(count)
         let first = max(0, start < 0 ? length + start : start)
         let last = min(max(0, end < 0 ? length + end : end), length - 1)
@@ -76,7 +76,7 @@ enum ValuePartCommands {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Copies all bytes to an offset in `target`, which must have room for them.
+    /// Copies all bytes to an offset in `target`, which must be large enough.
     func copy(into target: UnsafeMutableRawBufferPointer, at offset: Int) {
         UnsafeMutableRawBufferPointer(rebasing: target[offset..<offset + count]).copyMemory(from: self)
     }

@@ -1,6 +1,6 @@
 import LarderEngine
 
-/// The options behind `SET key value`, and behind the pairs of MSETEX.
+/// The options of `SET key value`, and of MSETEX.
 struct SetOptions {
     /// The condition on the fresh entry, or on its absence.
     enum Condition {
@@ -28,20 +28,20 @@ struct SetOptions {
     private(set) var condition = Condition.none
     private(set) var returnsFormer = false
     private(set) var lifetime = Lifetime.governed
-    /// Whether the lifetime was given as a span, so that it is the same by every clock.
+    /// Whether the lifetime was given as a time span, which is independent of clocks.
     private(set) var isSpan = false
     private(set) var codec = Codec.raw
-    /// In milliseconds; nil for the database's.
+    /// In milliseconds; nil to use the database's grace.
     private(set) var grace: Int64?
-    /// In percent; nil for the database's, which only shortens governed lives.
+    /// In percent; nil to use the database's jitter, which only shortens governed lifetimes.
     private(set) var jitter: Int?
-    /// The leases with which the values were fetched, one for each key; empty for none.
+    /// The leases for which the values were fetched, one per key; empty for none.
     private(set) var tokens: [UInt64] = []
     private var tags: Tags?
-    /// Whether the new entry keeps the tags of the former one, whatever its life.
+    /// Whether the new entry keeps the tags of the previous one, regardless of its lifetime.
     private var keepsTags = false
     var hasTags: Bool { tags != nil || keepsTags }
-    /// Whether the new entry has something of the former one.
+    /// Whether the new entry keeps anything of the previous one.
     var keepsAny: Bool { keepsDeadline || keepsTags }
 
     var keepsDeadline: Bool {
@@ -54,7 +54,7 @@ struct SetOptions {
         return true
     }
 
-    /// The deadline rule of the new entry; nil if its deadline has passed, so that nothing is stored.
+    /// Returns the deadline rule of the new entry; nil if its deadline has passed, so that nothing is stored.
     func rule(_ former: Record?, _ rules: FreshnessRules, now: Int64) -> DeadlineRule? {
         switch lifetime {
         case .governed: jitter == nil ? .governed : rules.settings.rule(nil, jitter: jitter, now: now)
@@ -65,15 +65,14 @@ struct SetOptions {
         }
     }
 
-    /// The grace of the new entry. A kept lifetime includes it.
+    /// Returns the grace of the new entry. A kept lifetime includes it.
     func grace(_ former: Record?) -> Int64? { keepsDeadline ? grace ?? former?.header.grace : grace }
 
-    /// The tags of the new entry. A kept lifetime includes them too: who keeps an entry's life still wants it to end with
-    /// what it was made of.
+    /// Returns the tags of the new entry. A kept lifetime includes them: the entry should still be invalidated with its
+    /// sources.
     func tags(_ former: Record?) -> Tags? { keepsAny ? tags ?? former?.tags : tags }
 
-    /// Whether the leases that were named are good, if any were. If they are, the next changes of the keys are what they
-    /// were given for.
+    /// Whether the given leases are valid, if any were given. If so, the next changes of the keys complete them.
     func holdsLeases(_ update: inout Update) -> Bool {
         for (index, token) in tokens.enumerated() {
             guard update.holdsLease(index, token, tags: tags(kept(update, index))) else { return false }
@@ -81,16 +80,16 @@ struct SetOptions {
         return true
     }
 
-    /// The entry whose life, grace and tags the value at `index` keeps, if it keeps any.
+    /// The previous entry whose lifetime, grace and tags the value at `index` keeps, if it keeps any.
     func kept(_ update: Update, _ index: Int) -> Record? {
         keepsAny ? update.kept(index, isRefresh: !tokens.isEmpty) : nil
     }
 
-    /// Parses the options. They must fit together before their values are parsed, as in Redis.
+    /// Parses the options. As in Redis, their combination is checked before their values are parsed.
     /// - Parameters:
-    ///   - first: where they begin.
+    ///   - first: the index of the first option.
     ///   - isForMany: whether they apply to several entries, so that options for one value are not allowed.
-    ///   - keyCount: how many entries.
+    ///   - keyCount: the number of entries.
     init(_ call: Call, from first: Int = 3, isForMany: Bool = false, keyCount: Int = 1) throws(CommandError) {
         var words = Words(isForMany: isForMany, keyCount: keyCount)
         var index = first
@@ -107,7 +106,7 @@ struct SetOptions {
         returnsFormer = words.returnsFormer
         if let index = words.codecIndex {
             guard let named = Codec(name: call.text(index)) else {
-                throw CommandError("ERR the codec is one of raw, json, plist, custom")
+                throw CommandError("ERR the codec must be raw, json, plist or custom")
             }
             codec = named
         }
@@ -137,7 +136,7 @@ struct SetOptions {
         }
     }
 
-    /// Which options are given, and where their values are.
+    /// The given options, and the positions of their values.
     private struct Words {
         enum Lifetime {
             case keep
@@ -160,7 +159,7 @@ struct SetOptions {
         var keepsTags = false
 
         /// Parses the option at `index`.
-        /// - Returns: where the next one begins.
+        /// - Returns: the index of the next one.
         mutating func take(_ call: Call, _ index: Int) throws(CommandError) -> Int {
             if call.isWord(index, "NX"), !isForPresent, valueConditionIndex == nil {
                 isForAbsent = true
@@ -175,7 +174,7 @@ struct SetOptions {
             } else if call.isWord(index, "TAGS"), tagIndices == nil, !keepsTags {
                 guard index + 1 < call.count, let count = parseInteger(call.bytes(index + 1)), count > 0,
                     count < call.count - index - 1
-                else { throw CommandError("ERR TAGS takes the number of tags, from 1 on, and as many tags") }
+                else { throw CommandError("ERR TAGS needs the number of tags (1 or more), followed by the tags") }
                 tagIndices = (index + 2)..<(index + 2 + Int(count))
                 return index + 2 + Int(count)
             } else if call.isWord(index, "TOKEN"), tokenIndex == nil {
@@ -212,7 +211,7 @@ struct SetOptions {
             }
         }
 
-        /// The same form may be given again, and the last one counts, as in Redis.
+        /// As in Redis, the same form may be repeated, and the last one is used.
         private func mayFollow(_ form: ExpiryForm) -> Bool {
             switch lifetime {
             case nil: true

@@ -1,8 +1,8 @@
 import CLarderXXHash
 import LarderEngine
 
-/// A condition on the value that a command will change: `IFEQ value`, `IFNE value`, or the same for its digest, `IFDEQ
-/// digest` and `IFDNE digest`.
+/// A condition on the value that a command will change: `IFEQ value`, `IFNE value`, or `IFDEQ digest` and `IFDNE
+/// digest` for its digest.
 struct ValueCondition {
     private enum Subject {
         case value([UInt8])
@@ -12,13 +12,13 @@ struct ValueCondition {
     private let subject: Subject
     private let isNegated: Bool
 
-    /// Whether the word at `index` begins a condition.
+    /// Whether the word at `index` starts a condition.
     static func isOne(_ call: Call, _ index: Int) -> Bool {
         call.isWord(index, "IFEQ") || call.isWord(index, "IFNE") || call.isWord(index, "IFDEQ")
             || call.isWord(index, "IFDNE")
     }
 
-    /// Parses the word at `index`, which begins a condition, and the one behind it.
+    /// Parses the condition at `index`, and its argument.
     init(_ call: Call, _ index: Int) throws(CommandError) {
         isNegated = call.isWord(index, "IFNE") || call.isWord(index, "IFDNE")
         if call.isWord(index, "IFEQ") || call.isWord(index, "IFNE") {
@@ -31,7 +31,7 @@ struct ValueCondition {
         }
     }
 
-    /// Whether the fresh entry meets the condition. Without an entry nothing is equal.
+    /// Whether the fresh entry meets the condition. A missing entry is equal to nothing.
     func holds(_ record: Record?) -> Bool {
         guard let record else { return isNegated }
         let isEqual =
@@ -49,7 +49,7 @@ enum Digest {
 
     static func text(_ payload: UnsafeRawBufferPointer) -> String { of(payload).hexadecimal() }
 
-    /// The same text as bytes, without a string.
+    /// Passes the digest's text as bytes, without creating a string.
     static func withText(_ digest: UInt64, _ body: (UnsafeRawBufferPointer) -> Void) {
         withUnsafeTemporaryAllocation(byteCount: 16, alignment: 1) { place in
             for index in 0..<16 {
