@@ -1,4 +1,4 @@
-/// Properties of a command. Inlinable, because every command that runs asks for some of them.
+/// Properties of a command. Inlinable, because some are tested for every command that runs.
 @usableFromInline package struct CommandFlags: OptionSet, Sendable {
     @usableFromInline package let rawValue: Int
     @inlinable package init(rawValue: Int) { self.rawValue = rawValue }
@@ -12,11 +12,11 @@
     @inlinable package static var loading: CommandFlags { CommandFlags(rawValue: 16) }
     @inlinable package static var stale: CommandFlags { CommandFlags(rawValue: 32) }
 
-    /// Works on whole databases and on a thread that may block, so that nothing is opened or created before it runs.
+    /// Works on whole databases, on a thread that may block; nothing is opened or created before it runs.
     @inlinable package static var wholeDatabase: CommandFlags { CommandFlags(rawValue: 64) }
     /// Stores new entries: a database without files is created first.
     @inlinable package static var creates: CommandFlags { CommandFlags(rawValue: 128) }
-    /// Does not show entries, but needs the database open like a command that does.
+    /// Does not read entries, but needs the database open like a command that does.
     @inlinable package static var opens: CommandFlags { CommandFlags(rawValue: 256) }
     /// Runs between MULTI and EXEC instead of being queued.
     @inlinable package static var inMulti: CommandFlags { CommandFlags(rawValue: 512) }
@@ -27,47 +27,47 @@
     @inlinable package static var skipSlowlog: CommandFlags { CommandFlags(rawValue: 8192) }
     @inlinable package static var noAuth: CommandFlags { CommandFlags(rawValue: 1 << 14) }
     @inlinable package static var noAsyncLoading: CommandFlags { CommandFlags(rawValue: 1 << 15) }
-    /// Sends messages to connections or changes who gets them.
+    /// Sends messages to connections, or changes their receivers.
     @inlinable package static var pubsub: CommandFlags { CommandFlags(rawValue: 1 << 16) }
-    /// Runs on the connection's event loop, wherever the commands before it ran.
+    /// Runs on the connection's event loop, regardless of where the previous commands ran.
     @inlinable package static var onLoop: CommandFlags { CommandFlags(rawValue: 1 << 17) }
-    /// Deferred to a thread of its own: always short, and must not wait behind long commands.
+    /// Deferred to its own thread: always short, and must not wait for long commands.
     @inlinable package static var status: CommandFlags { CommandFlags(rawValue: 1 << 18) }
-    /// Deferred: takes a limited time.
+    /// Deferred, with a bounded duration.
     @inlinable package static var brief: CommandFlags { CommandFlags(rawValue: 1 << 19) }
-    /// Redis refuses it when memory is short.
+    /// Refused by Redis when memory is short.
     @inlinable package static var denyOOM: CommandFlags { CommandFlags(rawValue: 1 << 20) }
-    /// Belongs to Redis' dangerous commands.
+    /// In Redis' category `@dangerous`.
     @inlinable package static var dangerous: CommandFlags { CommandFlags(rawValue: 1 << 21) }
-    /// Belongs to Redis' commands of administration, although it is not ``admin``.
+    /// In Redis' category `@admin`, although it is not ``admin``.
     @inlinable package static var administrative: CommandFlags { CommandFlags(rawValue: 1 << 22) }
     /// Allowed on a RESP2 connection that has subscriptions.
     @inlinable package static var inSubscriberMode: CommandFlags { CommandFlags(rawValue: 1 << 23) }
     /// Publishes a message: CLIENT PAUSE delays it like a write.
     @inlinable package static var publishes: CommandFlags { CommandFlags(rawValue: 1 << 24) }
-    /// Runs the commands that MULTI has queued.
+    /// Runs the commands queued by MULTI.
     @inlinable package static var runsTransaction: CommandFlags { CommandFlags(rawValue: 1 << 25) }
     /// Consumes the setting of CLIENT CACHING.
     @inlinable package static var keepsCaching: CommandFlags { CommandFlags(rawValue: 1 << 26) }
-    /// For the server's own use.
+    /// For internal use by the server.
     @inlinable package static var systemCommand: CommandFlags { CommandFlags(rawValue: 1 << 27) }
 
-    /// MONITOR does not show it by itself, in Redis.
+    /// In Redis, MONITOR does not show it separately.
     @inlinable package static var skipMonitor: CommandFlags { CommandFlags(rawValue: 1 << 28) }
-    /// A call may name no key.
+    /// A call may have no keys.
     @inlinable package static var noMandatoryKeys: CommandFlags { CommandFlags(rawValue: 1 << 29) }
-    /// Runs a script: what it does is decided by the script.
+    /// Runs a script, which determines its effect.
     @inlinable package static var runsScript: CommandFlags { CommandFlags(rawValue: 1 << 30) }
-    /// Administers the selected database alone.
+    /// Administers only the selected database.
     @inlinable package static var ofSelectedDatabase: CommandFlags { CommandFlags(rawValue: 1 << 31) }
-    /// Shows of each database only what is for those who may read it.
+    /// Shows only information about databases that the user may read.
     @inlinable package static var showsReadable: CommandFlags { CommandFlags(rawValue: 1 << 34) }
-    /// Changes or shows what other connections do, whatever database they use.
+    /// Changes or shows the activity of other connections, in any database.
     @inlinable package static var affectsOthers: CommandFlags { CommandFlags(rawValue: 1 << 32) }
-    /// Changes something if it has arguments.
+    /// Writes if it has arguments.
     @inlinable package static var writesWithArguments: CommandFlags { CommandFlags(rawValue: 1 << 33) }
 
-    /// Redis' names, in the order in which Redis lists them.
+    /// Redis' names, in Redis' order.
     package var names: [String] {
         let all: [(CommandFlags, String)] = [
             (.write, "write"), (.readonly, "readonly"), (.denyOOM, "denyoom"), (.admin, "admin"), (.pubsub, "pubsub"),

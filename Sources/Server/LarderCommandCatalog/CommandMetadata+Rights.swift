@@ -1,8 +1,8 @@
-/// What a user may do; each level includes the former.
+/// The rights of a user; each level includes the previous one.
 package enum AccessLevel: Int, Comparable, CaseIterable, Sendable {
     /// Read entries.
     case read = 1
-    /// Store, change and remove entries, too.
+    /// Store, change and remove entries.
     case write
     /// Everything.
     case administer
@@ -20,11 +20,11 @@ package enum AccessLevel: Int, Comparable, CaseIterable, Sendable {
 /// The right that a command needs.
 package struct RequiredRight: Equatable, Sendable {
     package enum Place: Sendable {
-        /// In any one database: the command concerns none in particular.
+        /// In any one database: the command is not about a particular one.
         case anywhere
         /// In the selected database.
         case selected
-        /// In all databases: it concerns the whole daemon.
+        /// In all databases: the command is about the whole daemon.
         case everywhere
     }
 
@@ -38,9 +38,9 @@ package struct RequiredRight: Equatable, Sendable {
 }
 
 extension CommandMetadata {
-    /// The right that a call of the command needs besides those in the databases that its words name; nil if everybody who
-    /// is connected may run it: it concerns the connection alone.
-    /// - Parameter count: how many words the call has.
+    /// The right that a call needs, in addition to the rights in databases named by its words; nil if any connected
+    /// user may run it, because it affects only the connection.
+    /// - Parameter count: the number of words of the call.
     package func requiredRight(count: Int) -> RequiredRight? {
         if flags.contains(.showsReadable) { return RequiredRight(.read, .anywhere) }
         if !flags.isDisjoint(with: [.admin, .administrative, .systemCommand]) {
@@ -61,26 +61,26 @@ extension CommandMetadata {
         if flags.contains(.publishes) { return RequiredRight(.write, .anywhere) }
         if flags.contains(.pubsub) {
             if endsSubscriptions { return nil }
-            // The subcommands of PUBSUB show what others listen to: keys, if these are near caches.
+            // The subcommands of PUBSUB reveal the subscriptions of others, which may contain keys.
             return RequiredRight(.read, flags.contains(.inSubscriberMode) ? .anywhere : .everywhere)
         }
         let isOfLarder = [.string, .bitmap, .generic, .larder, .scripting].contains(group) && category != "connection"
-        // What Redis answers while it loads needs no data.
+        // Commands that Redis allows while loading do not access data.
         let isOfMachine = group == .server && !flags.contains(.loading)
         let showsMore = flags.contains(.dangerous) || (isOfLarder || isOfMachine) && !isHelp && runsByItself
         return showsMore ? RequiredRight(.read, .anywhere) : nil
     }
 
-    /// Whether the calls subscribe to nothing.
+    /// Whether the command only ends subscriptions.
     private var endsSubscriptions: Bool { flags.isSuperset(of: [.pubsub, .inSubscriberMode]) && arity == -1 }
 
-    /// Whether words of a call are channels that it listens or sends to.
+    /// Whether words of a call are channels that it subscribes or publishes to.
     package var usesChannels: Bool {
         flags.contains(.publishes) || flags.isSuperset(of: [.pubsub, .inSubscriberMode]) && !endsSubscriptions
     }
 
-    /// The databases that the words of a call name, with the level that the call needs there.
-    /// - Parameter isWord: whether a word, in any case, is the given one, which is in capitals.
+    /// The databases that a call names, with the level needed in each.
+    /// - Parameter isWord: whether a word equals the given upper-case one, ignoring case.
     package func namedDatabases(
         count: Int, isWord: (Int, StaticString) -> Bool
     ) -> [(word: Int, level: AccessLevel)] {

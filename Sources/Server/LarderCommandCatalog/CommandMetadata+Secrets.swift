@@ -1,15 +1,15 @@
-/// The words of calls that nobody may see: they are hidden in the slow log and from MONITOR, and stay out of histories.
+/// The secret words of calls: they are hidden in the slow log and from MONITOR, and are not stored in histories.
 extension CommandMetadata {
-    /// Settings that Redis hides too: passwords, and the names that go with them.
+    /// Settings that Redis hides too: passwords, and the related names.
     private static let secretSettings: [StaticString] = [
         "REQUIREPASS", "MASTERAUTH", "MASTERUSER", "TLS-KEY-FILE-PASS", "TLS-CLIENT-KEY-FILE-PASS",
     ]
 
-    /// Which words of a call may be a name and its password. If CONFIG SET names a secret, all words behind it count as
-    /// secrets.
+    /// The words of a call that may be a name and its password. If CONFIG SET names a secret, all following words are
+    /// secret.
     package func secretRange(_ count: Int, _ word: (Int) -> UnsafeRawBufferPointer) -> Range<Int> {
         var (row, start) = (self, 0)
-        // A call in a call in a call: nobody means that, and so all of it is hidden.
+        // Hide all of a call that is nested too deeply.
         for _ in 0..<Self.callsMax {
             guard case .ofCall(let first) = row.secrets else {
                 let range = row.ownSecretRange(count - start) { word(start + $0) }
@@ -31,13 +31,13 @@ extension CommandMetadata {
         case .none, .ofCall: return 0..<0
         case .from(let first): return min(first, count)..<count
         case .ofSecretSettings:
-            // Also where a value before it was forgotten.
+            // Even if a preceding value was omitted.
             let first = (2..<max(2, count)).first { index in
                 Self.secretSettings.contains { Self.isWord(word(index), $0) }
             }
             return first.map { min($0 + 1, count)..<count } ?? 0..<0
         case .afterAUTH:
-            // Also where the version before it, or the name behind SETNAME, was forgotten.
+            // Even if the version before it, or the name after SETNAME, was omitted.
             var index = 1
             while index < count {
                 if Self.isWord(word(index), "AUTH") { return index + 1..<min(index + 3, count) }
@@ -45,7 +45,7 @@ extension CommandMetadata {
                     index += 1
                     continue
                 }
-                // A name may be AUTH too.
+                // AUTH may also be a name.
                 let isName = index + 2 < count && Self.isWord(word(index + 2), "AUTH")
                 if Self.isWord(word(index + 1), "AUTH"), !isName { return index + 2..<count }
                 index += 2
@@ -64,14 +64,14 @@ extension CommandMetadata {
         }
     }
 
-    /// What stands for a secret word.
+    /// The placeholder for a secret word.
     package static var redacted: UnsafeRawBufferPointer {
-        // Constant in the program's file.
+        // Constant in the executable.
         let text: StaticString = "(redacted)"
         return UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
     }
 
-    /// Whether bytes are a word in capitals, in any case of ASCII letters.
+    /// Whether bytes equal an upper-case word, ignoring the case of ASCII letters.
     private static func isWord(_ bytes: UnsafeRawBufferPointer, _ word: StaticString) -> Bool {
         guard bytes.count == word.utf8CodeUnitCount else { return false }
         return bytes.indices.allSatisfy { index in

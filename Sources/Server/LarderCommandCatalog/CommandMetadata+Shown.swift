@@ -1,4 +1,4 @@
-/// What COMMAND shows of a command: Redis' flags, categories and key specifications, which follow from its row.
+/// The output of COMMAND: Redis' flags, categories and key specifications, derived from a command's row.
 extension CommandMetadata {
     package var flagNames: [String] {
         guard runsByItself else { return [] }
@@ -18,7 +18,7 @@ extension CommandMetadata {
 
     // MARK: Categories
 
-    /// In the order in which Redis lists them.
+    /// In Redis' order.
     package static let categoryOrder = [
         "keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap", "geo", "stream", "pubsub",
         "admin", "fast", "slow", "dangerous", "connection", "transaction", "scripting",
@@ -41,16 +41,16 @@ extension CommandMetadata {
 
     // MARK: Keys
 
-    /// Where the keys of a call are, and what happens to them.
+    /// The positions of the keys of a call, and how they are used.
     package struct KeySpecification {
-        /// Why the flags are as they are, if that is not obvious.
+        /// An explanation of the flags, if they are not obvious.
         package let notes: String?
         package let flags: [String]
         package let index: Int
         /// Counted from `index`, or from the end if negative.
         package let last: Int
         package let step: Int
-        /// Whether a number stands at `index`, and as many keys behind it.
+        /// Whether the word at `index` is the number of the following keys.
         package var isCounted = false
     }
 

@@ -1,15 +1,15 @@
 import LarderRESP
 import Synchronization
 
-/// One row with every fact about a command that dispatch, COMMAND, help and the documentation need, except for the
-/// function that runs it, which the daemon has.
+/// A command's row: all properties needed by dispatch, COMMAND, help and the documentation, except for the handler,
+/// which is in the daemon.
 ///
-/// A class, because each command that runs passes its row around, and copying its texts would cost more than all the
-/// rest of the lookup. Two rows are equal if they are the same object.
+/// A class, because each command that runs passes its row around, and copying its texts would cost more than the rest
+/// of the lookup. Two rows are equal if they are the same object.
 package final class CommandMetadata: Sendable {
     /// In lower case, as Redis reports it; `command|subcommand` for a subcommand.
     package let name: String
-    /// The number of words of a call, the name included; if negative, the least number.
+    /// The number of words of a call, including the name; if negative, the minimum.
     package let arity: Int
     package let flags: CommandFlags
     package let keys: KeyPositions
@@ -17,20 +17,20 @@ package final class CommandMetadata: Sendable {
     /// The version of Redis, or of Larder, that introduced it.
     package let since: String
     package let complexity: String
-    /// The syntax behind the name.
+    /// The syntax after the name.
     package let syntax: String
     package let summary: String
     /// The reply.
     package let reply: String
-    /// What happens to the first key, or to all keys, and to the others: flags of Redis' key specifications.
+    /// How the first key, or all keys, and the others are used: flags of Redis' key specifications.
     package let access: [[String]]
-    /// How the words of a call change the use of its key.
+    /// How the words of a call affect the use of its key.
     package let keyUse: KeyUse
-    /// Why the flags of its keys are as they are, if that is not obvious.
+    /// An explanation of the key flags, if they are not obvious.
     package let keyNotes: String?
-    /// The positions of sharded channels, which COMMAND shows as keys although they are none.
+    /// The positions of sharded channels, which COMMAND shows as keys although they are not.
     package let channels: KeyPositions?
-    /// The access list category that replaces its group's.
+    /// The access list category that replaces the one of its group.
     package let category: String?
     /// Redis' hints to clients.
     package let tips: [CommandTip]
@@ -39,29 +39,29 @@ package final class CommandMetadata: Sendable {
     /// The name of its writes in events.
     package let tag: WriteTag
     package let overwrites: Overwriting
-    /// The database that it names.
+    /// The database given by its words.
     package let database: DatabaseArgument
     package let secrets: SecretWords
-    /// If the reply is text.
+    /// The format of a reply that is text.
     package let textForm: TextForm
     package let effect: ConnectionEffect
     /// The reply of a command for a type of value that Larder does not store; nil for all others.
     package let absent: AbsentReply?
-    /// Whether it is the row that answers `COMMAND HELP` from the rows beside it.
+    /// Whether it is the row for `COMMAND HELP`, whose reply is generated from the other subcommands.
     package let isHelp: Bool
-    /// The commands from which the second word of a call chooses.
+    /// The subcommands, selected by the second word of a call.
     package let subcommands: [CommandMetadata]
-    /// The name that requests are compared with: for a subcommand the part behind the bar. ``ShortWord/other`` for the
-    /// few names that are longer.
+    /// The name for comparison with requests: for a subcommand the part after the bar. ``ShortWord/other`` for the few
+    /// longer names.
     package let word: ShortWord
-    /// An index, different for each row, from 0 on.
+    /// A unique index, starting with 0.
     package let number: Int
 
     private static let nextNumber = Atomic<Int>(0)
-    /// An upper bound of the number of rows, subcommands included.
+    /// An upper bound of the number of rows, including subcommands.
     package static let numberMax = 512
 
-    /// The command that replaces a deprecated one, and since which version of Redis.
+    /// The replacement of a deprecated command, and the version of Redis that deprecated it.
     package struct Replacement: Sendable {
         package let since: String
         package let text: String
@@ -131,27 +131,27 @@ extension CommandMetadata {
         strings + bits + comparison + keyspace + expiry + connections + scripting + server + absentTypes
         + larder
 
-    /// With all subcommands, each behind its command.
+    /// Including all subcommands, each after its command.
     package static let withSubcommands: [CommandMetadata] = all.flatMap { [$0] + $0.subcommands }
 
     private static let byNumber: [Int: CommandMetadata] = Dictionary(
         uniqueKeysWithValues: withSubcommands.map { ($0.number, $0) })
 
-    /// The row with an index.
+    /// Returns the row with an index.
     package static func numbered(_ number: Int) -> CommandMetadata? { byNumber[number] }
 
     private static let byName: [ShortWord: CommandMetadata] = Dictionary(
         uniqueKeysWithValues: all.filter { $0.word != .other }.map { ($0.word, $0) })
     private static let withLongNames: [CommandMetadata] = all.filter { $0.word == .other }
 
-    /// The command with a name, in any case; nil if there is none.
+    /// Finds a command by name, ignoring case; nil if there is none.
     package static func named(_ name: String) -> CommandMetadata? { named(Array(name.utf8)) }
     package static func named(_ name: [UInt8]) -> CommandMetadata? {
         let word = ShortWord(name)
         return word == .other ? name.withUnsafeBytes { named(long: $0) } : byName[word]
     }
 
-    /// The command with a name that is longer than a ``ShortWord``, in any case.
+    /// Finds a command with a name longer than a ``ShortWord``, ignoring case.
     package static func named(long name: UnsafeRawBufferPointer) -> CommandMetadata? {
         withLongNames.first { row in
             row.name.utf8.count == name.count
@@ -159,7 +159,7 @@ extension CommandMetadata {
         }
     }
 
-    /// The row of a call: that of the subcommand in its second word, else of the command; nil if there is none.
+    /// Returns the row of a call: the subcommand in its second word, or else the command; nil if there is none.
     package static func row(of call: [[UInt8]]) -> CommandMetadata? {
         guard let name = call.first, let command = named(name) else { return nil }
         guard call.count > 1, !command.subcommands.isEmpty else { return command }
@@ -167,7 +167,7 @@ extension CommandMetadata {
         return command.subcommands.first { $0.word == word } ?? command
     }
 
-    /// The name of a subcommand without its command's; else the whole name.
+    /// The name of a subcommand without its command's name; otherwise the whole name.
     package var ownName: Substring {
         name[(name.lastIndex(of: "|").map { name.index(after: $0) } ?? name.startIndex)...]
     }
@@ -175,8 +175,7 @@ extension CommandMetadata {
     /// Whether the command runs without a subcommand.
     package var runsByItself: Bool { subcommands.isEmpty || arity == -1 }
 
-    /// The most entries that both databases of SWAPDB may have together, and the most bytes of their values, because it
-    /// writes them all at once.
+    /// The most entries, and the most bytes of values, in both databases of SWAPDB, which writes them all at once.
     package static let exchangedEntriesMax = 100_000
     package static let exchangedBytesMax = 64 << 20
 }

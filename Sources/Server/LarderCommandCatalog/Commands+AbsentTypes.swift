@@ -1,11 +1,12 @@
-/// The commands that read or remove parts of values of the types that Larder does not store: hashes, sets, sorted sets,
-/// lists, streams and places. A key has no such value, so each has one reply, that of Redis for a key without an entry.
+/// The commands that read or remove parts of values of types that Larder does not store: hashes, sets, sorted sets,
+/// lists, streams and geospatial indexes. No key has such a value, so each command has a fixed reply: Redis' reply for
+/// a missing key.
 ///
 /// Commands that store such values are unknown.
 extension CommandMetadata {
     static let absentTypes: [CommandMetadata] = hashes + sets + sortedSets + lists + streams + places
 
-    /// What a command does with its keys in Redis.
+    /// How a command uses its keys in Redis.
     private enum KeyAccess: String {
         case reads = "RO access"
         case looksAt = "RO"
@@ -22,7 +23,7 @@ extension CommandMetadata {
         CommandMetadata(
             name, arity: arity, flags, keys: keys, group: group, since: since,
             complexity: keys.last == 1 ? "O(1)" : "O(N) with N keys", syntax: syntax,
-            summary: "Returns what Redis returns for a key without a value: no key has a \(group.valueName).",
+            summary: "Returns Redis' reply for a missing key: no key has a \(group.valueName).",
             reply: "\(reply.text); WRONGTYPE when there is a fresh entry", access: [use.rawValue], tips: tips,
             replacement: replacedBy.map { Replacement(since: "6.2.0", text: $0) },
             absent: AbsentReply(form: reply, check: checks))

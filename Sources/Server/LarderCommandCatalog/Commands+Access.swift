@@ -1,4 +1,4 @@
-/// Commands that tell who may do what. Rights are given with larderd's options, not with commands.
+/// Commands that show access rules. Rules are set with larderd's options, not with commands.
 extension CommandMetadata {
     private static let shown: CommandFlags = [.loading, .stale, .noScript]
     private static let administers: CommandFlags = [.admin, .loading, .stale, .noScript]
@@ -7,7 +7,7 @@ extension CommandMetadata {
         "acl", arity: -2, [], group: .server, since: "6.0.0", complexity: "that of the subcommand",
         syntax: "WHOAMI | LIST | USERS | GETUSER user | CAT [category] | LOG [count|RESET] | DRYRUN user command "
             + "[argument ...] | GENPASS [bits] | HELP",
-        summary: "Tells who may do what: the users are those of the system, and options of larderd give them rights.",
+        summary: "Shows access rules: users are those of the system; options of larderd give them rights.",
         reply: "that of the subcommand",
         subcommands: [
             .aclWhoami, .aclList, .aclUsers, .aclGetuser, .aclCat, .aclLog, .aclDryrun, .aclGenpass, .aclSetuser,
@@ -16,22 +16,22 @@ extension CommandMetadata {
 
     package static let aclWhoami = CommandMetadata(
         "acl|whoami", arity: 2, shown, group: .server, since: "6.0.0",
-        summary: "Returns the name of the connection's user; `default` where no rights are set.", reply: "bulk")
+        summary: "Returns the name of the connection's user; `default` without access rules.", reply: "bulk")
 
     package static let aclList = CommandMetadata(
         "acl|list", arity: 2, administers, group: .server, since: "6.0.0", complexity: "O(N) with N the rules",
-        summary: "Lists users and groups with their rights, in Redis' form; those in one database stand in brackets.",
+        summary: "Lists users and groups with their rights, in Redis' form; rights in one database are in parentheses.",
         reply: "array of lines")
 
     package static let aclUsers = CommandMetadata(
         "acl|users", arity: 2, administers, group: .server, since: "6.0.0", complexity: "O(N) with N the rules",
-        summary: "Lists the users that have rights by name.", reply: "array of bulk")
+        summary: "Lists the names of users with rights.", reply: "array of bulk")
 
     package static let aclGetuser = CommandMetadata(
         "acl|getuser", arity: 3, administers, group: .server, since: "6.0.0", complexity: "O(N) with N the rules",
-        syntax: "user", summary: "Returns the rights of a user, with those that its groups give.",
-        reply: "map of flags, passwords, commands, keys, channels and selectors, as in Redis; a selector names its "
-            + "database, too; null for a user that the system does not know")
+        syntax: "user", summary: "Returns the rights of a user, including those of its groups.",
+        reply: "map of flags, passwords, commands, keys, channels and selectors, as in Redis; a selector includes its "
+            + "database; null for a user that the system does not know")
 
     package static let aclCat = CommandMetadata(
         "acl|cat", arity: -2, shown, group: .server, since: "6.0.0", complexity: "O(N) with N the commands",
@@ -40,14 +40,14 @@ extension CommandMetadata {
 
     package static let aclLog = CommandMetadata(
         "acl|log", arity: -2, administers, group: .server, since: "6.0.0", complexity: "O(N) with N the entries",
-        syntax: "[count|RESET]", summary: "Returns what was refused last: 10 by default; or forgets it.",
+        syntax: "[count|RESET]", summary: "Returns the last refusals, 10 by default, or removes them.",
         reply: "array of maps, as in Redis; OK")
 
     package static let aclDryrun = CommandMetadata(
         "acl|dryrun", arity: -4, administers, group: .server, since: "7.0.0",
         syntax: "user command [argument ...]",
-        summary: "Tells whether a user may run a command in the current database, without running it.",
-        reply: "OK, or a text that says why not", secrets: .ofCall(from: 3))
+        summary: "Checks whether a user may run a command in the current database, without running it.",
+        reply: "OK, or the reason for the refusal", secrets: .ofCall(from: 3))
 
     package static let aclGenpass = CommandMetadata(
         "acl|genpass", arity: -2, shown, group: .server, since: "6.0.0", syntax: "[bits]",
@@ -63,7 +63,7 @@ extension CommandMetadata {
 
     package static let aclLoad = CommandMetadata(
         "acl|load", arity: 2, administers, group: .server, since: "6.0.0",
-        summary: "Fails: there is no file of users. SIGHUP makes larderd read its configuration file again.",
+        summary: "Fails: there is no file of users. SIGHUP reloads larderd's configuration file.",
         reply: "error")
 
     package static let aclSave = CommandMetadata(

@@ -1,4 +1,4 @@
-/// Values as sequences of bits.
+/// Commands that treat values as sequences of bits.
 extension CommandMetadata {
     static let bits: [CommandMetadata] = [.setbit, .getbit, .bitcount, .bitpos, .bitop, .bitfield, .bitfieldReadonly]
 
@@ -6,29 +6,29 @@ extension CommandMetadata {
         "setbit", arity: 4, [.write, .denyOOM, .creates], keys: .one, group: .bitmap, since: "2.2.0",
         complexity: "O(N) with N the value's length", syntax: "key offset value",
         summary: "Sets one bit; a shorter value is first extended with zeros. The entry keeps its deadline rule "
-            + "and counts as stored now.", reply: "integer: the former bit", tag: .setbit)
+            + "and counts as stored now.", reply: "integer: the previous bit", tag: .setbit)
 
     package static let getbit = CommandMetadata(
         "getbit", arity: 3, [.readonly, .fast], keys: .one, group: .bitmap, since: "2.2.0", syntax: "key offset",
-        summary: "Returns one bit.", reply: "integer; 0 behind the value's end")
+        summary: "Returns one bit.", reply: "integer; 0 after the value's end")
 
     package static let bitcount = CommandMetadata(
         "bitcount", arity: -2, [.readonly], keys: .one, group: .bitmap, since: "2.6.0",
         complexity: "O(N) with N the value's length", syntax: "key [start end [BYTE | BIT]]",
-        summary: "Counts the bits that are set.", reply: "integer; 0 when there is no fresh entry")
+        summary: "Counts the set bits.", reply: "integer; 0 when there is no fresh entry")
 
     package static let bitpos = CommandMetadata(
         "bitpos", arity: -3, [.readonly], keys: .one, group: .bitmap, since: "2.8.7",
         complexity: "O(N) with N the value's length", syntax: "key bit [start [end [BYTE | BIT]]]",
-        summary: "Returns the position of the first bit that is set, or of the first one that is not set.",
-        reply: "integer; -1 when there is none, and for 0 the place behind the value's end if no end was given")
+        summary: "Returns the position of the first bit that is 1 or 0.",
+        reply: "integer; -1 when there is none; for 0 without an end, the position after the value")
 
     package static let bitop = CommandMetadata(
         "bitop", arity: -4, [.write, .denyOOM, .creates], keys: KeyPositions(first: 2, last: -1, step: 1),
         group: .bitmap, since: "2.6.0", complexity: "O(N) with N the values' lengths together",
         syntax: "AND | OR | XOR | NOT destination key [key ...]",
         summary: "Combines values bit by bit and stores the result; shorter values are extended with zeros. If "
-            + "no source has a value, the destination is removed.", reply: "integer: the length of what was stored",
+            + "no source has a value, the destination is removed.", reply: "integer: the length of the result",
         access: ["OW update", "RO access"], tag: .bitop)
 
     package static let bitfield = CommandMetadata(

@@ -1,4 +1,4 @@
-/// Comparing values: the longest common part, digests, changes under a condition.
+/// Commands that compare values: the longest common subsequence, digests, conditional changes.
 extension CommandMetadata {
     static let comparison: [CommandMetadata] = [.lcs, .digest, .delex, .msetex]
 
@@ -7,7 +7,7 @@ extension CommandMetadata {
         complexity: "O(N*M) with N and M the values' lengths, in time and memory",
         syntax: "key1 key2 [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]",
         summary: "Returns the longest common subsequence of two values.",
-        reply: "bulk; LEN: integer; IDX: map of the ranges that match, from the last to the first, and of the length")
+        reply: "bulk; LEN: integer; IDX: map of the matching ranges, from the last to the first, and the length")
 
     package static let digest = CommandMetadata(
         "digest", arity: 2, [.readonly, .fast], keys: .one, group: .string, since: "8.4.0",
@@ -19,8 +19,8 @@ extension CommandMetadata {
         "delex", arity: -2, [.write, .fast], keys: .one, group: .string, since: "8.4.0",
         complexity: "O(N) with N the value's length",
         syntax: "key [IFEQ value | IFNE value | IFDEQ digest | IFDNE digest]",
-        summary: "Removes a key if its value, or the digest of its value, equals the given one, or differs from it.",
-        reply: "1; 0 when there is no fresh entry or the condition forbade it", access: ["RM delete"], tag: .delete)
+        summary: "Removes a key if its value, or the digest of its value, equals or differs from the given one.",
+        reply: "1; 0 when there is no fresh entry or the condition is not met", access: ["RM delete"], tag: .delete)
 
     package static let msetex = CommandMetadata(
         "msetex", arity: -4, [.write, .denyOOM, .creates], keys: .countedPairs,
@@ -30,6 +30,6 @@ extension CommandMetadata {
             + "raw|json|plist|custom] [GRACE seconds] [JITTER percent] [TOKEN token ...] [TAGS count tag [tag "
             + "...] | KEEPTAGS]",
         summary: "Stores several values with one lifetime, all or none. NX requires that none of the keys has a "
-            + "fresh entry, XX that all have one.", reply: "1; 0 when the condition forbade it", access: ["OW update"],
+            + "fresh entry, XX that all have one.", reply: "1; 0 when the condition is not met", access: ["OW update"],
         tag: .set)
 }

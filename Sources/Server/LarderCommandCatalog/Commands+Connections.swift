@@ -1,4 +1,4 @@
-/// Commands of one connection: transactions, subscriptions, its state.
+/// Commands about one connection: transactions, subscriptions, its state.
 extension CommandMetadata {
     static let connections: [CommandMetadata] = [
         .multi, .exec, .discard, .watch, .unwatch, .subscribe, .unsubscribe, .psubscribe, .punsubscribe, .ssubscribe,
@@ -7,7 +7,7 @@ extension CommandMetadata {
 
     package static let multi = CommandMetadata(
         "multi", arity: 1, [.fast, .loading, .stale, .inMulti, .noScript, .allowBusy], group: .transactions,
-        since: "1.2.0", summary: "Begins a transaction: the following commands are queued until EXEC.", reply: "OK",
+        since: "1.2.0", summary: "Starts a transaction: the following commands are queued until EXEC.", reply: "OK",
         effect: .beginsTransaction)
 
     package static let exec = CommandMetadata(
@@ -24,7 +24,7 @@ extension CommandMetadata {
     package static let watch = CommandMetadata(
         "watch", arity: -2, [.fast, .loading, .stale, .opens, .inMulti, .noScript, .allowBusy], keys: .all,
         group: .transactions, since: "2.2.0", complexity: "O(N)", syntax: "key [key ...]",
-        summary: "Makes the next EXEC do nothing if one of the keys changes before it.", reply: "OK", access: ["RO"],
+        summary: "Makes the next EXEC fail if one of the keys changes before it.", reply: "OK", access: ["RO"],
         effect: .changesState)
 
     package static let unwatch = CommandMetadata(
@@ -77,19 +77,19 @@ extension CommandMetadata {
         "publish", arity: 3, [.fast, .loading, .stale, .pubsub, .onLoop, .publishes], group: .pubsub, since: "2.0.0",
         complexity: "O(L+P) with L the event loops that have subscribers and P the patterns of all clients",
         syntax: "channel message", summary: "Sends a message to all subscribers of the channel.",
-        reply: "integer: how many copies are sent")
+        reply: "integer: the number of copies sent")
 
     package static let spublish = CommandMetadata(
         "spublish", arity: 3, [.fast, .loading, .stale, .pubsub, .onLoop, .publishes], group: .pubsub, since: "7.0.0",
         complexity: "O(L) with L the event loops that have subscribers", syntax: "shardchannel message",
         summary: "Sends a message to all subscribers of the sharded channel.",
-        reply: "integer: how many copies are sent", access: ["not_key"], channels: .one)
+        reply: "integer: the number of copies sent", access: ["not_key"], channels: .one)
 
     package static let pubsub = CommandMetadata(
-        "pubsub", arity: -2, [], group: .pubsub, since: "2.8.0", complexity: "O(N) with N the channels, or those named",
+        "pubsub", arity: -2, [], group: .pubsub, since: "2.8.0", complexity: "O(N) with N the channels or names",
         syntax: "CHANNELS [pattern] | NUMSUB [channel ...] | NUMPAT | SHARDCHANNELS [pattern] | SHARDNUMSUB "
-            + "[shardchannel ...] | HELP", summary: "Shows which channels have subscribers, and how many.",
-        reply: "CHANNELS, SHARDCHANNELS: array of bulk; NUMSUB, SHARDNUMSUB: channels and numbers in turn; "
+            + "[shardchannel ...] | HELP", summary: "Shows channels and their numbers of subscribers.",
+        reply: "CHANNELS, SHARDCHANNELS: array of bulk; NUMSUB, SHARDNUMSUB: alternating channels and numbers; "
             + "NUMPAT: integer, the different patterns",
         subcommands: [
             .pubsubChannels, .pubsubNumsub, .pubsubNumpat, .pubsubShardchannels, .pubsubShardnumsub,
@@ -98,34 +98,35 @@ extension CommandMetadata {
 
     package static let pubsubChannels = CommandMetadata(
         "pubsub|channels", arity: -2, [.loading, .stale, .pubsub], group: .pubsub, since: "2.8.0",
-        complexity: "O(N) with N the channels, or those named", syntax: "[pattern]",
-        summary: "Lists the channels that have subscribers, or those of them that match a pattern.",
+        complexity: "O(N) with N the channels or names", syntax: "[pattern]",
+        summary: "Lists the channels with subscribers, optionally only those that match a pattern.",
         reply: "array of bulk")
 
     package static let pubsubNumsub = CommandMetadata(
         "pubsub|numsub", arity: -2, [.loading, .stale, .pubsub], group: .pubsub, since: "2.8.0",
-        complexity: "O(N) with N the channels, or those named", syntax: "[channel ...]",
-        summary: "Returns the number of subscribers of each channel.", reply: "channels and numbers in turn")
+        complexity: "O(N) with N the channels or names", syntax: "[channel ...]",
+        summary: "Returns the number of subscribers of each channel.", reply: "alternating channels and numbers")
 
     package static let pubsubNumpat = CommandMetadata(
         "pubsub|numpat", arity: 2, [.loading, .stale, .pubsub], group: .pubsub, since: "2.8.0",
-        complexity: "O(N) with N the channels, or those named", summary: "Returns the number of different patterns.",
+        complexity: "O(N) with N the channels or names", summary: "Returns the number of different patterns.",
         reply: "integer")
 
     package static let pubsubShardchannels = CommandMetadata(
         "pubsub|shardchannels", arity: -2, [.loading, .stale, .pubsub], group: .pubsub, since: "7.0.0",
-        complexity: "O(N) with N the channels, or those named", syntax: "[pattern]",
-        summary: "Lists the sharded channels that have subscribers, or those of them that match a pattern.",
+        complexity: "O(N) with N the channels or names", syntax: "[pattern]",
+        summary: "Lists the sharded channels with subscribers, optionally only those that match a pattern.",
         reply: "array of bulk")
 
     package static let pubsubShardnumsub = CommandMetadata(
         "pubsub|shardnumsub", arity: -2, [.loading, .stale, .pubsub], group: .pubsub, since: "7.0.0",
-        complexity: "O(N) with N the channels, or those named", syntax: "[shardchannel ...]",
-        summary: "Returns the number of subscribers of each sharded channel.", reply: "channels and numbers in turn")
+        complexity: "O(N) with N the channels or names", syntax: "[shardchannel ...]",
+        summary: "Returns the number of subscribers of each sharded channel.", reply: "alternating channels and numbers"
+    )
 
     package static let ping = CommandMetadata(
         "ping", arity: -1, [.fast, .inSubscriberMode], group: .connection, since: "1.0.0", syntax: "[message]",
-        summary: "Answers, which shows that the daemon is running.", reply: "PONG, or the message as bulk",
+        summary: "Replies, which shows that the daemon is running.", reply: "PONG, or the message as bulk",
         tips: [.requestAllShards, .responseAllSucceeded])
 
     package static let echo = CommandMetadata(
@@ -134,7 +135,7 @@ extension CommandMetadata {
 
     package static let quit = CommandMetadata(
         "quit", arity: -1, [.fast, .loading, .stale, .inMulti, .noScript, .allowBusy, .noAuth, .inSubscriberMode],
-        group: .connection, since: "1.0.0", summary: "Closes the connection when all replies are sent.", reply: "OK",
+        group: .connection, since: "1.0.0", summary: "Closes the connection after all replies are sent.", reply: "OK",
         effect: .closes)
 
     package static let hello = CommandMetadata(
@@ -151,18 +152,18 @@ extension CommandMetadata {
     package static let auth = CommandMetadata(
         "auth", arity: -2, [.fast, .loading, .stale, .noScript, .allowBusy, .noAuth], group: .connection,
         since: "1.0.0", syntax: "[username] password",
-        summary: "Authenticates with the password that larderd was started with (--password-file).", reply: "OK",
+        summary: "Authenticates with larderd's password (--password-file).", reply: "OK",
         secrets: .from(1), effect: .introduces)
 
     package static let reset = CommandMetadata(
         "reset", arity: 1, [.fast, .loading, .stale, .inMulti, .noScript, .allowBusy, .noAuth, .inSubscriberMode],
-        group: .connection, since: "6.2.0", complexity: "O(N) with N what the connection watches and listens to",
+        group: .connection, since: "6.2.0", complexity: "O(N) with N the watched keys and subscriptions",
         summary: "Resets the connection to its initial state.", reply: "RESET", effect: .resets)
 
     package static let client = CommandMetadata(
         "client", arity: -2, [], group: .connection, since: "2.4.0",
         complexity: "O(1); LIST and KILL O(N) with N the connections", syntax: "subcommand [argument ...]",
-        summary: "Lists, names and closes connections.", reply: "as the subcommand says: CLIENT HELP",
+        summary: "Lists, names and closes connections.", reply: "depends on the subcommand: CLIENT HELP",
         subcommands: [
             .clientID, .clientGetname, .clientSetname, .clientSetinfo, .clientInfo, .clientList, .clientKill,
             .clientReply, .clientPause, .clientUnpause, .clientNoEvict, .clientNoTouch, .clientNoLog, .clientUnblock,
@@ -171,7 +172,7 @@ extension CommandMetadata {
 
     package static let clientID = CommandMetadata(
         "client|id", arity: 2, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "5.0.0",
-        complexity: "O(1), or O(N) with N the connections", summary: "Returns the connection's number.",
+        complexity: "O(1), or O(N) with N the connections", summary: "Returns the connection's ID.",
         reply: "integer")
 
     package static let clientGetname = CommandMetadata(
@@ -205,7 +206,7 @@ extension CommandMetadata {
         "client|kill", arity: -3, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
         since: "2.4.0", complexity: "O(1), or O(N) with N the connections",
         syntax: "address | [ID id] [TYPE type] [ADDR address] [LADDR address] [USER name] [SKIPME YES|NO] ...",
-        summary: "Closes connections.", reply: "OK, or how many were closed")
+        summary: "Closes connections.", reply: "OK, or the number of closed connections")
 
     package static let clientReply = CommandMetadata(
         "client|reply", arity: 3, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "3.2.0",
@@ -216,11 +217,11 @@ extension CommandMetadata {
     package static let clientPause = CommandMetadata(
         "client|pause", arity: -3, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
         since: "2.9.50", complexity: "O(1), or O(N) with N the connections", syntax: "milliseconds [WRITE|ALL]",
-        summary: "Holds back all commands, or those that write, for a while.", reply: "OK")
+        summary: "Delays all commands, or only writes, for some time.", reply: "OK")
 
     package static let clientUnpause = CommandMetadata(
         "client|unpause", arity: 2, [.admin, .loading, .stale, .noScript, .keepsCaching], group: .connection,
-        since: "6.2.0", complexity: "O(1), or O(N) with N the connections", summary: "Ends a pause.",
+        since: "6.2.0", complexity: "O(1), or O(N) with N the connections", summary: "Ends CLIENT PAUSE.",
         reply: "OK")
 
     package static let clientNoEvict = CommandMetadata(
@@ -231,7 +232,7 @@ extension CommandMetadata {
     package static let clientNoTouch = CommandMetadata(
         "client|no-touch", arity: 3, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "7.2.0",
         complexity: "O(1), or O(N) with N the connections", syntax: "ON|OFF",
-        summary: "Accepted without effect: reads always count for what stays in memory.", reply: "OK",
+        summary: "Accepted without effect: reads always affect which entries stay in memory.", reply: "OK",
         effect: .changesState)
 
     package static let clientNoLog = CommandMetadata(
@@ -251,7 +252,7 @@ extension CommandMetadata {
         complexity: "O(1), or O(N) with N the connections",
         syntax: "ON|OFF [REDIRECT id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP] [DATABASE]",
         summary:
-            "Turns notifications about changes of keys that the connection has read on or off. With BCAST it is notified of all "
+            "Enables or disables notifications about changes of keys that the connection has read. With BCAST, about all "
             + "keys with one of the prefixes, with DATABASE only of those in the selected database.",
         reply: "OK",
         effect: .changesState)
@@ -259,17 +260,17 @@ extension CommandMetadata {
     package static let clientCaching = CommandMetadata(
         "client|caching", arity: 3, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "6.0.0",
         complexity: "O(1), or O(N) with N the connections", syntax: "YES|NO",
-        summary: "Says whether the keys that the next command reads are tracked.", reply: "OK",
+        summary: "Sets whether the keys read by the next command are tracked.", reply: "OK",
         effect: .changesState)
 
     package static let clientGetredir = CommandMetadata(
         "client|getredir", arity: 2, [.loading, .stale, .noScript, .keepsCaching], group: .connection, since: "6.0.0",
         complexity: "O(1), or O(N) with N the connections",
-        summary: "Returns the connection that is told instead of this one.",
+        summary: "Returns the ID of the client that receives this client's invalidations.",
         reply: "integer: the connection, 0 for none, -1 without tracking")
 
     package static let clientTrackinginfo = CommandMetadata(
         "client|trackinginfo", arity: 2, [.loading, .stale, .noScript, .keepsCaching], group: .connection,
         since: "6.2.0", complexity: "O(1), or O(N) with N the connections",
-        summary: "Describes how the connection tracks keys.", reply: "map")
+        summary: "Describes the connection's tracking.", reply: "map")
 }

@@ -1,22 +1,22 @@
-/// Commands for functions, which are scripts with names in libraries.
+/// Commands about functions: named scripts in libraries.
 extension CommandMetadata {
     package static let fcall = CommandMetadata(
         "fcall", arity: -3, [.noScript, .stale, .skipMonitor, .noMandatoryKeys, .runsScript], keys: .counted,
         group: .scripting, since: "7.0.0", complexity: "that of the function",
         syntax: "function numkeys [key ...] [arg ...]",
-        summary: "Runs a function of a library, as EVAL runs a script.", reply: "what the function returns",
+        summary: "Runs a function of a library, as EVAL runs a script.", reply: "the function's result",
         access: ["RW access update"], keyNotes: scriptWritesNote)
 
     package static let fcallRO = CommandMetadata(
         "fcall_ro", arity: -3, [.noScript, .readonly, .stale, .skipMonitor, .noMandatoryKeys, .runsScript],
         keys: .counted, group: .scripting, since: "7.0.0", complexity: "that of the function",
         syntax: "function numkeys [key ...] [arg ...]",
-        summary: "Runs a function with the flag no-writes.", reply: "what the function returns",
+        summary: "Runs a function with the flag no-writes.", reply: "the function's result",
         access: ["RO access"], keyNotes: scriptReadsNote)
 
     package static let function = CommandMetadata(
         "function", arity: -2, [], group: .scripting, since: "7.0.0", complexity: "that of the subcommand",
-        summary: "Keeps libraries of functions for FCALL, durably.", reply: "that of the subcommand",
+        summary: "Manages the function libraries for FCALL.", reply: "that of the subcommand",
         subcommands: [
             .functionLoad, .functionDelete, .functionFlush, .functionKill, .functionList, .functionStats,
             .functionDump, .functionRestore, .help("function", group: .scripting, since: "7.0.0"),
@@ -25,7 +25,7 @@ extension CommandMetadata {
     package static let functionLoad = CommandMetadata(
         "function|load", arity: -3, [.write, .denyOOM, .noScript, .wholeDatabase], group: .scripting, since: "7.0.0",
         complexity: "O(N) with N the length of all libraries", syntax: "[REPLACE] library",
-        summary: "Runs the text of a library, so that it registers its functions, and keeps it until FUNCTION DELETE.",
+        summary: "Runs a library, which registers its functions, and stores it durably.",
         reply: "the library's name", tips: [.requestAllShards, .responseAllSucceeded])
 
     package static let functionDelete = CommandMetadata(
@@ -40,32 +40,32 @@ extension CommandMetadata {
 
     package static let functionKill = CommandMetadata(
         "function|kill", arity: 2, [.noScript, .allowBusy, .affectsOthers], group: .scripting, since: "7.0.0",
-        summary: "Ends the functions that have been running for more than some milliseconds; nothing of theirs is "
+        summary: "Kills the functions that have been running for some milliseconds; their changes are not "
             + "applied.", reply: "OK; NOTBUSY when there is none", tips: [.requestAllShards, .responseOneSucceeded])
 
     package static let functionList = CommandMetadata(
         "function|list", arity: -2, [.noScript], group: .scripting, since: "7.0.0",
         complexity: "O(N) with N the functions", syntax: "[LIBRARYNAME pattern] [WITHCODE]",
-        summary: "Tells about libraries and their functions.",
+        summary: "Describes libraries and their functions.",
         reply: "array of maps: `library_name`, `engine`, `functions` (each `name`, `description`, `flags`), "
             + "`library_code`", tips: [.outputOrder])
 
     package static let functionStats = CommandMetadata(
         "function|stats", arity: 2, [.noScript, .allowBusy, .affectsOthers], group: .scripting, since: "7.0.0",
-        summary: "Tells which function has been running for the longest time, of those that take long, and how many "
+        summary: "Shows the longest-running function that takes more than some milliseconds, and the number of "
             + "there are.", reply: "map: `running_script` (`name`, `command`, `duration_ms`, or null), `engines`",
         tips: [.output, .requestAllShards, .responseSpecial])
 
     package static let functionDump = CommandMetadata(
         "function|dump", arity: 2, [.noScript], group: .scripting, since: "7.0.0",
         complexity: "O(N) with N the length of all libraries",
-        summary: "All libraries in the form that FUNCTION RESTORE takes, of Redis too.", reply: "bytes")
+        summary: "Returns all libraries in the format of FUNCTION RESTORE, here and in Redis.", reply: "bytes")
 
     package static let functionRestore = CommandMetadata(
         "function|restore", arity: -3, [.write, .denyOOM, .noScript, .wholeDatabase], group: .scripting,
         since: "7.0.0", complexity: "O(N) with N the length of all libraries",
         syntax: "payload [FLUSH | APPEND | REPLACE]",
-        summary: "Adds the libraries of a payload. FLUSH removes all others before, REPLACE those of the same names; "
-            + "without either a library of the same name is an error.", reply: "OK",
+        summary: "Adds the libraries of a payload. FLUSH first removes all others, REPLACE those with the same names; "
+            + "otherwise a library with the same name is an error.", reply: "OK",
         tips: [.requestAllShards, .responseAllSucceeded])
 }

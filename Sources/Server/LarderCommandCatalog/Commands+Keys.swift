@@ -1,4 +1,4 @@
-/// Keys: removing, listing, moving, inspecting.
+/// Commands that remove, list, move and inspect keys.
 extension CommandMetadata {
     static let keyspace: [CommandMetadata] = [
         .del, .unlink, .exists, .type, .keys, .scan, .dbsize, .touch, .rename, .renamenx, .copy, .move, .swapdb,
@@ -7,20 +7,20 @@ extension CommandMetadata {
 
     package static let del = CommandMetadata(
         "del", arity: -2, [.write], keys: .all, group: .generic, since: "1.0.0", complexity: "O(N)",
-        syntax: "key [key ...]", summary: "Removes keys.", reply: "integer: how many had a fresh entry",
+        syntax: "key [key ...]", summary: "Removes keys.", reply: "integer: number of fresh entries",
         access: ["RM delete"], tips: [.requestMultiShard, .responseSum], tag: .delete)
 
     package static let unlink = CommandMetadata(
         "unlink", arity: -2, [.write, .fast], keys: .all, group: .generic, since: "4.0.0", complexity: "O(N)",
         syntax: "key [key ...]",
-        summary: "Removes keys. The same as DEL: space is always reclaimed in the background.",
-        reply: "integer: how many had a fresh entry", access: ["RM delete"], tips: [.requestMultiShard, .responseSum],
+        summary: "Same as DEL: space is always reclaimed in the background.",
+        reply: "integer: number of fresh entries", access: ["RM delete"], tips: [.requestMultiShard, .responseSum],
         tag: .delete)
 
     package static let exists = CommandMetadata(
         "exists", arity: -2, [.readonly, .fast], keys: .all, group: .generic, since: "1.0.0", complexity: "O(N)",
         syntax: "key [key ...]", summary: "Counts the keys that have a fresh entry.",
-        reply: "integer; a key named twice counts twice", access: ["RO"], tips: [.requestMultiShard, .responseSum])
+        reply: "integer; a key given twice counts twice", access: ["RO"], tips: [.requestMultiShard, .responseSum])
 
     package static let type = CommandMetadata(
         "type", arity: 2, [.readonly, .fast], keys: .one, group: .generic, since: "1.0.0", syntax: "key",
@@ -29,7 +29,7 @@ extension CommandMetadata {
 
     package static let keys = CommandMetadata(
         "keys", arity: 2, [.readonly, .dangerous], group: .generic, since: "1.0.0",
-        complexity: "O(N) with N the entries under the pattern's fixed beginning", syntax: "pattern",
+        complexity: "O(N) with N the entries under the pattern's fixed prefix", syntax: "pattern",
         summary: "Lists the keys of fresh entries that match a pattern, in byte order.",
         reply: "array of bulk", tips: [.requestAllShards, .outputOrder])
 
@@ -37,7 +37,7 @@ extension CommandMetadata {
         "scan", arity: -2, [.readonly, .brief], group: .generic, since: "2.8.0",
         complexity: "O(COUNT) for each call, and O(M) with M the entries that LevelDB does not have yet",
         syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
-        summary: "Lists keys step by step: begin with cursor 0, and repeat with the returned cursor until it is 0.",
+        summary: "Lists keys in steps: start with cursor 0, and repeat with the returned cursor until it is 0.",
         reply: "array of the next cursor and an array of keys; an unknown cursor is an error",
         tips: [.output, .requestSpecial])
 
@@ -52,18 +52,18 @@ extension CommandMetadata {
         "touch", arity: -2, [.readonly, .fast], keys: .all, group: .generic, since: "3.2.1", complexity: "O(N)",
         syntax: "key [key ...]",
         summary: "Counts the keys that have a fresh entry; the time they were stored does not change.",
-        reply: "integer; a key named twice counts twice", access: ["RO"], tips: [.requestMultiShard, .responseSum])
+        reply: "integer; a key given twice counts twice", access: ["RO"], tips: [.requestMultiShard, .responseSum])
 
     package static let rename = CommandMetadata(
         "rename", arity: 3, [.write], keys: .two, group: .generic, since: "1.0.0", syntax: "key newkey",
-        summary: "Gives an entry another key; it keeps its deadline rule and the time it was stored. A former "
-            + "entry of the other key is removed.", reply: "OK; an error when there is no fresh entry",
+        summary: "Renames an entry's key; it keeps its deadline rule and the time it was stored. An existing "
+            + "entry with the new key is removed.", reply: "OK; an error when there is no fresh entry",
         access: ["RW access delete", "OW update"], tag: .rename)
 
     package static let renamenx = CommandMetadata(
         "renamenx", arity: 3, [.write, .fast], keys: .two, group: .generic, since: "1.0.0", syntax: "key newkey",
-        summary: "Renames an entry as RENAME does, if the other key has no fresh entry.",
-        reply: "1; 0 when the other key has a fresh entry; an error when the first one has none",
+        summary: "Like RENAME, if the new key has no fresh entry.",
+        reply: "1; 0 when the new key has a fresh entry; an error when the old key has none",
         access: ["RW access delete", "OW insert"], tag: .rename)
 
     package static let copy = CommandMetadata(
@@ -71,24 +71,24 @@ extension CommandMetadata {
         complexity: "O(N) with N the value's length", syntax: "source destination [DB name] [REPLACE]",
         summary: "Copies an entry to another key or database; the copy keeps the deadline rule and the time it "
             + "was stored.",
-        reply: "1; 0 when there is no fresh entry, or one under the other key and no REPLACE",
+        reply: "1; 0 when there is no fresh entry, or the other key has one and REPLACE is missing",
         access: ["RO access", "OW update"], tag: .copy, database: .targetOption(key: 2))
 
     package static let move = CommandMetadata(
         "move", arity: 3, [.write, .fast], keys: .one, group: .generic, since: "1.0.0", syntax: "key name",
         summary: "Moves an entry to another database; it keeps its deadline rule and the time it was stored. A "
             + "governed entry then follows the policy of that database.",
-        reply: "1; 0 when there is no fresh entry, or one in the other database", tag: .move,
+        reply: "1; 0 when there is no fresh entry, or the other database has one", tag: .move,
         database: .target(name: 2, key: 1))
 
     package static let swapdb = CommandMetadata(
         "swapdb", arity: 3, [.write, .fast, .wholeDatabase, .dangerous], group: .server, since: "4.0.0",
         complexity: "O(N) with N the entries of both databases", syntax: "name name",
         summary:
-            "Exchanges the fresh entries of two databases, as one commit unit. Their policies stay; stale entries are "
-            + "removed, and leases end. For small ones: "
-            + "\(exchangedEntriesMax) entries and \(exchangedBytesMax >> 20) MiB of values together at most.",
-        reply: "OK; an error when there is more", category: "keyspace", database: .both)
+            "Exchanges the fresh entries of two databases, as one commit unit. Their policies are kept; stale entries are "
+            + "removed, and leases released. Limited to "
+            + "\(exchangedEntriesMax) entries and \(exchangedBytesMax >> 20) MiB of values in total.",
+        reply: "OK; an error above the limit", category: "keyspace", database: .both)
 
     package static let randomkey = CommandMetadata(
         "randomkey", arity: 1, [.readonly], group: .generic, since: "1.0.0",
@@ -106,7 +106,7 @@ extension CommandMetadata {
         "restore", arity: -4, [.write, .denyOOM, .creates, .dangerous], keys: .one, group: .generic, since: "2.6.0",
         complexity: "O(N) with N the value's length",
         syntax: "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
-        summary: "Stores what DUMP returned, here or in Redis up to 7.0. The ttl is in milliseconds; with 0 the "
+        summary: "Stores a value from DUMP, of Larder or Redis up to 7.0. The ttl is in milliseconds; with 0 the "
             + "entry follows the database's policy.",
         reply: "OK; an error when the key has a fresh entry and REPLACE is missing", access: ["OW update"],
         tag: .restore)
@@ -114,7 +114,7 @@ extension CommandMetadata {
     package static let object = CommandMetadata(
         "object", arity: -2, [.readonly], keys: .second, group: .generic, since: "2.2.3",
         syntax: "ENCODING key | FREQ key | IDLETIME key | REFCOUNT key | HELP",
-        summary: "Describes an entry as Redis would: the encoding that its bytes would have there, and the "
+        summary: "Describes an entry like Redis: the encoding that its bytes would have there, and the "
             + "seconds since it was stored, because reads are not recorded.",
         reply: "ENCODING: bulk; IDLETIME, REFCOUNT: integer; FREQ: an error as in Redis without LFU; null when "
             + "there is no fresh entry; HELP: array",
@@ -141,13 +141,13 @@ extension CommandMetadata {
 
     package static let objectRefcount = CommandMetadata(
         "object|refcount", arity: 3, [.readonly], keys: .second, group: .generic, since: "2.2.3", syntax: "key",
-        summary: "Returns what Redis would: 2147483647 for small numbers, else 1.", reply: "integer or null",
+        summary: "Returns the value of Redis: 2147483647 for small numbers, else 1.", reply: "integer or null",
         access: ["RO"], tips: [.output])
 
     package static let memory = CommandMetadata(
         "memory", arity: -2, [.readonly], keys: .second, group: .server, since: "4.0.0",
         syntax: "USAGE key [SAMPLES count] | STATS | DOCTOR | PURGE | MALLOC-STATS | HELP",
-        summary: "Returns how much memory an entry takes while it is in memory, and describes the daemon's "
+        summary: "Returns the size of an entry in memory, and describes the daemon's "
             + "memory; PURGE returns free memory to the system.",
         reply: "USAGE: integer, null when there is no fresh entry; STATS: map; PURGE: OK; the others: text",
         subcommands: [
@@ -157,12 +157,12 @@ extension CommandMetadata {
 
     package static let memoryUsage = CommandMetadata(
         "memory|usage", arity: -3, [.readonly], keys: .second, group: .server, since: "4.0.0",
-        syntax: "key [SAMPLES count]", summary: "Returns the bytes that the entry takes while it is in memory.",
+        syntax: "key [SAMPLES count]", summary: "Returns the size of the entry in memory, in bytes.",
         reply: "integer or null", access: ["RO"])
 
     package static let memoryStats = CommandMetadata(
         "memory|stats", arity: 2, [], group: .server, since: "4.0.0",
-        summary: "Returns the memory of all entries, and its limit.", reply: "map",
+        summary: "Returns the memory use of all entries, and its limit.", reply: "map",
         tips: [.output, .requestAllShards, .responseSpecial])
 
     package static let memoryDoctor = CommandMetadata(

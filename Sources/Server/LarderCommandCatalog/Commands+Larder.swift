@@ -38,7 +38,7 @@ extension CommandMetadata {
             "Returns or sets the origin of the current database. Writes go THROUGH (stored here too), AROUND (removed here) or "
             + "BEHIND (stored here, delivered later). With STALE, reads return stale entries while the origin is down. Changes "
             + "are tracked per key; BCAST broadcasts all, or those with a PREFIX; with LIFETIMES entries are fresh until they "
-            + "expire. REPLICAS asks a replica after that time. DISCARD forgets waiting writes. PATH lists the upstream chain.",
+            + "expire. REPLICAS reads a replica after that time. DISCARD drops queued writes. PATH lists the upstream chain.",
         reply:
             "map of url (empty: none, and nothing else follows), writing, stale, hears (tracking, broadcast, lifetimes), bound (staleness in milliseconds; "
             + "-1: none), replicas (milliseconds; 0: never), prefixes, state, known (entries), outbox (waiting keys), and "
@@ -49,7 +49,7 @@ extension CommandMetadata {
         "fetch", arity: -2, [.readonly, .noMulti, .noScript], keys: .one, group: .larder, since: "0.1.0",
         syntax: "key [MAXAGE milliseconds] [WAIT milliseconds] [LEASE milliseconds] [IFNOT version]",
         summary: "Returns the fresh value of a key, or gives one client the lease to fetch it from its origin. "
-            + "Other clients get a stale value meanwhile, or wait.",
+            + "Until then, other clients get a stale value, or wait.",
         reply: "array of state (fresh, same, stale, lead, wait, absent, failed), value or null, token or null, "
             + "version or null, age (milliseconds, -1 without an entry), ttl (milliseconds, -1 never; 0 with "
             + "lead; otherwise, without an entry, the time left of the lease, the absence or the back-off)",
@@ -74,13 +74,13 @@ extension CommandMetadata {
     package static let purge = CommandMetadata(
         "purge", arity: -1, [.write, .wholeDatabase], group: .larder, since: "0.1.0",
         complexity: "O(1) to empty the database, and O(N) to count what was removed; O(N) with EXPIRED or PREFIX; "
-            + "O(1) with TAG, however many entries have the tags",
+            + "O(1) with TAG, regardless of the number of entries with the tags",
         syntax: "[EXPIRED | PREFIX prefix | TAG tag [tag ...] [SOFT] "
             + "| UPTO version [PREFIX prefix] [TAG tag [tag ...]]]",
         summary:
             "Empties the current database at once, or removes its expired entries, those whose keys have a prefix (in "
-            + "commit units of at most 512), or those with a tag; SOFT makes these stale instead (name a tag called SOFT "
-            + "first). UPTO applies the purge of another larder: it removes what was not changed after that version.",
+            + "commit units of at most 512), or those with a tag; SOFT makes these stale instead (put a tag named SOFT "
+            + "first). UPTO applies the purge of another larder: it removes entries not changed after that version.",
         reply: "map of entries, bytes, milliseconds; OK with TAG; integer with UPTO: the removed entries")
 
     package static let tags = CommandMetadata(
@@ -100,9 +100,9 @@ extension CommandMetadata {
         syntax: "[AFTER key] [PREFIX prefix] [COUNT count] [BYTES bytes] [NOVALUES]",
         summary:
             "Lists fresh and stale entries in key order, with everything that PLACE needs. AFTER continues after a key, which "
-            + "need not exist. A step has at most COUNT entries (100), and ends when its keys and values reach BYTES (1048576). "
-            + "NOVALUES returns null for each value.",
-        reply: "array of the key to go on AFTER, null at the end, and an array of entries: key, value, stored-at, rule "
+            + "need not exist. A step has at most COUNT entries (100), and stops when its keys and values reach BYTES "
+            + "(1048576). NOVALUES returns null for each value.",
+        reply: "array of the key for AFTER, null at the end, and an array of entries: key, value, stored-at, rule "
             + "(governed, own, never), deadline (milliseconds since 1970, -1 never), grace (milliseconds, -1 the database's), "
             + "codec, array of tags")
 
@@ -126,12 +126,12 @@ extension CommandMetadata {
             "O(COUNT) for each call; in a full pass also O(M) with M the entries that LevelDB does not have yet",
         syntax: "SINCE position [COUNT count] [BYTES bytes] [PREFIX prefix] [BLOCK milliseconds]",
         summary:
-            "Returns the changes of the current database since a position: 0 begins with a full pass of all entries, $ with "
-            + "the next change. Every answer has the next position. If the changes since a position are forgotten, a full pass "
-            + "begins. BLOCK waits for the next change, with 0 without limit.",
+            "Returns the changes of the current database since a position: 0 starts with a full pass of all entries, $ with "
+            + "the next change. Every reply has the next position. If the changes since a position are no longer available, a "
+            + "full pass starts. BLOCK waits for the next change, 0 without limit.",
         reply:
             "map of position; state (scan: a full pass is in progress; changes: there are more; current: no more); reason "
-            + "(asked, other-feed or forgotten if a full pass begins, otherwise null); range (of a full pass, from and to, or "
+            + "(asked, other-feed or forgotten if a full pass starts, otherwise null); range (of a full pass, from and to, or "
             + "null); time (milliseconds since 1970); changes: arrays of kind, sequence, version, and for stored the 8 fields "
             + "of ENTRIES, for removed the key, for purged-prefix the prefix, for purged-tags an array of tags"
     )
@@ -149,7 +149,7 @@ extension CommandMetadata {
         complexity: "O(N) with N the bytes of all files, which are read; unchanged tables are not written",
         syntax: "directory",
         summary:
-            "Creates a backup of the whole larder at one instant, in a directory of backups. Other clients continue.",
+            "Creates a backup of the whole larder at one instant, in a backup directory. Other clients continue.",
         reply:
             "map of path, files, bytes, new-bytes (not in the previous backup), milliseconds, warnings (array: problems of "
             + "previous backups)")

@@ -1,4 +1,4 @@
-/// Commands of the whole daemon.
+/// Commands about the whole daemon.
 extension CommandMetadata {
     static let server: [CommandMetadata] = [
         .command, .info, .flushdb, .flushall, .shutdown, .time, .lastsave, .save, .bgsave, .bgrewriteaof, .wait, .role,
@@ -48,7 +48,7 @@ extension CommandMetadata {
     package static let commandGetkeysandflags = CommandMetadata(
         "command|getkeysandflags", arity: -4, [.loading, .stale], group: .server, since: "7.0.0",
         complexity: "O(N) with N the commands", syntax: "command [argument ...]",
-        summary: "Returns the keys of a call, and what the call does with each.", reply: "as in Redis",
+        summary: "Returns the keys of a call, and how the call uses each.", reply: "as in Redis",
         category: "connection", secrets: .ofCall(from: 2))
 
     package static let info = CommandMetadata(
@@ -59,18 +59,18 @@ extension CommandMetadata {
 
     package static let flushdb = CommandMetadata(
         "flushdb", arity: -1, [.write, .wholeDatabase, .dangerous], group: .server, since: "1.0.0",
-        syntax: "[ASYNC | SYNC]", summary: "Empties the current database at once; its policy stays.", reply: "OK",
+        syntax: "[ASYNC | SYNC]", summary: "Empties the current database at once; its policy is kept.", reply: "OK",
         category: "keyspace", tips: [.requestAllShards, .responseAllSucceeded])
 
     package static let flushall = CommandMetadata(
         "flushall", arity: -1, [.write, .wholeDatabase, .dangerous], group: .server, since: "1.0.0",
-        syntax: "[ASYNC | SYNC]", summary: "Empties every database at once, one after the other; their policies stay.",
+        syntax: "[ASYNC | SYNC]", summary: "Empties all databases, one at a time; their policies are kept.",
         reply: "OK", category: "keyspace", tips: [.requestAllShards, .responseAllSucceeded], database: .all)
 
     package static let shutdown = CommandMetadata(
         "shutdown", arity: -1, [.admin, .loading, .stale, .noMulti, .noScript, .allowBusy], group: .server,
         since: "1.0.0", syntax: "[NOSAVE | SAVE] [NOW] [FORCE]",
-        summary: "Stops the daemon: requests that were read are finished, everything is committed and synced.",
+        summary: "Stops the daemon after completing received requests, with a commit and a sync.",
         reply: "none: the connection closes", effect: .endsDaemon)
 
     package static let time = CommandMetadata(
@@ -89,37 +89,37 @@ extension CommandMetadata {
 
     package static let bgsave = CommandMetadata(
         "bgsave", arity: -1, [.admin, .noScript, .noAsyncLoading], group: .server, since: "1.0.0", syntax: "[SCHEDULE]",
-        summary: "Starts what SAVE does, and does not wait for it.", reply: "a line of text")
+        summary: "Starts SAVE in the background.", reply: "a line of text")
 
     package static let bgrewriteaof = CommandMetadata(
         "bgrewriteaof", arity: 1, [.admin, .noScript, .noAsyncLoading], group: .server, since: "1.0.0",
-        summary: "Starts what SAVE does, after which the journal is cut.", reply: "a line of text")
+        summary: "Starts SAVE in the background, and then truncates the journal.", reply: "a line of text")
 
     package static let wait = CommandMetadata(
         "wait", arity: 3, [.noScript], group: .generic, since: "3.0.0", syntax: "replicas milliseconds",
-        summary: "Returns 0 at once: there are no replicas, and every reply already says that the write is "
+        summary: "Returns 0 at once: there are no replicas, and every reply already confirms that the write is "
             + "committed.", reply: "integer 0",
         category: "connection", tips: [.requestAllShards, .responseMinimum])
 
     package static let role = CommandMetadata(
         "role", arity: 1, [.fast, .loading, .stale, .noScript, .administrative], group: .server, since: "2.8.12",
-        summary: "Returns that this is a master.", reply: "array of `master`, 0 and no replicas")
+        summary: "Returns the role: always master.", reply: "array of `master`, 0 and no replicas")
 
     package static let debug = CommandMetadata(
         "debug", arity: -2, [.admin, .loading, .stale, .noScript, .systemCommand], group: .server, since: "1.0.0",
         syntax: "SLEEP seconds | HELP",
-        summary: "For tests, if larderd was started with --enable-debug: SLEEP makes this connection wait.",
+        summary: "For tests, with --enable-debug: SLEEP makes this connection wait.",
         reply: "OK")
 
     package static let monitor = CommandMetadata(
         "monitor", arity: 1, [.admin, .loading, .stale, .noScript], group: .server, since: "1.0.0",
-        summary: "Shows every command that the daemon runs, until RESET or the end of the connection.",
+        summary: "Shows every command that the daemon runs, until RESET or the connection is closed.",
         reply: "OK, then a line for each command", effect: .streams)
 
     package static let slowlog = CommandMetadata(
         "slowlog", arity: -2, [], group: .server, since: "2.2.12", complexity: "O(N)",
-        syntax: "GET [count] | LEN | RESET | HELP", summary: "Shows the commands that took long.",
-        reply: "as the subcommand says",
+        syntax: "GET [count] | LEN | RESET | HELP", summary: "Shows slow commands.",
+        reply: "depends on the subcommand",
         subcommands: [.slowlogGet, .slowlogLen, .slowlogReset, .help("slowlog", group: .server, since: "6.2.0")])
 
     package static let slowlogGet = CommandMetadata(
@@ -139,8 +139,8 @@ extension CommandMetadata {
     package static let latency = CommandMetadata(
         "latency", arity: -2, [], group: .server, since: "2.8.13", complexity: "O(N)",
         syntax: "LATEST | HISTORY event | RESET [event ...] | GRAPH event | DOCTOR | HISTOGRAM [command ...] | HELP",
-        summary: "Shows what took longer than `latency-monitor-threshold`, and how long commands take.",
-        reply: "as the subcommand says",
+        summary: "Shows events longer than `latency-monitor-threshold`, and the latencies of commands.",
+        reply: "depends on the subcommand",
         subcommands: [
             .latencyLatest, .latencyHistory, .latencyReset, .latencyGraph, .latencyDoctor, .latencyHistogram,
             .help("latency", group: .server, since: "2.8.13"),
@@ -174,7 +174,7 @@ extension CommandMetadata {
     package static let latencyHistogram = CommandMetadata(
         "latency|histogram", arity: -2, [.admin, .loading, .stale, .noScript], group: .server, since: "7.0.0",
         complexity: "O(N)", syntax: "[command ...]",
-        summary: "Returns how many calls of a command took at most how many microseconds.",
+        summary: "Returns latency histograms of commands, in microseconds.",
         reply: "as in Redis", tips: [.output, .requestAllNodes, .responseSpecial])
 
     package static let config = CommandMetadata(
@@ -191,7 +191,7 @@ extension CommandMetadata {
     package static let configSet = CommandMetadata(
         "config|set", arity: -4, [.admin, .loading, .stale, .noScript, .status], group: .server, since: "2.0.0",
         complexity: "O(N) with N the settings", syntax: "name value [name value ...]",
-        summary: "Changes settings until the daemon ends, all or none.", reply: "OK",
+        summary: "Changes settings until the daemon stops, all or none.", reply: "OK",
         tips: [.requestAllNodes, .responseAllSucceeded], secrets: .ofSecretSettings)
 
     package static let configResetstat = CommandMetadata(

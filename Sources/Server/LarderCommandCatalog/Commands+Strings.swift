@@ -1,4 +1,4 @@
-/// Values as a whole, in parts, and as numbers.
+/// Commands about values: whole values, parts, and numbers.
 extension CommandMetadata {
     static let strings: [CommandMetadata] = [
         .get, .set, .getdel, .mget, .mset, .strlen, .setnx, .setex, .psetex, .getset, .getex, .msetnx, .append,
@@ -15,12 +15,12 @@ extension CommandMetadata {
             + "PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL | POLICY "
             + "name|seconds] [CODEC raw|json|plist|custom] [GRACE seconds] [JITTER percent] [TOKEN token] "
             + "[TAGS count tag [tag ...] | KEEPTAGS]",
-        summary: "Stores a value; options say how long it stays fresh, otherwise the database's policy does. "
-            + "KEEPTTL keeps the fresh entry's deadline, grace and tags, and with TOKEN gives the fresh or stale entry a new "
-            + "life of the same length; KEEPTAGS keeps the tags.",
-        reply: "OK; null when the condition forbade it; with GET the former value or null",
+        summary: "Stores a value; options set its lifetime, otherwise the database's policy applies. "
+            + "KEEPTTL keeps the fresh entry's deadline, grace and tags, and with TOKEN restarts the lifetime of the fresh or "
+            + "stale entry; KEEPTAGS keeps the tags.",
+        reply: "OK; null when the condition is not met; with GET the previous value or null",
         access: ["RW access update variable_flags"], keyUse: .overwritesUnlessGET,
-        keyNotes: "With GET it tells the former value.", tag: .set, overwrites: .words(3))
+        keyNotes: "With GET, returns the previous value.", tag: .set, overwrites: .words(3))
 
     package static let getdel = CommandMetadata(
         "getdel", arity: 2, [.write, .fast], keys: .one, group: .string, since: "6.2.0", syntax: "key",
@@ -60,7 +60,7 @@ extension CommandMetadata {
 
     package static let getset = CommandMetadata(
         "getset", arity: 3, [.write, .denyOOM, .fast, .creates], keys: .one, group: .string, since: "1.0.0",
-        syntax: "key value", summary: "Stores a value as SET does, and returns the former value.",
+        syntax: "key value", summary: "Stores a value like SET, and returns the previous value.",
         reply: "bulk; null when there was no fresh entry",
         replacement: Replacement(since: "6.2.0", text: "`SET key value GET`"), tag: .set)
 
@@ -92,7 +92,7 @@ extension CommandMetadata {
 
     package static let substr = CommandMetadata(
         "substr", arity: 4, [.readonly], keys: .one, group: .string, since: "1.0.0",
-        complexity: "O(N) with N the bytes returned", syntax: "key start end", summary: "The former name of GETRANGE.",
+        complexity: "O(N) with N the bytes returned", syntax: "key start end", summary: "The old name of GETRANGE.",
         reply: "bulk; empty when there is no fresh entry", replacement: Replacement(since: "2.0.0", text: "`GETRANGE`"))
 
     package static let setrange = CommandMetadata(

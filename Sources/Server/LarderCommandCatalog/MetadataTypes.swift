@@ -1,4 +1,4 @@
-// The types of the facts in a command's row.
+// The types of the fields of a command's row.
 
 /// The subject of a command.
 package enum CommandGroup: String, Sendable {
@@ -23,7 +23,7 @@ package enum CommandGroup: String, Sendable {
 }
 
 extension CommandGroup {
-    /// The values that its commands work on.
+    /// The kind of value that its commands use.
     var valueName: String {
         switch self {
         case .sortedSet: "sorted set"
@@ -33,13 +33,13 @@ extension CommandGroup {
     }
 }
 
-/// The reply of a command for a type of value that Larder does not store: Redis' for a key without a value.
+/// The reply of a command for a type of value that Larder does not store: Redis' reply for a missing key.
 package struct AbsentReply: Sendable {
     package indirect enum Form: Sendable {
         case zero, null, nullArray, emptyArray, emptySet, emptyMap, emptyScan, ok
-        /// An array with this reply for each word of the call from one on.
+        /// An array with this reply for each word of the call, starting at `from`.
         case each(Form, from: Int)
-        /// The first; the second if a count follows the key.
+        /// The first; or the second, if a count follows the key.
         case counted(Form, Form)
         /// The first; the second if the option COUNT is given.
         case withCOUNT(Form, Form)
@@ -60,21 +60,21 @@ package struct AbsentReply: Sendable {
         }
     }
 
-    /// Which words Redis checks before it looks for the key.
+    /// The words that Redis checks before it looks up the key.
     package enum Check: Sendable {
         case nothing
         case integers(ClosedRange<Int>)
-        /// The two words after the key: numbers, each perhaps after a `(`.
+        /// The two words after the key: numbers, optionally after a `(`.
         case scores
-        /// The same: `-`, `+`, or a member after `(` or `[`.
+        /// The two words after the key: `-`, `+`, or a member after `(` or `[`.
         case members
-        /// The same: integers, or with an option BYSCORE or BYLEX what that asks for.
+        /// The two words after the key: integers, or scores or members with an option BYSCORE or BYLEX.
         case ranks
-        /// The word behind the key, a cursor.
+        /// The word after the key, a cursor.
         case cursor
-        /// The word behind the key, if there is one: an integer.
+        /// The word after the key, if there is one: an integer.
         case count
-        /// The same, not negative.
+        /// The word after the key, if there is one: a non-negative integer.
         case positiveCount
     }
 
@@ -82,7 +82,7 @@ package struct AbsentReply: Sendable {
     package let check: Check
 }
 
-/// Which arguments are keys. Positions count from the name, which is 0; `last` may count from the end, with -1 for the
+/// The positions of keys among the arguments. The name has position 0; `last` may count from the end, with -1 for the
 /// last word.
 package struct KeyPositions: Sendable {
     package let first: Int
@@ -91,7 +91,7 @@ package struct KeyPositions: Sendable {
     /// The argument with the number of keys; 0 if there is none.
     package var countAt = 0
 
-    /// Whether the argument at a position may be a key, as far as the position alone tells.
+    /// Whether the argument at a position may be a key, based on the position alone.
     package func mayContain(_ position: Int) -> Bool {
         guard first > 0, position >= first, (position - first) % step == 0 else { return false }
         return last <= 0 || position <= last
@@ -103,28 +103,28 @@ package struct KeyPositions: Sendable {
     package static let two = KeyPositions(first: 1, last: 2, step: 1)
     package static let all = KeyPositions(first: 1, last: -1, step: 1)
     package static let pairs = KeyPositions(first: 1, last: -1, step: 2)
-    /// A number, then as many keys, each with something behind it.
+    /// A number, followed by as many keys, each with a value.
     package static let countedPairs = KeyPositions(first: 2, last: 0, step: 2, countAt: 1)
-    /// A number, then as many keys.
+    /// A number, followed by as many keys.
     package static let countedFirst = KeyPositions(first: 2, last: 0, step: 1, countAt: 1)
-    /// Behind a script: a number, then as many keys.
+    /// After a script: a number, followed by as many keys.
     package static let counted = KeyPositions(first: 3, last: 0, step: 1, countAt: 2)
 }
 
-/// How the words of a call change the use of its key.
+/// How the words of a call affect the use of its key.
 package enum KeyUse: Sendable {
-    /// They do not change it.
+    /// They do not affect it.
     case same
-    /// The key is only overwritten, unless GET follows the value.
+    /// The key is only overwritten, unless there is the option GET.
     case overwritesUnlessGET
     /// The key is only read if all operations are GET.
     case readsIfOnlyGET
 }
 
-/// Which calls store all their keys unconditionally, and cannot fail.
+/// The calls that overwrite all their keys unconditionally, and cannot fail.
 package enum Overwriting: Sendable {
     case never
-    /// Calls with so many words.
+    /// Calls with this many words.
     case words(Int)
     /// Calls with complete pairs.
     case pairs
@@ -133,38 +133,38 @@ package enum Overwriting: Sendable {
 /// The database that a call names.
 package enum DatabaseArgument: Equatable, Sendable {
     case none
-    /// The second word: the database of the commands that follow.
+    /// The second word: the database for the following commands.
     case selected
-    /// A word: the database to which a key goes.
+    /// A word: the destination database of a key.
     case target(name: Int, key: Int)
-    /// The word behind the option DB: the database to which a key goes.
+    /// The word after the option DB: the destination database of a key.
     case targetOption(key: Int)
-    /// Both words behind the name.
+    /// The two words after the name.
     case both
     /// No word: all databases.
     case all
 
-    /// Whether the words name all databases that the call concerns.
+    /// Whether the words name all databases that the call uses.
     package var namesAll: Bool { self == .both }
     package var isSelection: Bool { if case .selected = self { true } else { false } }
 }
 
-/// Which words of a call are secret.
+/// The secret words of a call.
 package enum SecretWords: Sendable {
     case none
-    /// All from this word on.
+    /// All words from this position.
     case from(Int)
-    /// The two behind AUTH.
+    /// The two words after AUTH.
     case afterAUTH
-    /// Those of the call that begins with this word.
+    /// The secret words of the nested call at this position.
     case ofCall(from: Int)
-    /// The words behind the name of a secret setting.
+    /// The words after the name of a secret setting.
     case ofSecretSettings
 }
 
-/// What is written in a reply that is text.
+/// The format of a reply that is text.
 package enum TextForm: Sendable {
-    /// Nothing that programs read.
+    /// Not meant for programs.
     case plain
     /// Sections of fields, as those of INFO.
     case sections
@@ -174,27 +174,27 @@ package enum TextForm: Sendable {
     case linesOfFields
 }
 
-/// What a command does to the connection that it came by, beyond its reply.
+/// The effect of a command on its connection, in addition to its reply.
 package enum ConnectionEffect: Sendable {
     case none
-    /// Names it, for those who list connections.
+    /// Sets its name, for lists of connections.
     case names
-    /// Says who uses it, or in which protocol.
+    /// Sets its user or protocol.
     case introduces
     case selectsDatabase
     case beginsTransaction
-    /// Ends a transaction, or what was watched for one.
+    /// Ends a transaction, or watches.
     case endsTransaction
-    /// Changes what commands behind it mean, or what comes without being asked for.
+    /// Changes the meaning of following commands, or the messages that are received.
     case changesState
-    /// Takes back whatever commands have changed.
+    /// Resets all state.
     case resets
-    /// Requests behind it may have no reply.
+    /// Following requests may have no reply.
     case silences
-    /// What it is about comes as messages, behind its reply or instead of one.
+    /// Its results are messages, after its reply or instead of it.
     case streams
     case closes
-    /// The daemon ends, and the connection with it, instead of answering.
+    /// Stops the daemon, which closes the connection without a reply.
     case endsDaemon
 }
 
@@ -206,7 +206,7 @@ package enum WriteTag: UInt16, Sendable {
     case setKeeping
 }
 
-/// Redis' hints to clients, in its words.
+/// Redis' hints to clients, in Redis' words.
 package enum CommandTip: String, Sendable {
     case output = "nondeterministic_output"
     case outputOrder = "nondeterministic_output_order"

@@ -1,5 +1,5 @@
-/// Makes the completion for shells of a program that takes options alone. Values are completed as paths where the option
-/// takes one.
+/// Generates shell completions for a program whose arguments are all options. Values are completed as paths if the
+/// option takes one.
 package struct OptionCompletions: Sendable {
     /// An option of the program.
     package struct Option: Sendable {
@@ -10,7 +10,7 @@ package struct OptionCompletions: Sendable {
         /// - Parameters:
         ///   - name: with its dashes.
         ///   - value: the name of its value; nil for an option without one.
-        ///   - help: of which the shells show what stands before the first colon, semicolon or parenthesis.
+        ///   - help: the shells show the text before the first colon, semicolon or parenthesis.
         package init(name: String, value: String?, help: [String]) {
             self.name = name
             self.value = value
@@ -19,7 +19,7 @@ package struct OptionCompletions: Sendable {
 
         var takesPath: Bool { ["PATH", "FILE", "DIRECTORY"].contains(value) }
 
-        /// What there is to say in a line, as it may stand within single quotes and brackets.
+        /// The summary in one line, for use within single quotes and brackets.
         var summary: String {
             help.prefix { $0 != ";" && $0 != "(" && $0 != ":" }.trimmed
                 .replacing("'", with: "’").replacing("[", with: "(").replacing("]", with: ")")
@@ -67,14 +67,14 @@ package struct OptionCompletions: Sendable {
     }
 
     package var fish: String {
-        options.reduce("# Made from the table of options by `make docs`.\ncomplete -c \(program) -f\n") {
+        options.reduce("# Generated from the table of options by `make docs`.\ncomplete -c \(program) -f\n") {
             text, option in
             let takes = option.value == nil ? "" : option.takesPath ? " -r -F" : " -x"
             return text + "complete -c \(program) -l \(option.name.dropFirst(2))\(takes) -d '\(option.summary)'\n"
         }
     }
 
-    /// For a shell by its name; nil for one that is not known.
+    /// Returns the completion for a shell; nil if the shell is unknown.
     package func text(for shell: String) -> String? {
         switch shell {
         case "bash": bash

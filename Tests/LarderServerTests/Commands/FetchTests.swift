@@ -146,7 +146,9 @@ extension TestClient {
         #expect(one("SET unknown 3 TOKEN 77") == Wire.null, "of no key")
         #expect(two("GET k") == Wire.bulk("1"))
         for bad in ["0x5", "-1", "18446744073709551616", "", "1.0"] {
-            #expect(one(["SET", "k", "v", "TOKEN", bad]) == Wire.error("ERR invalid token: must be the number that FETCH returned"))
+            #expect(
+                one(["SET", "k", "v", "TOKEN", bad])
+                    == Wire.error("ERR invalid token: must be the number that FETCH returned"))
         }
     }
 
