@@ -4,7 +4,7 @@
 
 /// The allocator of this process.
 enum Allocator {
-    /// Starts the thread that gives free memory back to the system.
+    /// Starts the thread that returns free memory to the system.
     /// - Returns: false if that failed.
     static func startBackgroundThread() -> Bool {
         #if LARDER_JEMALLOC
@@ -14,7 +14,7 @@ enum Allocator {
         #endif
     }
 
-    /// For the log: memory figures depend on it.
+    /// The name in the log: memory figures depend on it.
     static var name: String {
         #if LARDER_JEMALLOC
             "jemalloc " + String(cString: larder_allocator_version())

@@ -2,7 +2,7 @@ import LarderEngine
 import LarderPlatform
 import LarderServer
 
-/// `larderd --check`: looks at the files of a larder that no daemon has.
+/// `larderd --check`: checks the files of a larder that no daemon has open.
 enum Check {
     static func run(_ name: String?, _ options: DaemonCommandLine) -> Int32 {
         let directory = options.configuration.directory
@@ -21,7 +21,7 @@ enum Check {
             show(found, left: left, failures, options)
             return code(found, left: left)
         } catch {
-            Daemon.complain(error.message + (error.code == .larderHeld ? "; larderctl check asks it" : ""))
+            Daemon.complain(error.message + (error.code == .larderHeld ? "; use larderctl check" : ""))
             return switch error.code {
             case .larderHeld: ExitCode.held
             case .noSuchDatabase: ExitCode.noDatabase
@@ -59,7 +59,7 @@ enum Check {
                 "nothing is wrong: \(found.databases) \(found.databases == 1 ? "database" : "databases"), "
                     + "\(found.entries) entries in their files, \(found.operations) operations in the journal\n")
         } else if options.repairs {
-            Output.write(left.isEmpty ? "repaired: nothing is wrong any more\n" : "after the repair:\n")
+            Output.write(left.isEmpty ? "repaired: no problems left\n" : "after the repair:\n")
             for problem in left { Output.write("  " + LogFormat.clean(problem.text) + "\n") }
         }
     }
@@ -80,7 +80,7 @@ enum Check {
     }
 }
 
-/// How far work has come, on standard error if that is a terminal.
+/// The progress of work, shown on standard error if that is a terminal.
 final class PercentLine {
     private let isShown = isatty(STDERR_FILENO) == 1
     private var last = -1

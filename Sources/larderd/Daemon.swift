@@ -30,8 +30,8 @@ enum Daemon {
         case .checkConfiguration:
             Output.write(
                 options.hasReadFile
-                    ? "\(options.filePath ?? ""): nothing is wrong with it\n"
-                    : "\(options.filePath ?? ""): there is no such file, and there need not be\n")
+                    ? "\(options.filePath ?? ""): no errors\n"
+                    : "\(options.filePath ?? ""): no such file (it is optional)\n")
             return Output.finish(ExitCode.done)
         case .purge(let what): return Output.finish(Purge.run(what, options))
         case .check(let name): return Output.finish(Check.run(name, options))
@@ -45,9 +45,9 @@ enum Daemon {
         let log = Log(least: options.logLevel, format: options.logFormat)
         defer { log.flush() }
         if !Allocator.startBackgroundThread() {
-            log.warning("no thread can be started for the allocator: free memory goes back to the system later")
+            log.warning("cannot start the allocator's thread: free memory is returned to the system later")
         }
-        log.debug("memory comes from \(Allocator.name)")
+        log.debug("allocator: \(Allocator.name)")
         do throws(Server.Failure) {
             var configuration = options.configuration
             do throws(PassedSocket.Failure) {
@@ -64,10 +64,10 @@ enum Daemon {
         }
     }
 
-    /// Writes to standard error, each line with the program's name in front of it.
+    /// Writes to standard error, each line prefixed with the program's name.
     static func complain(_ text: String, hint: String? = nil) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
-            // What a file holds must not steer a terminal.
+            // The contents of a file must not control the terminal.
             "larderd: " + LogFormat.clean(String(line))
         }
         let bytes = Array(((lines + [hint].compactMap { $0 }).joined(separator: "\n") + "\n").utf8)
@@ -82,11 +82,11 @@ enum ExitCode {
     static let failed: Int32 = 1
     /// The command line is wrong.
     static let usage: Int32 = 2
-    /// The larder or the socket belongs to another process.
+    /// The larder or the socket is in use by another process.
     static let held: Int32 = 3
-    /// There is no database with that name to purge.
+    /// The database to purge does not exist.
     static let noDatabase: Int32 = 4
-    /// A check has found something. The numbers are those of larderctl.
+    /// A check has found problems. The numbers are those of larderctl.
     static let wrong: Int32 = 8
     static let repaired: Int32 = 9
     static let blind: Int32 = 10

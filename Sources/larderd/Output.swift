@@ -15,7 +15,7 @@ enum Output {
         }
     }
 
-    /// The exit code: that of a failure if the output could not be written.
+    /// Returns the exit code, or that of a failure if the output could not be written.
     static func finish(_ code: Int32) -> Int32 {
         let number = failure.load(ordering: .relaxed)
         guard number != 0 else { return code }

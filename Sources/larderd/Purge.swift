@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderRESP
 import LarderServer
 
-/// `larderd --purge`: works on the files, or through the socket of the daemon that has the larder.
+/// `larderd --purge`: works on the files, or through the daemon that has the larder open.
 enum Purge {
     static func run(_ target: DaemonCommandLine.PurgeTarget, _ options: DaemonCommandLine) -> Int32 {
         guard FileSystem.isDirectory(options.configuration.directory) else {
@@ -94,7 +94,7 @@ enum Purge {
         }
     }
 
-    /// Whether the daemon that answers has this larder: a purge of another one could not be undone.
+    /// Whether the daemon has this larder open: purging another one could not be undone.
     private static func serves(_ directory: String, _ client: AdminClient) throws(AdminClient.Failure) -> Bool {
         let reply = try client.request([["INFO", "larder"]]).first
         let path = FileSystem.canonical(directory) ?? directory
@@ -125,7 +125,7 @@ enum Purge {
         guard let result = replies.last, let entries = field(result, "entries")?.int,
             let bytes = field(result, "bytes")?.int, let milliseconds = field(result, "milliseconds")?.int
         else {
-            Daemon.complain("the daemon's answer is malformed")
+            Daemon.complain("the daemon's reply is malformed")
             return ExitCode.failed
         }
         report(name, Int(entries), Int(bytes), milliseconds)

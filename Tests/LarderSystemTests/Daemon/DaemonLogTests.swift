@@ -20,7 +20,7 @@ import Testing
     @Test func systemdsJournalGetsPriorities() throws {
         let lines = try log(["--log-level", "debug"], journal: Self.stream)
         #expect(lines.allSatisfy { $0.hasPrefix("<6>") || $0.hasPrefix("<7>") }, "\(lines)")
-        #expect(lines.contains { $0.hasPrefix("<7>memory comes from ") })
+        #expect(lines.contains { $0.hasPrefix("<7>allocator: ") })
         #expect(lines.contains("<6>stopping: SIGTERM"))
     }
 

@@ -8,7 +8,7 @@ import Testing
         let daemon = try DaemonProcess(["--log-level", "debug"])
         // Written before the line that says that it serves.
         let line = try #require(
-            daemon.process.errors.split(separator: "\n").first { $0.contains("memory comes from") })
+            daemon.process.errors.split(separator: "\n").first { $0.contains("allocator: ") })
         let client = try daemon.connect()
         let fields = try client.call("INFO memory").split(separator: "\r\n").map(String.init)
         let name = try #require(fields.first { $0.hasPrefix("mem_allocator:") }).dropFirst("mem_allocator:".count)
