@@ -207,7 +207,7 @@ import Testing
         #expect(try client.call("INFO keyspace").contains("keys=") == false)
         // One program at a time holds it; another says so, and works.
         let second = try WebProcess(daemon.socketPath, history)
-        await eventually { (try? second.get("/api/overview").body.contains("stay in memory")) ?? false }
+        await eventually { (try? second.get("/api/overview").body.contains("figures are kept in")) ?? false }
         #expect(try second.stop() == .exited(0))
         #expect(try web.stop() == .exited(0))
         // It is there again, and also while the daemon is away.
@@ -223,7 +223,7 @@ import Testing
         // What cannot be kept stays in memory, and it says so. A larder of others, such as a daemon's, is left alone.
         try FileSystem.makeDirectories(place.path + "/others/pages")
         for (place, hint) in [
-            ("none", "historyNote"), ("/dev/null/figures", "stay in memory"),
+            ("none", "historyNote"), ("/dev/null/figures", "figures are kept in memory only"),
             (place.path + "/others", "other databases"),
         ] {
             let web = try WebProcess(daemon.socketPath, ["--history", place])

@@ -82,7 +82,7 @@ import Testing
         #expect(log.line(containing: "error the larder of the last day's figures: ") != nil)
         // Some writes may find room even now, because something was evicted for them.
         try Files.remove(disk.filler)
-        #expect(log.line(containing: "info the last day's figures are kept again") != nil)
+        #expect(log.line(containing: "info the last day's figures are stored again") != nil)
         await eventually { history.note == nil }
     }
 
@@ -125,7 +125,7 @@ import Testing
         }
         await eventually { (try? points().count) ?? 0 > 1 }
         daemon.process.send(signal: SIGSTOP)
-        _ = try web.process.waitForErrorLine(containing: "the daemon is away")
+        _ = try web.process.waitForErrorLine(containing: "the daemon is not available")
         daemon.process.send(signal: SIGCONT)
         await eventually { (try? points().dropFirst().contains { $0.commands == nil }) ?? false }
         // A page whose last point lies ahead gets all.

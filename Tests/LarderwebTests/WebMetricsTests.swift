@@ -135,9 +135,9 @@ import Testing
         #expect(overview.status == 200 && overview.body.contains("\"problem\":\""))
         #expect(try web.get("/api/keys").status == 503)
         for _ in 0..<2 {
-            _ = try web.process.waitForErrorLine(containing: " warning the daemon is away: ")
+            _ = try web.process.waitForErrorLine(containing: " warning the daemon is not available: ")
             let daemon = try DaemonProcess(in: place)
-            _ = try web.process.waitForErrorLine(containing: " info the daemon answers: larderd ")
+            _ = try web.process.waitForErrorLine(containing: " info connected to larderd ")
             await eventually { (try? web.get("/metrics")).flatMap { value("larder_up", in: $0.body) } == 1 }
             daemon.kill()
             await eventually { (try? web.get("/metrics")).flatMap { value("larder_up", in: $0.body) } == 0 }

@@ -30,9 +30,9 @@ import Testing
         (["--listne"], "did you mean --listen?"), (["word"], "only options"), (["--listen"], "needs a value"),
         (["--allow-changes=yes"], "takes no value"), (["--token-file", "/nowhere/token"], "no such file"),
         (["--log-level", "loud"], "debug, info"), (["--max-connections", "0"], "from 1 to 1024"),
-        (["--request-timeout", "1"], "100ms"), (["--host", "a b"], "a host's name"),
+        (["--request-timeout", "1"], "100ms"), (["--host", "a b"], "a host name"),
         (["--socket-group", "no-such-group"], "no such group"), (["--trust-user", "no-such-user"], "no such user"),
-        (["--completion", "csh"], "bash, zsh, fish"),
+        (["--completion", "csh"], "bash, zsh or fish"),
     ])
     func mistakesAreSaid(_ words: [String], _ hint: String) throws {
         let (end, output, errors) = try WebProcess.run(words)
@@ -69,7 +69,7 @@ import Testing
         ]
         if geteuid() == 0 {
             cases.append(
-                (0o600, 65_534, "the password file \(path) belongs to another user (uid 65534), who may change it"))
+                (0o600, 65_534, "the password file \(path) belongs to another user (uid 65534), who can change it"))
         }
         for (mode, owner, text) in cases {
             #expect(chown(path, owner, gid_t.max) == 0 && chmod(path, mode) == 0)
@@ -134,7 +134,7 @@ import Testing
         let place = try TemporaryDirectory(inMemory: true)
         let words = ["--socket", "/nowhere/socket", "--listen", "unix:\(place.path)/s"]
         let child = try ChildProcess(try DaemonProcess.program("larderweb"), words, environment: ["HOME="])
-        _ = try child.waitForErrorLine(containing: "neither HOME nor XDG_CACHE_HOME says where (--history")
+        _ = try child.waitForErrorLine(containing: "neither HOME nor XDG_CACHE_HOME is set (use --history")
         _ = try child.waitForErrorLine(containing: " serves ")
         child.killNow()
         #expect(!child.errors.contains("/tmp/larder-"))
@@ -156,7 +156,7 @@ import Testing
         let port = try #require(web.address.dropLast().split(separator: ":").last)
         let (end, _, errors) = try WebProcess.run(["--listen", "127.0.0.1:\(port)"])
         #expect(end == .exited(1) && errors.contains("127.0.0.1:\(port)"), "\(errors)")
-        #expect(web.process.errors.contains("every user of this machine"))
+        #expect(web.process.errors.contains("all users of this machine"))
     }
 
     @Test func theServiceManagerIsTold() throws {

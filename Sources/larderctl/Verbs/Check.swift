@@ -111,7 +111,7 @@ extension Verb {
         for problem in problems { output.oneLine(line(problem)) }
         for note in notes { output.oneLine(Array("note: \(note.string ?? "?")".utf8)) }
         guard repairs, !problems.isEmpty else { return }
-        output.line(left.isEmpty ? "repaired: nothing is wrong any more" : "after the repair:")
+        output.line(left.isEmpty ? "repaired: no problems left" : "after the repair:")
         for problem in left { output.oneLine(Array("  ".utf8) + line(problem)) }
     }
 

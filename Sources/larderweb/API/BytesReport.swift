@@ -1,11 +1,11 @@
-/// Bytes that may be text: keys and values.
+/// Bytes that may be text: a key or a value.
 struct BytesReport: Encodable {
     /// Nil if they are not UTF-8.
     let text: String?
-    /// All of them as hexadecimal digits; nil if that is said by the text alone.
+    /// All bytes as hexadecimal digits; nil if the text represents them exactly.
     let hex: String?
 
-    /// A key: always with its digits, by which it is asked for again.
+    /// A key: always includes the digits, which identify it in further requests.
     init(key: [UInt8]) {
         text = String(validating: key, as: UTF8.self)
         hex = HexText.text(key)
@@ -18,7 +18,7 @@ struct BytesReport: Encodable {
         hex = text == nil ? HexText.text(value.prefix(Self.binaryMax)) : nil
     }
 
-    /// The text, also if its last character was cut.
+    /// The text, even if its last character is incomplete.
     private static func text(_ bytes: [UInt8]) -> String? {
         (0..<4).lazy.compactMap { String(validating: bytes.dropLast($0), as: UTF8.self) }.first.flatMap { text in
             text.unicodeScalars.contains { $0.value < 0x20 && !"\t\n\r".unicodeScalars.contains($0) } ? nil : text

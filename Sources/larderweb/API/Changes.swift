@@ -1,7 +1,7 @@
 import LarderClient
 import LarderJSONCoding
 
-/// What `--allow-changes` allows. Each request names all that it is about; a purge names its database twice.
+/// The requests enabled by `--allow-changes`. Each names its database and key; a purge must repeat the database's name.
 struct Changes: Sendable {
     private let collector: Collector
 
@@ -13,26 +13,26 @@ struct Changes: Sendable {
         var key: String?
         var policy: String?
         var tag: String?
-        /// The database's name once more.
+        /// The database's name, repeated.
         var confirm: String?
     }
 
     private struct Done: Encodable {
-        /// Whether there was something to change.
+        /// Whether there was anything to change.
         let done: Bool
-        /// What a purge has removed; nil if it was not counted.
+        /// The number of entries removed by a purge; nil if they were not counted.
         var entries: Int64?
     }
 
     func respond(_ path: String, _ body: [UInt8]) throws(LarderClientError) -> HTTPResponse {
         guard let request = try? JSONCoder().decode(Request.self, from: body) else {
-            return .problem(400, "the body is an object with a database, and what else this path needs")
+            return .problem(400, "the body must be an object with a database and the other fields of this path")
         }
         defer { collector.forget() }
         switch path {
         case "/api/delete", "/api/policy":
             guard let key = request.key.flatMap(HexText.bytes) else {
-                return .problem(400, "key is missing, or not in hexadecimal digits")
+                return .problem(400, "key is missing, or is not hexadecimal")
             }
             return path == "/api/delete" ? try delete(request.database, key) : try change(request, key)
         case "/api/purge":
@@ -40,7 +40,7 @@ struct Changes: Sendable {
                 return .problem(400, "confirm must be the database's name")
             }
             return try purge(request)
-        default: return .problem(404, "nothing takes a POST at this path")
+        default: return .problem(404, "this path does not accept POST")
         }
     }
 

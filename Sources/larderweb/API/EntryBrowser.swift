@@ -1,22 +1,22 @@
 import LarderClient
 
-/// Looks at keys and entries. Nothing here changes anything.
+/// Reads keys and entries. Changes nothing.
 struct EntryBrowser: Sendable {
     private let link: DaemonLink
 
     init(_ link: DaemonLink) { self.link = link }
 
     private static let countMax = 200
-    /// Steps of a search that finds little: then it answers with what it has.
+    /// The most SCAN steps of one search; then it returns the keys found so far.
     private static let stepsMax = 20
 
     private struct KeyPage: Encodable {
         let keys: [KeyReport]
-        /// Where the next page begins; nil behind the last one.
+        /// The cursor of the next page; nil on the last page.
         let next: String?
     }
 
-    /// A key in a list: its entry's size and times are those of META, in milliseconds.
+    /// A key in a list, with the size and the times of its entry, as in META, in milliseconds.
     struct KeyReport: Encodable {
         let key: BytesReport
         let size: Int64?
@@ -33,11 +33,11 @@ struct EntryBrowser: Sendable {
         }
     }
 
-    /// `database`, `prefix`, `cursor`, `count`.
+    /// Handles `/api/keys`, with `database`, `prefix`, `cursor` and `count`.
     func keys(_ target: RequestTarget) throws(LarderClientError) -> HTTPResponse {
         let database = target.text("database") ?? "0"
         guard let wanted = Int(target.text("count") ?? "50"), wanted > 0 else {
-            return .problem(400, "count is a number from 1 to \(Self.countMax)")
+            return .problem(400, "count must be a number from 1 to \(Self.countMax)")
         }
         let count = min(wanted, Self.countMax)
         let pattern = Self.escaped(target.bytes("prefix") ?? []) + Array("*".utf8)
@@ -60,7 +60,7 @@ struct EntryBrowser: Sendable {
                 next: cursor == Array("0".utf8) ? nil : String(decoding: cursor, as: UTF8.self)))
     }
 
-    /// A pattern that matches these bytes alone.
+    /// A pattern that matches exactly these bytes.
     private static func escaped(_ prefix: [UInt8]) -> [UInt8] {
         let special = Array("*?[]\\^-".utf8)
         return prefix.flatMap { special.contains($0) ? [UInt8(ascii: "\\"), $0] : [$0] }
@@ -72,7 +72,7 @@ struct EntryBrowser: Sendable {
         let database: String
         let key: BytesReport
         let storedAt: Int64
-        /// When it was read, by the daemon's clock.
+        /// The time of the read, by the daemon's clock.
         let now: Int64
         /// Nil if it does not expire.
         let deadline: Int64?
@@ -82,18 +82,18 @@ struct EntryBrowser: Sendable {
         let size: Int
         let codec: String
         let isStale: Bool
-        /// Whether the origin cannot be asked whether it is still so.
+        /// Whether the entry cannot be verified, because the origin is not available.
         let isUnverified: Bool
         let tags: [String]
-        /// Nil of a stale entry, which only FETCH serves.
+        /// Nil for a stale entry, which only FETCH returns.
         let value: BytesReport?
-        /// Whether the value is longer than what is here.
+        /// Whether the value is truncated.
         let isCut: Bool
     }
 
     private static let valueBytesMax = 262_144
 
-    /// `database`, `key`.
+    /// Handles `/api/entry`, with `database` and `key`.
     func entry(_ target: RequestTarget) throws(LarderClientError) -> HTTPResponse {
         guard let key = target.bytes("key") else { return .problem(400, "key is missing") }
         let database = target.text("database") ?? "0"
@@ -115,7 +115,7 @@ struct EntryBrowser: Sendable {
                 isStale: info.isExpired, isUnverified: info.isUnverified, tags: try client.tags(forKey: key) ?? [],
                 value: value.map(BytesReport.init(value:)), isCut: info.byteCount > Self.valueBytesMax)
         }
-        guard let report else { return .problem(404, "there is no such entry, or it has expired") }
+        guard let report else { return .problem(404, "the entry does not exist, or has expired") }
         return .json(report)
     }
 }

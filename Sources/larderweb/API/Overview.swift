@@ -1,8 +1,8 @@
 import LarderClient
 
-/// How the daemon is now: the answer of `/api/overview`. Counters are since the daemon's start.
+/// The current state of the daemon, for `/api/overview`. Counters start with the daemon.
 struct Overview: Encodable {
-    /// What the pages show of larderweb itself.
+    /// The settings of larderweb that the pages show.
     struct Settings: Encodable {
         let allowsChanges: Bool
         let asksForToken: Bool
@@ -51,13 +51,13 @@ struct Overview: Encodable {
     }
 
     let settings: Settings
-    /// Nil if the daemon answers.
+    /// Nil if the daemon is available.
     let problem: String?
-    /// Fields of INFO that are numbers, and those that are texts, under their names there.
+    /// The numeric and the text fields of INFO, by their names there.
     let numbers: [String: Double]
     let texts: [String: String]
     let commands: [Command]
-    /// Nil if the daemon did not tell them in time.
+    /// Nil if the daemon did not return them in time.
     let databases: [Database]?
 
     private static let numberFields = [
@@ -92,7 +92,7 @@ struct Overview: Encodable {
     }
 }
 
-/// How soon the entries of a database end: shares of all fresh ones, as the daemon has counted them. An element of
+/// The distribution of the remaining lifetimes of a database's fresh entries, as counted by the daemon. An element of
 /// `/api/freshness`.
 struct FreshnessReport: Encodable {
     let database: String
@@ -102,7 +102,7 @@ struct FreshnessReport: Encodable {
     let day: Double
     let never: Double
 
-    /// The largest databases only.
+    /// The most databases, largest first.
     private static let databasesMax = 20
 
     static func all(of databases: [DatabaseInfo]) -> [FreshnessReport] {

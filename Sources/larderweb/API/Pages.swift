@@ -1,7 +1,7 @@
 import CLarderWebPages
 import LarderPlatform
 
-/// The files for browsers, which the program has in itself.
+/// The web pages, which are embedded in the program.
 enum Pages {
     private struct Page: Sendable {
         let type: String
@@ -13,7 +13,7 @@ enum Pages {
         var pages: [String: Page] = [:]
         while let page = larder_web_page_at(pages.count)?.pointee {
             let memory = UnsafeRawBufferPointer(start: page.bytes, count: page.length)
-            // FNV-1a: enough to tell versions of one file apart.
+            // FNV-1a: good enough to distinguish versions of one file.
             let hash = memory.reduce(UInt64(0xcbf2_9ce4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
             pages[String(cString: page.path)] = Page(
                 type: String(cString: page.type), bytes: ConstantBytes(memory: memory),
@@ -25,7 +25,7 @@ enum Pages {
     /// - Returns: nil if there is no such file.
     static func respond(_ request: HTTPRequest) -> HTTPResponse? {
         guard let page = all[request.target.path] else { return nil }
-        // Asked for again each time, which costs little here: a new version shows at once.
+        // Revalidated with each request, which costs little here: a new version is shown at once.
         let headers = [("ETag", page.tag)]
         if request.header("if-none-match") == page.tag {
             return HTTPResponse(status: 304, type: page.type, .bytes([]), cache: "no-cache", headers: headers)

@@ -1,16 +1,18 @@
 import LarderClient
 
-/// Routes a request to its answer.
+/// Routes requests.
 ///
-/// The API is for larderweb's own pages. Answers are JSON; an error is `{"error": "…"}` with a status of 400 or more. Keys in
-/// paths are percent-encoded bytes, in bodies hexadecimal digits. Times are in milliseconds unless they say seconds.
+/// The API is for larderweb's own pages. Responses are JSON; an error is `{"error": "…"}` with a status of 400 or more.
+/// Keys are percent-encoded bytes in paths, and hexadecimal digits in bodies. Times are in milliseconds, unless noted.
 ///
-/// - `GET /api/overview`: settings, numbers and texts of INFO, commands, databases.
-/// - `GET /api/history?range=recent|day&since=`: points after an instant in seconds.
-/// - `GET /api/freshness`: per database the shares of sampled entries that expire within a minute, an hour, a day, and never.
-/// - `GET /api/slow`, `GET /api/clients`: the newest 32 slow commands, the 200 connections that were busy last.
-/// - `GET /api/keys?database=&prefix=&count=&cursor=`, `GET /api/entry?database=&key=`: keys page by page, one entry.
-/// - `POST /api/delete`, `/api/policy`, `/api/purge`: with `--allow-changes`; `confirm` of a purge is the database's name.
+/// - `GET /api/overview`: settings, the fields of INFO, commands, databases.
+/// - `GET /api/history?range=recent|day&since=`: points after a time in seconds.
+/// - `GET /api/freshness`: for each database, the shares of entries that expire within a minute, an hour, a day, and
+///   never.
+/// - `GET /api/slow`, `GET /api/clients`: the newest 32 slow commands, the 200 most recently active connections.
+/// - `GET /api/keys?database=&prefix=&count=&cursor=`, `GET /api/entry?database=&key=`: keys by page, one entry.
+/// - `POST /api/delete`, `/api/policy`, `/api/purge`: with `--allow-changes`; a purge must repeat the database's name
+///   in `confirm`.
 struct Router: Sendable {
     private let collector: Collector
     private let access: AccessRules
@@ -18,7 +20,7 @@ struct Router: Sendable {
     private let entries: EntryBrowser
     private let changes: Changes?
 
-    /// - Parameter allowsChanges: whether anything may be changed.
+    /// - Parameter allowsChanges: whether requests may change anything.
     init(_ collector: Collector, _ access: AccessRules, _ history: History, allowsChanges: Bool) {
         self.collector = collector
         self.access = access
@@ -36,7 +38,7 @@ struct Router: Sendable {
         }
     }
 
-    /// The answer when the daemon fails or refuses.
+    /// The response if the daemon fails or refuses.
     private static func failure(_ error: LarderClientError) -> HTTPResponse {
         .problem(error.code == .server || error.code == .invalidArgument ? 400 : 503, error.serverText ?? error.message)
     }
@@ -55,10 +57,10 @@ struct Router: Sendable {
             return .json(Overview(collector, settings))
         case "/api/history":
             guard let range = History.Range(rawValue: request.target.text("range") ?? "") else {
-                return .problem(400, "range is recent or day")
+                return .problem(400, "range must be recent or day")
             }
             guard let since = Int64(request.target.text("since") ?? "0") else {
-                return .problem(400, "since is an instant in whole seconds since 1970")
+                return .problem(400, "since must be whole seconds since 1970")
             }
             return .json(history.points(range, since: since))
         case "/api/freshness": return .json(FreshnessReport.all(of: try collector.databases()))
@@ -66,7 +68,7 @@ struct Router: Sendable {
         case "/api/clients": return .json(try ClientReport.all(collector.polling))
         case "/api/keys": return try entries.keys(request.target)
         case "/api/entry": return try entries.entry(request.target)
-        default: return Pages.respond(request) ?? .problem(404, "there is nothing at this path")
+        default: return Pages.respond(request) ?? .problem(404, "not found")
         }
     }
 
@@ -75,7 +77,7 @@ struct Router: Sendable {
         let daemon: String
     }
 
-    /// Whether larderweb works; it does without a daemon.
+    /// The health of larderweb, which is up even without a daemon.
     private func health() -> HTTPResponse {
         .json(Health(daemon: (try? collector.figures()) == nil ? "away" : "up"))
     }
@@ -92,20 +94,20 @@ struct Router: Sendable {
             return .redirect(to: "/", headers: [("Set-Cookie", cookie)])
         case "/logout": return .redirect(to: "/login", headers: [("Set-Cookie", access.logout(request))])
         case let path where path.hasPrefix("/api/"):
-            // What a form of another site can send is of another type.
+            // Forms of other sites cannot send this content type.
             let type = request.header("content-type")?.lowercased().split(separator: ";").first ?? ""
             guard type.trimmingBlanks == "application/json" else {
-                return .problem(415, "the body is application/json")
+                return .problem(415, "the body must be application/json")
             }
-            guard let changes else { return .problem(403, "nothing can be changed here: --allow-changes") }
+            guard let changes else { return .problem(403, "changes are disabled (--allow-changes)") }
             return try changes.respond(path, request.body)
-        default: return .problem(404, "nothing takes a POST at this path")
+        default: return .problem(404, "this path does not accept POST")
         }
     }
 }
 
 extension Substring {
-    /// Without the blanks around it.
+    /// The text without leading and trailing spaces.
     fileprivate var trimmingBlanks: Substring {
         var text = drop { $0 == " " || $0 == "\t" }
         while let last = text.last, last == " " || last == "\t" { text.removeLast() }

@@ -5,7 +5,7 @@ import LarderVocabulary
 struct SlowReport: Encodable {
     let time: Int64
     let seconds: Double
-    /// Its words, cut.
+    /// The command's words, truncated.
     let words: [String]
     let client: String
 

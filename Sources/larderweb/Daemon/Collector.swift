@@ -1,13 +1,13 @@
 import LarderClient
 import LarderPlatform
 
-/// What larderweb knows of the daemon. However many look, each question is asked once in a while only.
+/// Caches the daemon's replies, so that each is requested only once per interval, regardless of the number of browsers.
 ///
 /// Thread-safe.
 final class Collector: Sendable {
-    /// For what somebody asks for in the browser: these commands are logged like those of any client.
+    /// Connection for requests from the browser. Its commands are logged like those of any client.
     let link: DaemonLink
-    /// For what is asked again and again.
+    /// Connection for periodic requests.
     let polling: DaemonLink
     private let infos: Remembered<DaemonFigures>
     private let lists: Remembered<[DatabaseInfo]>
@@ -20,7 +20,7 @@ final class Collector: Sendable {
             guard let text = reply.string else { throw .unexpectedReply(to: "INFO", "text") }
             return DaemonFigures(text)
         }
-        // The daemon counts what was written since the last time.
+        // The daemon counts the entries written since the last request.
         lists = Remembered(milliseconds: 2_000, costFactor: 50) { () throws(LarderClientError) in
             try polling.withClient { client throws(LarderClientError) in try client.databases() }
         }
@@ -30,7 +30,7 @@ final class Collector: Sendable {
 
     func databases() throws(LarderClientError) -> [DatabaseInfo] { try lists.value() }
 
-    /// After a change, so that who has made it sees it.
+    /// Drops the cached replies after a change, so that the browser sees its effect.
     func forget() {
         infos.forget()
         lists.forget()

@@ -1,6 +1,6 @@
 import LarderClient
 
-/// What the daemon says of itself at one instant.
+/// The daemon's figures at one instant.
 struct DaemonFigures: Sendable {
     struct Command: Sendable {
         let name: String
@@ -8,18 +8,18 @@ struct DaemonFigures: Sendable {
         let seconds: Double
         let rejected: Double
         let failed: Double
-        /// By the share of calls that took at most so many seconds.
+        /// The latency in seconds for each percentile of calls.
         let percentiles: [(share: String, seconds: Double)]
     }
 
     let info: InfoText
-    /// With calls, the most often called first.
+    /// The commands with calls, most frequent first.
     let commands: [Command]
-    /// Fresh entries by database, as far as the daemon has counted them.
+    /// Fresh entries by database, for the databases counted by the daemon.
     let entries: [String: Double]
-    /// Of these, those with a deadline.
+    /// The number of these with a deadline.
     let expiring: [String: Double]
-    /// Whether the daemon has counted all databases; it has not when it has just been started.
+    /// Whether the daemon has counted all databases; false just after its start.
     let isCounted: Bool
 
     init(_ text: String) {

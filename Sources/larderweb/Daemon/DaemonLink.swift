@@ -1,9 +1,9 @@
 import LarderClient
 import LarderPlatform
 
-/// The way to the daemon: a few connections that the threads of larderweb share, one at a time each.
+/// A small connection pool to the daemon, shared by larderweb's threads.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class DaemonLink: @unchecked Sendable {
     private let socketPath: String?
     private let password: String?
@@ -14,12 +14,13 @@ final class DaemonLink: @unchecked Sendable {
     private var idle: [BlockingLarderClient] = []
     private var busyCount = 0
 
-    /// However many browsers look, the daemon has no more clients than this from each link.
+    /// The most connections of each link, regardless of the number of browsers.
     private static let connectionsMax = 3
     private static let timeoutMilliseconds = 3_000
     private static let name = "larderweb"
 
-    /// - Parameter isUnlogged: keeps the commands out of SLOWLOG, LATENCY and MONITOR, if larderweb has the right to that.
+    /// - Parameter isUnlogged: keeps the commands out of SLOWLOG, LATENCY and MONITOR, if larderweb has the right to do
+    ///   so.
     init(socketPath: String?, password: String?, trustedUsers: Set<UInt32>, isUnlogged: Bool) {
         self.socketPath = socketPath
         self.password = password
@@ -27,12 +28,12 @@ final class DaemonLink: @unchecked Sendable {
         self.isUnlogged = isUnlogged
     }
 
-    /// Sends commands at once, on a connection that nobody else uses meanwhile.
+    /// Sends commands on a connection that is not used by other threads in the meantime.
     /// - Parameters:
-    ///   - database: is selected first, and only when that is done they are sent: else they would be carried out in whatever
-    ///     database the connection was used for before.
+    ///   - database: selected first. The commands are sent only after that succeeded: otherwise they would run in the
+    ///     connection's previous database.
     ///   - mayRepeat: whether they may be sent again if the connection was lost.
-    /// - Returns: the replies; a server's error is a value in its command's place.
+    /// - Returns: the replies; a server's error is the value of its command.
     func perform(
         _ commands: [[[UInt8]]], database: String? = nil, mayRepeat: Bool = true
     ) throws(LarderClientError) -> [RESPValue] {
@@ -42,7 +43,7 @@ final class DaemonLink: @unchecked Sendable {
         }
     }
 
-    /// As above, for one command whose error is thrown.
+    /// Like ``perform(_:database:mayRepeat:)``, for one command, whose error is thrown.
     func command(
         _ words: [[UInt8]], database: String? = nil, mayRepeat: Bool = true
     ) throws(LarderClientError) -> RESPValue {
@@ -56,21 +57,21 @@ final class DaemonLink: @unchecked Sendable {
         try command(words.map { Array($0.utf8) }, database: database)
     }
 
-    /// Lends a connection.
+    /// Runs `body` with a connection.
     func withClient<Result>(
         mayRepeat: Bool = true, _ body: (BlockingLarderClient) throws(LarderClientError) -> Result
     ) throws(LarderClientError) -> Result {
         do throws(LarderClientError) { return try lend(mayRepeat, body) } catch { throw explained(error) }
     }
 
-    /// Without its password the daemon is as good as away, and what to do about that is larderweb's to say.
+    /// Adds what to do about a missing or wrong password.
     private func explained(_ error: LarderClientError) -> LarderClientError {
         guard error.code == .server, let text = error.serverText,
             let word = ["NOAUTH", "WRONGPASS"].first(where: text.hasPrefix)
         else { return error }
         let message =
             password == nil
-            ? "the daemon asks for a password: --password-file names its file (\(word))"
+            ? "the daemon needs a password: use --password-file (\(word))"
             : "the daemon refuses the password of --password-file (\(word))"
         return LarderClientError(.noDaemon, message, operation: error.operation, socketPath: error.socketPath)
     }
@@ -90,7 +91,7 @@ final class DaemonLink: @unchecked Sendable {
                     keep(former)
                     throw error
                 }
-                // The daemon may have been started anew since.
+                // The daemon may have been restarted since.
                 former.close()
                 if error.code == .timeout || !mayRepeat && error.code != .noDaemon { throw error }
             }
@@ -98,7 +99,7 @@ final class DaemonLink: @unchecked Sendable {
         let client = try BlockingLarderClient(
             socketPath: socketPath, password: password, timeoutMilliseconds: Self.timeoutMilliseconds,
             trustedUsers: trustedUsers)
-        // Without the right to it, it goes without a name.
+        // Without the right to do so, the connection has no name.
         _ = try client.command("CLIENT", "SETNAME", Self.name)
         if isUnlogged { _ = try client.command("CLIENT", "NO-LOG", "ON") }
         do throws(LarderClientError) {
@@ -111,8 +112,8 @@ final class DaemonLink: @unchecked Sendable {
         }
     }
 
-    /// Waits for its turn.
-    /// - Returns: a connection, or nil if one is to be made.
+    /// Waits for a free connection.
+    /// - Returns: a connection, or nil to open one.
     private func take() throws(LarderClientError) -> BlockingLarderClient? {
         try lock.withLock { () throws(LarderClientError) in
             let until = MonotonicClock.milliseconds() + Int64(Self.timeoutMilliseconds)
@@ -120,7 +121,7 @@ final class DaemonLink: @unchecked Sendable {
                 let left = until - MonotonicClock.milliseconds()
                 guard left > 0 else {
                     throw LarderClientError(
-                        .timeout, "the connections to the daemon are all in use", operation: "connect")
+                        .timeout, "all connections to the daemon are in use", operation: "connect")
                 }
                 changed.wait(lock, milliseconds: left)
             }

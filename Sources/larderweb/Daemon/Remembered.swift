@@ -1,10 +1,10 @@
 import LarderClient
 import LarderPlatform
 
-/// A value that is fetched when somebody wants it and the last one is too old; a failure is remembered as well. Whoever
-/// comes meanwhile waits for the same fetch.
+/// A value that is fetched on demand if the last one is too old; failures are cached too. Concurrent callers wait for
+/// the same fetch.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class Remembered<Value: Sendable>: @unchecked Sendable {
     private static var longestMilliseconds: Int64 { 60_000 }
 
@@ -16,8 +16,8 @@ final class Remembered<Value: Sendable>: @unchecked Sendable {
     private var goodUntil = Int64.min
 
     /// - Parameters:
-    ///   - milliseconds: how long a value is good for at least.
-    ///   - costFactor: it is also good for so many times as long as its fetch took, up to a minute.
+    ///   - milliseconds: the minimum time for which a value is valid.
+    ///   - costFactor: a value is also valid for this many times the duration of its fetch, up to a minute.
     init(
         milliseconds: Int64, costFactor: Int64 = 0, load: @escaping @Sendable () throws(LarderClientError) -> Value
     ) {
@@ -32,7 +32,7 @@ final class Remembered<Value: Sendable>: @unchecked Sendable {
             if let last, start < goodUntil { return last }
             let result = Result { () throws(LarderClientError) in try load() }
             let end = MonotonicClock.milliseconds()
-            // A failure says nothing of what the next try costs.
+            // The duration of a failure does not predict the next fetch.
             let cost = (try? result.get()) == nil ? 0 : (end - start) * costFactor
             goodUntil = end + max(leastMilliseconds, min(cost, Self.longestMilliseconds))
             last = result
@@ -41,6 +41,6 @@ final class Remembered<Value: Sendable>: @unchecked Sendable {
         return try result.get()
     }
 
-    /// The next call fetches.
+    /// Makes the next call fetch.
     func forget() { lock.withLock { goodUntil = .min } }
 }

@@ -1,19 +1,19 @@
 import LarderPlatform
 import LarderServices
 
-/// Who may ask for what: names under which larderweb is reached, other sites, tokens.
+/// Checks whether requests are allowed: the host names of larderweb, other sites, tokens.
 ///
-/// Thread-safe: nothing changes but the sessions, which have a lock.
+/// Thread-safe: constant, except for the sessions, which have a lock.
 final class AccessRules: Sendable {
     /// Host names, in lower case and without a port, that a browser may use.
     private let hosts: Set<String>
-    /// Who knows it may do everything; nil if everybody may who reaches the socket.
+    /// The token that allows everything; nil if all clients that can connect are allowed.
     private let token: [UInt8]?
     private let sessions = LoginSessions()
     private let wrongTokens: WrongTokens
 
     static let cookie = "larderweb"
-    /// What a browser needs to ask for the token, and what watches whether the service lives.
+    /// The paths allowed without a token: the login page, and the health check.
     private static let open: Set<String> = ["/healthz", "/login", "/style.css", "/theme.js", "/icon.svg"]
 
     init(hosts: Set<String>, token: [UInt8]?, _ log: Log) {
@@ -24,22 +24,22 @@ final class AccessRules: Sendable {
 
     var asksForToken: Bool { token != nil }
 
-    /// Why a request is refused; nil if it is not.
+    /// Returns the response if a request is refused; otherwise nil.
     func refusal(_ request: HTTPRequest) -> HTTPResponse? {
         guard let host = request.header("host"), let name = Self.name(of: host), hosts.contains(name) else {
-            // Another site's name may lead here (DNS rebinding).
-            return .problem(403, "larderweb is not reached by this name: --host adds one")
+            // Another site's name may resolve to this address (DNS rebinding).
+            return .problem(403, "unknown host name: use --host to add it")
         }
         guard ["GET", "HEAD", "POST"].contains(request.method) else {
-            return .problem(405, "the method is GET or POST", headers: [("Allow", "GET, HEAD, POST")])
+            return .problem(405, "the method must be GET or POST", headers: [("Allow", "GET, HEAD, POST")])
         }
         if let problem = crossSiteProblem(request, host) { return .problem(403, problem) }
         guard token != nil, !Self.open.contains(request.target.path), !isKnown(request) else { return nil }
         if request.method != "POST", ["/", "/entries"].contains(request.target.path) { return .redirect(to: "/login") }
-        return .problem(401, "this needs the token", headers: [("WWW-Authenticate", "Bearer realm=\"larderweb\"")])
+        return .problem(401, "a token is required", headers: [("WWW-Authenticate", "Bearer realm=\"larderweb\"")])
     }
 
-    /// A host's name without its port, in lower case.
+    /// The host name without the port, in lower case.
     private static func name(of host: String) -> String? {
         let host = host.lowercased()
         if host.hasPrefix("[") {
@@ -53,25 +53,25 @@ final class AccessRules: Sendable {
         return String(parts[0])
     }
 
-    /// Why a request of another site is refused.
+    /// Returns why a request from another site is refused.
     private func crossSiteProblem(_ request: HTTPRequest, _ host: String) -> String? {
         let site = request.header("sec-fetch-site")
         if request.method == "POST" {
             if request.hasHeader("origin") {
                 let origin = request.header("origin")?.lowercased()
                 guard origin == "http://" + host.lowercased() || origin == "https://" + host.lowercased() else {
-                    return "this page of another site may not change anything here"
+                    return "pages of other sites cannot change anything here"
                 }
             }
             guard site == nil && !request.hasHeader("sec-fetch-site") || site == "same-origin" else {
-                return "this page of another site may not change anything here"
+                return "pages of other sites cannot change anything here"
             }
             return nil
         }
-        // Pages may be linked to; what they show is not for others.
+        // Other sites may link to pages, but not read data.
         let isPage = ["/", "/entries", "/login"].contains(request.target.path)
         guard !isPage, let site, site != "same-origin", site != "none" else { return nil }
-        return "this is not for pages of other sites"
+        return "not available to pages of other sites"
     }
 
     private func isKnown(_ request: HTTPRequest) -> Bool {

@@ -1,20 +1,20 @@
 import LarderPlatform
 
-/// Ends connections that take too long to send a request or to take its answer, however often they move a byte; and the one
-/// that has been sending its request for the longest time when there are too many.
+/// Closes connections that take too long to send a request or to read its response, even if they transfer a byte now
+/// and then. If there are too many, closes the one that has been sending its request for the longest time.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class ConnectionWatch: @unchecked Sendable {
-    /// What a connection does.
+    /// The stage of a connection.
     private enum Stage {
         case sendsRequest, waits, takesAnswer
-        /// Its thread has not seen the end yet.
+        /// Closed, but its thread has not noticed yet.
         case ended
     }
 
     private let lock = Lock()
     private let changed = Condition()
-    /// By descriptor, with the beginning of the stage in milliseconds of the monotonic clock.
+    /// By descriptor, with the start of the stage in milliseconds of the monotonic clock.
     private var connections: [Int32: (stage: Stage, since: Int64)] = [:]
     private var isOver = false
     private var toldAt = Int64.min / 2
@@ -23,14 +23,15 @@ final class ConnectionWatch: @unchecked Sendable {
     private let answerMilliseconds: Int64
     private let tellFull: @Sendable () -> Void
 
-    /// How often it is told that there are too many, at most.
+    /// The minimum interval between reports that there are too many connections.
     private static let tellMilliseconds: Int64 = 60_000
 
     /// - Parameters:
-    ///   - most: how many connections there may be.
-    ///   - requestMilliseconds: from the connection's beginning, or the end of its last answer, to the end of a request.
-    ///   - answerMilliseconds: from an answer's beginning to its end.
-    ///   - tellFull: called once a minute at most when one more comes.
+    ///   - most: the most connections.
+    ///   - requestMilliseconds: from the start of the connection, or the end of its last response, to the end of a
+    ///     request.
+    ///   - answerMilliseconds: from the start of a response to its end.
+    ///   - tellFull: called at most once a minute if there are too many connections.
     init(
         most: Int, requestMilliseconds: Int64, answerMilliseconds: Int64, tellFull: @escaping @Sendable () -> Void = {}
     ) {
@@ -40,8 +41,8 @@ final class ConnectionWatch: @unchecked Sendable {
         self.tellFull = tellFull
     }
 
-    /// A new connection. If it is one too many, the one that has been without a complete request for the longest time ends;
-    /// if all others have one, this ends.
+    /// Adds a connection. If there are too many, closes the one that has been without a complete request for the
+    /// longest time; if there is none, closes the new one.
     func begin(_ descriptor: Int32) {
         let now = MonotonicClock.milliseconds()
         let tells = lock.withLock { () -> Bool in
@@ -73,13 +74,13 @@ final class ConnectionWatch: @unchecked Sendable {
         }
     }
 
-    /// Called with the lock held. Its thread sees the end, and forgets the descriptor before it closes it.
+    /// Called with `lock` held. Its thread notices the shutdown, and removes the descriptor before closing it.
     private func end(_ descriptor: Int32) {
         shutdown(descriptor, Int32(SHUT_RDWR))
         connections[descriptor]?.stage = .ended
     }
 
-    /// Looks once a second, or more often if a request has less time, until ``end()``.
+    /// Checks once a second, or more often if the request timeout is shorter, until ``end()``.
     func run() {
         lock.withLock {
             while !isOver {

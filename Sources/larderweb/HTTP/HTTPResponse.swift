@@ -1,13 +1,12 @@
 import LarderJSONCoding
 
-/// Memory that stays as it is for as long as the process lives.
+/// Memory that is constant for the lifetime of the process.
 ///
-/// The proof for `@unchecked Sendable`: nobody writes to it.
+/// `@unchecked Sendable`: nothing writes to it.
 struct ConstantBytes: @unchecked Sendable {
     let memory: UnsafeRawBufferPointer
 }
 
-/// An answer.
 struct HTTPResponse: Sendable {
     enum Body: Sendable {
         case bytes([UInt8])
@@ -18,7 +17,7 @@ struct HTTPResponse: Sendable {
     var headers: [(name: String, value: String)]
     var body: Body
 
-    /// - Parameter cache: what a browser may keep.
+    /// - Parameter cache: the value of Cache-Control.
     init(
         status: UInt32 = 200, type: String, _ body: Body, cache: String = "no-store",
         headers: [(name: String, value: String)] = []
@@ -28,7 +27,7 @@ struct HTTPResponse: Sendable {
         self.body = body
     }
 
-    /// What every answer has: nothing of it is for other sites, and nothing runs that does not come from here.
+    /// Headers of all responses: other sites must not use them, and only larderweb's own scripts may run.
     static let common: [(name: String, value: String)] = [
         (
             "Content-Security-Policy",
@@ -49,7 +48,7 @@ struct HTTPResponse: Sendable {
         do {
             return HTTPResponse(status: status, type: "application/json", .bytes(try JSONCoder().encode(value)))
         } catch {
-            return .text("the answer cannot be written: \(error)\n", status: 500)
+            return .text("the response cannot be encoded: \(error)\n", status: 500)
         }
     }
 
@@ -57,7 +56,7 @@ struct HTTPResponse: Sendable {
         let error: String
     }
 
-    /// What was wrong, as JSON: `{"error": "…"}`.
+    /// An error as JSON: `{"error": "…"}`.
     static func problem(
         _ status: UInt32, _ error: String, headers: [(name: String, value: String)] = []
     ) -> HTTPResponse {

@@ -1,26 +1,25 @@
 import CLarderMicroHTTPD
 import LarderPlatform
 
-/// The thin shell around libmicrohttpd: sockets and bytes in, answers out. It decides nothing but what is too large and too
-/// slow.
+/// A thin wrapper around libmicrohttpd: sockets and bytes in, responses out. It only enforces limits of size and time.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: nothing changes after the start but `daemon`, which only the thread
-/// that starts and stops it touches.
+/// `@unchecked Sendable`: constant after the start, except for `daemon`, which is used only by the thread that starts
+/// and stops it.
 final class HTTPServer: @unchecked Sendable {
-    /// What one client may take.
+    /// The limits of one client.
     struct Limits: Sendable {
         var connections: UInt32 = 64
         var idleSeconds: UInt32 = 30
-        /// For a request's head, with its first line.
+        /// The size of a request's head, including its first line.
         var headBytes = 16_384
         var bodyBytes = 65_536
-        /// So much more of a body without a length is read, to be answered.
+        /// The number of bytes beyond the limit that are read from a body without a length, in order to respond.
         var droppedBytes = 1 << 20
         var requestMilliseconds: Int64 = 30_000
         var answerMilliseconds: Int64 = 60_000
     }
 
-    /// A head that is too long is read nevertheless, up to some multiple, so that it gets an answer.
+    /// A head that is too long is still read, up to some multiple, so that it gets a response.
     private static let memoryShare = 8
 
     private let limits: Limits
@@ -29,11 +28,11 @@ final class HTTPServer: @unchecked Sendable {
     private var daemon: OpaquePointer?
     private var thread: WorkThread?
 
-    /// Connections that are accepted for the moment that it takes to end others for them.
+    /// Connections accepted temporarily, until others are closed for them.
     static let spareConnections: UInt32 = 4
 
     /// - Parameters:
-    ///   - tellFull: called once a minute at most when there are too many connections.
+    ///   - tellFull: called at most once a minute if there are too many connections.
     ///   - respond: called on the connection's thread; may block.
     init(
         limits: Limits = Limits(), tellFull: @escaping @Sendable () -> Void = {},
@@ -46,7 +45,7 @@ final class HTTPServer: @unchecked Sendable {
             answerMilliseconds: limits.answerMilliseconds, tellFull: tellFull)
     }
 
-    /// Serves on a listening socket, of which it takes a copy.
+    /// Serves on a duplicate of a listening socket.
     /// - Returns: false if the system refuses.
     func start(_ listening: Int32) -> Bool {
         let copy = fcntl(listening, F_DUPFD_CLOEXEC, 0)
@@ -65,7 +64,7 @@ final class HTTPServer: @unchecked Sendable {
         return true
     }
 
-    /// Ends all connections. Answers that are on their way may be cut off.
+    /// Closes all connections. Responses in progress may be truncated.
     func stop() {
         if let daemon { MHD_stop_daemon(daemon) }
         daemon = nil
@@ -76,14 +75,14 @@ final class HTTPServer: @unchecked Sendable {
 
     // MARK: What libmicrohttpd calls, on the connections' threads
 
-    /// A request that is arriving. Confined to its connection's thread.
+    /// A request being received. Confined to its connection's thread.
     private final class Exchange {
         let target: [UInt8]
         let descriptor: Int32
         var headers: [(name: String, value: String)] = []
         var body: [UInt8] = []
         var hasHead = false
-        /// What came behind the longest body that is taken.
+        /// The number of body bytes received beyond the limit.
         var droppedBytes = 0
 
         init(target: [UInt8], descriptor: Int32) {
@@ -131,8 +130,8 @@ final class HTTPServer: @unchecked Sendable {
         return server.take(exchange, connection, String(cString: method), part, count) ? MHD_Result.YES : MHD_Result.NO
     }
 
-    /// Takes a part of a request; its head comes first, without any of the body.
-    /// - Returns: false to end the connection at once.
+    /// Handles a chunk of a request; the first one is the head.
+    /// - Returns: false to close the connection.
     private func take(
         _ exchange: Exchange, _ connection: OpaquePointer, _ method: String, _ part: UnsafePointer<CChar>?,
         _ count: UnsafeMutablePointer<Int>
@@ -148,7 +147,7 @@ final class HTTPServer: @unchecked Sendable {
         if count.pointee > 0 {
             defer { count.pointee = 0 }
             guard exchange.droppedBytes == 0, exchange.body.count + count.pointee <= limits.bodyBytes else {
-                // Sent in pieces without a length: an answer is possible behind the last one only.
+                // Chunked: a response is possible only after the last chunk.
                 exchange.droppedBytes += count.pointee
                 return exchange.droppedBytes <= limits.droppedBytes
             }
@@ -158,7 +157,7 @@ final class HTTPServer: @unchecked Sendable {
         if exchange.droppedBytes > 0 { return send(RequestFraming.tooLong(limits), connection, exchange.descriptor) }
         watch.work(on: exchange.descriptor)
         guard let target = RequestTarget(exchange.target) else {
-            return send(.problem(400, "the path is not well formed"), connection, exchange.descriptor)
+            return send(.problem(400, "the path is malformed"), connection, exchange.descriptor)
         }
         let request = HTTPRequest(
             method: method, target: target, headers: exchange.headers, body: exchange.body)
@@ -186,7 +185,7 @@ final class HTTPServer: @unchecked Sendable {
         let response: OpaquePointer? =
             switch answer.body {
             case .constant(let constant):
-                // Never written to.
+                // libmicrohttpd does not write to it.
                 MHD_create_response_from_buffer(
                     constant.memory.count, UnsafeMutableRawPointer(mutating: constant.memory.baseAddress),
                     .RESPMEM_PERSISTENT)

@@ -6,7 +6,7 @@ enum HexText {
         String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 
-    /// - Returns: nil if it is not such a text.
+    /// - Returns: nil if the text is not hexadecimal.
     static func bytes(_ text: String) -> [UInt8]? {
         let digits = text.utf8.map(digit)
         guard digits.count.isMultiple(of: 2), !digits.contains(nil) else { return nil }

@@ -1,13 +1,13 @@
 import LarderPlatform
 
-/// Where larderweb listens: `127.0.0.1:8377`, `[::1]:8377` or `unix:/path`.
+/// An address to listen on: `127.0.0.1:8377`, `[::1]:8377` or `unix:/path`.
 enum ListenAddress: Equatable, Sendable {
     case unix(String)
     case network(host: String, port: UInt16)
 
     static let rule = "an address with a port, such as 127.0.0.1:8377 or [::1]:8377, or unix:/path"
 
-    /// - Returns: nil for anything else. Names of hosts are not looked up, but for `localhost`.
+    /// - Returns: nil for anything else. Except for `localhost`, host names are not resolved.
     init?(_ text: String) {
         if text.hasPrefix("unix:") {
             let path = String(text.dropFirst(5))
@@ -39,7 +39,7 @@ enum ListenAddress: Equatable, Sendable {
         return inet_pton(AF_INET6, text, &address) == 1
     }
 
-    /// Whether only this machine reaches it.
+    /// Whether only this machine can connect.
     var isLocal: Bool {
         switch self {
         case .unix: true
@@ -53,7 +53,7 @@ enum ListenAddress: Equatable, Sendable {
         return withUnsafeBytes(of: &address) { $0.dropLast().allSatisfy { $0 == 0 } && $0.last == 1 }
     }
 
-    /// What a browser calls it.
+    /// The host name in a browser's address.
     var hostName: String? {
         switch self {
         case .unix: nil

@@ -1,10 +1,10 @@
 import LarderPlatform
 
-/// Browsers that have shown the token: each has a random name instead of it.
+/// Browser sessions: after a login with the token, each has a random name instead.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class LoginSessions: @unchecked Sendable {
-    /// How long one lasts: 12 hours.
+    /// The lifetime of a session: 12 hours.
     static let seconds = 43_200
     private static let countMax = 64
 
@@ -15,7 +15,7 @@ final class LoginSessions: @unchecked Sendable {
         var random = SystemRandomNumberGenerator()
         let name = HexText.text((0..<32).map { _ in UInt8.random(in: 0...255, using: &random) })
         lock.withLock {
-            // The oldest make room.
+            // Drop the oldest sessions.
             ends = ends.suffix(Self.countMax - 1)
             ends.append((Array(name.utf8), MonotonicClock.milliseconds() + Int64(Self.seconds) * 1000))
         }

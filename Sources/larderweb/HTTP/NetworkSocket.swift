@@ -3,7 +3,7 @@ import LarderPlatform
 /// A listening TCP socket.
 enum NetworkSocket {
     /// - Returns: the descriptor, to be closed by the caller, and the port, which the system chooses for 0.
-    /// - Throws: what the system refuses.
+    /// - Throws: if the system refuses.
     static func listening(host: String, port: UInt16) throws(FileError) -> (descriptor: Int32, port: UInt16) {
         let name = "\(host):\(port)"
         var wanted = addrinfo()
@@ -18,7 +18,7 @@ enum NetworkSocket {
         guard descriptor >= 0 else { throw FileError(operation: "listen on", path: name, number: errno) }
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         var on: Int32 = 1
-        // After a restart, connections of the former one may linger.
+        // After a restart, connections of the previous process may linger.
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
         guard bind(descriptor, found.pointee.ai_addr, found.pointee.ai_addrlen) == 0,
             systemListen(descriptor, 64) == 0
@@ -45,7 +45,7 @@ enum NetworkSocket {
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
         }
         guard status == 0 else { return nil }
-        // The port stands behind the family in both kinds of addresses, in the order of the network.
+        // In both address types, the port follows the family, in network byte order.
         return withUnsafeBytes(of: &address) { UInt16($0[2]) << 8 | UInt16($0[3]) }
     }
 }

@@ -1,23 +1,23 @@
-/// What a request's head must be before anything else of it counts: whoever stands in front, such as a proxy, must see the same
-/// request in the same bytes.
+/// Checks a request's head before it is used: a proxy in front of larderweb must see the same request in the same
+/// bytes.
 enum RequestFraming {
     /// - Parameters:
-    ///   - target: what stands in the first line.
-    ///   - headers: all of them, in their order; names in lower case.
-    /// - Returns: the refusal, behind which the connection ends; nil if there is none.
+    ///   - target: the target in the first line.
+    ///   - headers: all headers, in order; names in lower case.
+    /// - Returns: the refusal, after which the connection is closed; nil if there is none.
     static func refusal(
         _ target: [UInt8], _ headers: [(name: String, value: String)], _ limits: HTTPServer.Limits
     ) -> HTTPResponse? {
         let bytes = headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
         guard target.count <= limits.headBytes, target.count + bytes <= limits.headBytes else {
             let status: UInt32 = target.count > limits.headBytes ? 414 : 431
-            return closing(status, "a request's head may have \(limits.headBytes) bytes")
+            return closing(status, "the request's head exceeds \(limits.headBytes) bytes")
         }
         guard headers.allSatisfy({ isToken($0.name) && isText($0.value) }) else {
-            return closing(400, "a header's name or value has characters that it must not have")
+            return closing(400, "a header's name or value has invalid characters")
         }
         func values(_ name: String) -> [String] { headers.filter { $0.name == name }.map(\.value) }
-        guard values("host").count == 1 else { return closing(400, "a request has one Host header") }
+        guard values("host").count == 1 else { return closing(400, "a request must have exactly one Host header") }
         return lengthProblem(values("content-length"), values("transfer-encoding"), limits)
     }
 
@@ -25,21 +25,21 @@ enum RequestFraming {
         _ lengths: [String], _ codings: [String], _ limits: HTTPServer.Limits
     ) -> HTTPResponse? {
         guard lengths.count + codings.count <= 1 else {
-            return closing(400, "a request has one Content-Length, or one Transfer-Encoding")
+            return closing(400, "a request must have at most one Content-Length or Transfer-Encoding")
         }
         if let coding = codings.first, coding.lowercased() != "chunked" {
-            return closing(501, "the Transfer-Encoding of a request may be chunked")
+            return closing(501, "the only supported Transfer-Encoding is chunked")
         }
         guard let length = lengths.first else { return nil }
         guard !length.isEmpty, length.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
-            return closing(400, "Content-Length is a number")
+            return closing(400, "Content-Length must be a number")
         }
         guard let number = Int(length), number <= limits.bodyBytes else { return tooLong(limits) }
         return nil
     }
 
     static func tooLong(_ limits: HTTPServer.Limits) -> HTTPResponse {
-        closing(413, "a request's body may have \(limits.bodyBytes) bytes")
+        closing(413, "the request's body exceeds \(limits.bodyBytes) bytes")
     }
 
     private static func closing(_ status: UInt32, _ error: String) -> HTTPResponse {

@@ -1,6 +1,8 @@
 import LarderPlatform
 
-/// The path and the query of a request. Values are bytes, because keys are.
+/// The path and the query of a request. Values are bytes, like keys.
+/// Parses the target in the first line of a request.
+/// - Returns: nil if it is not a path, or is malformed.
 struct RequestTarget: Sendable {
     let path: String
     private let query: [(name: String, value: [UInt8])]
@@ -18,7 +20,7 @@ struct RequestTarget: Sendable {
         self.query = query
     }
 
-    /// The value of a parameter; nil if there is none, or more than one.
+    /// Returns the value of a parameter; nil unless there is exactly one.
     func bytes(_ name: String) -> [UInt8]? { Self.value(name, query) }
 
     func text(_ name: String) -> String? { bytes(name).flatMap { String(validating: $0, as: UTF8.self) } }
@@ -28,12 +30,12 @@ struct RequestTarget: Sendable {
         return values.count == 1 ? values[0].value : nil
     }
 
-    /// More parameters than any request here has.
+    /// No request needs more parameters.
     private static let parametersMax = 16
 
-    /// `name=value&…`.
-    /// - Parameter hasPlus: whether `+` stands for a blank, as in what a form sends.
-    /// - Returns: nil if it is wrongly encoded.
+    /// Parses `name=value&…`.
+    /// - Parameter hasPlus: whether `+` means a space, as in form data.
+    /// - Returns: nil if it is malformed.
     static func form(_ text: ArraySlice<UInt8>, hasPlus: Bool = false) -> [(name: String, value: [UInt8])]? {
         var form: [(name: String, value: [UInt8])] = []
         for part in text.split(separator: UInt8(ascii: "&")) {

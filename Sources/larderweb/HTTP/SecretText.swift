@@ -1,6 +1,6 @@
-/// Comparing what somebody has sent with a secret.
+/// Compares received text with a secret.
 enum SecretText {
-    /// Takes as long for every wrong text of one length.
+    /// Takes the same time for all texts of one length.
     @inline(never)
     static func isEqual(_ text: [UInt8], _ secret: [UInt8]) -> Bool {
         guard !secret.isEmpty else { return false }

@@ -1,9 +1,9 @@
 import LarderPlatform
 import LarderServices
 
-/// Tells the log of wrong tokens: at once of the first, then of all of some seconds in one line.
+/// Logs wrong tokens: the first one at once, then those of some seconds in one line.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class WrongTokens: @unchecked Sendable {
     private let log: Log
     private let lock = Lock()

@@ -3,10 +3,10 @@ import LarderClient
 import LarderPlatform
 import LarderServices
 
-/// The figures of the last minutes, in memory, and of the last day, in a larder of larderweb's own: entries that expire. What
-/// it does not take stays in memory.
+/// The figures of the last minutes, in memory, and of the last day, as expiring entries in larderweb's own larder. If
+/// that is not available, they stay in memory.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class History: @unchecked Sendable {
     enum Range: String {
         case recent, day
@@ -22,29 +22,29 @@ final class History: @unchecked Sendable {
     private var day: SampleSeries
     /// Nil to keep everything in memory.
     private let place: HistoryStore.Place?
-    /// Of the thread of the samples, as the next two. Nil while it could not be opened.
+    /// Used only by the sampling thread, like the next two. Nil while it could not be opened.
     private var store: HistoryStore?
     private var triedAt = Int64.min
-    /// What the log says of the daemon.
+    /// The last logged state of the daemon.
     private var said = ""
-    /// What is wrong with the larder; nil for nothing.
+    /// The problem with the larder; nil for none.
     private var trouble: String?
-    /// What the larder itself said last of an error, and when; nil for nothing, or what is over.
+    /// The last error that the larder reported, and its time; nil for none, or after it has ended.
     private var complaint: (text: String, at: Int64)?
-    /// Its errors and warnings: while a disk is full there may be one each second.
+    /// Limits its errors and warnings: while a disk is full, there may be one per second.
     private var complaintLines = LineRate(milliseconds: 60_000)
 
-    /// How often what is done; tests are in a hurry.
+    /// Intervals; shorter in tests.
     struct Rhythm {
         var sampleMilliseconds: Int64 = 2_000
-        /// One sample in so many seconds is kept for the day.
+        /// The interval of the samples kept for the day.
         var keptSeconds: Int64 = 60
-        /// How long to wait with another try to open the larder.
+        /// The time before the next attempt to open the larder.
         var pauseMilliseconds: Int64 = 60_000
     }
 
     private let rhythm: Rhythm
-    /// The clock may be corrected by so much without a word.
+    /// Clock corrections up to this limit are not logged.
     private static let correctionSeconds: Int64 = 5
     private static let daySeconds: Int64 = 86_400
 
@@ -83,8 +83,8 @@ final class History: @unchecked Sendable {
         thread?.join()
     }
 
-    /// The points behind an instant, in seconds since 1970, the oldest first. If there is none at that instant or behind it,
-    /// all: the clock was set back since.
+    /// Returns the points after a time in seconds since 1970, oldest first. If there are none at or after that time,
+    /// returns all: the clock was set back since.
     func points(_ range: Range, since: Int64) -> [HistoryPoint] {
         let (samples, gap) = lock.withLock {
             range == .recent ? (recent.samples, Int64(30)) : (day.samples, Int64(300))
@@ -109,38 +109,38 @@ final class History: @unchecked Sendable {
         do throws(LarderClientError) {
             figures = try collector.figures()
         } catch {
-            tell("the daemon is away: \(error.message)", .warning)
+            tell("the daemon is not available: \(error.message)", .warning)
             lock.withLock {
                 recent.interrupt()
                 day.interrupt()
             }
             return
         }
-        tell("the daemon answers: larderd \(figures.info.text("larder_version") ?? "")", .info)
+        tell("connected to larderd \(figures.info.text("larder_version") ?? "")", .info)
         let sample = Sample(figures, time: Int64(time(nil)))
         let (newMinute, back) = lock.withLock { () -> (Sample?, Int64) in
             let back = (recent.samples.last?.time ?? sample.time) - sample.time
-            // A machine that is busy brings two to one second.
+            // On a busy machine, two samples may have the same second.
             _ = recent.add(sample)
             return (day.add(sample), back)
         }
         if back > Self.correctionSeconds {
-            log.warning("the clock was set back by \(back) s: figures from ahead of it are dropped")
+            log.warning("the clock was set back by \(back) s: dropped figures with later times")
         }
         guard let newMinute, let store else { return }
         attempt { () throws(LarderError) in try store.keep(newMinute) }
         endComplaint()
     }
 
-    /// Says something once.
+    /// Logs a state once.
     private func tell(_ text: String, _ level: Log.Level) {
         guard said != text else { return }
         said = text
         log.write(level, text)
     }
 
-    /// Opens the larder and brings back what was kept before, whether the daemon is there or not. Tries again in a while if
-    /// that fails, as while another larderweb holds it.
+    /// Opens the larder and loads the stored samples, even without a daemon. If that fails, retries later, for example
+    /// while another larderweb has it open.
     private func openStore() {
         let now = MonotonicClock.milliseconds()
         guard let place, store == nil, triedAt == .min || now >= triedAt + rhythm.pauseMilliseconds else { return }
@@ -155,14 +155,14 @@ final class History: @unchecked Sendable {
         }
     }
 
-    /// Says what an operator should know of the larder: of damage all, of the rest one line a minute. Called from any thread.
+    /// Logs the larder's events: all damage, and at most one other line a minute. Called from any thread.
     private func take(_ event: CacheEvent) {
         guard event.level == .error || event.level == .warning else { return }
         let text = "the larder of the last day's figures: \(event.message)"
         let isDamage = event.message.contains("damaged")
         let now = MonotonicClock.milliseconds()
         let skipped = lock.withLock { () -> Int? in
-            // Damage is dealt with at once.
+            // Damage is salvaged at once.
             if event.level == .error, !isDamage { complaint = (text, now) }
             return isDamage ? 0 : complaintLines.line(at: now)
         }
@@ -172,12 +172,12 @@ final class History: @unchecked Sendable {
             text + (isDamage ? Self.remedy : "") + LineRate.rest(skipped, "lines of it"))
     }
 
-    /// What to do about damage: a day's figures are not worth more.
+    /// Advice about damage: a day's figures are not worth a repair.
     private static let remedy =
-        ". What is lost is a gap in the charts of the last day; the damaged files are below DAMAGED there, and may be removed. "
+        ". Lost figures are a gap in the charts of the last day; the damaged files are below DAMAGED, and may be removed. "
         + "Test the disk (smartctl) and the memory"
 
-    /// An error of the larder that has not come again for a while is over: it tries again all the time.
+    /// Ends an error of the larder that has not occurred for a while: the larder retries continuously.
     private func endComplaint() {
         let now = MonotonicClock.milliseconds()
         let isOver = lock.withLock { () -> Bool in
@@ -186,19 +186,19 @@ final class History: @unchecked Sendable {
             complaintLines = LineRate(milliseconds: 60_000)
             return true
         }
-        if isOver { log.info("the last day's figures are kept again") }
+        if isOver { log.info("the last day's figures are stored again") }
     }
 
     private func attempt(_ work: () throws(LarderError) -> Void) {
         var problem: String?
         do throws(LarderError) { try work() } catch {
-            problem = "the last day's figures stay in memory: \(error)"
+            problem = "the last day's figures are kept in memory only: \(error)"
         }
         let former = lock.withLock {
             defer { trouble = problem }
             return trouble
         }
         if let problem, problem != former { log.warning(problem) }
-        if problem == nil, former != nil { log.info("the last day's figures are kept again") }
+        if problem == nil, former != nil { log.info("the last day's figures are stored again") }
     }
 }

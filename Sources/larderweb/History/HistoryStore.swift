@@ -1,14 +1,14 @@
 import Larder
 
-/// Samples of one daemon in a larder of larderweb's own, one for each minute. They expire after 25 hours.
+/// The samples of one daemon in larderweb's own larder, one per minute. They expire after 25 hours.
 ///
-/// Thread-safe, as its cache is.
+/// Thread-safe, like its cache.
 struct HistoryStore: Sendable {
-    /// Where samples are kept, and whose they are.
+    /// The location of samples, and their daemon.
     struct Place: Sendable {
         /// The larder; nil for the program's own in the user's cache directory.
         let directory: String?
-        /// The daemon's socket: who looks at another daemon next time does not see this one's day.
+        /// The daemon's socket, so that the samples of different daemons are separate.
         let daemon: String
     }
 
@@ -19,13 +19,13 @@ struct HistoryStore: Sendable {
 
     private static let database = "samples"
 
-    /// Opens the larder, and creates it if it is missing. What is damaged in it is salvaged. A larder that holds something else
-    /// is refused: its limit would cost that its entries.
+    /// Opens the larder, and creates it if it is missing. Damage is salvaged. Throws for a larder with other contents:
+    /// its size limit would evict them.
     /// - Parameter onEvent: as ``CacheOptions/onEvent``.
     init(_ place: Place, onEvent: @escaping @Sendable (CacheEvent) -> Void) throws(LarderError) {
         if let other = try Cache.databases(in: place.directory).first(where: { $0 != Self.database }) {
             throw LarderError(
-                .invalidArgument, "the larder of --history is for larderweb alone, and this one has other databases",
+                .invalidArgument, "the larder of --history must be larderweb's own, but this one has other databases",
                 operation: "open", database: other)
         }
         var options = CacheOptions()
@@ -45,15 +45,15 @@ struct HistoryStore: Sendable {
         prefix = "sample:\(place.daemon):"
     }
 
-    /// Where the larder is.
+    /// The path of the larder.
     var directory: String { cache.directory }
 
-    /// Minutes have eight digits for the next two centuries: the order of the keys is that of time.
+    /// Minutes have eight digits for the next two centuries, so the order of keys is that of time.
     private func key(_ seconds: Int64) -> String { prefix + "\(seconds / 60)" }
 
     func keep(_ sample: Sample) throws(LarderError) { try cache.set(sample, forKey: key(sample.time)) }
 
-    /// The samples since an instant, the oldest first. What cannot be read as one is left out.
+    /// Returns the samples since a time, oldest first. Unreadable ones are skipped.
     func kept(since start: Int64) throws(LarderError) -> [Sample] {
         try cache.entries(of: Sample.self, EntryOptions(prefix: prefix, from: key(start))).values()
             .filter { $0.time >= start }

@@ -1,8 +1,8 @@
-/// The figures of one instant, as they are kept: counters since the daemon's start, and states.
+/// The figures of one instant: counters since the daemon's start, and states.
 struct Sample: Codable, Sendable, Equatable {
     /// Seconds since 1970.
     let time: Int64
-    /// The daemon's: another one counts from 0 again.
+    /// The daemon's run: the counters of another run start at 0.
     let run: String
     let commands: Double
     let errors: Double
@@ -17,14 +17,14 @@ struct Sample: Codable, Sendable, Equatable {
     let netOut: Double
     let busySeconds: Double
     let clients: Double
-    /// Nil until the daemon has counted them in all of its databases.
+    /// Nil until the daemon has counted all databases.
     let entries: Double?
     let disk: Double
     let journal: Double
     let memory: Double
-    /// Of the commands that were called most; nil in samples of an older larderweb.
+    /// For the most frequent commands; nil in samples of an older larderweb.
     let byCommand: [String: Command]?
-    /// Whether the daemon did not answer just before; nil stands for false.
+    /// Whether the daemon was not available just before; nil means false.
     var isBehindGap: Bool?
 
     struct Command: Codable, Sendable, Equatable {
@@ -32,7 +32,7 @@ struct Sample: Codable, Sendable, Equatable {
         let seconds: Double
     }
 
-    /// More than the charts show: the most called since the daemon's start need not be those of the last minutes.
+    /// More than the charts show: the most frequent commands since the start may differ from those of the last minutes.
     private static let commandsMax = 8
 
     init(_ figures: DaemonFigures, time: Int64) {
@@ -61,41 +61,40 @@ struct Sample: Codable, Sendable, Equatable {
     }
 }
 
-/// What happened between two samples, for one point of the charts.
+/// The changes between two samples, for one point of the charts.
 struct HistoryPoint: Encodable, Sendable {
     let time: Int64
-    /// A second; nil where the daemon was away or started anew in between.
+    /// Per second; nil if the daemon was not available or was restarted in between.
     let commands: Double?
     let errors: Double?
     let expired: Double?
     let evicted: Double?
     let netIn: Double?
     let netOut: Double?
-    /// Seconds that an average command took itself; nil without commands.
+    /// The average time of a command in seconds; nil without commands.
     let seconds: Double?
     /// Shares of reads, from 0 to 1; nil without reads.
     let hits: Double?
     let stale: Double?
     let refreshed: Double?
     let clients: Double
-    /// Nil while nobody knows.
+    /// Nil if unknown.
     let entries: Double?
     let disk: Double
     let journal: Double
     let memory: Double
-    /// Calls a second of the commands that were called most, and seconds that a call took itself, of those that were called
-    /// in between.
+    /// For the most frequent commands: calls per second, and seconds per call if there were any calls.
     let commandRates: [String: Double]
     let commandSeconds: [String: Double]
 
-    /// - Parameter gapSeconds: samples that are further apart than this do not belong together.
+    /// - Parameter gapSeconds: samples that are further apart are not compared.
     init(_ former: Sample?, _ sample: Sample, gapSeconds: Int64) {
         time = sample.time
         let former = former.flatMap {
             let belongs = $0.run == sample.run && sample.isBehindGap != true
             return belongs && sample.time > $0.time && sample.time - $0.time <= gapSeconds ? $0 : nil
         }
-        /// What was added; nil also when the counters were reset meanwhile.
+        /// The increase of a counter; nil also if the counters were reset in between.
         func added(_ value: (Sample) -> Double) -> Double? {
             former.flatMap { value(sample) >= value($0) ? value(sample) - value($0) : nil }
         }

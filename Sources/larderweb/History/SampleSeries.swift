@@ -1,10 +1,10 @@
-/// Samples in the order of their times, a limited number of them. A value.
+/// A limited number of samples, in the order of their times. A value.
 struct SampleSeries: Sendable {
     private(set) var samples: [Sample] = []
     private let countMax: Int
-    /// At most one sample is kept for each so many seconds.
+    /// At most one sample is kept per this many seconds.
     private let unitSeconds: Int64
-    /// Whether the daemon was away since the last sample.
+    /// Whether the daemon was not available since the last sample.
     private var isInterrupted = false
 
     init(countMax: Int, unitSeconds: Int64) {
@@ -12,8 +12,8 @@ struct SampleSeries: Sendable {
         self.unitSeconds = unitSeconds
     }
 
-    /// Takes a sample. Those ahead of it are dropped: the clock was set back, and would have to catch up with them first.
-    /// - Returns: the sample as it was taken; nil for a second one of the same time.
+    /// Adds a sample. Later ones are dropped: the clock was set back.
+    /// - Returns: the added sample; nil if there is one with the same time.
     mutating func add(_ sample: Sample) -> Sample? {
         if let ahead = samples.firstIndex(where: { $0.time > sample.time }) { samples.removeSubrange(ahead...) }
         if let last = samples.last, last.time / unitSeconds == sample.time / unitSeconds { return nil }
@@ -24,10 +24,10 @@ struct SampleSeries: Sendable {
         return sample
     }
 
-    /// The daemon does not answer: nothing is known of the time until the next sample.
+    /// Marks a gap, because the daemon is not available.
     mutating func interrupt() { isInterrupted = true }
 
-    /// Puts samples that were kept before, in any order, in front of the others; without those ahead of the clock.
+    /// Inserts stored samples, in any order, before the others, except those later than now.
     mutating func prepend(_ kept: [Sample], now: Int64) {
         let end = min(now, samples.first.map { $0.time - 1 } ?? now)
         let former = kept.filter { $0.time <= end }.sorted { $0.time < $1.time }

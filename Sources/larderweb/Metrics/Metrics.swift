@@ -1,9 +1,9 @@
 import LarderClient
 import LarderVocabulary
 
-/// All metrics, made anew for each scrape. Their number is bounded: by the commands, and by ``databasesMax``.
+/// Generates all metrics for a scrape. Their number is bounded by the commands and by ``databasesMax``.
 enum Metrics {
-    /// Databases that have series of their own, the largest first.
+    /// The most databases with their own series, largest first.
     static let databasesMax = 100
 
     static func text(_ collector: Collector, _ format: MetricsText.Format) -> String {
@@ -13,7 +13,7 @@ enum Metrics {
             [MetricsText.Sample(labels: [("version", Version.text)], value: 1)])
         let figures = try? collector.figures()
         text.add(
-            .gauge, "larder_up", help: "Whether the daemon answers.",
+            .gauge, "larder_up", help: "Whether the daemon is available.",
             [MetricsText.Sample(value: figures == nil ? 0 : 1)])
         guard let figures else { return text.finished }
         text.add(
@@ -35,7 +35,7 @@ enum Metrics {
         let called = figures.commands.filter { $0.calls > 0 }
         text.add(
             .summary, "larder_command_duration_seconds", unit: "seconds",
-            help: "What commands took themselves, without waiting for threads and commits.",
+            help: "Execution time of commands, without waiting for threads and commits.",
             called.flatMap { command in
                 let labels = [("command", command.name)]
                 return command.percentiles.map { share, seconds in
@@ -52,10 +52,10 @@ enum Metrics {
                     MetricsText.Sample(labels: [("command", $0.name)], value: value($0))
                 })
         }
-        counter("larder_command_failures", "Calls that ended with an error.") { $0.failed }
-        counter("larder_command_rejections", "Calls that were refused before they were tried.") { $0.rejected }
+        counter("larder_command_failures", "Calls that failed.") { $0.failed }
+        counter("larder_command_rejections", "Calls refused before execution.") { $0.rejected }
         text.add(
-            .counter, "larder_errors", help: "Replies that were errors, by their code.",
+            .counter, "larder_errors", help: "Error replies by code.",
             figures.info.lists("errorstat_").compactMap { code, parts in
                 parts["count"].map { MetricsText.Sample(labels: [("code", code)], value: $0) }
             })
@@ -67,7 +67,7 @@ enum Metrics {
         let shown = databases.sorted { ($1.bytes, $0.name) < ($0.bytes, $1.name) }.prefix(databasesMax)
         text.add(
             .gauge, "larder_databases_omitted",
-            help: "Databases without series of their own, because there are too many.",
+            help: "Databases without their own series, because there are too many.",
             [MetricsText.Sample(value: Double(databases.count - shown.count))])
         func gauge(
             _ name: String, unit: String? = nil, _ help: String, _ value: (DatabaseInfo) -> Double?
@@ -79,20 +79,20 @@ enum Metrics {
                 })
         }
         gauge("larder_database_entries", "Fresh entries.") { $0.entries.map(Double.init) }
-        gauge("larder_database_stale_entries", "Entries that are kept for their grace.") {
+        gauge("larder_database_stale_entries", "Expired entries within their grace.") {
             $0.staleEntries.map(Double.init)
         }
         gauge("larder_database_expiring_entries", "Fresh entries with a deadline.") { figures.expiring[$0.name] }
-        gauge("larder_database_bytes", unit: "bytes", "What the database takes on the disk, roughly.") {
+        gauge("larder_database_bytes", unit: "bytes", "Approximate disk usage of the database.") {
             Double($0.bytes)
         }
-        gauge("larder_database_limit_bytes", unit: "bytes", "The most that it may take; 0 without a limit.") {
+        gauge("larder_database_limit_bytes", unit: "bytes", "Disk limit of the database; 0 for no limit.") {
             Double($0.limit ?? 0)
         }
-        gauge("larder_database_interval_seconds", unit: "seconds", "How long its policy keeps entries fresh.") {
+        gauge("larder_database_interval_seconds", unit: "seconds", "Time for which the policy keeps entries fresh.") {
             $0.intervalMilliseconds.map { Double($0) / 1000 }
         }
-        gauge("larder_database_healthy", "Whether its files are in order.") {
+        gauge("larder_database_healthy", "Whether the database is healthy.") {
             ["open", "closed"].contains($0.state) ? 1 : 0
         }
     }

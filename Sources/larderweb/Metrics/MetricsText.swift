@@ -1,11 +1,11 @@
-/// Metrics in one of the two texts that scrapers read: OpenMetrics 1.0, or Prometheus' older format (0.0.4).
+/// Metrics in one of the two text formats of scrapers: OpenMetrics 1.0, or the older Prometheus format (0.0.4).
 ///
-/// They differ in what is said of counters, in units, and in the last line.
+/// They differ in the names of counters, in units, and in the last line.
 struct MetricsText {
     enum Format {
         case openMetrics, prometheus
 
-        /// Chooses OpenMetrics if the scraper names it, and otherwise the older format, which every tool reads.
+        /// Chooses OpenMetrics if the scraper accepts it, otherwise the older format, which every tool supports.
         init(accept: String?) {
             self = accept?.lowercased().contains("application/openmetrics-text") == true ? .openMetrics : .prometheus
         }
@@ -33,7 +33,7 @@ struct MetricsText {
 
     init(_ format: Format) { self.format = format }
 
-    /// Adds a family. Without samples it adds nothing.
+    /// Adds a family. Without samples, it adds nothing.
     /// - Parameters:
     ///   - name: without `_total`, and with the unit at its end.
     ///   - help: a sentence.
@@ -52,11 +52,11 @@ struct MetricsText {
         }
     }
 
-    /// The whole text; nothing can be added behind it.
+    /// The complete text; nothing can be added after it.
     var finished: String { format == .openMetrics ? text + "# EOF\n" : text }
 
     private static func number(_ value: Double) -> String {
-        // Whole numbers without a point, as most are.
+        // Whole numbers have no decimal point.
         value == value.rounded() && abs(value) < 1e15 ? "\(Int64(value))" : "\(value)"
     }
 

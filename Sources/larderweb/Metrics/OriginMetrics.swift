@@ -1,37 +1,37 @@
 import LarderClient
 
-/// The metrics of databases with an origin: of each one part of its line in INFO. To add one, add a row.
+/// The metrics of databases with an origin: each is a field of the database's line in INFO. To add one, add a row.
 enum OriginMetrics {
-    /// Their names stand behind `larder_origin_`.
+    /// Their names follow `larder_origin_`.
     private static let rows: [FieldMetric] = [
-        .gauge("servers", "servers", "Servers of the database's origin."),
+        .gauge("servers", "servers", "Servers of the origin."),
         .gauge(
-            "servers_down", "servers-down", "Of these, those that do not answer, or are not asked because of a cycle."),
-        .seconds("down_seconds", "down-milliseconds", "For how long one of them has been down.", scale: 0.001),
-        .gauge("known_entries", "known", "Entries that are known to be what it has."),
-        .counter("asked", "asked", "Keys that it was asked for."),
-        .counter("joined", "joined", "Reads that waited for another read's request."),
-        .counter("failures", "failed", "Questions that failed."),
-        .counter("timeouts", "timeouts", "Questions without an answer in time."),
+            "servers_down", "servers-down", "Servers that are down, or suspended because of a cycle."),
+        .seconds("down_seconds", "down-milliseconds", "Longest current downtime of a server.", scale: 0.001),
+        .gauge("known_entries", "known", "Entries tracked as current."),
+        .counter("asked", "asked", "Keys requested from the origin."),
+        .counter("joined", "joined", "Reads that joined a request in progress."),
+        .counter("failures", "failed", "Failed requests."),
+        .counter("timeouts", "timeouts", "Requests that timed out."),
         .counter("redirections", "redirections", "Redirections by servers of a cluster."),
-        .counter("stale_served", "stale-served", "Reads that were answered with a stale value."),
-        .counter("writes", "written", "Writes that it took, or that wait for it."),
-        .counter("invalidated", "invalidated", "Keys of which it said that they had changed."),
-        .counter("losses", "lost", "How often what it had said was no longer believed."),
+        .counter("stale_served", "stale-served", "Reads that returned a stale value."),
+        .counter("writes", "written", "Writes executed by the origin or queued."),
+        .counter("invalidated", "invalidated", "Keys invalidated by the origin."),
+        .counter("losses", "lost", "Times that the origin's invalidations were lost."),
         .seconds(
-            "heartbeat_seconds", "heartbeat-microseconds", "How long the slowest server's last heartbeat took.",
+            "heartbeat_seconds", "heartbeat-microseconds", "Last heartbeat's latency of the slowest server.",
             scale: 0.000_001),
-        .gauge("outbox_entries", "outbox", "Keys whose writes wait for the origin."),
+        .gauge("outbox_entries", "outbox", "Keys with queued writes."),
         .seconds(
             "outbox_oldest_seconds", "outbox-oldest-milliseconds",
-            "For how long the oldest of these writes has waited.", scale: 0.001),
-        .counter("delivered", "delivered", "Writes that were delivered to it."),
-        .counter("retried", "retried", "Attempts to bring a write that failed."),
-        .counter("refused", "refused", "Writes that it has refused."),
-        .counter("superseded", "superseded", "Writes that were not delivered, because the origin had something newer."),
+            "Age of the oldest queued write.", scale: 0.001),
+        .counter("delivered", "delivered", "Queued writes delivered."),
+        .counter("retried", "retried", "Retries of queued writes."),
+        .counter("refused", "refused", "Queued writes refused by the origin."),
+        .counter("superseded", "superseded", "Queued writes dropped because the origin had a newer value."),
     ]
 
-    /// - Parameter databasesMax: databases that have series, by the order of INFO.
+    /// - Parameter databasesMax: the most databases with series, in the order of INFO.
     static func add(_ info: InfoText, databasesMax: Int, to text: inout MetricsText) {
         let origins = info.lists("origin_").prefix(databasesMax)
         for row in rows {

@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// SIGTERM and SIGINT, which end the program; SIGHUP too, unless the parent had it ignored, as nohup does.
+/// SIGTERM and SIGINT, which stop the program; also SIGHUP, unless the parent had it ignored, like nohup.
 ///
-/// Made before other threads begin. Confined to the main thread.
+/// Created before other threads start. Confined to the main thread.
 struct EndSignals {
     private var signals = sigset_t()
 
@@ -10,15 +10,15 @@ struct EndSignals {
         sigemptyset(&signals)
         let all = [SIGTERM, SIGINT] + (ProcessStart.isIgnored(SIGHUP) ? [] : [SIGHUP])
         for number in all {
-            // What the parent ignores would never come.
+            // Signals that the parent ignores would not be delivered.
             signal(number, SIG_DFL)
             sigaddset(&signals, number)
         }
         pthread_sigmask(SIG_BLOCK, &signals, nil)
     }
 
-    /// Waits for one of them, and does something meanwhile.
-    /// - Returns: its name.
+    /// Waits for a signal, and runs `work` periodically.
+    /// - Returns: the signal's name.
     func wait(every milliseconds: Int, _ work: () -> Void) -> String {
         var signals = signals
         while true {

@@ -1,7 +1,7 @@
-/// What larderweb tells who has started it.
+/// The exit codes of larderweb.
 enum ExitCode {
     static let done: Int32 = 0
-    /// The system refuses something.
+    /// A system call failed.
     static let failed: Int32 = 1
     static let usage: Int32 = 2
     /// Another process uses the socket.
@@ -9,7 +9,7 @@ enum ExitCode {
 
     /// For the help and the manual page.
     static let all: [(code: Int32, meaning: String)] = [
-        (done, "success"), (failed, "the system refuses something, such as the address"), (usage, "wrong usage"),
+        (done, "success"), (failed, "system error, such as an address in use"), (usage, "wrong usage"),
         (taken, "another process uses the socket"),
     ]
 }

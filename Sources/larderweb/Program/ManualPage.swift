@@ -1,6 +1,6 @@
 import LarderCommandCatalog
 
-/// Makes the manual page larderweb(8), in the macros of man(7), from the table of options.
+/// Generates the manual page larderweb(8), with the macros of man(7), from the table of options.
 enum ManualPage {
     static var text: String {
         head + WebOption.all.map { ManualText.item($0.usage, $0.help) }.joined() + access
@@ -8,40 +8,40 @@ enum ManualPage {
     }
 
     private static let head = """
-        .\\" Made from the table of options by `make docs`.
+        .\\" Generated from the table of options by `make docs`.
         .TH LARDERWEB 8 "" "larder" "System Manager's Manual"
         .SH NAME
-        larderweb \\- shows a running larderd in a browser, and tells it to Prometheus
+        larderweb \\- shows a running larderd in a browser, and exports metrics to Prometheus
         .SH SYNOPSIS
         .B larderweb
         .RI [ OPTION ...]
         .SH DESCRIPTION
-        Serves pages that show how a
+        Serves pages about the
         .BR larderd (8)
-        of this machine is, and what it holds: at
+        of this machine:
         .B /
-        operations and their times, hit ratio, databases with their limits, how soon entries end, journal, slow commands and clients;
-        at
+        shows operations and their times, hit ratio, databases with their limits, lifetimes of entries, journal, slow commands and clients,
+        and
         .B /entries
-        keys and entries;
+        shows keys and entries.
         .B /metrics
         is for Prometheus, in its text format or OpenMetrics 1.0, and
         .B /healthz
-        for what watches services. It is a client of the daemon as any other, and works on while the daemon is away.
+        for health checks. It is an ordinary client of the daemon, and keeps running while the daemon is not available.
         .SH OPTIONS
 
         """
 
     private static let access = """
-        .SH WHO MAY LOOK
-        Whoever reaches the address sees all keys and values of the daemon. On 127.0.0.1 these are all users of this machine:
+        .SH ACCESS
+        Any client that can connect can read all keys and values of the daemon. On 127.0.0.1, these are all users of this machine: use
         .B \\-\\-token\\-file
         or
         .B \\-\\-listen unix:/path
-        is narrower. Other machines are served with a token only, without TLS: a proxy adds that. Requests for names that it does not know
-        are refused, and what other sites' pages ask for.
+        to prevent that. Other machines need a token, and there is no TLS: use a proxy for that. Requests with unknown host names, and
+        requests of other sites' pages, are refused.
         .SH SIGNALS
-        SIGTERM, SIGINT and SIGHUP end it; SIGUSR1 and SIGUSR2 are ignored.
+        SIGTERM, SIGINT and SIGHUP stop it; SIGUSR1 and SIGUSR2 are ignored.
         .SH EXIT STATUS
 
         """

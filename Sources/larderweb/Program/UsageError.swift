@@ -1,4 +1,4 @@
-/// The command line is wrong: the mistake, and the right form.
+/// An error in the command line, with the correct form.
 struct UsageError: Error {
     let message: String
 

@@ -3,7 +3,7 @@ import LarderPlatform
 import LarderServices
 import LarderVocabulary
 
-/// One of larderweb's options: how it is parsed, and its help. Add a row to add one.
+/// An option of larderweb, with its parser and its help. To add one, add a row.
 struct WebOption: Sendable {
     let name: String
     /// The name of the value in the help; nil for an option without one.
@@ -17,8 +17,8 @@ struct WebOption: Sendable {
         WebOption(
             name: "--listen", value: "ADDRESS",
             help: [
-                "where browsers and scrapers connect: an address with a port, or unix:/path, which only this user",
-                "reaches, in directories that are made; other machines only with --token-file",
+                "the address for browsers and scrapers: an address with a port, or unix:/path, for this user",
+                "only, with missing directories created; other machines need --token-file",
                 "(default: 127.0.0.1:8377; port 0: any)",
             ]
         ) { options, text in
@@ -29,7 +29,7 @@ struct WebOption: Sendable {
         },
         WebOption(
             name: "--socket-group", value: "NAME",
-            help: ["a group that may use the socket of --listen unix:, too, such as that of a web server"]
+            help: ["a group that may also use the socket of --listen unix:, such as that of a web server"]
         ) { options, text in
             guard let group = gid_t(text) ?? Group.number(of: text) else {
                 throw UsageError("--socket-group \(text): there is no such group")
@@ -39,27 +39,27 @@ struct WebOption: Sendable {
         WebOption(
             name: "--token-file", value: "PATH",
             help: [
-                "a file whose first line, of at least 16 characters, who asks must know: scrapers as bearer token,",
-                "browsers in a form; not readable for everybody",
+                "a file whose first line (16 characters or more) is the token: scrapers send it as bearer token,",
+                "browsers in a form; must not be readable by all users",
             ]
         ) { options, text in options.token = try SecretFile.token(text, "--token-file") },
         WebOption(
             name: "--host", value: "NAME",
-            help: ["another name under which browsers reach it, as through a proxy; may be repeated"]
+            help: ["another host name for browsers, for example behind a proxy; repeatable"]
         ) { options, text in
             guard !text.isEmpty, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), !text.contains("/") else {
-                throw UsageError("--host \(text): it is a host's name, without a port")
+                throw UsageError("--host \(text): must be a host name without a port")
             }
             options.hosts.insert(text.lowercased())
         },
         WebOption(
             name: "--allow-changes", value: nil,
-            help: ["entries can be removed, their lives changed, and databases purged (default: read only)"]
+            help: ["allow removing entries, changing policies, and purging databases (default: read-only)"]
         ) { options, _ in options.allowsChanges = true },
         WebOption(
             name: "--history", value: "DIRECTORY",
             help: [
-                "the larder in which the last day's figures are kept, 16 MiB at most; none: in memory only",
+                "the larder for the last day's figures, at most 16 MiB; none: in memory only",
                 "(default: $XDG_CACHE_HOME/larderweb/larder, else ~/.cache/larderweb/larder; without a home none)",
             ]
         ) { options, text in
@@ -67,16 +67,16 @@ struct WebOption: Sendable {
             options.historyDirectory = text == "none" ? nil : text
         },
         WebOption(
-            name: "--max-connections", value: "N", help: ["browsers' and scrapers' connections at a time (default: 64)"]
+            name: "--max-connections", value: "N", help: ["most open connections (default: 64)"]
         ) { options, text in
             guard let number = UInt32(text), (1...1024).contains(number) else {
-                throw UsageError("--max-connections \(text): it is a number from 1 to 1024")
+                throw UsageError("--max-connections \(text): must be a number from 1 to 1024")
             }
             options.limits.connections = number
         },
         WebOption(
             name: "--request-timeout", value: "TIME",
-            help: ["how long a request may take to arrive, and a connection be idle (default: 30s)"]
+            help: ["timeout for receiving a request, and for idle connections (default: 30s)"]
         ) { options, text in
             guard let span = TimeSpan.parse(text, unit: .milliseconds), (100...3_600_000).contains(span) else {
                 throw UsageError(
@@ -96,7 +96,7 @@ struct WebOption: Sendable {
         },
         WebOption(
             name: "--trust-user", value: "NAME",
-            help: ["also trust this user's daemon (name or number), besides root's, yours and system ones"]
+            help: ["also trust a daemon of this user (name or number), in addition to root, you and system users"]
         ) { options, text in
             guard let user = UInt32(text) ?? User.number(of: text) else {
                 throw UsageError("--trust-user \(text): there is no such user")
@@ -107,16 +107,16 @@ struct WebOption: Sendable {
             name: "--log-level", value: "LEVEL", help: ["debug, info, warning or error (default: info)"]
         ) { options, text in
             guard let level = Log.Level(text) else {
-                throw UsageError("--log-level \(text): it is one of debug, info, warning, error")
+                throw UsageError("--log-level \(text): must be debug, info, warning or error")
             }
             options.logLevel = level
         },
         WebOption(
             name: "--log-format", value: "FORMAT",
-            help: ["text, json or systemd (default: systemd where standard error is its journal, else text)"]
+            help: ["text, json or systemd (default: systemd if standard error is its journal, else text)"]
         ) { options, text in
             guard let format = LogFormat(rawValue: text) else {
-                throw UsageError("--log-format \(text): it is one of text, json, systemd")
+                throw UsageError("--log-format \(text): must be text, json or systemd")
             }
             options.logFormat = format
         },
@@ -125,7 +125,7 @@ struct WebOption: Sendable {
             help: ["print the completion of these options for bash, zsh or fish, then exit"]
         ) { options, text in
             guard let completion = completions.text(for: text) else {
-                throw UsageError("--completion \(text): it is one of bash, zsh, fish")
+                throw UsageError("--completion \(text): must be bash, zsh or fish")
             }
             options.action = .completion(completion)
         },
@@ -141,7 +141,7 @@ struct WebOption: Sendable {
         },
     ]
 
-    /// The option with the name of its value.
+    /// The option and the name of its value.
     var usage: String { name + (value.map { " " + $0 } ?? "") }
 
     private static var completions: OptionCompletions {
@@ -149,7 +149,7 @@ struct WebOption: Sendable {
             program: "larderweb", all.map { OptionCompletions.Option(name: $0.name, value: $0.value, help: $0.help) })
     }
 
-    /// The options in the form in which `--help` prints them.
+    /// The options in the format of `--help`.
     static var helpLines: [String] {
         let column = 22
         return all.flatMap { option in

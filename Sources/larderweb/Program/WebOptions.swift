@@ -5,7 +5,7 @@ import LarderVocabulary
 struct WebOptions {
     enum Action {
         case serve, help, version, manual
-        /// Its text for a shell.
+        /// Print the completion for a shell.
         case completion(String)
     }
 
@@ -15,20 +15,20 @@ struct WebOptions {
     var token: [UInt8]?
     var hosts: Set<String> = []
     var allowsChanges = false
-    /// Whether the last day's figures are kept on the disk.
+    /// Whether the last day's figures are stored on the disk.
     var keepsHistory = true
-    /// The larder where; nil for the default.
+    /// The larder for them; nil for the default.
     var historyDirectory: String?
     var limits = HTTPServer.Limits()
     var socketPath: String?
     var password: String?
-    /// Its file; empty for none.
+    /// The password file; empty for none.
     var passwordPath = ""
     var trustedUsers: Set<UInt32> = []
     var logLevel = Log.Level.info
     var logFormat = LogFormat.automatic
 
-    /// Parses the words behind the program's name.
+    /// Parses the words after the program's name.
     init(_ words: [String]) throws(UsageError) {
         var rest = words[...]
         while let word = rest.popFirst() {
@@ -49,14 +49,14 @@ struct WebOptions {
             } catch {
                 throw error as? UsageError ?? UsageError("\(name): \(error)")
             }
-            // What stands behind it need not be right.
+            // The following words are not checked.
             guard case .serve = action else { return }
         }
         if socketAccess.group != nil, case .network = listen {
-            throw UsageError("--socket-group is about the socket of --listen unix:/path, and --listen names none")
+            throw UsageError("--socket-group needs --listen unix:/path")
         }
         guard listen.isLocal || token != nil else {
-            throw UsageError("--listen: other machines reach this address: name a --token-file, or listen on 127.0.0.1")
+            throw UsageError("--listen: other machines can reach this address: use --token-file, or 127.0.0.1")
         }
     }
 

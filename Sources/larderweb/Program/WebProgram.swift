@@ -7,16 +7,16 @@ import LarderVocabulary
 enum WebProgram {
     private static var help: String {
         """
-        larderweb \(Version.text): shows in a browser how a running larderd is, and tells it to Prometheus.
+        larderweb \(Version.text): shows a running larderd in a browser, and exports metrics to Prometheus.
 
         usage: larderweb [options]
 
         \(WebOption.helpLines.joined(separator: "\n"))
 
-        Whoever reaches the address sees all keys and values of the daemon. On 127.0.0.1 these are all users of this
-        machine: use --token-file, or --listen unix:/path, where that is too much.
+        Any client that can connect can read all keys and values of the daemon. On 127.0.0.1, these are all users of
+        this machine: use --token-file or --listen unix:/path to prevent that.
 
-        SIGTERM, SIGINT and SIGHUP end it; SIGUSR1 and SIGUSR2 are ignored.
+        SIGTERM, SIGINT and SIGHUP stop it; SIGUSR1 and SIGUSR2 are ignored.
 
         exit codes:
         \(ExitCode.all.map { "  \($0.code)  \($0.meaning)" }.joined(separator: "\n"))
@@ -63,7 +63,7 @@ enum WebProgram {
     // MARK: Serving
 
     private static func serve(_ options: WebOptions, _ service: ServiceManager?) -> Int32 {
-        // Before other threads begin, which must not get them.
+        // Before other threads start, which must not receive the signals.
         let signals = EndSignals()
         let log = Log(least: options.logLevel, format: options.logFormat)
         defer { log.flush() }
@@ -98,14 +98,14 @@ enum WebProgram {
             limits: limits,
             tellFull: {
                 log.warning(
-                    "more than \(most) connections at a time (--max-connections): those that have been without a complete "
-                        + "request for the longest time are ended")
+                    "more than \(most) open connections (--max-connections): closing those that have been without a "
+                        + "complete request for the longest time")
             },
             respond: { router.respond($0) })
-        guard server.start(socket.descriptor) else { return fail("no thread can be started to serve", ExitCode.failed) }
+        guard server.start(socket.descriptor) else { return fail("cannot start a thread", ExitCode.failed) }
         if options.token == nil, case .network = options.listen {
             log.warning(
-                "every user of this machine may read all keys and values here: --token-file or --listen unix: is narrower"
+                "all users of this machine can read all keys and values: use --token-file or --listen unix: to prevent that"
             )
         }
         let change = options.allowsChanges ? " and allows changes" : ""
@@ -123,22 +123,23 @@ enum WebProgram {
         return ExitCode.done
     }
 
-    /// Whether the last day's figures have a place: without a home there is none but /tmp, where others may put links in the way.
+    /// Whether there is a directory for the last day's figures. Without a home directory there is only /tmp, where
+    /// other users may create links.
     private static func hasPlaceForHistory(_ options: WebOptions, _ log: Log) -> Bool {
         func isNamed(_ name: String) -> Bool { getenv(name).map { $0.pointee != 0 } ?? false }
         if options.historyDirectory != nil || isNamed("XDG_CACHE_HOME") || isNamed("HOME") { return true }
         log.warning(
-            "the last day's figures stay in memory: neither HOME nor XDG_CACHE_HOME says where (--history names a place)"
+            "the last day's figures are kept in memory only: neither HOME nor XDG_CACHE_HOME is set (use --history)"
         )
         return false
     }
 
-    /// What the program opens besides the connections of browsers: to the daemon, its larder's files.
+    /// Descriptors in addition to those of browsers: for the daemon, and the larder's files.
     private static let ownDescriptors: rlim_t = 48 + rlim_t(HTTPServer.spareConnections)
 
-    /// Raises the limit of open files as far as connections need it: a listener without descriptors would accept in vain again
-    /// and again.
-    /// - Returns: how many connections there may be.
+    /// Raises the limit of open files for the connections: without descriptors, a listener would retry accept
+    /// continuously.
+    /// - Returns: the number of connections allowed.
     private static func descriptorsAllow(_ connections: UInt32, _ log: Log) -> UInt32 {
         guard let limit = ResourceLimit.openFiles.read() else { return connections }
         let wanted = rlim_t(connections) + ownDescriptors
@@ -147,7 +148,7 @@ enum WebProgram {
         let most = ResourceLimit.openFiles.read()?.rlim_cur ?? limit.rlim_cur
         let allowed = UInt32(min(rlim_t(connections), max(1, most - min(most, ownDescriptors))))
         if allowed < connections {
-            log.warning("the limit of open files, \(most), allows \(allowed) of \(connections) connections at a time")
+            log.warning("the limit of open files, \(most), allows only \(allowed) of \(connections) connections")
         }
         return allowed
     }

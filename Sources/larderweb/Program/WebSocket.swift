@@ -1,12 +1,12 @@
 import LarderPlatform
 import LarderServices
 
-/// The socket on which larderweb listens, of either kind. Confined to the main thread.
+/// The listening socket of larderweb, TCP or Unix-domain. Confined to the main thread.
 final class WebSocket {
     let descriptor: Int32
-    /// For people: an address to open, or a path.
+    /// For users: an address to open, or a path.
     let name: String
-    /// The name in the address.
+    /// The host name in the address.
     let hosts: Set<String>
     private let file: SocketFile?
 
