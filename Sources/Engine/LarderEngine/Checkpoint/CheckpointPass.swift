@@ -12,13 +12,13 @@ final class CheckpointPass: CheckpointWork {
     private let removal: RemovalRules
     private let rules: FreshnessRules
     private let now: Int64
-    /// Entries that were found expired, to be reported.
+    /// Expired entries, to be reported.
     private var swept: [EntryChange] = []
-    /// How many entries were dropped because they are expired.
+    /// The number of entries dropped because they have expired.
     private(set) var expired = PurgeReport()
     /// The newest version of an entry that was left to the next checkpoint; 0 if there is none.
     private(set) var newest: UInt64 = 0
-    /// How many bytes may still be added to LevelDB.
+    /// The number of bytes that may still be added to LevelDB.
     private(set) var room: Int
     private var run: SortedRun
     /// The keys of the pinned records.
@@ -27,7 +27,7 @@ final class CheckpointPass: CheckpointWork {
 
     /// The size of LevelDB's batches in bytes: each is one record of its log, synced.
     private static let batchBytes = 1 << 20
-    /// Entries are sorted and written in runs of at most so many bytes.
+    /// The size limit of a run of entries that are sorted and written together, in bytes.
     private static let runBytesMax = 48 << 20
 
     /// Freezes the dirty entries.
@@ -60,7 +60,7 @@ final class CheckpointPass: CheckpointWork {
 
     /// Writes the entries up to a sequence, each batch synced. All of them must be committed.
     func write() throws(LarderError) {
-        // Left by a failure.
+        // Pins may be left after a failure.
         defer { unpinAll() }
         try store.indexLock.withLock { () throws(LarderError) in
             // During this checkpoint LevelDB is consistent only together with the journal up to here.
@@ -98,7 +98,8 @@ final class CheckpointPass: CheckpointWork {
         run.add(entry, record, index: indexing.slot(header))
     }
 
-    /// There is no room for the entry, and nothing else to evict. Called with the lock of the entry's shard held.
+    /// Evicts an entry that does not fit, if nothing else can be evicted. Called with the lock of the entry's shard
+    /// held.
     private func evict(_ entry: EntryPointer, _ header: RecordHeader) {
         let statistics = database.context.statistics
         statistics.evicted.add()
@@ -106,7 +107,7 @@ final class CheckpointPass: CheckpointWork {
         shard.counters.evicted += 1
         shard.evictedKeys.add(hash, deadline: database.applied.rules.deadline(header))
         statistics.evictedBytes.add(entry.key.count + Int(entry.head.pointee.recordCount))
-        // At once: a later write of the key is told later.
+        // At once, so that a later write of the key is reported later.
         if database.context.changes.isOn {
             database.context.changes.tell([database.evictedChange(Array(entry.key), header)])
         }
@@ -123,13 +124,13 @@ final class CheckpointPass: CheckpointWork {
         database.context.changes.tell(swept)
         swept = []
         while next < run.count {
-            // Gives back the memory of the pinned records.
+            // Frees the memory of the pinned records.
             if batch.byteCount > 2 * Self.batchBytes { batch = LarderLevelDB.WriteBatch() } else { batch.clear() }
             while next < run.count, batch.byteCount < Self.batchBytes {
                 if let pinned = run.put(next, into: batch) { unpin(pinned) }
                 next += 1
             }
-            // LevelDB has copied its input, and makes two more copies when it puts that into a table.
+            // LevelDB has copied its input, and makes two more copies when it writes that to a table.
             if batch.byteCount >= EpochStore.settledBytesMin {
                 if hasWrittenLong { store.settleMemory() }
                 hasWrittenLong = true
@@ -148,7 +149,7 @@ final class CheckpointPass: CheckpointWork {
         for pinned in run.takePinned() { unpin(pinned) }
     }
 
-    /// LevelDB has everything: entries that were not written again become clean.
+    /// Called when LevelDB has everything: entries that were not written again become clean.
     func finish() {
         database.forEachSlice { shard in
             shard.lock.withLock {
@@ -173,7 +174,7 @@ private struct SortedRun {
         var keyCount: Int32
         /// 0 for a removal, ``pinnedCount`` for a pinned record.
         var recordCount: Int32
-        /// The index key that LevelDB has, and the one that it should have, as ``ExpiryIndex/Slot``.
+        /// The index key in LevelDB, and the one that it should have, as ``ExpiryIndex/Slot``.
         var oldIndex: UInt64
         var newIndex: UInt64
         /// Whether LevelDB is known to have no record of the key.
@@ -194,13 +195,14 @@ private struct SortedRun {
     private var pinned: [Int: Pinned] = [:]
 
     private static let pinnedCount: Int32 = -1
-    /// From how many bytes on a record is pinned.
+    /// The smallest record that is pinned, in bytes.
     private let pinnedBytesMin: Int
 
     /// The memory of an item beyond its key and record.
     static let itemBytes = MemoryLayout<Item>.stride
 
-    /// Reserves memory for so much: entries are added with a lock held, when there is no time to move earlier ones.
+    /// Reserves memory in advance, because entries are added with a lock held, when there is no time to move earlier
+    /// ones.
     init(bytes byteCount: Int, count: Int, pinnedBytesMin: Int) {
         self.pinnedBytesMin = pinnedBytesMin
         bytes.reserveCapacity(byteCount)
@@ -208,7 +210,7 @@ private struct SortedRun {
     }
 
     var count: Int { items.count }
-    /// How many removals there are of keys that LevelDB may have.
+    /// The number of removals of keys that LevelDB may have.
     private(set) var removalCount = 0
     var byteCount: Int { bytes.count + items.count * Self.itemBytes }
 
@@ -248,7 +250,7 @@ private struct SortedRun {
         return prefix
     }
 
-    /// In the order of keys: then LevelDB's tables overlap less, and merging them is cheaper.
+    /// Sorts by key, so that LevelDB's tables overlap less, and merging them is cheaper.
     mutating func sort() {
         bytes.withUnsafeBytes { bytes in
             items.sort { left, right in

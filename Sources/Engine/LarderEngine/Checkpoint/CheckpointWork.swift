@@ -1,33 +1,33 @@
 import LarderLevelDB
 
-/// One database's part of the work that makes segments of the journal superfluous: a ``CheckpointPass`` or a
+/// One database's part of the work that makes segments of the journal unnecessary: a ``CheckpointPass`` or a
 /// ``RewritePass``.
 protocol CheckpointWork: AnyObject {
     var database: Database { get }
     /// The LevelDB of the entries; nil if it is not open.
     var openStore: EpochStore? { get }
-    /// The newest commit unit whose entries are in younger segments instead of those that will be removed; 0 if there
-    /// is none.
+    /// The newest commit unit whose entries are in newer segments instead of those that will be removed; 0 if there is
+    /// none.
     var newest: UInt64 { get }
 
-    /// The segments were removed.
+    /// Called after the segments were removed.
     func finish()
 }
 
 extension CheckpointWork {
-    /// Notes which part of the journal must exist: before older segments are removed, and after the younger ones are
-    /// synced. For this an epoch gets its files: without the note nobody would miss its entries if the journal were
-    /// damaged.
+    /// Records which part of the journal must exist: before older segments are removed, and after the newer ones are
+    /// synced. For this an epoch gets its files: otherwise the loss of its entries with a damaged journal would not be
+    /// detected.
     func noteNewest() throws(LarderError) {
-        // A store that takes no writes still needs what it needed before.
+        // A store that accepts no writes still needs the same part as before.
         guard newest > 0, let store = openStore, store.ending == .none, !store.isSuspended else { return }
         do throws(LarderError) {
             try store.note(journalNeeded: newest)
         } catch {
-            // Purged or deleted meanwhile: nothing is needed any more.
+            // Purged or deleted in the meantime: nothing is needed any more.
             database.pipeline.drain()
             guard store.ending == .none else { return }
-            // If the disk has no room for files, only the journal has the entries, and other databases must not wait.
+            // If the disk has no space for files, only the journal has the entries, and other databases must not wait.
             guard store.isMade else {
                 return database.context.report(.debug, "database '\(database.name)' has no files yet: \(error)")
             }
@@ -35,18 +35,18 @@ extension CheckpointWork {
         }
     }
 
-    /// The segments stay: frozen entries are dirty like all others, and the next checkpoint starts again.
+    /// Keeps the segments: frozen entries are dirty like all others, and the next checkpoint starts again.
     func abandon() {
         for shard in database.shards.all { shard.lock.withLock { shard.table.thaw() } }
     }
 }
 
 extension Database {
-    /// How many entries of a shard are handled with its lock held once: waiting readers must not notice.
+    /// The number of entries of a shard that are handled per lock acquisition: readers should not notice the wait.
     static let sliceCount = 64
 
-    /// Calls `body` with one shard after the other, and again with those that have more. In turns, because a lock that
-    /// is taken again at once is never given to a waiting thread.
+    /// Calls `body` with one shard at a time, and again with those that have more. It alternates, because a lock that
+    /// is retaken at once is never passed to a waiting thread.
     /// - Parameters:
     ///   - body: takes the shard's lock for one slice. Returns whether there is more.
     ///   - afterRound: called after each round, without a lock.
@@ -62,15 +62,15 @@ extension Database {
         }
     }
 
-    /// About how many bytes the entries that LevelDB does not have yet would take in the journal. Takes every shard's
-    /// lock in turn.
+    /// The approximate size, in the journal, of the entries that LevelDB does not have yet. Takes every shard's lock in
+    /// turn.
     var journalBytesOfDirty: Int {
         shards.sum { $0.dirtyByteCount - $0.dirtyCount * (EntryPointer.overheadBytes - 16) }
     }
 }
 
 extension EpochStore {
-    /// Notes up to where the journal must exist for LevelDB to be consistent; 0 if LevelDB needs nothing of it.
+    /// Records up to where the journal must exist for LevelDB to be consistent; 0 if LevelDB needs nothing of it.
     func note(journalNeeded sequence: UInt64, sync: Bool = true) throws(LarderError) {
         if isFrozen { return noteWhileFrozen(journalNeeded: sequence) }
         let batch = LarderLevelDB.WriteBatch()

@@ -1,16 +1,17 @@
 import LarderPlatform
 
-/// Writes to LevelDB what is only in the journal and in memory, so that the journal's oldest segments can be removed.
+/// Writes entries to LevelDB that are only in the journal and in memory, so that the journal's oldest segments can be
+/// removed.
 ///
-/// A checkpoint begins a new segment, writes every entry from before that to LevelDB, synced, and then removes the old
-/// segments. An entry that was written again meanwhile is left to the next checkpoint: the segment with its newer state
+/// A checkpoint begins a new segment, writes every earlier entry to LevelDB, synced, and then removes the old segments.
+/// An entry that was written again in the meantime is left to the next checkpoint: the segment with its newer state
 /// stays, and is synced before the older ones are removed.
 ///
-/// If the same keys are written over and over, little of a long journal is still of use. That part is appended to the
+/// If the same keys are written over and over, little of a long journal is still needed. That part is appended to the
 /// journal again (``RewritePass``), and the old segments are removed in the same way.
 ///
-/// Thread-safe. One checkpoint or flush at a time; the proof for `@unchecked Sendable` is that the rest is constant.
-/// Lock order: a database's `openLock`, `turn`, a store's `indexLock`, shard locks.
+/// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `turn`, which allows one checkpoint or flush at a
+/// time; the rest is constant. Lock order: a database's `openLock`, `turn`, a store's `indexLock`, shard locks.
 final class Checkpointer: Checkpointing, @unchecked Sendable {
     private let context: EngineContext
     private let table: DatabaseTable
@@ -24,7 +25,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     private var lastBegan: Int64 = 0
     /// Whether a database was skipped because another thread is opening, purging or deleting it. Guarded by `turn`.
     private var metBusy = false
-    /// For how much there is room in the running checkpoint. Guarded by `turn`.
+    /// The space for the running checkpoint. Guarded by `turn`.
     private var room = EvictionRoom()
     /// Whether no database needs more of the journal than was found at the start. Guarded by `turn`.
     private var isJournalEnough = false
@@ -43,8 +44,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         trigger.onDue = { [loop] in loop.wake() }
     }
 
-    /// - Parameter onDemand: whether the thread is started only by the first checkpoint that is due; one that is due because
-    ///   of its time is found by ``startIfOld()``.
+    /// - Parameter onDemand: whether the thread is started only by the first checkpoint that is due for its size; one
+    ///   that is due for its age is started by ``startIfOld()``.
     func start(onDemand: Bool) {
         let pause = context.options.maintenanceMilliseconds
         loop.start("larder-checkpoint", onDemand: onDemand) { [self] in
@@ -53,19 +54,19 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
     }
 
-    /// Starts the thread if it waits for that, there is something to write, and the last checkpoint is long ago.
+    /// Starts the thread if it is not running, there is something to write, and the last checkpoint is long ago.
     func startIfOld() {
         guard loop.isAsleep, trigger.byteCount > 0, turn.tryLock() else { return }
         defer { turn.unlock() }
         if isOld { loop.wake() }
     }
 
-    /// Waits for the running checkpoint.
+    /// Stops the thread, after waiting for the running checkpoint.
     func stop() { loop.stop() }
 
-    /// Runs a checkpoint if there is enough to write, or if the last one is long ago: entries that expire in memory
-    /// must give their space back too.
-    /// - Returns: false when it failed.
+    /// Runs a checkpoint if there is enough to write, or if the last one is long ago, so that the space of entries that
+    /// expire in memory is freed.
+    /// - Returns: false if it failed.
     @discardableResult
     func checkpointIfDue() -> Bool {
         guard trigger.isDue || turn.withLock({ isOld }) else { return true }
@@ -75,8 +76,9 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     /// Whether the last checkpoint is long ago. Called with `turn` held.
     private var isOld: Bool { context.time.monotonic() - lastBegan >= context.options.checkpointMilliseconds }
 
-    /// Runs a checkpoint if it is still needed when its turn comes. On a full file system again, after room was made.
-    /// - Returns: false when it failed.
+    /// Runs a checkpoint if it is still needed when its turn comes. On a full file system, retries after space was
+    /// freed.
+    /// - Returns: false if it failed.
     private func attempt(if isNeeded: () -> Bool) -> Bool {
         for number in 0... {
             do throws(LarderError) {
@@ -100,11 +102,11 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return true
     }
 
-    /// How often room is made for one checkpoint.
+    /// The most attempts to free space for one checkpoint.
     private static let reliefsMax = 4
 
-    /// Makes room on a full file system, and reopens databases that it has kept from writing.
-    /// - Returns: whether there is more room, or another database that takes writes.
+    /// Frees space on a full file system, and reopens databases whose writes failed.
+    /// - Returns: whether there is more space, or another database that accepts writes.
     private func relieve(after error: LarderError) -> Bool {
         let disk = context.larder.disk
         guard error.code == .io || error.code == .writesSuspended, disk.limitBytes != nil else { return false }
@@ -122,8 +124,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         checkpointIfDue()
     }
 
-    /// For writers that find too much waiting: runs a checkpoint on this thread, or waits for the running one.
-    /// - Returns: false when there is no room and the checkpoint failed. Then writes are refused until one succeeds.
+    /// Called by writers if too much is waiting: runs a checkpoint on this thread, or waits for the running one.
+    /// - Returns: false if there is no space and the checkpoint failed. Then writes are refused until one succeeds.
     func assist() -> Bool { attempt { trigger.isFull } }
 
     /// Like ``isFull``, before storing a long record.
@@ -158,7 +160,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     private func checkpointInTurn() throws(LarderError) {
         lastBegan = context.time.monotonic()
         try journal.requireInPlace("checkpoint")
-        // What such a LevelDB was given, the journal must keep.
+        // The journal must keep all entries that were written to such a LevelDB.
         for database in table.all { database.durableState.store?.suspendIfGone() }
         try pipeline.rollBackWhatFailed("checkpoint")
         guard try checkUnopened() else { return trigger.want() }
@@ -172,7 +174,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         metBusy = false
         var passes: [any CheckpointWork] = []
         var failure: LarderError?
-        /// Why entries of at least one database do not get into LevelDB.
+        /// Why entries of at least one database cannot be written to LevelDB.
         var obstacle: LarderError?
         for database in table.all {
             do throws(LarderError) {
@@ -186,13 +188,13 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         if obstacle != nil { loop.rest() }
         let end = try end(cut, passes, failure) { () throws(LarderError) in try noteComplete(passes, cut) }
         if end { context.statistics.checkpoints.add() }
-        // Nothing that this can do makes room.
+        // Nothing more can be done to free space.
         if trigger.isFull, let obstacle { throw obstacle }
     }
 
-    /// Before LevelDB gets anything: it must never be ahead of a journal whose end a failing machine has lost.
-    /// - Throws: when not even names can be synced. Then LevelDB's files could not be synced either: writing to them
-    ///   would not free the journal, and a failure of the machine would cost the database.
+    /// Before LevelDB is written: it must never be ahead of a journal whose end a machine failure has lost.
+    /// - Throws: if not even names can be synced. Then LevelDB's files could not be synced either: writing to them
+    ///   would not free the journal, and a machine failure would cost the database.
     private func syncJournal() throws(LarderError) {
         do throws(LarderError) {
             return try journal.sync()
@@ -204,20 +206,20 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         } catch {
             context.report(.debug, "before a checkpoint: \(error)")
             try journal.syncDirectory(context.directory + "/JOURNAL")
-            // What cannot be synced at all needs LevelDB all the more.
+            // If it cannot be synced at all, LevelDB is needed even more.
         }
     }
 
-    /// A pass that has appended a database's entries to the journal again.
+    /// Returns a pass that has appended a database's entries to the journal again.
     private func rewritten(_ database: Database, upTo sequence: UInt64) -> RewritePass {
         let pass = RewritePass(database, upTo: sequence)
         pass.write()
         return pass
     }
 
-    /// If one database's LevelDB takes nothing for now, the journal keeps its entries, and old segments need not stay
-    /// for it: nobody else notices. Called with `turn` held.
-    /// - Returns: nil if the disk has no room for that, or if it would not shorten the journal.
+    /// If one database's LevelDB accepts no writes for now, the journal keeps its entries, so that old segments need
+    /// not stay for it. Called with `turn` held.
+    /// - Returns: nil if the disk has no space for that, or if it would not shorten the journal.
     private func rewrite(_ database: Database, _ cut: CommitJournal.Cut, because error: LarderError) -> RewritePass? {
         let bytes = database.journalBytesOfDirty + database.shards.withAllLocked { database.unresolved.byteCount }
         guard bytes < context.options.checkpointBytes || bytes <= trigger.byteCount / 4 * 3 else { return nil }
@@ -237,7 +239,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return bytes > 0 && bytes <= trigger.byteCount / 2 && dirty.allSatisfy { $0.isReady(forWriting: true) }
     }
 
-    /// Appends what is still of use in the journal again, whether that is worth it or not. For tests.
+    /// Rewrites the still needed part of the journal, whether that is worth it or not. For tests.
     func rewrite() throws(LarderError) {
         try turn.withLock { () throws(LarderError) in try rewriteInTurn() }
     }
@@ -247,16 +249,16 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         try journal.requireInPlace("checkpoint")
         try pipeline.rollBackWhatFailed("checkpoint")
         guard try checkUnopened(), let cut = journal.cut(isRewrite: true) else { return }
-        // A power cut must not leave a hole before the new frames: nothing behind a hole is used, and the segments with
-        // the old copies will be removed.
+        // A power failure must not leave a hole before the new frames: nothing after a hole is used, and the segments
+        // with the old copies will be removed.
         try journal.sync()
         metBusy = false
-        // After the cut, so that nothing in the older segments is left out.
+        // After the cut, so that nothing in the older segments is missed.
         let passes = table.all.filter(\.needsJournal).map { rewritten($0, upTo: cut.sequence) }
         if try end(cut, passes, nil, before: {}) { context.statistics.journalRewrites.add() }
     }
 
-    /// Removes segments of the journal, once what is still of use in them is elsewhere.
+    /// Removes segments of the journal, once their still needed entries are elsewhere.
     /// - Returns: false if they must stay for now.
     private func end(
         _ cut: CommitJournal.Cut, _ passes: [any CheckpointWork], _ failure: LarderError?,
@@ -266,10 +268,10 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         do throws(LarderError) {
             if let failure { throw failure }
             // An applied purge has cleared the earlier entries, and only the journal has them until the purge is on the
-            // disk. If it fails, or the newer writes do, that is known here.
+            // disk. So wait for the purge and the newer writes: `drain` returns after they have succeeded or failed.
             pipeline.drain()
             if passes.contains(where: { $0.newest > 0 }), journal.isCurrent(cut) {
-                // The new state of an entry must be as safe as the one that it replaced.
+                // The new state of an entry must be as durable as the one that it replaced.
                 try journal.sync(behind: cut)
                 for pass in passes { try pass.noteNewest() }
             }
@@ -290,8 +292,9 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return true
     }
 
-    /// Notes for each LevelDB that has everything up to the cut that it needs nothing of the journal. The segments that
-    /// prove it will be removed, and a power cut may lose the header of the next one. Synced by ``noteSynced()``.
+    /// Records for each LevelDB that has everything up to the cut that it needs nothing of the journal. The segments
+    /// that prove it will be removed, and a power failure may lose the header of the next one. Synced by
+    /// ``noteSynced()``.
     private func noteComplete(_ passes: [any CheckpointWork], _ cut: CommitJournal.Cut) throws(LarderError) {
         guard !metBusy, journal.isCurrent(cut) else { return }
         for database in table.all where !passes.contains(where: { $0.database === database && $0.newest > 0 }) {
@@ -302,39 +305,39 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
     }
 
-    /// Notes how much of each LevelDB is synced: the segments that could replace the rest will be removed.
+    /// Records how much of each LevelDB is synced: the segments that could replace the rest will be removed.
     private func noteSynced() throws(LarderError) {
         for database in table.all {
-            // A store that takes no writes got nothing that the journal does not keep.
+            // The journal keeps everything that was written to a store that accepts no writes.
             guard let store = database.durableState.store, !store.isSuspended else { continue }
             try unlessGone(store) { () throws(LarderError) in try store.noteSynced() }
         }
     }
 
-    /// Syncs the names of LevelDB's files: LevelDB syncs what it writes to a new log, but never its name. Done before
-    /// segments are removed, and before entries count as clean.
+    /// Syncs the names of LevelDB's files: LevelDB syncs its writes to a new log, but never the log's name. Done before
+    /// segments are removed, and before entries become clean.
     private func syncNames(_ store: EpochStore) throws(LarderError) {
         guard store.ending == .none, store.isMade, !store.isSuspended else { return }
         try unlessGone(store) { () throws(LarderError) in try journal.syncDirectory(store.path) }
     }
 
-    /// Runs `body`, and ignores its failure for a store that was purged or deleted meanwhile: nobody needs it any more.
+    /// Runs `body`, and ignores its failure if the store was purged or deleted in the meantime and is no longer needed.
     private func unlessGone(
         _ store: EpochStore, _ body: () throws(LarderError) -> Void
     ) throws(LarderError) {
         do throws(LarderError) { try body() } catch { if isCurrent(store) { throw error } }
     }
 
-    /// Whether a store that could not be written or read is still in use. A deletion moves the files before anybody is
-    /// told, so a running one is waited for.
+    /// Whether a store that could not be written or read is still in use. A deletion moves the files before it is
+    /// reported, so a running one is waited for.
     private func isCurrent(_ store: EpochStore) -> Bool {
         pipeline.drain()
         return store.ending == .none
     }
 
-    /// Once after a start with a journal, opens the databases that nobody has used: with its segments the end of that
-    /// journal is forgotten, and one of the databases may need more. Called with `turn` held.
-    /// - Returns: false when another thread is working on one.
+    /// Once after a start with a journal, opens the databases that have not been used: with its segments the end of
+    /// that journal is forgotten, and one of the databases may need more. Called with `turn` held.
+    /// - Returns: false if another thread is working on one.
     /// - Throws: the damage of one that needs more. The journal stays until it is set aside.
     private func checkUnopened() throws(LarderError) -> Bool {
         if isJournalEnough || context.journalEnd == .max { return true }
@@ -355,8 +358,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return true
     }
 
-    /// Opens the databases that nobody has used but of which the journal has, or may have had, entries. Done before the
-    /// larder is closed, because they cannot be opened afterwards.
+    /// Opens the databases that have not been used but may have entries in the journal. Done before the larder is
+    /// closed, because they cannot be opened afterwards.
     func openWhatIsDirty() {
         do throws(LarderError) {
             _ = try turn.withLock { () throws(LarderError) in try checkUnopened() }
@@ -372,8 +375,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
     }
 
-    /// Writes everything committed of one database to LevelDB. What is written meanwhile may stay in memory.
-    /// - Returns: how many entries were dropped because they are expired.
+    /// Writes all committed entries of one database to LevelDB. Entries written during the call may stay in memory.
+    /// - Returns: the number of entries dropped because they have expired.
     @discardableResult
     func flush(_ database: Database) throws(LarderError) -> PurgeReport {
         if !database.isReady(forWriting: true) { try database.prepare(forWriting: false) }
@@ -386,7 +389,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         }
     }
 
-    /// ``flush(_:)``, unless another checkpoint or flush is running: that may take seconds, for large values of others.
+    /// ``flush(_:)``, unless another checkpoint or flush is running, which may take seconds for large values of other
+    /// databases.
     /// - Returns: nil if nothing was done.
     func flushIfIdle(_ database: Database) throws(LarderError) -> PurgeReport? {
         if !database.isReady(forWriting: true) { try database.prepare(forWriting: false) }
@@ -395,7 +399,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return try flushInTurn(database, upTo: try syncForFlush())
     }
 
-    /// LevelDB must never be ahead of a journal whose end a failing machine has lost. So first the entries to write are
+    /// LevelDB must never be ahead of a journal whose end a machine failure has lost. So first the entries to write are
     /// fixed, then the journal is synced; a sync does not cover frames that are appended after it began.
     /// - Returns: the last sequence to write.
     private func syncForFlush() throws(LarderError) -> UInt64 {
@@ -408,7 +412,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
     }
 
     /// Called with `turn` held.
-    /// - Returns: nil when another thread is about to work on the files.
+    /// - Returns: nil if another thread is about to work on the files.
     private func flushInTurn(_ database: Database, upTo sequence: UInt64) throws(LarderError) -> PurgeReport? {
         metBusy = false
         if let store = database.durableState.store, store.isFrozen {
@@ -418,7 +422,8 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         guard let pass = try pass(database, upTo: sequence) else { return metBusy ? nil : PurgeReport() }
         do throws(LarderError) {
             try syncNames(pass.store)
-            // Clean entries need neither the journal nor memory: they must be where nobody takes them for a torn end.
+            // Clean entries are neither in the journal nor in memory, so their end of the log must not be taken for a
+            // torn one.
             try pass.store.noteSynced()
         } catch {
             pass.abandon()
@@ -429,7 +434,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         return pass.expired
     }
 
-    /// How many failed commits were rolled back. It does not change while a shard lock is held.
+    /// The number of failed commits that were rolled back. It does not change while a shard lock is held.
     var rollbackCount: UInt64 { journal.rollbackCount }
 
     /// - Returns: nil if there is nothing to write.
@@ -446,7 +451,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
             return nil
         }
         guard let pass = CheckpointPass(database, upTo: sequence, room: room.left(database)) else {
-            // Either it was purged or deleted meanwhile, or the journal must keep the entries.
+            // Either it was purged or deleted in the meantime, or the journal must keep the entries.
             guard database.needsJournal else { return nil }
             throw LarderError(.io, "its files are not open", operation: "checkpoint", database: database.name)
         }
@@ -454,7 +459,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
             try pass.write()
         } catch {
             pass.abandon()
-            // A database that was purged or deleted meanwhile has nothing to write.
+            // A database that was purged or deleted in the meantime has nothing to write.
             guard isCurrent(pass.store) else { return nil }
             throw error
         }

@@ -1,14 +1,14 @@
 /// One database's part of a rewrite of the journal: commits its dirty entries again, unchanged, so that the older
-/// segments can be removed although LevelDB gets nothing.
+/// segments can be removed without writing to LevelDB.
 ///
 /// Log-structured stores call this cleaning (Rosenblum and Ousterhout, "The Design and Implementation of a
 /// Log-Structured File System", 1991): if the same keys are written over and over, most of the journal is superseded,
 /// and copying the rest costs a tenth of writing it to LevelDB.
 ///
 /// An entry is committed with its shard's lock held, so that no write comes in between. It stays dirty and keeps its
-/// version. An entry that was written again meanwhile is in a younger segment already.
+/// version. An entry that was written again in the meantime is already in a newer segment.
 ///
-/// It needs no LevelDB: so it also replaces a checkpoint if a database's files cannot be used for now.
+/// It needs no LevelDB, so it also replaces a checkpoint if a database's files cannot be used for now.
 ///
 /// Confined to the thread that writes the checkpoint.
 final class RewritePass: CheckpointWork {
@@ -45,7 +45,7 @@ final class RewritePass: CheckpointWork {
 
     /// Called with the shard's lock held.
     private func rewriteSlice(_ shard: Shard) -> Bool {
-        // Purged meanwhile: the table was emptied, and what is in it belongs to another epoch.
+        // Purged in the meantime: the table was emptied, and its entries belong to another epoch.
         guard database.epochOfEntries == epoch, epoch != 0 else { return false }
         slice.removeAll(keepingCapacity: true)
         let hasMore = shard.table.passFrozen(most: Database.sliceCount) { entry in
@@ -66,6 +66,6 @@ final class RewritePass: CheckpointWork {
         return hasMore
     }
 
-    /// Everything is dirty as before.
+    /// All entries are still dirty.
     func finish() {}
 }

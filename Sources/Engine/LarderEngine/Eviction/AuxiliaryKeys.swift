@@ -1,15 +1,16 @@
 import LarderLevelDB
 
-/// Keys that are no entries, in tables that are taken away: of the expiry index, and the note of the journal. A value.
+/// Keys other than entries in tables that are removed: those of the expiry index, and the record of the journal. A
+/// value.
 ///
-/// Entries that stay may need them: an index key is not written again with each version of its entry.
+/// Remaining entries may need them: an index key is not written again with each version of its entry.
 struct AuxiliaryKeys {
     private var index: [[UInt8]] = []
     private var journal: [UInt8]?
 
     var count: Int { index.count }
 
-    /// Takes note of what LevelDB has in the range of these tables.
+    /// Collects the keys that LevelDB has in the range of these tables.
     mutating func collect(_ store: EpochStore, _ tables: [ManifestScan.Table]) throws(LarderError) {
         let start = [KeyKind.record + 1]
         let ranges = tables.filter { !$0.last.lexicographicallyPrecedes(start) }
@@ -39,7 +40,7 @@ struct AuxiliaryKeys {
         }
     }
 
-    /// Writes again what is needed and not there any more. Without room for that, the sweep makes the index later.
+    /// Writes needed keys that are missing again. If there is no space for that, the sweep rebuilds the index later.
     func restore(_ database: Database, _ store: EpochStore) {
         do throws(LarderError) {
             let batch = LarderLevelDB.WriteBatch()
@@ -62,7 +63,7 @@ struct AuxiliaryKeys {
 }
 
 extension EpochStore {
-    /// What LevelDB has of a key of any kind; nil for nothing.
+    /// The value that LevelDB has for a key of any kind; nil if there is none.
     fileprivate func value(of key: [UInt8]) throws(LarderError) -> [UInt8]? {
         try access("make room") { (leveldb) throws(LevelDBError) in try leveldb.get(key) }
     }

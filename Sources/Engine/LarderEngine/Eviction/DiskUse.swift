@@ -1,11 +1,11 @@
 import LarderPlatform
 
 extension DiskBudget {
-    /// Measures what a limit is for.
+    /// Measures the usage that counts towards a limit.
     /// - Parameters:
-    ///   - directory: of one database; nil for the larder: then the journal does not count.
-    ///   - stores: the open ones below. Of their tables only those count that LevelDB needs: others are being written by
-    ///     a merge, or removed behind it.
+    ///   - directory: of one database; nil for the larder without its journal.
+    ///   - stores: the open ones below. Only the tables that LevelDB needs are counted: others are being written by a
+    ///     merge, or removed after it.
     func measure(_ directory: String?, _ stores: [EpochStore]) -> DiskUse {
         let paths = Dictionary(stores.map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
         var tables: [String: Int] = [:]
@@ -16,7 +16,7 @@ extension DiskBudget {
         if directory == nil { note(all) }
         var use = DiskUse(bytes: all)
         if directory == nil { use.bytes -= FileSystem.space(self.directory + "/JOURNAL") }
-        // After the files: a table that has come meanwhile counts, and one that has gone does not.
+        // After the files: tables added in the meantime are counted, and removed ones are not.
         for (path, found) in tables {
             guard let store = paths[path], let sizes = store.tables.measure() else { continue }
             use.bytes += sizes.bytes - found
@@ -26,11 +26,11 @@ extension DiskBudget {
     }
 }
 
-/// What files take that count against a limit. A value.
+/// The disk usage that counts towards a limit. A value.
 struct DiskUse {
-    /// All but the journal, and but what is on the disk for the time of a merge.
+    /// Everything except the journal, and except the tables of a running merge.
     var bytes: Int
-    /// The most bytes that LevelDB could merge at once, and where.
+    /// The size of the largest merge that LevelDB could run, and where.
     private(set) var largestMerge = 0
     private(set) var store: EpochStore?
 
@@ -41,6 +41,6 @@ struct DiskUse {
         (largestMerge, self.store) = (bytes, store)
     }
 
-    /// With what must stay free for a merge that is larger than others may be.
+    /// The usage plus the space that must stay free for an exceptionally large merge.
     func needed(_ marks: DiskMarks) -> Int { bytes + max(0, largestMerge - marks.mergeBytes) }
 }

@@ -1,26 +1,26 @@
-/// What an entry on the disk is worth: the reads that it saves, in relation to the bytes that it takes.
+/// The value of an entry on the disk: the reads that it saves, in relation to its bytes.
 ///
 /// ```
 /// worth = (reads + youth) × rest of its life × cost of fetching it again ÷ bytes
 /// ```
-/// - *reads*: how often it was read from the disk lately (``ReadSketch``), or what memory knows of it.
-/// - *youth*: 1 when it was stored just now, ½ after the time for which entries usually stay, less and less from then
-///   on: an entry that nobody could read yet is not the first to go, and of those that nobody read the oldest goes.
-/// - *rest of its life*: an entry that ends soon saves little.
-/// - *cost*: of fetching it again: a part that is the same for all, and one for its bytes.
+/// - *reads*: how often it was read from the disk recently (``ReadSketch``), or according to memory.
+/// - *youth*: 1 for an entry just stored, ½ after the usual residence time, then decreasing: new entries without reads
+///   are not evicted first, and of entries without reads the oldest is.
+/// - *rest of its life*: an entry that expires soon saves little.
+/// - *cost*: of fetching it again: a constant part, and one for its bytes.
 ///
 /// A value; pure arithmetic.
 package struct EvictionEstimate: Sendable {
     /// In milliseconds since 1970.
     let now: Int64
-    /// For how long entries usually stay, in milliseconds: half of those on the disk are older.
+    /// The usual residence time of entries, in milliseconds: half of those on the disk are older.
     let residence: Double
 
-    /// Fetching an entry takes as long as transferring so many bytes, besides its own: 64 KiB.
+    /// The constant cost of a fetch, as a number of transferred bytes: 64 KiB.
     private static let fixedCost = 65_536.0
     /// The bytes on the disk beyond key and record.
     private static let overheadBytes = 32.0
-    /// The least share for the rest of a life, so that entries that end soon keep an order.
+    /// The least factor for the rest of a life, so that entries that expire soon keep an order.
     private static let restMin = 0.01
 
     package init(now: Int64, residence: Int64) {
@@ -31,7 +31,7 @@ package struct EvictionEstimate: Sendable {
     /// - Parameters:
     ///   - reads: 0 or more.
     ///   - storedAt: in milliseconds since 1970.
-    ///   - end: from when on it is gone, in milliseconds since 1970; nil for never.
+    ///   - end: when it is gone, in milliseconds since 1970; nil for never.
     ///   - bytes: of its key and record.
     package func worth(reads: Double, storedAt: Int64, end: Int64?, bytes: Int) -> Double {
         let age = Double(max(0, now.subtractingClamped(storedAt)))

@@ -1,16 +1,16 @@
 import LarderPlatform
 
-/// A limit of bytes on the disk, of a larder or of one database. A value.
+/// A disk limit of a larder or of one database, in bytes. A value.
 struct EvictionLimit {
-    /// The limit that was set.
+    /// The configured limit.
     let asked: Int
-    /// Nil: the whole larder.
+    /// The database; nil for the whole larder.
     let database: Database?
-    /// All that it is for.
+    /// All databases under the limit.
     let databases: [Database]
     let disk: DiskBudget
 
-    /// The limit, or what the file system leaves to the larder, as it was last measured.
+    /// The limit, or the last measured space on the file system if that is less.
     var bytes: Int { database == nil ? min(asked, disk.boundBytes ?? asked) : asked }
 
     var marks: DiskMarks {
@@ -18,7 +18,7 @@ struct EvictionLimit {
         return disk.marks ?? DiskMarks(limit: asked, checkpointBytes: disk.checkpointBytes, hasJournal: true)
     }
 
-    /// What the marks are for, now.
+    /// The current usage.
     func use() -> DiskUse {
         let stores = databases.compactMap { database -> EpochStore? in
             guard let store = database.durableState.store, store.isMade, store.ending == .none else { return nil }
@@ -27,10 +27,10 @@ struct EvictionLimit {
         return disk.measure(database?.files.directory, stores)
     }
 
-    /// Like ``use()``, in bytes with what must stay free.
+    /// The current usage, plus the space that must stay free, in bytes.
     func measure() -> Int { use().needed(marks) }
 
-    /// The error for a checkpoint when nothing is left that could be evicted. It names what takes the room.
+    /// The error for a checkpoint when nothing more can be evicted. It names what uses the space.
     func shortage(incoming: Int, _ context: EngineContext) -> LarderError {
         let isFull = bytes < asked
         let name =
@@ -49,7 +49,7 @@ struct EvictionLimit {
             operation: "checkpoint", database: database?.name)
     }
 
-    /// The largest parts of what is there.
+    /// Describes the largest uses of space.
     private func holders(_ context: EngineContext) -> String {
         let directory = database?.files.directory ?? context.directory
         let parts = ((try? FileSystem.list(directory)) ?? []).map { name in

@@ -1,15 +1,15 @@
 import LarderLevelDB
 
-/// One step of the eviction: looks at the entries of a range of keys in LevelDB, removes those that are gone and those
-/// that are worth the least, and has LevelDB merge the tables of the range, which gives their space back.
+/// One step of the eviction: reads the entries of a range of keys in LevelDB, removes those that are gone and the least
+/// valuable ones, and has LevelDB merge the tables of the range, which frees their space.
 ///
-/// Ranges follow each other in the order of the keys, because LevelDB gives space back by ranges: removing the same
-/// number of entries everywhere would cost writing all tables again.
+/// Ranges follow each other in the order of the keys, because LevelDB frees space by ranges: removing the same number
+/// of entries everywhere would cost writing all tables again.
 ///
-/// - It writes to LevelDB directly, not through the journal, with each batch synced. No checkpoint writes meanwhile, so
-///   nothing newer is removed. An entry that is dirty in memory is left alone.
-/// - A crash leaves an entry removed or as it was. The journal may bring it back, with its newest value: it removes and
-///   overwrites again whatever was removed and overwritten after it was stored.
+/// - It writes to LevelDB directly, not through the journal, with each batch synced. No checkpoint writes at the same
+///   time, so nothing newer is removed. Entries that are dirty in memory are skipped.
+/// - A crash leaves an entry removed or unchanged. The journal may restore it, with its newest value, because it also
+///   repeats all later removals and writes.
 ///
 /// Confined to one thread.
 struct EvictionPass {
@@ -19,19 +19,20 @@ struct EvictionPass {
     /// Entries that are worth at most this are removed.
     let threshold: Double
     let rangeBytes: Int
-    /// About how many bytes are to go; what is worth the least goes first.
+    /// The approximate number of bytes to evict; the least valuable entries go first.
     let wantedBytes: Int
 
     private static let entriesMax = 1 << 17
     private static let batchBytes = 1 << 20
 
     /// Handles the range that begins at `start`.
-    /// - Parameter leastShare: of the range's bytes that must go; otherwise it is left as it is, because giving the
-    ///   space back would cost too much. 0: what is worth least goes, at least a fourth of the bytes.
+    /// - Parameter leastShare: the least share of the range's bytes to evict; if less can be evicted, the range is left
+    ///   unchanged, because freeing the space would cost too much. 0: evicts the least valuable entries, at least a
+    ///   fourth of the bytes.
     func run(from start: [UInt8], leastShare: Double) throws(LarderError) -> EvictionOutcome {
         var outcome = EvictionOutcome()
         var found = EvictionRange()
-        // LevelDB does not merge what one table has: an entry and its removal must not get into the same one.
+        // LevelDB does not merge entries within one table, so an entry and its removal must not be in the same one.
         store.settleMemory()
         try store.indexLock.withLock { () throws(LarderError) in
             found = try collect(from: start)
@@ -68,7 +69,7 @@ struct EvictionPass {
         var bytes = 0
         found.keys.withUnsafeBytes { keys in
             for (index, entry) in found.entries.enumerated() {
-                // A newer Larder may have written what this one cannot read; damage is for the salvage.
+                // A newer Larder may have written a record that this one cannot read; damage is left to the salvage.
                 guard let header = entry.header else { continue }
                 let key = UnsafeRawBufferPointer(
                     rebasing: keys[(entry.offset + 1)..<(entry.offset + entry.keyCount)])
@@ -90,7 +91,7 @@ struct EvictionPass {
         let cheapBytes = cheap.reduce(0) { $0 + $1.bytes }
         let enough = leastShare * Double(found.seenBytes)
         guard Double(bytes + cheapBytes) >= enough else { return [] }
-        // In a round of which nothing else is to be had, a fourth.
+        // In a round in which nothing else can be evicted, a fourth.
         let most = leastShare > 0 ? cheapBytes : max(cheapBytes, found.seenBytes / 4)
         for other in others where bytes < min(max(1, most), wantedBytes) {
             victims.append(other.victim)
@@ -107,8 +108,8 @@ struct EvictionPass {
         while next < victims.count {
             let batch = LarderLevelDB.WriteBatch()
             let first = next
-            // The index first, then the keys in order: this tells a salvage what a damaged piece of a batch may have
-            // had.
+            // The index first, then the keys in order: so a salvage can tell which keys a damaged piece of a batch may
+            // have had.
             while next < victims.count, batch.byteCount < Self.batchBytes / 2 {
                 let entry = found.entries[victims[next].index]
                 if let header = entry.header {
@@ -126,7 +127,7 @@ struct EvictionPass {
 }
 
 extension Database {
-    /// How often an entry was read lately, as far as memory knows; nil if memory has a newer state of the key than
+    /// How often an entry was read recently, according to memory; nil if memory has a newer state of the key than
     /// LevelDB.
     func diskReads(of key: UnsafeRawBufferPointer, _ hash: Int) -> Double? {
         shards.with(hash) { shard in
@@ -140,10 +141,10 @@ extension Database {
 }
 
 extension Shard {
-    /// An entry was removed from LevelDB.
+    /// Handles the removal of an entry from LevelDB.
     /// - Returns: whether memory has a newer state, which stays; and whether a read had found the entry expired.
     func evicted(_ key: UnsafeRawBufferPointer, _ hash: Int, isGone: Bool) -> (isNewer: Bool, wasFound: Bool) {
-        // What is being read of it is not kept.
+        // A read under way must not keep it.
         if isGone { reads.swept(hash) } else { reads.changed(key, hash) }
         guard let entry = table.find(key, hash: hash) else { return (false, false) }
         // LevelDB may have lost the index key too.

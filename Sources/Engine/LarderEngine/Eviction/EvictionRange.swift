@@ -10,28 +10,28 @@ struct EvictionRange {
         let header: RecordHeader?
     }
 
-    /// One that goes.
+    /// An entry to evict.
     struct Victim {
         let index: Int
         let hash: Int
         let isGone: Bool
     }
 
-    /// The keys in LevelDB's form, one behind the other.
+    /// The keys in LevelDB's form, concatenated.
     var keys: [UInt8] = []
     var entries: [Entry] = []
     var seenBytes = 0
-    /// The first key behind the range; nil at the end.
+    /// The first key after the range; nil at the end.
     var next: [UInt8]?
 
-    /// How many keys are handled with a shard's lock held once.
+    /// The number of keys handled per acquisition of a shard's lock.
     private static let slice = 64
 
     func key(_ entry: Entry) -> [UInt8] { Array(storedKey(entry)) }
 
     func storedKey(_ entry: Entry) -> ArraySlice<UInt8> { keys[entry.offset..<(entry.offset + entry.keyCount)] }
 
-    /// Adds the entries from `start`, to `last` or the end. `next` is where it has stopped before that.
+    /// Adds the entries from `start` to `last`, or to the end. `next` is set if it stopped before.
     mutating func collect(
         _ store: EpochStore, from start: [UInt8], through last: [UInt8]? = nil, bytesMax: Int, entriesMax: Int,
         _ purges: TagPurges?
@@ -65,8 +65,8 @@ struct EvictionRange {
         }
     }
 
-    /// LevelDB has removed the entries: memory forgets them, and observers are told. With the lock of an entry's shard
-    /// held, so that a later write of the key is told later.
+    /// Updates memory and notifies observers after LevelDB has removed the entries. With the lock of an entry's shard
+    /// held, so that a later write of the key is reported later.
     func settle(_ database: Database, _ victims: [Victim], _ outcome: inout EvictionOutcome) {
         var byShard: [[Victim]] = Array(repeating: [], count: Shard.count)
         for victim in victims { byShard[Shard.index(victim.hash)].append(victim) }
@@ -96,7 +96,7 @@ struct EvictionRange {
                 if !isNewer { shard.evictedKeys.add(victim.hash, deadline: database.applied.rules.deadline(header)) }
                 outcome.evictedBytes += entry.byteCount
             }
-            // Whoever has written it meanwhile tells that.
+            // A newer write has been reported.
             guard !isNewer, database.context.changes.isOn else { continue }
             if victim.isGone {
                 if let change = database.sweptChange(key, header, database.applied.rules) { changes.append(change) }
@@ -108,16 +108,16 @@ struct EvictionRange {
     }
 }
 
-/// What a step of the eviction has done. A value.
+/// The result of a step of the eviction. A value.
 struct EvictionOutcome {
-    /// The first key behind the range in LevelDB's form; nil at the end.
+    /// The first key after the range, in LevelDB's form; nil at the end.
     var next: [UInt8]?
     var seenBytes = 0
-    /// Of these, what had expired or was purged.
+    /// The expired or purged entries among them.
     var gone = 0
     var evicted = 0
     var evictedBytes = 0
-    /// How much more room the file system had behind it.
+    /// The increase in free space of the file system.
     var freedBytes = 0
 
     var hasRemoved: Bool { gone + evicted > 0 }

@@ -1,5 +1,5 @@
-/// How many bytes of entries a checkpoint may add to databases. Without a limit, or with enough to evict, as many as there
-/// are; what does not fit otherwise is evicted before it reaches LevelDB. A value.
+/// The bytes of entries that a checkpoint may add to databases. Unlimited without a limit, or with enough to evict;
+/// otherwise entries that do not fit are evicted before they reach LevelDB. A value.
 struct EvictionRoom {
     private var larder = Int.max
     private var databases: [ObjectIdentifier: Int] = [:]
@@ -14,7 +14,7 @@ struct EvictionRoom {
         if let scope { databases[ObjectIdentifier(scope)] = bytes } else { larder = bytes }
     }
 
-    /// - Parameter left: what ``left(_:)`` was, less what was added.
+    /// - Parameter left: the result of ``left(_:)``, minus the bytes added.
     mutating func note(_ database: Database, left: Int) {
         let taken = self.left(database) - left
         if larder != .max { larder -= taken }

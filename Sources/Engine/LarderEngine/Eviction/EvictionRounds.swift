@@ -1,9 +1,9 @@
 import LarderPlatform
 
-/// Where the eviction stands in each store, and its steps. Ranges follow each other in the order of the keys; behind the
-/// last one a new round begins.
+/// The position of the eviction in each store, and its steps. Ranges follow each other in the order of the keys; after
+/// the last one a new round begins.
 ///
-/// Confined to its owner, who calls one step at a time.
+/// Confined to its owner, which calls one step at a time.
 struct EvictionRounds {
     enum Progress { case some, none, nothingLeft }
 
@@ -12,10 +12,10 @@ struct EvictionRounds {
         /// The first key of the next range, in LevelDB's form.
         var hand: [UInt8] = [KeyKind.record]
         var hasRemoved = false
-        /// Whether a range is passed over where little is to be had. If a whole round of that was in vain, the next
-        /// one is not.
+        /// Whether ranges with little to evict are skipped. If a whole round of that has freed nothing, the next one
+        /// does not skip.
         var isPatient = true
-        /// Whether a round that passed nothing over was in vain.
+        /// Whether a round that skipped nothing has freed nothing.
         var isExhausted = false
         /// The next part of the keys to be merged.
         var part = 0
@@ -27,25 +27,25 @@ struct EvictionRounds {
     private var rounds: [ObjectIdentifier: Round] = [:]
     private var sample: EvictionSampler.Result?
     private var sampledSteps = 0
-    /// How often it is told of a database that its snapshots were ended: once a minute.
+    /// The rate limit of the log line that a database's snapshots were ended: once a minute.
     private var endedLines: [String: LineRate] = [:]
     private static let quietMilliseconds: Int64 = 60_000
     private var random = SplitMix(state: 0x4C61_7264_6572)
 
-    /// The share of the bytes that goes when a round has passed over them.
+    /// The share of the bytes that a round evicts.
     static let share = 0.4
-    /// A sample serves so many steps, and so many milliseconds.
+    /// The validity of a sample, in steps and in milliseconds.
     private static let sampleSteps = 16
     private static let sampleMilliseconds: Int64 = 10_000
-    /// From how many bytes on it is worthwhile to have LevelDB give back what was removed.
+    /// The least bytes of removed entries for which a merge is worthwhile.
     private static let deadBytesMin = 1 << 20
 
-    /// In the background nothing is evicted if all of it together is less than such a part of what is too much.
+    /// In the background nothing is evicted if all evictable bytes are less than this fraction of the excess.
     private static let helpfulPart = 64
 
     init(context: EngineContext) { self.context = context }
 
-    /// - Parameter isUrgent: whether somebody waits, so that snapshots end that keep LevelDB from giving back space.
+    /// - Parameter isUrgent: whether a caller waits, so that snapshots that keep LevelDB from freeing space are ended.
     mutating func step(
         _ limit: EvictionLimit, _ databases: [Database], over bytes: Int, isUrgent: Bool
     ) throws(LarderError) -> Progress {
@@ -78,10 +78,10 @@ struct EvictionRounds {
                 store.endViews()
             }
         }
-        // What is left would not help: the room is taken by something else.
+        // Evicting the rest would not help: the space is used by something else.
         if !isUrgent, open.reduce(0, { $0 + $1.bytes }) < bytes / Self.helpfulPart { open = [] }
         guard let chosen = choose(open) else {
-            // Things may be different next time.
+            // This may change until the next time.
             for store in stores { rounds[ObjectIdentifier(store.store)] = nil }
             return .nothingLeft
         }
@@ -89,8 +89,8 @@ struct EvictionRounds {
         return try evict(chosen, stores, limit.marks.rangeBytes, wanted: max(limit.bytes / 8, bytes))
     }
 
-    /// On a file system without room: takes tables away, which needs none. Also from stores that take no writes.
-    /// - Returns: how many bytes the file system had more of before LevelDB continued; nil if there is nothing to take.
+    /// Removes whole tables on a full file system, which needs no space. Also from stores that accept no writes.
+    /// - Returns: the increase in free space before LevelDB continued; nil if there is nothing to remove.
     mutating func removeTables(_ databases: [Database], over bytes: Int) throws(LarderError) -> Int? {
         var stores: [Candidate] = databases.compactMap { database in
             guard !DatabaseName.isKept(database.name), let store = database.durableState.store else { return nil }
@@ -100,7 +100,7 @@ struct EvictionRounds {
             let removal = TableRemoval(database: chosen.database, store: chosen.store, wantedBytes: bytes)
             let outcome = try removal.run(now: context.time.unnoticed())
             if outcome.seenBytes > 0 {
-                // Only then: a round that began again at each step would never end.
+                // Only then: a round that restarted at each step would never end.
                 rounds[ObjectIdentifier(chosen.store)] = nil
                 context.report(
                     .warning,
@@ -123,7 +123,7 @@ struct EvictionRounds {
         }
     }
 
-    /// One of them at random, each as often as it is large.
+    /// Chooses one at random, with a probability proportional to its size.
     private mutating func choose(_ candidates: [Candidate]) -> Candidate? {
         guard !candidates.isEmpty else { return nil }
         var place = Int.random(in: 0..<candidates.reduce(0) { $0 + $1.bytes }, using: &random)
@@ -134,7 +134,8 @@ struct EvictionRounds {
         return candidates.last
     }
 
-    /// Has LevelDB give back what was removed from a store, a part of its keys at a time, if that is an eighth of it.
+    /// Merges a store's tables to free the space of removed entries, a part of its keys at a time, if that is an eighth
+    /// of it.
     /// - Returns: nil if it is less.
     private mutating func giveBack(_ candidate: Candidate) throws(LarderError) -> Progress? {
         let dead = candidate.store.deadBytes
@@ -181,8 +182,8 @@ struct EvictionRounds {
     }
 }
 
-/// A small generator of numbers for choices that need not be secret (Steele, Lea and Flood, "Fast Splittable Pseudorandom
-/// Number Generators", OOPSLA 2014). A seed gives the same numbers each time.
+/// A small random number generator, not for secrets (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
+/// Generators", OOPSLA 2014). A seed always gives the same numbers.
 private struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 

@@ -1,9 +1,9 @@
 import LarderLevelDB
 
-/// Looks at some entries of a larder's databases, at places chosen at random, to find the worth up to which entries
-/// have to go for a share of the bytes to be freed.
+/// Samples entries of a larder's databases at random places, to find the worth up to which entries must be evicted to
+/// free a share of the bytes.
 struct EvictionSampler {
-    /// What a sample has shown.
+    /// The result of a sample.
     struct Result {
         let estimate: EvictionEstimate
         let threshold: Double
@@ -22,7 +22,7 @@ struct EvictionSampler {
 
     /// - Parameters:
     ///   - stores: each with the bytes of its files.
-    ///   - share: of all bytes, that has to go.
+    ///   - share: the share of all bytes to evict.
     static func sample(
         _ stores: [(database: Database, store: EpochStore, bytes: Int)], share: Double, now: Int64,
         _ random: inout some RandomNumberGenerator
@@ -45,7 +45,7 @@ struct EvictionSampler {
         return Result(estimate: estimate, threshold: EvictionEstimate.threshold(judged, share: share))
     }
 
-    /// Where tables begin; the first key if there are none.
+    /// The first keys of tables; the first possible key if there are none.
     private static func starts(
         _ store: EpochStore, count: Int, _ random: inout some RandomNumberGenerator
     ) -> [[UInt8]] {

@@ -1,17 +1,17 @@
 import LarderPlatform
 import Synchronization
 
-/// Keeps a larder, and databases that have a limit of their own, within their bytes on the disk.
+/// Keeps a larder, and databases that have a limit of their own, within their disk limits.
 ///
-/// - A thread of its own begins to evict at ``DiskMarks/high`` and ends at ``DiskMarks/low``, so that in the usual
-///   course nobody waits for it.
-/// - A checkpoint, through which everything has to go that is stored, makes room for what it adds before it begins. The
-///   journal grows meanwhile, and when it is full, writers wait. So the limit holds whatever clients do.
+/// - A separate thread begins to evict at ``DiskMarks/high`` and ends at ``DiskMarks/low``, so that normally no caller
+///   waits for it.
+/// - A checkpoint, which all stored entries pass, frees the space for its entries before it begins. The journal grows
+///   in the meantime, and when it is full, writers wait. So the limit holds regardless of the clients.
 ///
-/// What goes first: files of what was purged; then space that LevelDB can give back of what expired or was removed;
-/// then the entries that are worth the least (``EvictionEstimate``).
+/// The order of eviction: files of purged databases; then space that LevelDB can free from expired or removed entries;
+/// then the least valuable entries (``EvictionEstimate``).
 ///
-/// Thread-safe. `@unchecked Sendable`: `rounds` is guarded by `lock`, which is taken behind the checkpointer's turn and
+/// Thread-safe. `@unchecked Sendable`: `rounds` is guarded by `lock`, which is taken after the checkpointer's turn and
 /// before a store's `indexLock`; the rest is constant and thread-safe itself.
 final class Evictor: @unchecked Sendable {
     private let context: EngineContext
@@ -23,16 +23,16 @@ final class Evictor: @unchecked Sendable {
     /// Whether the larder went above its high mark and is not below the low one yet.
     private let isEvicting = Atomic<Bool>(false)
     private let isWanted = Atomic<Bool>(false)
-    /// When ``lookWithoutThread()`` last did, in monotonic milliseconds.
+    /// When ``lookWithoutThread()`` last measured, in monotonic milliseconds.
     private let lastLook = Atomic<Int64>(0)
 
-    /// How often sizes are looked at when nothing wakes the thread.
+    /// The interval of measurements if nothing wakes the thread, in milliseconds.
     private static let idleMilliseconds: Int64 = 10_000
     private static let pauseMilliseconds: Int64 = 1
-    /// The most ranges of keys that are looked at for somebody who waits for room.
+    /// The most ranges of keys that are examined for a caller that waits for space.
     private static let reliefSteps = 64
-    /// What is freed at least, if it is not too much of the larder: without room for merges LevelDB's level 0 grows, and
-    /// from that no table can be taken.
+    /// The least bytes to free, unless that is too much of the larder: without space for merges LevelDB's level 0
+    /// grows, and no table can be removed from it.
     private static let mergeRoom = 8 << 20
 
     init(context: EngineContext, table: DatabaseTable) {
@@ -42,12 +42,12 @@ final class Evictor: @unchecked Sendable {
         rounds = EvictionRounds(context: context)
         disk.onChange { [loop] in loop.wake() }
         disk.onShort { [weak self] in self?.relieve($0, takesReserve: $1) ?? false }
-        // So that the files are opened, and the journal is kept, with what the file system has room for.
+        // So that the files are opened, and the journal is kept, within the space of the file system.
         _ = disk.measure()
     }
 
-    /// - Parameter onDemand: whether the thread is started only once there is a limit; until then ``lookWithoutThread()``
-    ///   looks at the sizes.
+    /// - Parameter onDemand: whether the thread is started only once there is a limit; until then
+    ///   ``lookWithoutThread()`` measures.
     func start(onDemand: Bool) {
         noteLimits()
         loop.start("larder-evict", onDemand: onDemand && limits.isEmpty) { [self] in
@@ -55,7 +55,7 @@ final class Evictor: @unchecked Sendable {
         }
     }
 
-    /// Looks at the sizes now and then, or soon after ``wake()``, while there is no limit and so no thread.
+    /// Measures at intervals, or soon after ``wake()``, while there is no limit and so no thread.
     func lookWithoutThread() {
         guard loop.isAsleep else { return }
         guard limits.isEmpty else { return loop.wake() }
@@ -66,13 +66,13 @@ final class Evictor: @unchecked Sendable {
         _ = round()
     }
 
-    /// Waits for the running step.
+    /// Stops the thread, after waiting for the running step.
     func stop() { loop.stop() }
 
-    /// Looks at the sizes soon.
+    /// Triggers a measurement soon.
     func wake() { if loop.isAsleep { isWanted.store(true, ordering: .relaxed) } else { loop.wake() } }
 
-    /// Tells the budget the least limit of a database.
+    /// Sets the smallest limit of a database in the budget.
     func noteLimits() {
         disk.note(smallestDatabaseLimit: table.all.map(\.diskLimit).filter { $0 > 0 }.min())
     }
@@ -97,7 +97,7 @@ final class Evictor: @unchecked Sendable {
         return more
     }
 
-    /// Open databases write tables of the size that belongs to the limit of now.
+    /// Sets the table size of open databases to that of the current limit.
     private func followLimits() {
         for database in table.all {
             guard let store = database.durableState.store, !store.isFrozen else { continue }
@@ -137,7 +137,7 @@ final class Evictor: @unchecked Sendable {
 
     // MARK: On a full file system
 
-    /// Makes the reserve again when there is room for it, and some for others.
+    /// Recreates the reserve when there is space for it, and some more.
     private func keepReserve() {
         // Without a limit, only the ledger needs it: without its facts the larder does not start.
         guard disk.boundBytes != nil || table.ledger?.database.exists == true else {
@@ -149,33 +149,33 @@ final class Evictor: @unchecked Sendable {
         disk.reserve.hold(bytes: bytes)
     }
 
-    /// Makes room for somebody who has found none. He may have a database's `openLock`.
+    /// Frees space for a caller that found none, and may hold a database's `openLock`.
     ///
-    /// Tables are taken away, which needs no room. If there are none that can be, what is worth the least is evicted as
-    /// usual, in the room of the reserve.
+    /// Tables are removed, which needs no space. If none can be, the least valuable entries are evicted as usual, using
+    /// the space of the reserve.
     /// - Parameters:
-    ///   - bytes: what is to be written.
-    ///   - takesReserve: whether that may have the room of the reserve too.
-    /// - Returns: whether there is more room than before.
+    ///   - bytes: the size of the write.
+    ///   - takesReserve: whether the write may also use the reserve.
+    /// - Returns: whether there is more space than before.
     private func relieve(_ bytes: Int, takesReserve: Bool) -> Bool {
         guard let asked = disk.limitBytes, let bound = disk.boundBytes else {
             // Nothing is evicted without a limit.
             return takesReserve && disk.room ?? 0 < bytes && disk.reserve.giveUp()
         }
-        // For what others write meanwhile, too.
+        // Also for concurrent writes of other programs.
         let reserve = DiskMarks.heldReserveBytes(limit: bound)
         let wanted = bytes + reserve
         guard let before = disk.room, before < wanted else { return false }
         defer { wake() }
         return lock.withLock {
-            // Others may have waited for the same.
+            // Other callers may have waited for the same.
             guard let free = disk.room, free < wanted else { return true }
             let limit = EvictionLimit(asked: asked, database: nil, databases: table.all, disk: disk)
             if context.disposalQueue.hasWork {
                 context.disposalQueue.clear(report: context.report)
                 if disk.room ?? 0 > free { return true }
             }
-            // LevelDB needs some room to open and to close its files, and to merge tables afterwards.
+            // LevelDB needs some space to open and to close its files, and to merge tables afterwards.
             let hadReserve = disk.reserve.giveUp()
             if !removeTables(limit, wanted, free: free) { evict(limit, wanted + (hadReserve ? reserve : 0)) }
             let gained = (disk.room ?? 0) - free
@@ -185,9 +185,9 @@ final class Evictor: @unchecked Sendable {
         }
     }
 
-    /// Takes tables away until so much is free, or what goes gives no room back. What LevelDB merges when it is opened
-    /// again may take all that was freed.
-    /// - Returns: whether any could be taken.
+    /// Removes tables until enough space is free, or removing frees none. LevelDB may use all of the freed space for
+    /// merges when it is opened again.
+    /// - Returns: whether any could be removed.
     private func removeTables(_ limit: EvictionLimit, _ wanted: Int, free: Int) -> Bool {
         var free = free
         for round in 0..<Self.removalsMax {
@@ -200,10 +200,10 @@ final class Evictor: @unchecked Sendable {
         return true
     }
 
-    /// How often tables are taken away for somebody who waits for room.
+    /// The most removals of tables for a caller that waits for space.
     private static let removalsMax = 4
 
-    /// Evicts until so much is free.
+    /// Evicts until enough space is free.
     private func evict(_ limit: EvictionLimit, _ wanted: Int) {
         for _ in 0..<Self.reliefSteps {
             guard let free = disk.room, free < wanted else { return }
@@ -214,9 +214,9 @@ final class Evictor: @unchecked Sendable {
 
     // MARK: For a checkpoint
 
-    /// Makes room for a checkpoint. Called with the checkpointer's turn held.
-    /// - Returns: for how much there is room.
-    /// - Throws: if there is none, and nothing is left that could be evicted.
+    /// Frees space for a checkpoint. Called with the checkpointer's turn held.
+    /// - Returns: the available space.
+    /// - Throws: if there is none, and nothing more can be evicted.
     func makeRoom() throws(LarderError) -> EvictionRoom {
         noteLimits()
         var room = EvictionRoom()
@@ -224,14 +224,14 @@ final class Evictor: @unchecked Sendable {
             if let bytes = try makeRoom(limit) { room.limit(limit.database, to: bytes) }
         }
         if disk.limitBytes != nil {
-            // LevelDB has it in its log first, and then in a table.
+            // LevelDB writes it to its log first, and then to a table.
             let incoming = 2 * table.all.reduce(0) { $0 + $1.journalBytesOfDirty }
             for _ in 0..<Self.reliefsMax where incoming > 0 { if !relieve(incoming, takesReserve: false) { break } }
         }
         return room
     }
 
-    /// How often room is made for a checkpoint that others take meanwhile.
+    /// The most attempts to free space for a checkpoint, if other programs take it.
     private static let reliefsMax = 4
 
     /// - Returns: nil for enough.
@@ -245,7 +245,7 @@ final class Evictor: @unchecked Sendable {
             guard try evict(limit, over: over) == .nothingLeft else { continue }
             let room = limit.marks.ceiling - limit.use().bytes
             if room >= incoming { return nil }
-            // Of what is new, as much is kept as there is room for.
+            // New entries are kept as far as there is space.
             guard room >= limit.marks.checkpointBytes else { throw limit.shortage(incoming: incoming, context) }
             return room
         }
@@ -258,14 +258,14 @@ final class Evictor: @unchecked Sendable {
                 try rounds.step(limit, limit.databases, over: bytes, isUrgent: true)
             }
         } catch {
-            // Purged or deleted meanwhile: that makes room too.
+            // Purged or deleted in the meantime, which frees space too.
             guard error.code == .purged || error.code == .deleted else { throw error }
             return .some
         }
     }
 
-    /// Lets LevelDB merge what it has to before it gets more: what it has put off would be merged at once later, and be
-    /// there twice meanwhile.
+    /// Lets LevelDB finish due merges before more is written: postponed merges would run at once later, with twice the
+    /// space.
     private func waitForMerges(_ limit: EvictionLimit, _ incoming: Int) {
         var least = Int.max
         var vain = 0
@@ -274,7 +274,7 @@ final class Evictor: @unchecked Sendable {
             guard use.largestMerge + incoming > limit.marks.mergeBytes, let store = use.store else { return }
             vain = use.largestMerge < least ? 0 : vain + 1
             least = min(least, use.largestMerge)
-            // Waits for the merge that is running.
+            // Waits for the running merge.
             store.settleMemory()
         }
     }

@@ -1,35 +1,36 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// Evicts entries where nothing can be written: takes whole tables out of a LevelDB, which needs some bytes at the end of
-/// its manifest. For a file system that is full.
+/// Evicts entries when nothing can be written: removes whole tables from a LevelDB, which needs some bytes at the end
+/// of its manifest. For a file system that is full.
 ///
-/// Tables of the lowest level go, because they hide nothing below: no former value comes back. They are chosen at random,
-/// whatever their entries are worth. Those above follow, and of level 0 the oldest.
+/// Tables of the lowest level are removed first, because they hide nothing below: no previous value comes back. They
+/// are chosen at random, regardless of the value of their entries. Those above follow, and of level 0 the oldest.
 ///
-/// Tables may have keys beyond entries. Those that are still needed are written again afterwards (``AuxiliaryKeys``).
+/// Tables may have keys other than entries. Those that are still needed are written again afterwards
+/// (``AuxiliaryKeys``).
 ///
 /// Confined to one thread.
 struct TableRemoval {
     let database: Database
     let store: EpochStore
-    /// About how many bytes are to go.
+    /// The approximate number of bytes to remove.
     let wantedBytes: Int
 
-    /// How many keys are remembered at most, but for those of one table.
+    /// The most keys that are remembered, except for those of one table.
     private static let entriesMax = 1 << 18
     private static let bytesMax = 64 << 20
-    /// How often tables are chosen that LevelDB has merged before they could be taken.
+    /// The most retries if LevelDB has merged the chosen tables before they could be removed.
     private static let attemptsMax = 4
 
-    /// - Returns: what has gone; `seenBytes` is what the tables had on the disk.
+    /// - Returns: what was removed; `seenBytes` is the size of the tables on the disk.
     func run(now: Int64) throws(LarderError) -> EvictionOutcome {
         var outcome = EvictionOutcome()
         guard store.isMade, !store.isFrozen, store.ending == .none else { return outcome }
         try store.indexLock.withLock { () throws(LarderError) in
             for _ in 0..<Self.attemptsMax where outcome.seenBytes == 0 {
                 let choice = try choose()
-                // Without a failure of LevelDB's they are what it is about to write.
+                // If LevelDB has not failed, they are the tables that it is writing.
                 guard !choice.numbers.isEmpty || store.isSuspended && !leftovers(scan()).isEmpty, canReopen(choice)
                 else { return }
                 if !store.isSuspended {
@@ -40,7 +41,8 @@ struct TableRemoval {
                 }
                 var tableBytes = 0
                 try store.whileClosed {
-                    // Tables go as well: with the leftovers' room alone, the same merge would fail again.
+                    // Tables must be removed as well: with the space of the leftovers alone, the same merge would fail
+                    // again.
                     guard let manifest = try ManifestScan.scan(directory: store.path) else { return }
                     let room = database.context.larder.disk.room ?? 0
                     outcome.seenBytes = removeLeftovers(manifest)
@@ -58,7 +60,8 @@ struct TableRemoval {
         return outcome
     }
 
-    /// Whether there will be room to open the LevelDB again: readers need it more than others need what is left of it.
+    /// Whether there will be enough space to reopen the LevelDB, which readers need more than other programs need the
+    /// rest of the space.
     private func canReopen(_ choice: Choice) -> Bool {
         guard !store.isClosed, let room = database.context.larder.disk.room else { return true }
         let given = leftovers(scan()).reduce(choice.tableBytes) { $0 + FileSystem.size(store.path + "/" + $1) }
@@ -67,7 +70,7 @@ struct TableRemoval {
 
     private func scan() -> ManifestScan? { (try? ManifestScan.scan(directory: store.path)) ?? nil }
 
-    /// Tables that may go together, as `takes` has it.
+    /// The tables that may be removed together, as selected by `takes`.
     private func removable(
         _ manifest: ManifestScan, start: (Int) -> Int = { _ in 0 },
         where takes: ([(number: UInt64, table: ManifestScan.Table)]) -> Bool
@@ -84,7 +87,7 @@ struct TableRemoval {
         var auxiliary = AuxiliaryKeys()
     }
 
-    /// Neighbours from a place at random, their entries and their other keys.
+    /// Adjacent tables from a random place, their entries and their other keys.
     private func choose() throws(LarderError) -> Choice {
         var most = min(wantedBytes, Self.bytesMax)
         while true {
@@ -114,7 +117,7 @@ struct TableRemoval {
         }
     }
 
-    /// What the tables cover, each key once, in the order of the keys.
+    /// The key ranges of the tables, without overlaps, in the order of the keys.
     private static func ranges(_ tables: [ManifestScan.Table]) -> [(first: [UInt8], last: [UInt8])] {
         var ranges: [(first: [UInt8], last: [UInt8])] = []
         for table in tables.sorted(by: { $0.first.lexicographicallyPrecedes($1.first) }) {
@@ -127,15 +130,15 @@ struct TableRemoval {
         return ranges
     }
 
-    /// Tables that no manifest names: what a merge had written when it failed. LevelDB removes them when it opens, but needs
-    /// room for that.
+    /// Tables that no manifest names: the output of a failed merge. LevelDB removes them when it opens, but needs space
+    /// for that.
     private func leftovers(_ manifest: ManifestScan?) -> [String] {
         guard let manifest, !manifest.isStrange, let names = try? FileSystem.list(store.path) else { return [] }
         return names.filter { FileNames.tableNumber($0).map { manifest.tables[$0] == nil } ?? false }
     }
 
-    /// While the LevelDB is closed.
-    /// - Returns: the bytes of what went.
+    /// Called while the LevelDB is closed.
+    /// - Returns: the bytes removed.
     private func removeLeftovers(_ manifest: ManifestScan) -> Int {
         leftovers(manifest).reduce(0) { bytes, name in
             let path = store.path + "/" + name
@@ -144,17 +147,17 @@ struct TableRemoval {
         }
     }
 
-    /// While the LevelDB is closed.
-    /// - Returns: the bytes of what went.
+    /// Called while the LevelDB is closed.
+    /// - Returns: the bytes removed.
     private func remove(_ numbers: Set<UInt64>, _ manifest: ManifestScan) throws -> Int {
-        // LevelDB may have merged some meanwhile.
+        // LevelDB may have merged some in the meantime.
         let present = removable(manifest) { $0.allSatisfy { numbers.contains($0.number) } }
         guard !present.isEmpty else { return 0 }
         do {
             try ManifestRemoval.append(present.map(\.number), to: manifest, directory: store.path)
         } catch {
             guard error.isFullDisk else { throw error }
-            // What LevelDB tells of itself: nobody needs it, and it has the block or two that are missing.
+            // LevelDB's own logs are not needed, and have the block or two that are missing.
             for name in ["LOG.old", "LOG"] { try? FileSystem.removeFile(store.path + "/" + name) }
             try ManifestRemoval.append(present.map(\.number), to: manifest, directory: store.path)
         }
@@ -169,14 +172,14 @@ struct TableRemoval {
     private func reopen() {
         do throws(LarderError) {
             try store.recover()
-            // What a failed write has left may have become visible.
+            // The remains of a failed write may have become visible.
             database.shards.withAllLocked { for shard in database.shards.all { shard.forgetStored() } }
         } catch {
             database.context.report(.debug, "database '\(database.name)' cannot be reopened yet: \(error)")
         }
     }
 
-    /// What was found before and is not there any more: a newer value may be in another table.
+    /// The entries that were found before and are gone now: a newer value may be in another table.
     private func victims(_ found: EvictionRange, _ now: Int64) -> [EvictionRange.Victim] {
         var left: Set<ArraySlice<UInt8>> = []
         if !store.isSuspended {

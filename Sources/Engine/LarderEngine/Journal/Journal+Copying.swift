@@ -1,12 +1,12 @@
 import LarderPlatform
 
 extension Journal {
-    /// Replaces segments that could not be synced by synced copies of what the system has of them. Their frames, and
-    /// those behind them, then survive a machine failure before anything else relies on that.
+    /// Replaces segments that could not be synced by synced copies of the system's contents. Their frames, and those
+    /// after them, then survive a machine failure before anything else relies on that.
     ///
     /// After a failed fsync the pages count as written but may not be on the disk. Another fsync does not help; a new
     /// file does. Belongs to the thread that appends; may take long.
-    /// - Throws: when a copy cannot be made, or the system has lost bytes. Nothing has changed then.
+    /// - Throws: if a copy cannot be made, or the system has lost bytes. Nothing has changed then.
     func copyUnsynced() throws(FileError) {
         try withoutRemovals { () throws(FileError) in try copyUnsyncedHeld() }
     }
@@ -23,7 +23,7 @@ extension Journal {
             stagedCount += 1
             return (stagedCount, segment.liveBytes)
         }
-        // The next start removes files of such a name.
+        // The next start removes files with such names.
         let path = directory + "/" + StagedFrame.name(number)
         let file = try files.create(path)
         let copy = JournalSegment(number: segment.number, path: segment.path, file: file)

@@ -1,13 +1,13 @@
 import LarderPlatform
 
 extension Journal {
-    /// Visits every commit group that counts, in order.
+    /// Visits every valid commit group, in order.
     ///
-    /// For the start and for any later time: then everything this process wrote must be there. Writes nothing. The
-    /// visited groups are always the first ones appended; the report says where they end and why. After damage the
+    /// At the start and at any later time; later, everything this process wrote must still exist. Writes nothing. The
+    /// valid groups are always the first ones appended; the report says where they end and why. After damage the
     /// journal refuses to append until ``setAside(_:to:)``.
-    /// - Parameter known: everything up to this sequence is durable elsewhere. A journal that begins later lacks its
-    ///   first segments, which is damage too. Without this value that goes unnoticed.
+    /// - Parameter known: everything up to this sequence is durable elsewhere. If the journal begins later, its first
+    ///   segments are missing, which is damage too. Without this value that is not detected.
     /// - Throws: `newerFormat` before any visit; `io` possibly between visits.
     func replay(known: UInt64 = .max, _ visit: JournalVisit) throws(LarderError) -> JournalReport {
         try withoutRemovals { () throws(LarderError) in try replayHeld(known: known, visit) }
@@ -47,7 +47,7 @@ extension Journal {
                 end.segment.lastSequence = end.sequence
                 end.segment.hasFrames = end.bytes > JournalFormat.segmentHeaderBytes
             }
-            // A machine failure brought these back. They are not read any more, and are removed with the others.
+            // A machine failure has restored these. They are no longer read, and are removed with the others.
             for segment in pass.stale { segment.byteCount = segment.foundBytes }
             lastSequence = pass.report.lastSequence
             syncedSequence = min(syncedSequence, lastSequence)

@@ -1,7 +1,7 @@
 import LarderPlatform
 
 extension Journal {
-    /// Rolls back the last appended group, which could not be synced: it does not count any more.
+    /// Rolls back the last appended group, which could not be synced: it becomes invalid.
     ///
     /// Belongs to the thread that appends. Takes an fsync.
     func rollBackLast(_ batch: JournalBatch) -> RollbackOutcome {
@@ -19,7 +19,7 @@ extension Journal {
         }
         if let failure = cutOff(segment, at: offset) { return .unlessProcessEnds(failure) }
         do throws(FileError) {
-            // A sync may succeed now, and a machine failure must not bring back the part that was cut off.
+            // A sync may succeed now, and a machine failure must not restore the part that was cut off.
             if let next = lock.withLock({ active }) {
                 try files.sync(next.file, path: next.path)
                 try files.syncDirectory(directory)
@@ -32,19 +32,18 @@ extension Journal {
         }
     }
 
-    /// The state of an appended group that must not count.
+    /// The state of an appended group that must not be valid.
     enum RollbackOutcome {
         case done
-        /// While nothing more is appended, it may count after a machine failure.
+        /// If nothing more is appended, it may be valid after a machine failure.
         case unlessMachineFails(FileError)
-        /// While nothing more is appended, it may count for a later process.
+        /// If nothing more is appended, it may be valid for a later process.
         case unlessProcessEnds(FileError)
     }
 
-    /// Makes sure that a segment's bytes from `offset` on never count, also after the end of the process. It cuts them
-    /// off; if that fails, it overwrites the frame's header; if that fails too, it begins the next segment, whose
-    /// header says so. The segment's length must be noted before. If the file stays longer, the segment takes no more
-    /// frames.
+    /// Makes a segment's bytes after `offset` permanently invalid, also for later processes. It cuts them off; if that
+    /// fails, it overwrites the frame's header; if that fails too, it begins the next segment, whose header excludes
+    /// them. The segment's length must be set before. If the file stays longer, the segment accepts no more frames.
     /// - Returns: nil, or the reason why all of that failed.
     func cutOff(_ segment: JournalSegment, at offset: Int) -> FileError? {
         do throws(FileError) {

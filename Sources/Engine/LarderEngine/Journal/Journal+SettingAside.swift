@@ -1,12 +1,13 @@
 import LarderPlatform
 
 extension Journal {
-    /// Moves the unusable segments away after damage, and leaves exactly what the report counted. Later segments are
-    /// moved; the damaged one is copied and cut, or moved if nothing of it counts. Then the journal appends again.
+    /// Moves the unusable segments away after damage, and leaves exactly the valid part according to the report. Later
+    /// segments are moved; the damaged one is copied and cut, or moved if none of it is valid. Then the journal appends
+    /// again.
     ///
-    /// A crash or failure on the way does not change what counts. Call it again after another replay.
+    /// A crash or failure during this does not change the valid part. Call it again after another replay.
     /// - Parameter report: of the last replay. Without damage it does nothing.
-    /// - Parameter place: a directory on the same file system, made if it is missing.
+    /// - Parameter place: a directory on the same file system, created if it is missing.
     func setAside(_ report: JournalReport, to place: String) throws(FileError) {
         guard let damage = report.damage, lock.withLock({ self.damage == damage }) else { return }
         try FileSystem.makeDirectories(place)
@@ -16,7 +17,7 @@ extension Journal {
                 active = nil
                 return segments.filter { $0.number >= damage.segment }
             }
-            // The latest first, so that the rest never has a gap.
+            // The latest first, so that the remaining ones never have a gap.
             for segment in concerned.reversed() where isWholeUnusable || segment.number > damage.segment {
                 do throws(FileError) {
                     try files.rename(segment.path, to: name(of: segment, in: place))
@@ -33,7 +34,7 @@ extension Journal {
                 try files.truncate(fileAt: damaged.path, to: damage.offset)
                 lock.withLock {
                     damaged.byteCount = damage.offset
-                    // What remains of it: its removal is noted by that.
+                    // The remaining part; the other part counts as removed.
                     damaged.lastSequence = report.lastSequence
                     damaged.hasFrames = damage.offset > JournalFormat.segmentHeaderBytes
                 }

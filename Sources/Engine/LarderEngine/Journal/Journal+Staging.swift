@@ -1,13 +1,13 @@
 import LarderPlatform
 
 extension Journal {
-    /// Bytes written before a sync. With more unwritten pages the system makes every writer wait.
+    /// The most bytes written before a sync. With more unwritten pages the system blocks every writer.
     private static let aheadSyncBytes = 32 << 20
-    /// Bytes of one write.
+    /// The bytes of one write.
     private static let aheadWriteBytes = 4 << 20
 
-    /// Writes the payload of a long record to a file that will become a segment. May take long; runs beside everything
-    /// else.
+    /// Writes the payload of a long record to a file that will become a segment. May take long; runs concurrently with
+    /// everything else.
     /// - Parameters:
     ///   - bytesBefore: the bytes before it in the frame's payload.
     ///   - isSynced: whether all of it must be on the disk.
@@ -35,7 +35,7 @@ extension Journal {
                     synced = done
                 }
             }
-            // Here rather than in the commit, where everybody would wait for it.
+            // Here rather than in the commit, where all writers would wait for it.
             try nameOldest()
             return StagedFrame(
                 path: path, file: file, byteCount: payload.count, checksum: checksum, bytesBefore: bytesBefore)

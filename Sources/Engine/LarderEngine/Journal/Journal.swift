@@ -1,30 +1,30 @@
 import LarderPlatform
 
-/// The journal of a larder: all commits in order, in files that are only appended to.
+/// The journal of a larder: all commits in order, in append-only files.
 ///
-/// It knows files, and nothing of databases. A *segment* is a file; a *frame* in it is one commit group. A group counts
-/// as a whole or not at all, and the groups that count are always the first ones appended. docs/StorageFormat.md shows
+/// It knows files, and nothing of databases. A *segment* is a file; a *frame* in it is one commit group. A group is
+/// valid as a whole or not at all, and the valid groups are always the first ones appended. docs/StorageFormat.md shows
 /// the bytes.
 ///
-/// - A process never appends to an earlier process's segment. It begins a new one, whose header says how much of the
-///   previous counts. So a bad tail need not be cut off on the disk, and reading changes nothing.
+/// - A process never appends to an earlier process's segment. It begins a new one, whose header has the valid length of
+///   the previous one. So a bad tail need not be cut off on the disk, and reading changes nothing.
 /// - A failed write is rolled back (ftruncate). If that fails, the frame's header is overwritten; if that fails too,
-///   the next segment begins, and its header says that the frame does not count.
-/// - After a failed fsync the content of the disk is unknown. The segment is given up, and ``sync()`` fails until the
+///   the next segment begins, and its header excludes the frame.
+/// - After a failed fsync the content of the disk is unknown. The segment is abandoned, and ``sync()`` fails until the
 ///   caller removes it, once its entries are durable elsewhere.
 ///
 /// Threads: ``append(_:)``, ``rotate()``, ``replay(_:)``, ``setAside(_:to:)`` and ``close()`` belong to one thread at a
-/// time, the leader of the commits. ``sync()``, ``removeSegments(upTo:)`` and the counters may be called from any
-/// thread beside them. `@unchecked Sendable`: mutable state is guarded by `lock`.
+/// time, the leader of the commits. ``sync()``, ``removeSegments(upTo:)`` and the counters may be called concurrently
+/// from any thread. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class Journal: @unchecked Sendable {
     let directory: String
-    /// What the directory's name meant when it was opened.
+    /// The identity of the directory when it was opened.
     private let identity: FileSystem.FileIdentity?
     let segmentBytes: Int
     let files: JournalFiles
-    /// Bytes of a segment to read at once.
+    /// The bytes of a segment that are read at once.
     let readAheadBytes: Int
-    /// Notes what was synced and removed; nil if nobody needs that.
+    /// Records what was synced and removed; nil if that is not needed.
     let marks: JournalMarkFile?
 
     // Lock order: `removing` or `syncing`, then `lock`.
@@ -36,7 +36,7 @@ final class Journal: @unchecked Sendable {
     let lock = Lock()
 
     // Guarded by `lock`:
-    /// The segments that count, the oldest first. The last one may be active.
+    /// The valid segments, the oldest first. The last one may be active.
     var segments: [JournalSegment]
     /// The segment for the next frame, if it fits.
     var active: JournalSegment?
@@ -56,7 +56,7 @@ final class Journal: @unchecked Sendable {
     private var isRemovalUnsynced = false
 
     /// Opens the journal in `directory`. Creates the directory if it is missing; writes nothing else.
-    /// - Parameter segmentBytes: a segment ends when the next frame would make it longer. One frame may be longer.
+    /// - Parameter segmentBytes: a segment ends when the next frame would exceed this. A single frame may be longer.
     /// - Parameter faults: for tests.
     init(
         directory: String, segmentBytes: Int, marks: JournalMarkFile? = nil, faults: JournalFaults? = nil,
@@ -85,8 +85,8 @@ final class Journal: @unchecked Sendable {
         if let last = segments.last { nextNumber = last.number + 1 }
     }
 
-    /// Whether the directory, or the file of the next frames, was removed, moved or replaced by others: no error says so,
-    /// and what is appended is lost. Costs a stat(2) and an fstat(2).
+    /// Whether the directory, or the file of the next frames, was removed, moved or replaced by another program. No
+    /// error reports that, and appended frames are lost. Costs a stat(2) and an fstat(2).
     var isGone: Bool {
         if FileSystem.isReplaced(directory, since: identity) { return true }
         return lock.withLock { active.map { FileSystem.isNameless(descriptor: $0.file) } ?? false }
@@ -97,11 +97,11 @@ final class Journal: @unchecked Sendable {
     /// The last commit unit of the journal, or the last one before its first segment.
     var lastAppended: UInt64 { lock.withLock { lastSequence } }
 
-    /// The most that a segment of one long frame counts in ``byteCounts``: at least the size of a group of ordinary
+    /// The maximum size of a segment with one long frame in ``byteCounts``: at least the size of a group of ordinary
     /// writes.
     private var countedBytesMax: Int { max(segmentBytes, 8 << 20) }
 
-    /// Bytes of all segments, and of those without the tails of long frames.
+    /// The size of all segments, and the size without the tails of long frames.
     var byteCounts: (live: Int, counted: Int) {
         lock.withLock {
             segments.reduce(into: (0, 0)) { counts, segment in
@@ -123,8 +123,8 @@ final class Journal: @unchecked Sendable {
 
     /// Writes a commit group, with one write(2). Does nothing for an empty batch.
     ///
-    /// After an error nothing of the group counts. Throws EBADMSG after damage that was not set aside, and EINVAL if
-    /// the sequences do not rise.
+    /// After an error nothing of the group is valid. Throws EBADMSG after damage that was not set aside, and EINVAL if
+    /// the sequences do not increase.
     func append(_ batch: JournalBatch) throws(FileError) {
         if batch.isEmpty { return }
         if batch.defect != 0 { throw FileError(operation: "append to", path: directory, number: batch.defect) }
@@ -148,14 +148,14 @@ final class Journal: @unchecked Sendable {
         do throws(FileError) {
             try files.write(frame, to: segment.file, at: offset, path: segment.path)
         } catch {
-            // An incomplete frame does not count, wherever it ends.
+            // An incomplete frame is invalid, wherever it ends.
             _ = cutOff(segment, at: offset)
             throw error
         }
         lock.withLock { note(batch, in: segment, end: offset + frame.count) }
     }
 
-    /// Notes that a group was written. Called with `lock` held.
+    /// Records that a group was written. Called with `lock` held.
     func note(_ batch: JournalBatch, in segment: JournalSegment, end: Int) {
         segment.byteCount = end
         segment.lastSequence = batch.lastSequence
@@ -164,7 +164,7 @@ final class Journal: @unchecked Sendable {
         lastSequence = batch.lastSequence
     }
 
-    /// Reads the segments found, if nobody has.
+    /// Reads the segments found at the start, unless that was done.
     private func prepareToAppend() throws(FileError) {
         let (hasEnded, hasRead) = lock.withLock { (isClosed, isRead) }
         if hasEnded { throw FileError(operation: "append to", path: directory, number: EBADF) }
@@ -185,9 +185,9 @@ final class Journal: @unchecked Sendable {
     }
 
     /// Syncs the name of the oldest segment. Every later segment's header reveals a missing predecessor; but if the
-    /// oldest name vanished, the segment would seem removed, and its successors would count without it. It runs before
-    /// another segment gets a name and before an older one is removed, because a machine failure may leave any of the
-    /// unsynced names. Does nothing if the name is synced, as after every removal.
+    /// oldest name vanished, the segment would seem removed, and its successors would be valid without it. It runs
+    /// before another segment gets a name and before an older one is removed, because a machine failure may leave any
+    /// of the unsynced names. Does nothing if the name is synced, as after every removal.
     /// - Parameter number: considers the segments above it.
     func nameOldest(above number: UInt64 = 0) throws(FileError) {
         let unnamed = lock.withLock {
@@ -198,8 +198,8 @@ final class Journal: @unchecked Sendable {
         lock.withLock { for segment in present { segment.isNameSynced = true } }
     }
 
-    /// Begins a segment. Its file gets its name after its full header is written, so an ended process leaves no file or
-    /// a good header. ``sync()`` syncs the directory.
+    /// Begins a segment. Its file gets its name after its full header is written, so a terminated process leaves no
+    /// file or a valid header. ``sync()`` syncs the directory.
     func makeSegment() throws(FileError) -> JournalSegment {
         try nameOldest()
         let header = nextHeader
@@ -237,7 +237,7 @@ final class Journal: @unchecked Sendable {
     }
 
     /// Ends the active segment; syncs nothing. The next append begins a new one.
-    /// - Returns: the highest complete segment: every earlier append is in it or in lower ones. nil when there is none.
+    /// - Returns: the highest complete segment: every earlier append is in it or in lower ones. nil if there is none.
     ///   Without an append since the last call it is the same segment, unless that was removed.
     func rotate() -> UInt64? {
         lock.withLock {
@@ -248,7 +248,7 @@ final class Journal: @unchecked Sendable {
 
     // MARK: Syncing
 
-    /// Returns when every earlier append is on the disk, in segments of earlier processes too.
+    /// Returns when every earlier append is on the disk, also in segments of earlier processes.
     ///
     /// After a failure it keeps failing until the segments concerned are removed: nothing later may rely on them.
     /// - Parameter number: skips segments up to this one, because their entries will be durable elsewhere.
@@ -264,7 +264,7 @@ final class Journal: @unchecked Sendable {
                 (
                     segments.filter { $0.number > number && !$0.isSynced }.map { ($0, $0.liveBytes, $0.isNameSynced) },
                     lastSequence,
-                    // Not the number behind which this process began: no frame has it.
+                    // Not the number after which this process began, because no frame has it.
                     segments.last(where: \.hasFrames)?.lastSequence ?? 0
                 )
             }
@@ -292,7 +292,7 @@ final class Journal: @unchecked Sendable {
     private func sync(_ segment: JournalSegment) throws(FileError) {
         if segment.file >= 0 { return try files.sync(segment.file, path: segment.path) }
         let wasThere = try files.sync(fileAt: segment.path)
-        // Removed meanwhile: then its entries are durable elsewhere.
+        // If it was removed in the meantime, its entries are durable elsewhere.
         if wasThere || lock.withLock({ !segments.contains { $0 === segment } }) { return }
         throw FileError(operation: "fsync", path: segment.path, number: ENOENT)
     }
@@ -315,17 +315,17 @@ final class Journal: @unchecked Sendable {
 
     // MARK: Removing
 
-    /// Runs `body` while nobody else removes or reads segments.
+    /// Runs `body` while segments are neither removed nor read by other threads.
     func withoutRemovals<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         try removing.withLock(body)
     }
 
     /// Removes complete segments up to `number`, whose entries are durable elsewhere.
     ///
-    /// It removes the oldest first and syncs the directory after each, so a machine failure never brings an older one
-    /// back beside a missing newer one. It stops at the first failure; a later call removes the rest.
-    /// - Parameter condition: called when nobody reads segments; no reader can begin until they are removed.
-    /// - Returns: false if the condition does not hold: then nothing was removed.
+    /// It removes the oldest first and syncs the directory after each, so a machine failure never restores an older one
+    /// without a newer one. It stops at the first failure; a later call removes the rest.
+    /// - Parameter condition: called when no thread reads segments; none can begin until they are removed.
+    /// - Returns: false, without removing any, if the condition does not hold.
     @discardableResult
     func removeSegments(upTo number: UInt64, if condition: () -> Bool = { true }) throws(FileError) -> Bool {
         try withoutRemovals { () throws(FileError) in

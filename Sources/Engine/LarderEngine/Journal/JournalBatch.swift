@@ -3,14 +3,14 @@ import LarderPlatform
 /// The operations of one commit group, as the bytes of one frame of the journal.
 ///
 /// Raw memory, because every write uses it: an array's checks and moves would cost more than the copying. Reused:
-/// ``clear()`` keeps the memory, unless there is much of it.
+/// ``clear()`` keeps the memory up to a limit.
 ///
-/// An operation that cannot be written (too long, no memory, falling sequences) is not lost silently: it makes the
+/// An operation that cannot be written (too long, no memory, decreasing sequences) is not lost silently: it makes the
 /// batch defective, and ``Journal/append(_:)`` refuses the batch.
 ///
 /// For one owner at a time. `@unchecked Sendable`: it changes owners under a lock.
 final class JournalBatch: @unchecked Sendable {
-    /// The most that ``clear()`` keeps, in bytes.
+    /// The most memory that ``clear()`` keeps, in bytes.
     static let keptBytesMax = 4 << 20
     private static let initialBytes = 64 << 10
 
@@ -21,35 +21,35 @@ final class JournalBatch: @unchecked Sendable {
     private(set) var operationCount = 0
     /// Whether no operation stores anything.
     private(set) var removesOnly = true
-    /// Notes of those who fill the batch, passed on when it is committed.
+    /// Notes of the batch's writers, passed on when it is committed.
     var notes: (any CommitNotes)?
     /// Called with the last sequence when the batch is committed, for a change of a whole database.
     var committed: ((UInt64) -> Void)?
-    /// Whether the owner of the state knows that the notes are about to be committed.
+    /// Whether the state's owner was notified that the changes in the notes are about to be committed.
     var isPrepared = false
     /// The errno that keeps this batch from being written; 0 if there is none.
     private(set) var defect: Int32 = 0
 
-    // `memory` has `capacity` bytes, written up to `end`: room for the header first, then the payload. Invariant:
+    // `memory` has `capacity` bytes, written up to `end`: first the space for the header, then the payload. Invariant:
     // `memory` is nil only while `capacity` is 0.
     private var memory: UnsafeMutableRawPointer?
     private var capacity = 0
     private var end = JournalFormat.frameHeaderBytes
     private var selectedNumber: Int?
-    /// The end of the last record if it is in its file already. Nothing can follow it.
+    /// The end of the last record if it is in a file already. Nothing can follow it.
     private(set) var staged: StagedFrame?
 
     deinit { free(memory) }
 
     var isEmpty: Bool { operationCount == 0 && defect == 0 }
 
-    /// Bytes of the frame so far, its header included.
+    /// The bytes of the frame so far, including its header.
     var byteCount: Int { end + (staged?.byteCount ?? 0) }
 
-    /// Bytes of the operations that are not in a file yet.
+    /// The bytes of the operations that are not in a file yet.
     var payloadByteCount: Int { end - JournalFormat.frameHeaderBytes }
 
-    /// Bytes of memory held.
+    /// The bytes of memory held.
     var memoryByteCount: Int { capacity }
 
     /// Sets the database and epoch of the following operations.
@@ -68,7 +68,7 @@ final class JournalBatch: @unchecked Sendable {
         }
     }
 
-    /// Adds "the key has this record now". Sequences must not fall; the operations of one unit share one.
+    /// Adds the operation that stores a record. Sequences must not decrease; the operations of one unit share one.
     func put(key: UnsafeRawBufferPointer, record: UnsafeRawBufferPointer, sequence: UInt64) {
         guard key.count <= JournalFormat.keyBytesMax, record.count <= JournalFormat.recordBytesMax else {
             return fail(EMSGSIZE)
@@ -109,7 +109,7 @@ final class JournalBatch: @unchecked Sendable {
 
     /// Writes an operation without its payload.
     /// - Parameter room: the bytes of the payload that follow in memory.
-    /// - Returns: where they go; nil if there is no room.
+    /// - Returns: the place for them; nil if there is not enough memory.
     @inline(__always)
     private func begin(
         _ key: UnsafeRawBufferPointer, _ header: RecordHeader, _ headerCount: Int, _ payloadCount: Int, room: Int
@@ -130,7 +130,7 @@ final class JournalBatch: @unchecked Sendable {
         10 + database.utf8.count + 9 + keyCount + headerCount
     }
 
-    /// Adds "the key has no record now".
+    /// Adds the operation that removes a key's record.
     func remove(key: UnsafeRawBufferPointer, sequence: UInt64) {
         guard key.count <= JournalFormat.keyBytesMax else { return fail(EMSGSIZE) }
         guard note(sequence), let place = reserve(5 + key.count) else { return }
@@ -188,7 +188,7 @@ final class JournalBatch: @unchecked Sendable {
         return true
     }
 
-    /// Room for `count` bytes at the end, all of which must be written. Moves the end behind them.
+    /// Reserves `count` bytes at the end, all of which must be written, and moves the end after them.
     @inline(__always) private func reserve(_ count: Int) -> UnsafeMutableRawPointer? {
         if capacity - end < count, !grow(by: count) { return nil }
         guard let memory else { return nil }

@@ -1,4 +1,4 @@
-// The bytes of the journal's files, and nothing but them. **On disk: do not change.** docs/StorageFormat.md shows them.
+// The bytes of the journal's files, and nothing else. **On disk: do not change.** docs/StorageFormat.md shows them.
 
 enum JournalFormat {
     /// The directory of the journal in a larder.
@@ -47,7 +47,7 @@ enum JournalFormat {
     }
 
     /// The checksum of a frame. It covers the segment's number and the frame's offset in it, and the bytes after the
-    /// checksum. So a frame counts only where it was written, and a value that contains the bytes of a frame is never
+    /// checksum. So a frame is valid only where it was written, and a value that contains the bytes of a frame is never
     /// taken for one.
     static func frameChecksum(segment: UInt64, offset: Int, _ checked: UnsafeRawBufferPointer) -> UInt32 {
         let place = withUnsafeBytes(of: (segment.bigEndian, UInt64(offset).bigEndian)) { CRC32C.checksum($0) }
@@ -55,7 +55,7 @@ enum JournalFormat {
     }
 }
 
-/// The beginning of every segment.
+/// The header of every segment.
 ///
 /// ```
 /// offset  bytes  field (integers big-endian)
@@ -63,8 +63,8 @@ enum JournalFormat {
 ///      8      4  version of the layout: 1
 ///     12      4  CRC-32C of the bytes 0 to 11; so far the header is the same in every version
 ///     16      8  number of this segment
-///     24      8  number of the segment before; 0: there was none
-///     32      8  how many bytes of the segment before count, its header included
+///     24      8  number of the previous segment; 0: there was none
+///     32      8  valid bytes of the previous segment, including its header
 ///     40      8  last sequence before this segment
 ///     48      4  CRC-32C of the bytes 0 to 47
 /// ```
@@ -141,7 +141,7 @@ struct JournalFrameHeader: Equatable {
     }
 
     /// Reads a header that is followed by at most `room` bytes of payload.
-    /// - Returns: nil when the bytes are no frame's header, or the payload would not fit.
+    /// - Returns: nil if the bytes are not a frame's header, or the payload would not fit.
     init?(parsing bytes: UnsafeRawBufferPointer, room: Int) {
         guard BigEndian.read(bytes, at: 0, count: 4) == UInt64(JournalFormat.frameMagic),
             let length = BigEndian.read(bytes, at: 8), let first = BigEndian.read(bytes, at: 16),
@@ -152,8 +152,8 @@ struct JournalFrameHeader: Equatable {
         self.init(payloadBytes: Int(length), firstSequence: first, lastSequence: last, syncedSequence: synced)
     }
 
-    /// Completes the frame in `frame`, whose payload follows the room for the header.
-    /// - Parameter staged: the end of the payload if that is in its file already; `frame` then has the bytes before it.
+    /// Completes the frame in `frame`, whose payload follows the space for the header.
+    /// - Parameter staged: the end of the payload if that is in a file already; `frame` then has the bytes before it.
     func seal(_ frame: UnsafeMutableRawBufferPointer, segment: UInt64, offset: Int, staged: StagedFrame? = nil) {
         frame.storeBytes(of: JournalFormat.frameMagic.bigEndian, as: UInt32.self)
         frame.storeBytes(of: UInt64(payloadBytes).bigEndian, toByteOffset: 8, as: UInt64.self)

@@ -1,12 +1,12 @@
-/// A mark in the file `SYNCED` of a larder: which part of the journal must be on the disk.
+/// A mark in the file `SYNCED` of a larder: the part of the journal that must be on the disk.
 ///
 /// ```
 /// offset  bytes  field (integers big-endian)
 ///      0      8  "LARDERSY"
 ///      8      4  version of the layout: 1
 ///     12      4  CRC-32C of the bytes 0 to 11; every version begins with these 16 bytes
-///     16      8  number of the mark; the higher one of two counts
-///     24      8  `commit-units` in `SEQUENCES` when it was written; with another one there the mark says nothing
+///     16      8  number of the mark; the higher one of two is valid
+///     24      8  `commit-units` in `SEQUENCES` when it was written; the mark is ignored if that has changed
 ///     32      8  commit units up to this one were removed from the journal, because LevelDB has them
 ///     40      8  commit units up to this one were synced
 ///     48      4  CRC-32C of the bytes 0 to 47

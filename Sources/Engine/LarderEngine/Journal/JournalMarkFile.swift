@@ -1,11 +1,11 @@
 import LarderPlatform
 
-/// The file `SYNCED`: notes how far the journal was synced, so that the next process notices a journal that lost synced
-/// parts at its beginning or its end. Parts in between are noticed without it.
+/// The file `SYNCED`: records how far the journal was synced, so that the next process detects a journal that lost
+/// synced parts at its beginning or its end. Lost parts in between are detected without it.
 ///
-/// A mark never claims too much. It is written after the fsync that it tells of, so it needs no fsync itself: a machine
-/// failure leaves an earlier mark, which claims less. But before segments are removed, that is noted with an fsync, in
-/// both places, so that no mark remains that still claims them.
+/// A mark never claims too much. It is written after the fsync that it records, so it needs no fsync itself: a machine
+/// failure leaves an earlier mark, which claims less. But before segments are removed, that is recorded with an fsync,
+/// in both places, so that no mark remains that still claims them.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class JournalMarkFile: @unchecked Sendable {
@@ -15,14 +15,14 @@ final class JournalMarkFile: @unchecked Sendable {
 
     private let directory: String
     let path: String
-    /// The present value of ``JournalMark/reserved``.
+    /// The current value of ``JournalMark/reserved``.
     private let reserved: @Sendable () -> UInt64
     private let files = JournalFiles(faults: nil)
     private let lock = Lock()
     // Guarded by `lock`:
     private var file: Int32 = -1
     private var mark = JournalMark()
-    /// Whether ``mark`` is true of the journal: it was read and counts, or this process wrote it.
+    /// Whether ``mark`` describes the journal: it was read and is valid, or this process wrote it.
     private var isKnown = false
 
     init(directory: String, reserved: @escaping @Sendable () -> UInt64) {
@@ -43,8 +43,8 @@ final class JournalMarkFile: @unchecked Sendable {
     }
 
     /// Reads the file. Writes nothing.
-    /// - Parameter reserved: `commit-units` in `SEQUENCES`. With another value the mark does not count: somebody who does
-    ///   not know this file has used the larder since.
+    /// - Parameter reserved: `commit-units` in `SEQUENCES`. With another value the mark is ignored, because a version
+    ///   without this file has used the larder since.
     func load(reserved: UInt64) -> LoadResult {
         let found: [UInt8]?
         do throws(FileError) {
@@ -70,26 +70,27 @@ final class JournalMarkFile: @unchecked Sendable {
         return .done
     }
 
-    /// What is known of the journal; nil if nothing is.
+    /// The last mark of the journal; nil if it is unknown.
     var known: JournalMark? { lock.withLock { isKnown ? mark : nil } }
 
     /// Begins to write marks.
-    /// - Parameter removed: counts if nothing was known.
+    /// - Parameter removed: used if nothing was known.
     func begin(removed: UInt64) {
         lock.withLock {
             let isNew = !isKnown
             if isNew { (mark.removed, mark.synced) = (removed, 0) }
             isKnown = true
-            // A file that cannot be made now is tried again with the next mark.
+            // If the file cannot be created now, that is retried with the next mark.
             try? writeBoth()
-            // From then on it is known, also after a machine failure, what cannot have been lost.
+            // From then on the loss of synced parts is detected, also after a machine failure.
             if isNew, file >= 0 { try? files.sync(file, path: path) }
         }
     }
 
     // MARK: Marks
 
-    /// Notes that everything up to a sequence is on the disk. One write(2), no sync. A failure leaves an earlier mark.
+    /// Records that everything up to a sequence is on the disk. One write(2), no sync. A failure leaves an earlier
+    /// mark.
     func noteSynced(_ sequence: UInt64) {
         lock.withLock {
             guard isKnown, sequence > mark.synced else { return }
@@ -98,8 +99,8 @@ final class JournalMarkFile: @unchecked Sendable {
         }
     }
 
-    /// Notes that everything up to a sequence will be removed from the journal. Returns when that is on the disk, or no
-    /// earlier mark is.
+    /// Records that everything up to a sequence will be removed from the journal. Returns when that is on the disk, or
+    /// when no earlier mark is.
     func noteRemoved(_ sequence: UInt64) throws(FileError) {
         try lock.withLock { () throws(FileError) in
             guard isKnown, sequence > mark.removed else { return }
@@ -109,8 +110,8 @@ final class JournalMarkFile: @unchecked Sendable {
                 try writeBoth()
                 try files.sync(file, path: path)
             } catch {
-                // An earlier mark may be on the disk, also where the file could not be opened: only its removal is as good
-                // as a newer one.
+                // An earlier mark may be on the disk, even if the file could not be opened. Only removing the file is
+                // as safe as a newer mark.
                 mark.removed = before
                 try drop()
                 mark.removed = sequence
@@ -118,7 +119,7 @@ final class JournalMarkFile: @unchecked Sendable {
         }
     }
 
-    /// Notes that the journal ends with a sequence, and that what is missing behind it has been reported.
+    /// Records that the journal ends with a sequence, and that the loss of later ones has been reported.
     func noteLost(behind sequence: UInt64) {
         lock.withLock {
             guard isKnown, mark.synced > sequence else { return }

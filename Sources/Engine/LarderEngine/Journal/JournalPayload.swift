@@ -63,7 +63,7 @@ struct JournalPayload {
     }
 
     /// The number of puts and removals.
-    /// - Returns: nil when the payload does not add up: then none of it counts.
+    /// - Returns: nil if the payload is malformed; then it is invalid as a whole.
     static func operationCount(_ bytes: UnsafeRawBufferPointer) -> Int? {
         var payload = JournalPayload(bytes)
         var count = 0

@@ -17,7 +17,7 @@ final class JournalReader {
     private var start = 0
     private var count = 0
 
-    /// - Returns: nil when there is no such file, or it cannot be a segment (a directory, a link).
+    /// - Returns: nil if there is no such file, or it cannot be a segment (a directory, a link).
     init?(number: UInt64, path: String, readAheadBytes: Int) throws(FileError) {
         self.number = number
         self.path = path
@@ -48,20 +48,20 @@ final class JournalReader {
     }
 
     /// The bytes from `offset` to `offset + length`, valid until the next call.
-    /// - Returns: nil when the file ends before.
+    /// - Returns: nil if the file ends before.
     func bytes(at offset: Int, _ length: Int) throws(FileError) -> UnsafeRawBufferPointer? {
         guard offset >= 0, length >= 0, length <= fileBytes, offset <= fileBytes - length else { return nil }
         if offset < start || offset + length > start + count { try load(offset, length) }
-        // A file that became shorter meanwhile gives fewer bytes.
+        // If the file was shortened in the meantime, there are fewer bytes.
         guard let buffer, offset + length <= start + count else { return nil }
         return UnsafeRawBufferPointer(start: buffer + (offset - start), count: length)
     }
 
-    /// Reads from `offset` on, at least `length` bytes if the file has them.
+    /// Reads at least `length` bytes starting at `offset`, if the file has them.
     private func load(_ offset: Int, _ length: Int) throws(FileError) {
         let wanted = max(length, min(readAheadBytes, fileBytes - offset), 1)
         if wanted > capacity {
-            // The buffer's bytes are read again: a move would cost as much.
+            // The buffer's bytes are read again: moving them would cost as much.
             free(buffer)
             count = 0
             capacity = 0
@@ -127,21 +127,21 @@ final class JournalReader {
         return .good(header, payload: UnsafeRawBufferPointer(rebasing: frame[JournalFormat.frameHeaderBytes...]))
     }
 
-    /// Good frames behind a bad place.
+    /// The valid frames after a bad place.
     struct Later {
         var frames = 0
         /// The highest sequence that one of them records as synced.
         var syncedSequence: UInt64 = 0
-        /// Whether one of them has facts of the ledger: they may have been synced, though no later frame says so.
+        /// Whether one of them has facts of the ledger: they may have been synced, even if no later frame records that.
         var hasFacts = false
-        /// The bytes of wrong checksums that the search may still compute: a damaged or malicious file can hold many
+        /// The bytes of wrong checksums that the search may still compute: a damaged or malicious file can contain many
         /// beginnings of long frames.
         var budget = 256 << 20
         /// Whether the budget was exhausted: then there may be more, and the worst is assumed.
         var isIncomplete = false
     }
 
-    /// Looks for good frames with sequences above `sequence`, from `offset` to the end of the file.
+    /// Searches for valid frames with sequences above `sequence`, from `offset` to the end of the file.
     func search(from offset: Int, above sequence: UInt64, _ later: inout Later) throws(FileError) {
         var position = max(0, offset)
         while let candidate = try nextMagic(from: position) {

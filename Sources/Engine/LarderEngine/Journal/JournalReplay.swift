@@ -4,21 +4,21 @@ import LarderPlatform
 /// only.
 typealias JournalVisit = (UnsafeRawBufferPointer, UInt64) -> Void
 
-/// One pass through the segments of a journal: which frames count, and why others do not.
+/// One pass through the segments of a journal: which frames are valid, and why others are not.
 ///
 /// The rules (docs/StorageFormat.md):
-/// - The frames of a segment count up to the length in the next one's header. Bad frames before it are damage.
-/// - In the last segment frames count up to the first bad one. The rest is cut off if it has no good frame.
+/// - The frames of a segment are valid up to the length in the next one's header. Bad frames before it are damage.
+/// - In the last segment frames are valid up to the first bad one. The rest is cut off if it has no good frame.
 /// - Each segment names its predecessor and the sequence that ends it. A mismatch is damage.
-/// - Damage ends what counts. Nothing behind it is used.
+/// - Damage ends the valid part. Nothing after it is used.
 struct JournalReplay {
     private(set) var report = JournalReport()
     private(set) var newerVersion: (segment: UInt64, version: UInt32)?
-    /// How much of each undamaged segment counts.
+    /// The valid length of each undamaged segment.
     private(set) var ends: [(segment: JournalSegment, bytes: Int, sequence: UInt64)] = []
-    /// Removed segments: a later one says that there were none before it.
+    /// Removed segments: according to a later one there are none before it.
     private(set) var stale: [JournalSegment] = []
-    /// Segments at the end without a header and frames, the lowest first: the machine failed while they were made.
+    /// Segments at the end without a header and frames, the lowest first: the machine failed while they were created.
     private(set) var stillborn: [JournalSegment] = []
 
     private struct Item {
@@ -35,7 +35,7 @@ struct JournalReplay {
     /// Opens the files and reads their headers.
     /// - Parameters:
     ///   - known: everything up to this sequence is durable elsewhere.
-    ///   - mark: what an earlier process noted of the journal; nil if that is unknown.
+    ///   - mark: an earlier process's record of the journal; nil if unknown.
     init(
         _ segments: [JournalSegment], known: UInt64, mark: JournalMark?, readAheadBytes: Int, _ files: JournalFiles
     ) throws(FileError) {
@@ -54,7 +54,7 @@ struct JournalReplay {
         }
     }
 
-    /// Visits the groups that count.
+    /// Visits the valid groups.
     mutating func run(_ visit: JournalVisit) throws(FileError) {
         try dropStillborn()
         dropStale()
@@ -66,11 +66,12 @@ struct JournalReplay {
         }
         report.lastSequence = sequence
         requireSynced()
-        // Nothing counts: what was removed is the last that is known.
+        // Nothing is valid: the end of the removed part is the last known sequence.
         if report.damage != nil, sequence == 0, let mark { report.lastSequence = mark.removed }
     }
 
-    /// A journal that ends before what was synced is damaged: no failure of a process or of the machine explains that.
+    /// Reports damage if the journal ends before its synced part: no failure of a process or of the machine explains
+    /// that.
     private mutating func requireSynced() {
         guard report.damage == nil, let mark, mark.synced > max(sequence, mark.removed) else { return }
         let missing =
@@ -94,7 +95,7 @@ struct JournalReplay {
             try reader.search(from: 0, above: 0, &later)
             reader.release()
             if later.frames > 0 || later.isIncomplete { return }
-            // Also one without a byte: its previous content is unknown.
+            // Also if it is empty: its previous content is unknown.
             report.cut = JournalCut(
                 segment: last.segment.number, offset: 0, bytes: reader.fileBytes,
                 reason: "the segment has no good header and no groups")
@@ -115,7 +116,7 @@ struct JournalReplay {
 
     // MARK: One segment
 
-    /// - Returns: whether the next segment counts as well.
+    /// - Returns: whether the next segment is valid as well.
     private mutating func read(_ index: Int, _ visit: JournalVisit) throws(FileError) -> Bool {
         let item = items[index]
         if let defect = checkHeader(index) { return try damage(index, at: 0, defect) }
@@ -185,7 +186,7 @@ struct JournalReplay {
         }
     }
 
-    /// The number of bytes of a segment that count; nil if unknown.
+    /// The valid length of a segment; nil if unknown.
     private func limit(of index: Int) -> Int? {
         if let known = items[index].segment.byteCount { return known }
         guard index + 1 < items.count, case .success(let next) = items[index + 1].header,
@@ -196,7 +197,7 @@ struct JournalReplay {
 
     // MARK: Damage
 
-    /// Reports damage. Always false: nothing behind it counts.
+    /// Reports damage. Always false: nothing after it is valid.
     private mutating func damage(_ index: Int, at offset: Int, _ reason: String) throws(FileError) -> Bool {
         var later = JournalReader.Later()
         var unused = -offset
@@ -208,7 +209,7 @@ struct JournalReplay {
             try reader.search(from: position == 0 && offset > 0 ? offset + 1 : 0, above: kept, &later)
             reader.release()
         }
-        // Facts are synced before they are acknowledged. With a mark, those behind it were not.
+        // Facts are synced before they are acknowledged. If there is a mark, facts after it were not.
         let isMarked = mark.map { $0.synced > kept } ?? later.hasFacts
         report.cut = nil
         report.damage = JournalDamage(

@@ -1,4 +1,4 @@
-/// The end of the last segment that does not count: it was being written when the process or the machine stopped.
+/// The invalid end of the last segment: it was being written when the process or the machine stopped.
 struct JournalCut: Equatable, Sendable {
     let segment: UInt64
     let offset: Int
@@ -6,13 +6,13 @@ struct JournalCut: Equatable, Sendable {
     let reason: String
 }
 
-/// A place behind which nothing counts, although there was more.
+/// A place after which nothing is valid, although more follows.
 struct JournalDamage: Equatable, Sendable, CustomStringConvertible {
     let segment: UInt64
-    /// The offset in the segment's file; 0 when nothing of the segment counts.
+    /// The offset in the segment's file; 0 if nothing of the segment is valid.
     let offset: Int
     let reason: String
-    /// The bytes from there on, including all later segments.
+    /// The bytes after it, including all later segments.
     let unusedBytes: Int
     /// The good frames among them.
     let laterFrames: Int
@@ -31,14 +31,14 @@ struct JournalDamage: Equatable, Sendable, CustomStringConvertible {
 
 /// The result of a replay.
 struct JournalReport: Equatable, Sendable {
-    /// The last sequence that counts; 0 when there is none.
+    /// The last valid sequence; 0 if there is none.
     var lastSequence: UInt64 = 0
     /// The last sequence before the first segment; those up to it were removed, or are missing.
     var precedingSequence: UInt64 = 0
     var segments = 0
     var frames = 0
     var operations = 0
-    /// The bytes of the frames that count.
+    /// The bytes of the valid frames.
     var bytes = 0
     var cut: JournalCut?
     var damage: JournalDamage?

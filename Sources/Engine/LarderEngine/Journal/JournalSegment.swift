@@ -1,18 +1,18 @@
 import LarderPlatform
 
-/// One file of the journal, as the larder's process knows it.
+/// One file of the journal, as known to the larder's process.
 ///
-/// Guarded by the journal's lock, except for constants. The file stays open as long as there are references, so a sync
-/// can run while the segment is removed.
+/// Guarded by the journal's lock, except for constants. The file stays open as long as it is referenced, so a sync can
+/// run while the segment is removed.
 final class JournalSegment {
     let number: UInt64
     let path: String
-    /// Open for writing if this process made the segment; else -1.
+    /// Open for writing if this process created the segment; else -1.
     let file: Int32
 
-    /// The bytes that count, the header included; nil while a segment found was not read.
+    /// The valid bytes, including the header; nil while a found segment has not been read.
     var byteCount: Int?
-    /// The size of the file when it was found; counted until it is read.
+    /// The size of the file when it was found; used until it is read.
     let foundBytes: Int
     var lastSequence: UInt64 = 0
     var hasFrames = false
@@ -20,7 +20,7 @@ final class JournalSegment {
     var syncedBytes = 0
     /// Whether the file's name in the directory is synced.
     var isNameSynced = false
-    /// A failed fsync: the system may have dropped pages.
+    /// The error of a failed fsync: the system may have dropped pages.
     var syncFailure: FileError?
 
     /// A segment found at the start.

@@ -4,8 +4,8 @@ import LarderPlatform
 /// wait for the disk.
 ///
 /// The file will become a segment. The commit writes the bytes before the payload (two headers and the key) and renames
-/// the file to a segment's name, so it costs as little as for a short record. The format does not show it. A file that
-/// does not become a segment is removed.
+/// the file to a segment's name, so it costs as little as for a short record. The file's format is that of any segment.
+/// A file that does not become a segment is removed.
 ///
 /// `@unchecked Sendable`: mutable state belongs to one thread at a time, first the one that writes it, then the one
 /// that commits.
@@ -32,7 +32,7 @@ final class StagedFrame: @unchecked Sendable {
         remove(path)
     }
 
-    /// The file, open for writing, to be closed by the caller; -1 when it was taken before.
+    /// Returns the file, open for writing, to be closed by the caller; -1 if it was taken before.
     func takeFile() -> Int32 {
         defer { file = -1 }
         return file

@@ -1,15 +1,15 @@
 import LarderPlatform
 
 /// Applies the journal to the databases' entries in memory. A long journal gets two threads, one for the even shards
-/// and one for the odd ones, while the caller reads on.
+/// and one for the odd ones, while the caller continues to read.
 ///
 /// The operations on one key are applied in order, because a key belongs to one shard, and a shard to one thread.
 ///
-/// For one caller, who makes sure that nobody else uses the databases until ``finish()`` has returned. `@unchecked
+/// For one caller, which ensures that the databases are not used until ``finish()`` has returned. `@unchecked
 /// Sendable`: a portion belongs to the caller until `filled` counts it, then to its thread until `done` counts it; the
 /// counts are guarded by `lock`. All else is the caller's, or constant.
 final class JournalApplier: @unchecked Sendable {
-    /// The caller passes the portions on when one of them has this many bytes.
+    /// The size of a portion at which the caller passes the portions on.
     private static let portionBytes = 512 << 10
     private static let portionCount = 4
 
@@ -17,18 +17,18 @@ final class JournalApplier: @unchecked Sendable {
     private let noteEpoch: (UInt64) -> Void
     private let usesThreads: Bool
     private var threads: [WorkThread] = []
-    /// The database of the next operation; nil when the operation does not count.
+    /// The database of the next operation; nil if the operation is invalid.
     private var database: Database?
     private var databaseName: [UInt8] = []
     private var epoch: UInt64 = 0
-    /// When the latest record was stored: the engine's time was at least that.
+    /// When the latest record was stored, which is a lower bound of the engine's time.
     private(set) var latestStored: Int64 = 0
-    /// The database that keeps the next operation until it is known whether it counts; nil when that is known.
+    /// The database that keeps the next operation until its validity is known; nil if it is known.
     private var unresolved: Database?
-    /// Databases that operations name but the larder does not have.
+    /// Databases that are named by operations but missing in the larder.
     private(set) var unknownNames: Set<String> = []
 
-    /// A ring for each half of the shards. `filled` and `done` say which portion belongs to which thread.
+    /// A ring for each half of the shards. `filled` and `done` determine which portion belongs to which thread.
     private let portions = (0..<2).map { _ in (0..<JournalApplier.portionCount).map { _ in ReplayPortion() } }
     private let lock = Lock()
     private let progress = Condition()
@@ -40,7 +40,7 @@ final class JournalApplier: @unchecked Sendable {
     /// - Parameters:
     ///   - usesThreads: whether threads may be started.
     ///   - noteEpoch: called with every epoch of the operations.
-    ///   - find: the database with a name; nil to skip its operations.
+    ///   - find: returns the database with a name; nil to skip its operations.
     init(
         usesThreads: Bool, noteEpoch: @escaping (UInt64) -> Void = { _ in }, find: @escaping (String) -> Database?
     ) {
@@ -49,7 +49,7 @@ final class JournalApplier: @unchecked Sendable {
         self.find = find
     }
 
-    /// Takes the operations of a group, checked by ``JournalPayload/operationCount(_:)``. Copies them.
+    /// Adds the operations of a group, checked by ``JournalPayload/operationCount(_:)``. Copies them.
     func add(_ bytes: UnsafeRawBufferPointer, _ sequence: UInt64) {
         var payload = JournalPayload(bytes)
         while true {
@@ -71,7 +71,7 @@ final class JournalApplier: @unchecked Sendable {
         let found = find(text)
         if found == nil { unknownNames.insert(text) }
         unresolved = found.flatMap { $0.durable.isEpochUnknown ? $0 : nil }
-        // Operations of former epochs are skipped.
+        // Operations of previous epochs are skipped.
         database = found.flatMap { $0.durable.counts(number) ? $0 : nil }
     }
 
@@ -90,7 +90,7 @@ final class JournalApplier: @unchecked Sendable {
         if usesThreads { handOn() } else { portion.apply() }
     }
 
-    /// Returns when all is applied.
+    /// Returns when everything is applied.
     func finish() {
         if threads.isEmpty {
             for half in portions { half[0].apply() }
@@ -104,7 +104,7 @@ final class JournalApplier: @unchecked Sendable {
         for thread in threads { thread.join() }
     }
 
-    /// Passes the portions to the threads, and waits until they are done with those that are filled next.
+    /// Passes the portions to the threads, and waits until those to be filled next are free.
     private func handOn() {
         if threads.isEmpty {
             threads = [0, 1].map { half in WorkThread(name: "larder-replay") { [self] in run(half) } }
@@ -129,7 +129,7 @@ final class JournalApplier: @unchecked Sendable {
     }
 
     /// Waits for a portion.
-    /// - Returns: false when there are no more than `count`.
+    /// - Returns: false if there are no more than `count`.
     private func isThere(_ count: Int) -> Bool {
         lock.withLock {
             while filled == count, !isEnding { progress.wait(lock) }
@@ -159,7 +159,7 @@ private final class ReplayPortion {
 
     var byteCount: Int { bytes.count }
 
-    /// - Parameter database: must stay until the portion is applied.
+    /// - Parameter database: must stay alive until the portion is applied.
     func add(
         _ database: Database, _ hash: Int, _ key: UnsafeRawBufferPointer, _ record: UnsafeRawBufferPointer?,
         _ sequence: UInt64

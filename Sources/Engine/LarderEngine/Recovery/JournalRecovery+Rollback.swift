@@ -1,6 +1,6 @@
 extension JournalRecovery {
-    /// Takes databases back to the durable state: their states, and the entries in the journal. Called with all their
-    /// shard locks held. If the journal cannot be read for now, the rollback is owed: ``owesRollback``.
+    /// Reverts databases to the durable state: their states, and the entries in the journal. Called with all their
+    /// shard locks held. If the journal cannot be read for now, the rollback is done later: ``owesRollback``.
     /// - Parameter last: the last sequence that failed.
     func rollBack(_ databases: [Database], failed last: UInt64) {
         journal.rollBack { rollBackLocked(databases, last) }
@@ -37,8 +37,8 @@ extension JournalRecovery {
         if let damage = report.damage { throw LarderError(.damaged, "\(damage)", operation: "read journal") }
     }
 
-    /// Keeps the refused entries: a damaged journal cannot tell the previous ones. Memory has every acknowledged entry,
-    /// and the next checkpoint puts it into LevelDB, with the refused ones.
+    /// Keeps the refused entries, because a damaged journal does not have the previous ones. Memory has every
+    /// acknowledged entry, and the next checkpoint writes it to LevelDB, together with the refused ones.
     private func keepRefused(_ databases: [Database], _ last: UInt64, _ error: LarderError) {
         for database in databases { database.revertStateOnly() }
         journal.noteKept(last)

@@ -1,7 +1,7 @@
 import LarderPlatform
 
-/// Applies the journal to memory: at the start, where it also handles damage, and after a failed commit. It stands
-/// between the commits and their databases, and has no state.
+/// Applies the journal to memory: at the start, where it also handles damage, and after a failed commit. It connects
+/// the commits with their databases, and has no state.
 ///
 /// Thread-safe: only constants.
 final class JournalRecovery: CommitOwner {
@@ -27,7 +27,7 @@ final class JournalRecovery: CommitOwner {
 
     func rollBack(_ failing: () -> UInt64) {
         context.changeLog.abandon()
-        // The table stays locked: a database added now would have its writes failed but not rolled back.
+        // The table stays locked, because the writes of a database added now would fail without being rolled back.
         table.withAll { all in
             for database in all { database.shards.lockAll() }
             defer { for database in all.reversed() { database.shards.unlockAll() } }
@@ -39,7 +39,7 @@ final class JournalRecovery: CommitOwner {
     /// - Returns: the sequence of the last commit unit.
     func recover() throws(LarderError) -> UInt64 {
         try journal.loadMarks()
-        // Nobody else has them yet; the locks keep one thread's eviction off the other's shards.
+        // The databases are not in use yet; the locks keep one thread's eviction off the other's shards.
         let databases = table.all
         for database in databases { database.shards.lockAll() }
         let applier = JournalApplier(usesThreads: true, noteEpoch: context.noteEpoch, find: table.find)
@@ -63,15 +63,15 @@ final class JournalRecovery: CommitOwner {
         if let damage = report.damage, context.options.onDamage == .fail { throw Self.refusal(of: damage) }
         context.sequences.wasCut = report.damage != nil || report.cut != nil
         loadChanges(report)
-        // An empty journal does not tell the last sequence of an earlier process.
+        // An empty journal does not contain the last sequence of an earlier process.
         context.sequences.begin(behind: report.lastSequence, now: context.time.now())
         journal.beginMarks(report)
         // Without a segment the journal's end is unknown, but nothing of it was needed any more.
         if report.segments > 0 || report.damage != nil {
             context.larder.journalEnd.store(report.lastSequence, ordering: .relaxed)
             if report.damage != nil || report.cut != nil {
-                // Their purges of tags must be known before databases are opened. Facts are synced before they are acknowledged:
-                // what a power failure has cost had none.
+                // Their purges of tags must be known before databases are opened. Facts are synced before they are
+                // acknowledged, so a power failure does not lose any.
                 try table.ledger?.load(table.all, afterLoss: report.damage?.concernsSynced == true)
                 try findWhoNeedsMore(report)
             }
@@ -92,7 +92,7 @@ final class JournalRecovery: CommitOwner {
         return context.sequences.base
     }
 
-    /// Followers continue where they are, as far as the files of the last changes count.
+    /// Lets followers continue where they are, as far as the change log's files are valid.
     private func loadChanges(_ report: JournalReport) {
         var circumstances: ChangeLogLoader.Circumstances?
         if report.damage == nil, case .known(let file) = context.sequences.origin {
@@ -103,8 +103,8 @@ final class JournalRecovery: CommitOwner {
         context.changeLog.load(circumstances) { [table] in table.find($0) }
     }
 
-    /// Syncs the segments found before their entries are shown. They may not be on the disk yet: the process that wrote
-    /// them ended before its sync, or promised it for later.
+    /// Syncs the segments found at the start before their entries are visible. They may not be on the disk yet: the
+    /// process that wrote them terminated before its sync, or deferred it.
     private func syncFound() {
         guard context.options.durability == .always else { return journal.wantSync() }
         do throws(LarderError) {
