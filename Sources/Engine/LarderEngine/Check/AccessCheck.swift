@@ -1,10 +1,10 @@
 import LarderPlatform
 
-/// Looks at who owns a larder's files, and who may read and write them.
+/// Checks the owners of a larder's files, and who may read and write them.
 struct AccessCheck {
     let directory: String
 
-    /// Files of LevelDB that hold nothing of the larder's.
+    /// Files of LevelDB without contents of the larder.
     private static let unimportant: Set<String> = ["LOG", "LOG.old", "LOCK"]
     private static let files: Set<String> = [
         "LOCK", "SEQUENCES", "SYNCED", "TIME", "FUNCTIONS", "ORIGINS", ReserveFile.name,

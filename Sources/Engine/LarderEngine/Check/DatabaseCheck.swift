@@ -1,7 +1,7 @@
 import LarderLevelDBSalvage
 import LarderPlatform
 
-/// Looks at the files of one database.
+/// Checks the files of one database.
 struct DatabaseCheck {
     let directory: String
     let name: String
@@ -79,8 +79,8 @@ struct DatabaseCheck {
         }
     }
 
-    /// Whether the ledger has the purges of the database's tags, or knows that it has lost facts. One that cannot be read may
-    /// have them: that is reported with the ledger.
+    /// Whether the ledger has the purges of the database's tags, or records that it has lost facts. One that cannot be
+    /// read may have them: that is reported with the ledger.
     private func mayLedgerHavePurges() -> Bool {
         let ledger = FileSystem.parent(directory) + "/" + DatabaseName.ledger
         if case .absent = DatabaseDirectory(ledger) { return false }

@@ -2,33 +2,33 @@ import LarderLevelDB
 import LarderLevelDBSalvage
 import LarderPlatform
 
-/// Reads all of one LevelDB without opening it, and so without changing a byte: whether its files are whole, its records
-/// can be read, and the expiry index has the keys that it must have.
+/// Reads all of one LevelDB without opening it, and so without changing a byte: whether its files are complete, its
+/// records can be read, and the expiry index has the keys that it must have.
 ///
-/// The reading is that of a salvage. Nobody may write to the files meanwhile.
+/// It reads the files like a salvage. Nothing may write to them at the same time.
 struct EpochCheck {
     let directory: String
     let place: String
     let pointer: PointerFile
-    /// Hashes of the keys that the journal has, ascending; nil if there are too many.
+    /// Hashes of the keys in the journal, ascending; nil if there are too many.
     let journalKeys: [UInt64]?
-    /// The larder's time, as far as it was noted.
+    /// The larder's time, as far as it was recorded.
     let now: Int64
-    /// Told how many bytes of keys and values were met.
+    /// Called with the number of key and value bytes read.
     let onBytes: (Int) -> Void
     let shouldStop: () -> Bool
 
     struct Stopped: Error {}
 
-    /// At most so many readings, where not all keys fit into memory at once.
+    /// The most passes, if not all keys fit into memory at once.
     private static let partsMax: UInt64 = 8
-    /// As many keys are named.
+    /// The most keys that are named.
     static let namesMax = 3
     static let remedy =
         "--repair keeps the damaged files in \(DamagedFiles.directoryName)/ and goes on with all that can be read, as a "
         + "daemon does when it meets the damage"
 
-    /// - Returns: up to where this LevelDB needs the journal; nil if it is damaged.
+    /// - Returns: the commit unit up to which this LevelDB needs the journal; nil if it is damaged.
     func run(_ report: inout CheckReport) throws -> UInt64? {
         if try LarderLevelDB.Database.fileState(path: directory) == .absentOrEmpty {
             guard !pointer.isUnmade else { return 0 }
@@ -84,7 +84,7 @@ struct EpochCheck {
 
     /// - Returns: whether there is damage that keeps entries from being read.
     private func addDamage(_ salvage: SalvageReport, _ report: inout CheckReport) throws -> Bool {
-        // After a machine failure CURRENT may be behind. Whoever opens the files completes that.
+        // After a machine failure CURRENT may be outdated. Opening the files fixes that.
         if try EpochInspection.pendingCurrent(directory) != nil,
             salvage.damages.allSatisfy({ $0.part == .current || $0.part == .manifest })
         {
@@ -101,7 +101,7 @@ struct EpochCheck {
             report.add(.damage, place, filesDamage, Self.remedy)
             return true
         }
-        // Told as a salvage would tell it, without what only the index has lost.
+        // Reported as by a salvage, without losses that affect only the index.
         let exact = try read(withIndex: false) { _, _ in }
         let shown = exact.isUndamaged ? salvage : exact
         for damage in shown.damages.prefix(CheckReport.linesMax) {
@@ -144,7 +144,7 @@ struct EpochCheck {
                 "\(place): the expiry index was compared for \(Self.partsMax) of \(divisor) parts of the entries")
         }
         if missing.expired > 0 {
-            // Nobody sees them, and no other is late for them.
+            // They are not visible, and do not delay others.
             report.notes.append(
                 "\(place): \(missing.expired) expired \(missing.expired == 1 ? "entry has" : "entries have") no key in the "
                     + "expiry index; the next scan of all entries removes what there is of that")
@@ -174,11 +174,11 @@ struct EpochCheck {
     }
 }
 
-/// What a reading of one LevelDB meets. A value.
+/// The contents of one LevelDB as read by the check. A value.
 struct EpochWalk {
     private let pointer: PointerFile
     private let rules: ExpiryIndex.Rules
-    /// What LevelDB has of these is out of date.
+    /// LevelDB's entries of these keys are outdated.
     private let journalKeys: [UInt64]
     private let now: Int64
     private(set) var entries = 0
@@ -262,7 +262,7 @@ struct EpochWalk {
 
     // MARK: Results
 
-    /// - Returns: whether the rest can be understood.
+    /// - Returns: whether the rest can be interpreted.
     func addFormat(_ place: String, _ report: inout CheckReport) -> Bool {
         guard let version = format?.first, version > 0 else {
             report.add(.damage, place, "its LevelDB has no format record", EpochCheck.remedy)

@@ -1,10 +1,10 @@
-/// Finds records that lack their key in the expiry index, in bounded memory. It meets all records first, and then all
-/// index keys, as LevelDB has them in its order.
+/// Finds records that lack their key in the expiry index, in bounded memory. It reads all records first, and then all
+/// index keys, in LevelDB's order.
 ///
-/// Of every key it remembers a hash; when these become too many, it continues with a part of the keys, and the reader
+/// It remembers a hash of every key; when these become too many, it continues with a part of the keys, and the reader
 /// must read again for each other part. A value.
 struct IndexComparison {
-    /// Which keys are compared: those whose hash has this remainder.
+    /// The compared keys: those whose hash has this remainder.
     struct Part: Equatable {
         var divisor: UInt64 = 1
         var remainder: UInt64 = 0
@@ -14,7 +14,7 @@ struct IndexComparison {
 
     private struct Wanted {
         let hash: UInt64
-        /// The earliest bucket time that will do.
+        /// The earliest acceptable bucket time.
         let time: Int64
         let isExpired: Bool
     }
@@ -23,7 +23,7 @@ struct IndexComparison {
     struct Missing {
         /// The hashes of those that are not expired.
         var hashes: [UInt64] = []
-        /// How many are expired.
+        /// The number of expired ones.
         var expired = 0
     }
 
@@ -33,7 +33,7 @@ struct IndexComparison {
     private var isFound: [Bool] = []
     private var isSorted = false
 
-    /// - Parameter keysMax: how many keys are remembered, at 17 bytes each: 32 MiB by default.
+    /// - Parameter keysMax: the number of remembered keys, at 17 bytes each: 32 MiB by default.
     init(_ part: Part = Part(), keysMax: Int = 1 << 21) {
         self.part = part
         self.keysMax = max(1, keysMax)
@@ -46,7 +46,7 @@ struct IndexComparison {
         return UInt64(bitPattern: Int64(hasher.finalize()))
     }
 
-    /// Meets a record that should have an index key of a kind, not earlier than a time.
+    /// Adds a record that should have an index key of a kind, not earlier than a time.
     mutating func want(
         _ kind: UInt8, _ key: UnsafeRawBufferPointer, from time: Int64, isExpired: Bool = false
     ) {
@@ -59,7 +59,7 @@ struct IndexComparison {
         }
     }
 
-    /// Meets an index key.
+    /// Adds an index key.
     mutating func meet(_ kind: UInt8, _ key: UnsafeRawBufferPointer, bucket: Int64) {
         sort()
         let hash = Self.hash(kind, key)
@@ -78,7 +78,7 @@ struct IndexComparison {
         isFound = Array(repeating: false, count: wanted.count)
     }
 
-    /// The records that lack their index key. Call it behind the last index key.
+    /// The records that lack their index key. Call it after the last index key.
     mutating func missing() -> Missing {
         sort()
         var missing = Missing()
@@ -90,7 +90,7 @@ struct IndexComparison {
 }
 
 extension Array {
-    /// The first index whose element fulfils a condition that all later ones fulfil too.
+    /// The first index whose element satisfies a condition that all later ones satisfy too.
     func partitioningIndex(where fulfils: (Element) -> Bool) -> Int {
         var (low, high) = (0, count)
         while low < high {

@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// Looks at what belongs to the larder as a whole: the journal, and the files of its numbers and its time.
+/// Checks the files of the larder as a whole: the journal, and the files of its numbers and its time.
 enum JournalCheck {
-    /// What is known of the journal's end.
+    /// The known end of the journal.
     struct End {
         /// The last commit unit; 0 if there is none.
         var last: UInt64 = 0
@@ -11,7 +11,7 @@ enum JournalCheck {
         /// Whether a part of it is lost.
         var wasCut = false
         var origin = Sequences.Origin.unknown
-        /// The larder's time, as far as it was noted; 0 if it is unknown.
+        /// The larder's time, as far as it was recorded; 0 if it is unknown.
         fileprivate(set) var now: Int64 = 0
         /// The names of the databases of its operations.
         fileprivate(set) var databases: Set<String> = []
@@ -158,8 +158,8 @@ enum JournalCheck {
     }
 }
 
-/// Hashes of the keys that the journal has operations of, by database. What LevelDB has of such a key is out of date, and
-/// may lack its index key. A value.
+/// Hashes of the keys of the journal's operations, by database. LevelDB's entry of such a key is outdated, and may lack
+/// its index key. A value.
 struct JournalKeys {
     private var hashes: [String: [UInt64]] = [:]
     private var count = 0
@@ -181,6 +181,6 @@ struct JournalKeys {
         for name in hashes.keys { hashes[name]?.sort() }
     }
 
-    /// Those of one database, ascending.
+    /// The hashes of one database, ascending.
     func hashes(of database: String) -> [UInt64] { hashes[database] ?? [] }
 }

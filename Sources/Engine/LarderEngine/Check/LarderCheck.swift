@@ -1,12 +1,12 @@
 import LarderPlatform
 
-/// Looks at all files of a larder that nobody writes to, and says what is wrong with them. Changes nothing: it opens no
-/// LevelDB, replays no journal, and makes no file.
+/// Checks all files of a larder that is not being written to. Changes nothing: it opens no LevelDB, replays no journal,
+/// and creates no file.
 ///
 /// Memory: that of a salvage, 32 MiB for the comparison with the expiry index, and one group of the journal.
 package struct LarderCheck {
     private let directory: String
-    /// Only this database and what belongs to the whole larder; nil for all.
+    /// Checks only this database and the files of the whole larder; nil for all.
     private let name: String?
     private let onProgress: (CheckProgress) -> Void
     private let shouldStop: () -> Bool
@@ -24,9 +24,9 @@ package struct LarderCheck {
 
     /// - Parameters:
     ///   - directory: a larder's, or an image of one: see ``checkIsLarder(_:)``.
-    ///   - name: a database, to look at no other one; nil for all.
-    ///   - shouldStop: asked now and then whether to give up.
-    /// - Throws: `closed` when it was told to stop; `io` when the directory cannot be read; `noSuchDatabase`.
+    ///   - name: the only database to check; nil for all.
+    ///   - shouldStop: called at intervals; returns whether to stop.
+    /// - Throws: `closed` if it was stopped; `io` if the directory cannot be read; `noSuchDatabase`.
     package static func run(
         _ directory: String, database name: String? = nil,
         onProgress: @escaping (CheckProgress) -> Void = { _ in }, shouldStop: @escaping () -> Bool = { false }
@@ -75,9 +75,9 @@ package struct LarderCheck {
         if name == nil { noteMissing(journal.databases.subtracting(missing)) }
     }
 
-    /// Reports the databases that the larder had when it was last used, and that have no files.
+    /// Reports the databases that the larder had when it was last used, and that have no files now.
     private mutating func addMissing(_ found: [String]) -> [String] {
-        // What is wrong with the file is reported with the journal.
+        // A problem of the file itself is reported with the journal.
         let former = (try? SequencesFile.read(in: directory))?.databases ?? []
         let missing = former.filter { name in
             guard self.name == nil || [self.name, DatabaseName.ledger].contains(name), !found.contains(name) else {
@@ -102,10 +102,10 @@ package struct LarderCheck {
     /// Whether a directory of this name may be a database, or the larder's ledger.
     static func mayBeDatabase(_ name: String) -> Bool { DatabaseName.isValid(name) || name == DatabaseName.ledger }
 
-    /// What the engine makes in every larder's directory, and nowhere below it.
+    /// The names that the engine creates in every larder's directory, and nowhere below it.
     private static let ownNames = [SequencesFile.name, "JOURNAL", TimeKeeper.fileName]
 
-    /// - Throws: `invalidArgument` for a directory that is not a larder's; it may be readable nevertheless.
+    /// - Throws: `invalidArgument` for a directory that is not a larder's; it may still be readable.
     static func checkIsLarder(_ directory: String) throws(LarderError) {
         guard let names = try? FileSystem.list(directory) else { return }
         guard ownNames.allSatisfy({ !names.contains($0) }) else { return }
@@ -122,14 +122,14 @@ package struct LarderCheck {
         throw LarderError(.invalidArgument, "\(directory) is no larder" + hint, operation: "check")
     }
 
-    /// A database that was deleted leaves its operations in the journal for a while, so that this need not be wrong.
+    /// Adds a note, not a problem: the operations of a deleted database stay in the journal for a while.
     private mutating func noteMissing(_ names: Set<String>) {
         for name in names.sorted() where !FileSystem.exists(directory + "/" + name) {
             report.notes.append(Self.missingNote(name))
         }
     }
 
-    /// The note on a database that only the journal has.
+    /// The note on a database that exists only in the journal.
     static func missingNote(_ name: String) -> String {
         "the journal has operations of database '\(name)', which has no directory here: unless it was deleted on purpose, "
             + "this larder lacks it"
@@ -139,7 +139,7 @@ package struct LarderCheck {
         if name != DatabaseName.ledger { report.databases += 1 }
         let before = doneBytes
         let size = FileSystem.size(directory + "/" + name)
-        // Keys and values take more than their tables, which are compressed.
+        // Keys and values take more space than their tables, which are compressed.
         var met = 0
         let total = totalBytes
         let onProgress = onProgress
@@ -150,7 +150,7 @@ package struct LarderCheck {
                 onProgress(CheckProgress(doneBytes: before + min(met, size), totalBytes: total))
             }, shouldStop: shouldStop)
         let entries = report.entries
-        // Facts are no user's entries.
+        // Facts are not entries of users.
         defer { if name == DatabaseName.ledger { report.entries = entries } }
         do {
             try database.run(&report)

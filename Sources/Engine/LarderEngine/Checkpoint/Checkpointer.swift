@@ -422,8 +422,7 @@ final class Checkpointer: Checkpointing, @unchecked Sendable {
         guard let pass = try pass(database, upTo: sequence) else { return metBusy ? nil : PurgeReport() }
         do throws(LarderError) {
             try syncNames(pass.store)
-            // Clean entries are neither in the journal nor in memory, so their end of the log must not be taken for a
-            // torn one.
+            // Clean entries may exist in LevelDB alone: record its synced length, so that their loss counts as damage.
             try pass.store.noteSynced()
         } catch {
             pass.abandon()

@@ -5,7 +5,7 @@ import Synchronization
 /// error. It owns the counts for this decision, and requests for a checkpoint.
 ///
 /// Thread-safe. `@unchecked Sendable`: `failure` is guarded by `lock`; `onDue` is set before anything is written; the
-/// rest is constant or atomic. `lock` is taken alone.
+/// rest is constant or atomic. `lock` is never held together with another lock.
 final class CheckpointTrigger: @unchecked Sendable {
     private let disk: DiskBudget
     private let memory: MemoryBudget
@@ -49,7 +49,7 @@ final class CheckpointTrigger: @unchecked Sendable {
     /// Wakes the checkpointer if the journal is long enough.
     func wakeIfTooMuch() { if isTooMuch { onDue() } }
 
-    /// Asks for a checkpoint now.
+    /// Requests a checkpoint now.
     func request() {
         want()
         onDue()
@@ -58,10 +58,10 @@ final class CheckpointTrigger: @unchecked Sendable {
     /// Requests a checkpoint from the next background round, or from the next writer that finds the journal full.
     func want() { wanted.store(true, ordering: .relaxed) }
 
-    /// A full checkpoint begins.
+    /// Clears the request when a full checkpoint begins.
     func begin() { wanted.store(false, ordering: .relaxed) }
 
-    /// Notes the result of a checkpoint.
+    /// Records the result of a checkpoint.
     /// - Returns: whether it differs from the last one.
     func note(failure new: LarderError?) -> Bool {
         lock.withLock {

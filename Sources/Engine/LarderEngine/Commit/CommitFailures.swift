@@ -1,4 +1,4 @@
-/// The commit units that failed, for later questions. A value; its owner guards it.
+/// The commit units that failed, for later queries. A value; its owner guards it.
 struct CommitFailures {
     /// The number of failures to remember. Each is a range of sequences that failed together.
     static let rangesMax = 256

@@ -1,12 +1,12 @@
 import LarderPlatform
 import Synchronization
 
-/// The larder's journal in use: appends commits at the requested durability, syncs them, and removes what checkpoints
-/// have made obsolete. It owns the journal, and knows whether a failed commit still has to be rolled back.
+/// The larder's journal in use: appends commits at the requested durability, syncs them, and removes segments that
+/// checkpoints have made obsolete. It owns the journal, and knows whether a failed commit still has to be rolled back.
 ///
 /// Thread-safe. `@unchecked Sendable`: the journal's segments and `keptSequence` are guarded by `lock`. The exceptions
-/// are the fsync and the removal of segments, which the journal allows beside everything else. Lock order: shard locks,
-/// the journal's `removing`, `lock`, the journal's `lock`.
+/// are the fsync and the removal of segments, which the journal allows concurrently with everything else. Lock order:
+/// shard locks, the journal's `removing`, `lock`, the journal's `lock`.
 final class CommitJournal: @unchecked Sendable {
     /// The start of a checkpoint.
     struct Cut {
@@ -21,16 +21,16 @@ final class CommitJournal: @unchecked Sendable {
     let trigger: CheckpointTrigger
     private let segments: Journal
     private let marks: JournalMarkFile
-    /// Held while a group is appended, and synced if it asks for that. The journal's own lock guards its list of
-    /// segments; the syncing thread, stagers and the counters take that one.
+    /// Held while a group is appended, and synced if necessary. The journal's own lock guards its list of segments; the
+    /// syncing thread, stagers and the counters take that one.
     private let lock = Lock()
-    /// The number of rollbacks of failed commits. After one, entries that a checkpoint has seen may be gone.
+    /// The number of rollbacks of failed commits. After one, entries that a checkpoint has read may be gone.
     private let rollbacks = Atomic<UInt64>(0)
-    /// Refused units up to it count all the same, although the journal does not have them; 0 if there are none.
+    /// Refused units up to this sequence are kept, although the journal does not have them; 0 if there are none.
     private var keptSequence: UInt64 = 0
     /// Whether a failed commit could not be rolled back yet: memory has refused entries, and may lack others.
     private let owes = Atomic<Bool>(false)
-    /// Whether what is appended would be lost: see ``Journal/isGone``.
+    /// Whether appended frames would be lost: see ``Journal/isGone``.
     private let gone = Atomic<Bool>(false)
     private let unsynced = Atomic<Bool>(false)
     private let syncing = Atomic<Bool>(false)
@@ -52,7 +52,7 @@ final class CommitJournal: @unchecked Sendable {
 
     // MARK: Whether it is there
 
-    /// Looks whether the journal still has its names. Called often.
+    /// Checks whether the journal's files still have their names. Called often.
     func look() {
         let isGone = segments.isGone
         guard gone.exchange(isGone, ordering: .relaxed) != isGone else { return }
@@ -68,13 +68,13 @@ final class CommitJournal: @unchecked Sendable {
             + "they are back; end the process, and start it again for a new larder"
     }
 
-    /// The error for writes that would be lost, or for which there is no room; else nil. Two atomic loads usually.
+    /// The error for writes that would be lost, or for which there is no space; else nil. Two atomic loads usually.
     func refusal(_ operation: String) -> LarderError? {
         guard gone.load(ordering: .relaxed) else { return trigger.refusal(operation) }
         return LarderError(.writesSuspended, Self.lossText(context), operation: operation)
     }
 
-    /// - Throws: if what is appended would be lost.
+    /// - Throws: if appended frames would be lost.
     func requireInPlace(_ operation: String) throws(LarderError) {
         look()
         if gone.load(ordering: .relaxed), let error = refusal(operation) { throw error }
@@ -83,15 +83,15 @@ final class CommitJournal: @unchecked Sendable {
     // MARK: Writing
 
     /// Appends a batch at the requested durability. Called by one thread at a time.
-    /// - Parameter mayBlock: whether room may be made on a full file system.
-    /// - Returns: false if that is needed and may not be done. Then nothing was appended.
+    /// - Parameter mayBlock: whether space may be freed on a full file system.
+    /// - Returns: false, without appending, if that is necessary and not allowed.
     func append(_ batch: JournalBatch, _ level: Durability, mayBlock: Bool) throws(LarderError) -> Bool {
         try context.options.beforeCommit?()
         var attempts = 0
         while true {
             if context.sequences.refusal(of: batch.lastSequence) != nil {
                 if !mayBlock { return false }
-                // The thread that does this in good time has found no room, or not had the time.
+                // The thread that reserves sequences in advance has found no space, or was not scheduled.
                 context.sequences.extendIfNeeded(last: batch.lastSequence)
             }
             guard let failure = attempt(batch, level) else { break }
@@ -102,7 +102,7 @@ final class CommitJournal: @unchecked Sendable {
                     continue
                 }
             }
-            // A checkpoint makes a segment obsolete that was given up.
+            // A checkpoint makes an abandoned segment obsolete.
             trigger.request()
             throw LarderError(
                 .io, failure.error.description + failure.doubt + context.disk.note(failure.error),
@@ -117,15 +117,15 @@ final class CommitJournal: @unchecked Sendable {
         return true
     }
 
-    /// How often room is made for one batch.
+    /// The most attempts to free space for one batch.
     private static let attemptsMax = 4
 
-    /// Makes room on a file system that had none, unless others have made some meanwhile.
+    /// Frees space on a full file system, unless there is enough by now.
     private func hasRoom(for bytes: Int, isRemoval: Bool = false) -> Bool {
         context.disk.relieve(bytes, takesReserve: isRemoval) || context.disk.room.map { $0 > 2 * bytes } ?? false
     }
 
-    /// - Returns: nil, or why nothing was appended, and the reason why it may count all the same.
+    /// - Returns: nil, or why nothing was appended, and why it may still become valid.
     private func attempt(_ batch: JournalBatch, _ level: Durability) -> (error: FileError, doubt: String)? {
         var doubt = ""
         do throws(FileError) {
@@ -135,7 +135,8 @@ final class CommitJournal: @unchecked Sendable {
                 try segments.append(batch)
                 if level == .always {
                     do throws(FileError) {
-                        // Syncs all segments: an acknowledged write is worthless behind one that the machine may lose.
+                        // Syncs all segments: an acknowledged write is worthless after one that a machine failure may
+                        // lose.
                         try segments.sync()
                     } catch {
                         doubt = Self.doubt(segments.rollBackLast(batch))
@@ -179,7 +180,7 @@ final class CommitJournal: @unchecked Sendable {
         }
     }
 
-    /// Reserves sequences in good time. May take long.
+    /// Reserves sequences in advance. May take long.
     func reserveSequencesIfNeeded() {
         context.sequences.extendIfNeeded(last: max(lastAppended, context.sequences.base))
     }
@@ -188,7 +189,7 @@ final class CommitJournal: @unchecked Sendable {
     var isBusy: Bool { syncing.load(ordering: .relaxed) }
     private func countBytes() { trigger.note(segments.byteCounts) }
 
-    /// Syncs what was appended since the last time, if any of it asked for that. May take long.
+    /// Syncs what was appended since the last time, if any of it requires that. May take long.
     func syncIfNeeded() throws(LarderError) {
         guard unsynced.exchange(false, ordering: .relaxed) else { return }
         try sync()
@@ -248,12 +249,12 @@ final class CommitJournal: @unchecked Sendable {
         }
     }
 
-    /// Whether no failed commit was rolled back since. If so, entries seen since the cut are committed once they are
+    /// Whether no failed commit was rolled back since. If so, entries read since the cut are committed once they are
     /// decided.
     func isCurrent(_ cut: Cut) -> Bool { rollbackCount == cut.rollbacks }
 
     /// Removes the segments that a checkpoint made obsolete.
-    /// - Returns: false when a failed commit was rolled back meanwhile: then nothing was removed.
+    /// - Returns: false, without removing any, if a failed commit was rolled back in the meantime.
     func finish(_ cut: Cut) throws(LarderError) -> Bool {
         do throws(FileError) {
             defer { countBytes() }
@@ -271,8 +272,8 @@ final class CommitJournal: @unchecked Sendable {
 
     /// Whether a failed commit could not be rolled back yet, because the journal could not be read. One atomic load.
     ///
-    /// Until then nothing is committed, because the rollback would drop it. Nothing is put into LevelDB, because memory
-    /// differs from what was acknowledged.
+    /// Until then nothing is committed, because the rollback would drop it. Nothing is written to LevelDB, because
+    /// memory differs from the acknowledged state.
     var owesRollback: Bool { owes.load(ordering: .acquiring) }
 
     /// - Throws: while a failed commit could not be rolled back.
@@ -285,7 +286,7 @@ final class CommitJournal: @unchecked Sendable {
             operation: operation)
     }
 
-    /// Rolls back the entries in memory. No commit and no end of a checkpoint comes in between.
+    /// Rolls back the entries in memory. No commit and no end of a checkpoint happens in between.
     /// - Parameter body: may call ``replayLocked(_:)``, ``noteRolledBack()``, ``noteOwed()`` and ``noteKept(_:)``.
     func rollBack(_ body: () -> Void) {
         segments.withoutRemovals {
@@ -296,19 +297,19 @@ final class CommitJournal: @unchecked Sendable {
         }
     }
 
-    /// The refused entries are gone from memory, or count.
+    /// Records that the refused entries were removed from memory, or kept.
     func noteRolledBack() { owes.store(false, ordering: .releasing) }
 
-    /// The refused entries are still in memory.
+    /// Records that the refused entries are still in memory.
     /// - Returns: whether that was already so.
     func noteOwed() -> Bool { owes.exchange(true, ordering: .acquiringAndReleasing) }
 
-    /// The refused entries count, up to this sequence. Called within ``rollBack(_:)``.
+    /// Records that the refused entries are kept, up to this sequence. Called within ``rollBack(_:)``.
     func noteKept(_ last: UInt64) { keptSequence = last }
 
     // MARK: Reading
 
-    /// Reads what the last process noted of the journal, before ``replay(_:)``.
+    /// Reads the last process's marks of the journal, before ``replay(_:)``.
     /// - Throws: `newerFormat`. A file that cannot be used is reported.
     func loadMarks() throws(LarderError) {
         guard case .known(let file) = context.sequences.origin else { return }
@@ -325,7 +326,7 @@ final class CommitJournal: @unchecked Sendable {
         }
     }
 
-    /// Begins to note what is synced and removed. Call it after this process has reserved its sequences.
+    /// Begins to record what is synced and removed. Call it after this process has reserved its sequences.
     func beginMarks(_ report: JournalReport) { marks.begin(removed: report.precedingSequence) }
 
     /// Reads the journal, before anything is appended.
@@ -334,7 +335,7 @@ final class CommitJournal: @unchecked Sendable {
     /// ``replay(_:)`` within ``rollBack(_:)``.
     func replayLocked(_ visit: JournalVisit) throws(LarderError) -> JournalReport { try segments.replayHeld(visit) }
 
-    /// Continues behind the segments found.
+    /// Continues after the segments found.
     /// - Parameter base: commit units up to it are durable elsewhere, before the first segment.
     func begin(behind base: UInt64) {
         segments.begin(behind: base)

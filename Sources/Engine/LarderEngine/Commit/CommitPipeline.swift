@@ -5,7 +5,7 @@ import Synchronization
 package protocol CommitObserver: AnyObject, Sendable {
     /// Every sequence up to `sequence` that was not decided before is now committed (`failure` is nil) or failed.
     func commitsDecided(upTo sequence: UInt64, failure: LarderError?)
-    /// Writers that waited because of ``CommitPipeline/isCongested`` may have room again, or would now be refused.
+    /// Writers that waited because of ``CommitPipeline/isCongested`` may continue, or would now be refused.
     func congestionMayBeOver()
 }
 
@@ -20,14 +20,14 @@ protocol CommitOwner: AnyObject, Sendable {
 
     /// A whole database is about to change: ``hasChanged()`` or ``rollBack(_:)`` follows.
     func isChanging()
-    /// It has changed, and its change was told.
+    /// The change is complete, and observers were notified.
     func hasChanged()
 
     /// Passes on the notes of committed units. Called on the committing thread; must not block.
     func committed(_ notes: any CommitNotes)
 
     /// Rolls the applied state back to the durable one.
-    /// - Parameter failing: called once, while nobody can apply anything. It notes which units fail, and returns the
+    /// - Parameter failing: called once, while nothing can be applied. It records which units fail, and returns the
     ///   last one.
     func rollBack(_ failing: () -> UInt64)
 }
@@ -36,12 +36,12 @@ protocol CommitOwner: AnyObject, Sendable {
 ///
 /// - Units are queued under the shard locks of what they change, so the order of sequences is the order of application.
 /// - One thread at a time leads: it takes everything in the queue and commits it, all writes together as one frame of
-///   the journal. A waiting caller becomes the leader when there is none. For callers that do not wait, ``wake()``
-///   starts the pipeline's own thread, and ``commitNow()`` commits on the caller's thread if that is quick.
-/// - When a commit fails, earlier commits stay durable. The rest of the group and every queued unit fail, and the
-///   applied state goes back to the durable one.
+///   the journal. A waiting caller becomes the leader if there is none. For callers that do not wait, ``wake()`` starts
+///   the pipeline's own thread, and ``commitNow()`` commits on the caller's thread if that is quick.
+/// - If a commit fails, earlier commits stay durable. The rest of the group and every queued unit fail, and the applied
+///   state is reset to the durable one.
 ///
-/// Thread-safe. `@unchecked Sendable`: all state below "guarded" is guarded by `lock`. Lock order: the table of
+/// Thread-safe. `@unchecked Sendable`: the properties below "guarded" are guarded by `lock`. Lock order: the table of
 /// databases, shard locks (databases by number, shards by index), `lock`.
 package final class CommitPipeline: @unchecked Sendable {
     private let context: LarderContext
@@ -62,7 +62,7 @@ package final class CommitPipeline: @unchecked Sendable {
     private var waiting = 0
     private var isStopping = false
     private var hasIdleThread = false
-    /// Whether the pipeline's own thread is to commit the queue.
+    /// Whether the pipeline's own thread must commit the queue.
     private var isWoken = false
     private var failures = CommitFailures()
     private var observers: [any CommitObserver] = []
@@ -74,13 +74,13 @@ package final class CommitPipeline: @unchecked Sendable {
         self.owner = owner
     }
 
-    /// Continues behind the journal's last sequence. Called before anything is queued.
+    /// Continues after the journal's last sequence. Called before anything is queued.
     func begin(behind sequence: UInt64) {
         lock.withLock { lastSequence = max(lastSequence, sequence) }
         decided.store(sequence, ordering: .releasing)
     }
 
-    /// Continues behind a sequence that this process did not know. May block.
+    /// Continues after a sequence that this process did not know. May block.
     func goOn(behind sequence: UInt64) {
         context.sequences.goOn(behind: sequence)
         // As an empty unit, so that waiters for everything applied have a decided unit.
@@ -97,7 +97,7 @@ package final class CommitPipeline: @unchecked Sendable {
     /// Queues the writes of a unit. Called before they are applied, with the locks of all its shards held.
     /// - Parameters:
     ///   - alone: whether the unit has a frame of its own.
-    ///   - write: puts the operations into the batch. Must not block.
+    ///   - write: adds the operations to the batch. Must not block.
     /// - Returns: the unit's sequence.
     func enqueue(_ durability: Durability, alone: Bool = false, _ write: (JournalBatch, UInt64) -> Void) -> UInt64 {
         lock.lock()
@@ -113,14 +113,15 @@ package final class CommitPipeline: @unchecked Sendable {
         return sequence
     }
 
-    /// Writes the payload of a long record to the disk before its commit, beside everything else. May take long.
+    /// Writes the payload of a long record to the disk before its commit, concurrently with everything else. May take
+    /// long.
     func stage(_ payload: UnsafeRawBufferPointer, bytesBefore: Int, isSynced: Bool) throws(LarderError)
         -> StagedFrame
     {
         try journal.stage(payload, bytesBefore: bytesBefore, isSynced: isSynced)
     }
 
-    /// - Throws: if others have removed, moved or replaced the larder's files.
+    /// - Throws: if the larder's files were removed, moved or replaced by another program.
     func requireInPlace(_ operation: String) throws(LarderError) { try journal.requireInPlace(operation) }
 
     /// Queues a change of a whole database. Called with all its shard locks held.
@@ -162,7 +163,7 @@ package final class CommitPipeline: @unchecked Sendable {
     /// The error that refuses writes while the journal's files are gone, or checkpoints fail and it is full; nil otherwise.
     func refusal(_ operation: String) -> LarderError? { journal.refusal(operation) }
 
-    /// Bytes that wait for a commit.
+    /// The number of bytes that wait for a commit.
     package var pendingByteCount: Int { pendingBytes.load(ordering: .relaxed) }
 
     // MARK: Waiting
@@ -172,7 +173,7 @@ package final class CommitPipeline: @unchecked Sendable {
         ticket.sequence <= decided.load(ordering: .acquiring)
     }
 
-    /// Waits until the ticket's units are committed. Commits them on this thread if no other does.
+    /// Waits until the ticket's units are committed. Commits them on this thread if no other thread does.
     /// - Throws: the error of the commit if it failed.
     package func wait(for ticket: CommitTicket) throws(LarderError) {
         try ForkGuard.check("commit")
@@ -212,17 +213,18 @@ package final class CommitPipeline: @unchecked Sendable {
     /// - Throws: the error of the unit applied last, if that one failed.
     package func settle() throws(LarderError) { try wait(for: everythingApplied) }
 
-    /// Waits until everything applied before the call is decided, and syncs what was committed, whatever the durability.
+    /// Waits until everything applied before the call is decided, and syncs the committed part, whatever the
+    /// durability.
     func sync() throws(LarderError) {
         drain()
         try journal.sync()
     }
 
     /// Waits until everything applied before the call is decided: committed, or failed and rolled back. For callers
-    /// that then read the durable state; failures of other units do not concern them.
+    /// that then read the durable state and are not affected by other units' failures.
     func drain() { awaitDecision(everythingApplied) }
 
-    /// Makes sure that the queue is committed soon, without waiting for it.
+    /// Ensures that the queue is committed soon, without waiting for it.
     package func wake() {
         lock.withLock {
             if !queue.isEmpty, !isLed { wakeThread() }
@@ -236,7 +238,7 @@ package final class CommitPipeline: @unchecked Sendable {
         if thread == nil { startThread() } else { work.signal() }
     }
 
-    /// Commits the queue on this thread if that takes one write to a file and nobody else does it. Otherwise calls
+    /// Commits the queue on this thread if that takes one write to a file and no other thread does it. Otherwise calls
     /// ``wake()``. For event loops, at the end of a turn.
     package func commitNow() {
         lock.lock()
@@ -247,13 +249,13 @@ package final class CommitPipeline: @unchecked Sendable {
         if queue.hasSlowWork || journal.isBusy {
             wakeThread()
         } else {
-            // Nobody else would make room for it on a full file system.
+            // No other thread would free space for it on a full file system.
             lead(until: lastSequence, mayBlock: !hasIdleThread)
         }
         lock.unlock()
     }
 
-    /// Tells observers that a checkpoint ended.
+    /// Notifies observers that a checkpoint ended.
     func tellOfCheckpoint() {
         for observer in lock.withLock({ observers }) { observer.congestionMayBeOver() }
     }
@@ -267,12 +269,12 @@ package final class CommitPipeline: @unchecked Sendable {
         lock.withLock { observers.removeAll { $0 === observer } }
     }
 
-    /// Tries again to roll back a failed commit that could not be rolled back yet. May block; must not be called with a
+    /// Retries the rollback of a failed commit that could not be rolled back yet. May block; must not be called with a
     /// shard lock held.
-    /// - Throws: when it still cannot be rolled back.
+    /// - Throws: if it still cannot be rolled back.
     func rollBackWhatFailed(_ operation: String) throws(LarderError) {
         guard journal.owesRollback else { return }
-        // An empty unit fails while the rollback is owed, and its failure tries the rollback again.
+        // An empty unit fails while the rollback is owed, and its failure retries the rollback.
         lock.withLock {
             lastSequence += 1
             queue.add(control: .control(sequence: lastSequence, perform: {}, committed: { _ in }))
@@ -285,7 +287,7 @@ package final class CommitPipeline: @unchecked Sendable {
 
     /// Commits the queue until `sequence` is decided, and leaves the rest to others. Called with `lock` held, and
     /// returns with it held.
-    /// - Parameter mayBlock: whether room may be made on a full file system; otherwise that is left to others too.
+    /// - Parameter mayBlock: whether space may be freed on a full file system; otherwise that is left to others too.
     private func lead(until sequence: UInt64, mayBlock: Bool = true) {
         isLed = true
         while !queue.isEmpty, sequence > decided.load(ordering: .relaxed) {
@@ -304,7 +306,7 @@ package final class CommitPipeline: @unchecked Sendable {
         if !queue.isEmpty { wakeThread() }
     }
 
-    /// - Returns: how many are decided: all, unless room must be made for one, and this thread may not.
+    /// - Returns: the number of decided items: all, unless space must be freed for one, and this thread may not.
     private func commit(_ group: [CommitQueue.Item], _ mayBlock: Bool) -> Int {
         for (index, item) in group.enumerated() {
             do throws(LarderError) {
@@ -320,7 +322,7 @@ package final class CommitPipeline: @unchecked Sendable {
                 case .control(_, let perform, _):
                     try context.options.beforeCommit?()
                     owner.isChanging()
-                    // It goes by paths, which may lead to files of others by now.
+                    // It uses paths, which may lead to another program's files by now.
                     try journal.requireInPlace("commit")
                     try perform()
                 }
@@ -361,7 +363,7 @@ package final class CommitPipeline: @unchecked Sendable {
         for observer in observers { observer.commitsDecided(upTo: sequence, failure: failure) }
     }
 
-    /// Fails the rest of a group and everything queued behind it, and rolls the applied state back to the durable one.
+    /// Fails the rest of a group and everything queued after it, and rolls the applied state back to the durable one.
     private func fail(_ cause: LarderError) {
         let error = LarderError(
             .commitFailed, "the write was not committed: \(cause.message)", operation: "commit",
@@ -388,7 +390,7 @@ package final class CommitPipeline: @unchecked Sendable {
     // MARK: The pipeline's own thread
 
     /// Starts the thread that commits for callers that do not wait.
-    /// - Parameter onDemand: whether only once there is work for it.
+    /// - Parameter onDemand: whether it starts only when there is work for it.
     func start(onDemand: Bool) {
         lock.withLock {
             hasIdleThread = true

@@ -23,11 +23,11 @@ struct CommitQueue {
     private var openUnits = 0
     /// The strictest durability of the open batch's units.
     private var openLevel = Durability.os
-    /// Batches to use again, at most ``sparesMax``.
+    /// Batches to reuse, at most ``sparesMax``.
     private var spares: [JournalBatch] = []
 
     private static let sparesMax = 3
-    /// A batch of this size is closed: its frame is written in one go.
+    /// A batch of this size is closed: its frame is written with one call.
     private static let batchBytesMax = 4 << 20
 
     var isEmpty: Bool { items.isEmpty && open == nil }
@@ -67,17 +67,17 @@ struct CommitQueue {
         openLevel = .os
     }
 
-    /// Takes everything out.
+    /// Removes and returns all items.
     mutating func take() -> [Item] {
         close()
         defer { items = [] }
         return items
     }
 
-    /// Takes back the last part of what was taken: it comes first again.
+    /// Puts the last part of the taken items back in front.
     mutating func putBack(_ rest: ArraySlice<Item>) { items.insert(contentsOf: rest, at: 0) }
 
-    /// Takes batches back to be used again.
+    /// Keeps batches to reuse them.
     mutating func recycle(_ used: some Sequence<Item>) {
         for case .writes(let batch, _, _) in used where spares.count < Self.sparesMax {
             batch.clear()

@@ -1,4 +1,4 @@
-/// The commits that an answer has to wait for: everything it wrote or read that is not yet committed.
+/// The commits that a reply has to wait for: all its reads and writes that are not yet committed.
 package struct CommitTicket: Hashable, Comparable, Sendable {
     package let sequence: UInt64
 

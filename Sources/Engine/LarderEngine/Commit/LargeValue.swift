@@ -1,5 +1,5 @@
-/// A long value before its commit. Its bytes are in the journal's directory and in the memory of an entry before any
-/// lock is taken, so its commit delays nobody.
+/// A long value before its commit. Its bytes are written to the journal's directory and to the memory of an entry
+/// before any lock is taken, so its commit delays no other.
 ///
 /// For one update. An uncommitted value leaves nothing behind. `@unchecked Sendable`: it belongs to the thread that
 /// stores it, until the entry is taken.
@@ -17,7 +17,7 @@ package final class LargeValue: @unchecked Sendable {
         let count = headerCount + payload.count
         let entry = key.withBytes { EntryPointer.make($0, hash: key.hash, recordCount: count) }
         if let start = payload.baseAddress {
-            // `reserve` ensures room for header and payload.
+            // `reserve` ensures space for header and payload.
             (entry.reserve(count) + headerCount).copyMemory(from: start, byteCount: payload.count)
         }
         self.entry = entry

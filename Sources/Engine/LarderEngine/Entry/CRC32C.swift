@@ -20,11 +20,11 @@ package enum CRC32C {
         larder_crc32c_extend(checksum, bytes.baseAddress, bytes.count)
     }
 
-    /// The checksum of bytes with the checksum `first` that are followed by `count` bytes with the checksum `second`, without
+    /// The checksum of bytes with the checksum `first` followed by `count` bytes with the checksum `second`, without
     /// the bytes. O(log count).
     ///
-    /// A checksum is a polynomial over GF(2), modulo that of the CRC. To be followed by n bits is to be multiplied by xⁿ, and
-    /// both checksums are inverted in the same way, which cancels out (as Mark Adler found for zlib's crc32_combine).
+    /// A checksum is a polynomial over GF(2), modulo that of the CRC. Appending n bits multiplies it by xⁿ, and both
+    /// checksums are inverted in the same way, which cancels out (as Mark Adler found for zlib's crc32_combine).
     static func combine(_ first: UInt32, _ second: UInt32, count: Int) -> UInt32 {
         var power: UInt32 = 1 << 31  // x⁰: the highest bit is the lowest coefficient.
         var square: UInt32 = 1 << 30  // x¹, squared at every step.
@@ -52,7 +52,7 @@ package enum CRC32C {
 }
 
 extension UInt64 {
-    /// The number in hexadecimal digits, with zeros in front.
+    /// The number in hexadecimal digits, with leading zeros.
     package func hexadecimal(digits count: Int = 16) -> String {
         let digits = String(self, radix: 16)
         return String(repeating: "0", count: Swift.max(0, count - digits.count)) + digits

@@ -1,10 +1,10 @@
-/// Which change of an entry is the later one, also where larders follow each other: by time, then by sequence. A change
-/// that is passed on keeps the version that it was made with.
+/// The version of a change, which orders changes across larders that follow each other: by time, then by sequence. A
+/// change that is passed on keeps its original version.
 package struct ChangeVersion: Hashable, Comparable, Sendable, CustomStringConvertible {
-    /// When the change was made, by the clock of the larder where it was made, in milliseconds since 1970. Of an entry of
-    /// which only itself is known: when it was stored.
+    /// When the change was made, by the clock of the larder where it was made, in milliseconds since 1970. If only the
+    /// entry is known: when it was stored.
     package var time: Int64
-    /// The commit unit of the change, in the larder where it was made; 0 if it is not known.
+    /// The commit unit of the change, in the larder where it was made; 0 if unknown.
     package var sequence: UInt64
 
     package init(time: Int64, sequence: UInt64 = 0) {
@@ -12,7 +12,7 @@ package struct ChangeVersion: Hashable, Comparable, Sendable, CustomStringConver
         self.sequence = sequence
     }
 
-    /// Reads what ``description`` writes: `time-sequence`, or the time alone.
+    /// Parses the format of ``description``: `time-sequence`, or the time alone.
     package init?(_ text: some StringProtocol) {
         let parts = text.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = parts.first, let time = Self.number(first), time <= UInt64(Int64.max) else { return nil }
@@ -24,7 +24,7 @@ package struct ChangeVersion: Hashable, Comparable, Sendable, CustomStringConver
         self.init(time: Int64(time), sequence: sequence)
     }
 
-    /// Digits only.
+    /// Parses a number of digits only.
     static func number(_ text: some StringProtocol) -> UInt64? {
         guard (1...20).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
             return nil

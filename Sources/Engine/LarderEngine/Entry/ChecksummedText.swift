@@ -1,5 +1,5 @@
-/// What stands in a small text file of a larder: one `name value` a line, the first line its kind and version, the last one the
-/// checksum of all before it.
+/// The content of a small text file of a larder: one `name value` a line; the first line is its kind and version, the
+/// last one the checksum of all previous lines.
 package struct ChecksummedText {
     package enum Defect: Error, Equatable {
         case newerFormat(Int)

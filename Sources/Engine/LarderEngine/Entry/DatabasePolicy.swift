@@ -1,12 +1,12 @@
-/// What a database's owner decides about the life of its entries.
+/// The settings of a database for the lifetime of its entries.
 package struct DatabasePolicy: Hashable, Sendable {
     /// The interval of governed entries.
     package var policy: UpdatePolicy
-    /// For how long entries without a grace of their own are kept behind their deadline, in milliseconds; from 0 to
+    /// How long entries without their own grace are kept after their deadline, in milliseconds; from 0 to
     /// ``UpdatePolicy/longestMilliseconds``.
     package var grace: Int64
-    /// By how much the interval of an entry may be shortened when it is stored, in percent: from 0 to 100. The part is
-    /// random, so that entries that are stored together do not end together.
+    /// The most by which the interval of an entry is shortened when it is stored, in percent: from 0 to 100. The amount
+    /// is random, so that entries stored together do not expire together.
     package var jitter: Int
 
     package init(_ policy: UpdatePolicy, grace: Int64 = 0, jitter: Int = 0) {
@@ -17,7 +17,7 @@ package struct DatabasePolicy: Hashable, Sendable {
 
     package static let jitterMax = Jitter.percentMax
 
-    /// The rule of an entry that is stored at `now`. With a jitter every entry gets a deadline of its own.
+    /// The rule of an entry that is stored at `now`. With a jitter every entry gets its own deadline.
     /// - Parameters:
     ///   - interval: the entry's own; nil for the database's.
     ///   - jitter: the entry's own; nil for the database's.
@@ -29,7 +29,7 @@ package struct DatabasePolicy: Hashable, Sendable {
         return .own(now + Self.shortened(length, by: jitter))
     }
 
-    /// A random part of an interval: at least 1 ms, and at least what `jitter` percent leave of it.
+    /// Returns a random interval of at least 1 ms, and at least `milliseconds` less `jitter` percent.
     package static func shortened(_ milliseconds: Int64, by jitter: Int) -> Int64 {
         Jitter.shortened(milliseconds, by: jitter)
     }

@@ -1,6 +1,6 @@
 /// The deadlines of entries, the nearest first, to report entries that expire.
 ///
-/// A heap beside a table: a deadline that was replaced stays in the heap until its time, and is then ignored.
+/// A heap and a table: a deadline that was replaced stays in the heap until its time, and is then ignored.
 ///
 /// A value; its owner guards it.
 package struct DeadlineWatch<Key: Hashable> {
@@ -35,7 +35,7 @@ package struct DeadlineWatch<Key: Hashable> {
         dropStale()
     }
 
-    /// Replaced deadlines must not take more room than the others.
+    /// Drops replaced deadlines when they are the majority.
     private mutating func dropStale() {
         guard heap.count > 64, heap.count > 2 * deadlines.count else { return }
         // A sorted array is a heap.

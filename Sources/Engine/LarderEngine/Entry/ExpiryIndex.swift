@@ -1,23 +1,23 @@
-/// The index that tells the sweep where expired entries may be.
+/// The index from which the sweep finds expired entries.
 ///
-/// - An entry that lives less than ``unindexedMilliseconds`` has one index key that holds a bucket time, never earlier than
-///   the entry's own: the deadline where the entry has its own, storedAt where the policy governs it. To either its own
-///   grace is added, if it has one; the database's grace is added by the sweep. Bucket times are
-///   rounded up to a power of two of milliseconds, about a 64th of the time the entry lives, so that a key written over
-///   and over has the same index key most of the time.
-/// - What lives longer, or forever, has none: a scan over all entries now and then finds it. The index would cost as much
-///   as the entry itself to write.
-/// - The index may hold keys whose entry was overwritten or removed; the sweep drops what turns out to be stale. Entries
-///   get their index keys together with their records when a checkpoint writes them.
+/// - An entry that lives less than ``unindexedMilliseconds`` has one index key that holds a bucket time, never earlier
+///   than the entry's own: the deadline if the entry has its own, storedAt if the policy governs it. The entry's own
+///   grace is added to either, if it has one; the sweep adds the database's grace. Bucket times are rounded up to a
+///   power of two of milliseconds, about a 64th of the entry's lifetime, so that a key written over and over has the
+///   same index key most of the time.
+/// - Entries that live longer, or forever, have none: a periodic scan of all entries finds them. The index key would
+///   cost as much as the entry itself to write.
+/// - The index may hold keys whose entry was overwritten or removed; the sweep drops stale ones. Entries get their
+///   index keys together with their records when a checkpoint writes them.
 ///
-/// When a database gets another policy, under which governed entries are indexed that were not, ``Database/State/isUnindexed``
-/// says that the sweep has to go over all entries once. Except for those the index never lacks the key of an entry in
-/// LevelDB that should have one.
+/// If a new policy indexes governed entries that were not indexed before, ``Database/State/isUnindexed`` records that
+/// the sweep has to read all entries once. Except for those the index never lacks the key of an entry in LevelDB that
+/// should have one.
 package enum ExpiryIndex {
     /// The value of an index record: one byte, because no stored value is ever empty.
     static let value: [UInt8] = [0]
 
-    /// Entries that live at least so long, from when they are stored, are not indexed: a day.
+    /// Entries with at least this lifetime, counted from their storage, are not indexed: a day.
     package static let unindexedMilliseconds: Int64 = 86_400_000
 
     /// Whether governed entries are indexed under a policy.
@@ -25,16 +25,17 @@ package enum ExpiryIndex {
         policy.intervalMilliseconds.map { $0 < unindexedMilliseconds } ?? false
     }
 
-    /// Kind and time of an index key in one number; 0 for none. Times are multiples of 1,024, so that the kind fits below.
+    /// Kind and time of an index key in one number; 0 for none. Times are multiples of 1,024, so the kind fits in the
+    /// lower bits.
     typealias Slot = UInt64
 
-    /// By which policy entries are indexed that a checkpoint writes.
+    /// The policies by which a checkpoint indexes entries.
     struct Rules {
         private let interval: Int64?
 
         /// - Parameters:
-        ///   - policy: as applied.
-        ///   - durable: as on the disk, which a crash would bring back.
+        ///   - policy: the applied one.
+        ///   - durable: the one on the disk, which a crash would restore.
         init(_ policy: UpdatePolicy, durable: UpdatePolicy) {
             interval = [policy, durable].filter(indexes).compactMap(\.intervalMilliseconds).min()
         }
@@ -94,14 +95,14 @@ package enum ExpiryIndex {
         return bytes
     }
 
-    /// Where a scan of `kind` begins for bucket times of at least `bucket`.
+    /// The first possible key of `kind` with a bucket time of at least `bucket`.
     static func start(_ kind: UInt8, _ bucket: Int64) -> [UInt8] {
         var bytes: [UInt8] = [kind]
         BigEndian.append(UInt64(bitPattern: max(0, bucket)), to: &bytes)
         return bytes
     }
 
-    /// Takes an index key apart; nil when it is none.
+    /// Parses an index key; nil if it is malformed.
     static func parse(_ bytes: UnsafeRawBufferPointer) -> (bucket: Int64, key: Key)? {
         guard bytes.count >= 9, let raw = BigEndian.read(bytes, at: 1) else { return nil }
         return (Int64(bitPattern: raw), Key(UnsafeRawBufferPointer(rebasing: bytes.dropFirst(9))))

@@ -2,16 +2,16 @@
 package enum Freshness: Hashable, Sendable {
     /// Before its deadline: every read returns it.
     case fresh
-    /// From its deadline until its grace is over: only those who ask for it get it.
+    /// After its deadline and before the end of its grace: returned only on request.
     case stale
-    /// Afterwards: nobody gets it, and its space may be reclaimed.
+    /// After its grace: never returned, and its space may be reclaimed.
     case gone
 }
 
-/// What a database's policy means for its entries, at one moment.
+/// The rules that follow from a database's policy, at one moment.
 package struct FreshnessRules: Hashable, Sendable {
     package var policy: UpdatePolicy
-    /// Governed entries stored at or before this instant stay expired, whatever the policy is changed to.
+    /// Governed entries stored at or before this instant stay expired, whatever the policy becomes.
     package var deadBefore: Int64
     /// See ``DatabasePolicy/grace``.
     package var grace: Int64
@@ -33,19 +33,19 @@ package struct FreshnessRules: Hashable, Sendable {
 
     package var settings: DatabasePolicy { DatabasePolicy(policy, grace: grace, jitter: jitter) }
 
-    /// **The boundary rule, stated once**: an entry is expired if and only if `now >= deadline`. Then it is stale while
-    /// `now < deadline + grace`, and gone from there on. What a purge of a tag has ended is expired at every instant: who
-    /// reads may have looked at the clock before the purge, and the entry may have ended by an earlier one.
+    /// **The boundary rule**: an entry is expired if and only if `now >= deadline`. Then it is stale while `now <
+    /// deadline + grace`, and gone after that. An entry ended by a purge of a tag is expired at every instant: a reader
+    /// may have read the clock before the purge, and the entry may have been ended by an earlier one.
     package func freshness(_ header: RecordHeader, now: Int64) -> Freshness {
         guard let deadline = deadline(header), now >= deadline || header.tagsEnd != .max else { return .fresh }
         return now < end(header, deadline) ? .stale : .gone
     }
 
-    /// The instant from which the entry is gone, in milliseconds since 1970; nil for never.
+    /// When the entry is gone, in milliseconds since 1970; nil for never.
     func end(_ header: RecordHeader) -> Int64? { deadline(header).map { end(header, $0) } }
 
-    /// ``end(_:)`` of an entry that is gone because its time was over; nil if it is for a purge of a tag, or for a policy
-    /// that came later.
+    /// ``end(_:)`` of an entry that is gone because of its lifetime; nil if the cause is a purge of a tag, or a later
+    /// policy.
     func endOfLife(_ header: RecordHeader) -> Int64? {
         if case .governed = header.rule, header.storedAt <= deadBefore { return nil }
         return header.tagsEnd == .max ? end(header) : nil
@@ -56,13 +56,13 @@ package struct FreshnessRules: Hashable, Sendable {
         header.tagsEnd == .min ? .min : deadline.addingClamped(header.grace ?? grace)
     }
 
-    /// The instant from which the entry is expired, in milliseconds since 1970; nil if it never expires.
+    /// When the entry expires, in milliseconds since 1970; nil for never.
     package func deadline(_ header: RecordHeader) -> Int64? {
         if header.tagsEnd != .max { return min(header.tagsEnd, ownDeadline(header) ?? .max) }
         return ownDeadline(header)
     }
 
-    /// ``deadline(_:)`` apart from the entry's tags.
+    /// ``deadline(_:)`` without the entry's tags.
     @inline(__always)
     private func ownDeadline(_ header: RecordHeader) -> Int64? {
         switch header.rule {
@@ -75,8 +75,8 @@ package struct FreshnessRules: Hashable, Sendable {
         }
     }
 
-    /// The rule with which an entry is stored that asks for `rule`: a governed one gets a deadline of its own where the
-    /// database's jitter shortens lives.
+    /// The rule with which an entry is stored that requests `rule`: a governed one gets its own deadline if the
+    /// database's jitter shortens lifetimes.
     func stored(_ rule: DeadlineRule, now: Int64) -> DeadlineRule {
         guard jitter > 0, rule == .governed else { return rule }
         return settings.rule(nil, jitter: nil, now: now)
@@ -97,8 +97,9 @@ package struct FreshnessRules: Hashable, Sendable {
         return with(newPolicy, deadBefore: max(deadBefore, now - interval))
     }
 
-    /// The header of an entry as another larder is told of it, which knows nothing of what has ended this entry's life
-    /// early: a soft purge of a tag, or a policy that was shorter for a while. That end becomes a deadline of its own.
+    /// The header of an entry as reported to another larder, which does not know what has ended this entry's life
+    /// early: a soft purge of a tag, or a policy that was shorter for a while. That end becomes the entry's own
+    /// deadline.
     package func leaving(_ header: RecordHeader) -> RecordHeader {
         let isDead = header.rule == .governed && header.storedAt <= deadBefore
         guard isDead || header.tagsEnd != .max, let deadline = deadline(header) else { return header }
@@ -107,12 +108,12 @@ package struct FreshnessRules: Hashable, Sendable {
         return header
     }
 
-    /// The header of an entry that comes from another database, where it is fresh. Only its age may make it expire
-    /// here: that governed entries of *this* database had expired before an instant says nothing about it.
+    /// The header of an entry that comes from another database, where it is fresh. Only its age may expire it here: the
+    /// instant before which governed entries of *this* database had expired does not apply to it.
     ///
-    /// An entry that was stored after that instant keeps its header. An earlier one gets the deadline that this policy
-    /// gives it as its own. If the policy has no deadline, the entry stays governed, as if it was stored right after
-    /// the instant, so that a later policy still lets it expire.
+    /// An entry that was stored after that instant keeps its header. An earlier one gets the deadline of this policy as
+    /// its own. If the policy has no deadline, the entry stays governed, as if it was stored right after the instant,
+    /// so that a later policy still lets it expire.
     package func taking(_ header: RecordHeader) -> RecordHeader {
         guard header.rule == .governed, header.storedAt <= deadBefore else { return header }
         var header = header
@@ -126,13 +127,13 @@ package struct FreshnessRules: Hashable, Sendable {
 }
 
 extension Int64 {
-    /// The sum, or the greatest number if it is greater.
+    /// The sum, clamped to the maximum.
     func addingClamped(_ other: Int64) -> Int64 {
         let (sum, overflow) = addingReportingOverflow(other)
         return overflow ? .max : sum
     }
 
-    /// The difference, or the number next to it that there is.
+    /// The difference, clamped to the range of the type.
     func subtractingClamped(_ other: Int64) -> Int64 {
         let (difference, overflow) = subtractingReportingOverflow(other)
         return overflow ? (other > 0 ? .min : .max) : difference

@@ -23,10 +23,11 @@ package struct Key: Hashable, Sendable {
     /// The longest key, in bytes.
     package static let bytesMax = 65_536
 
-    /// Takes the user's bytes. They must not be longer than ``bytesMax``; callers check that where the bytes come in.
+    /// Takes the user's bytes. They must not be longer than ``bytesMax``; callers check that when they receive the
+    /// bytes.
     package init(_ bytes: UnsafeRawBufferPointer) {
         // Appending is specialized for bytes; the initializer with uninitialized memory looks up the array's type each
-        // time, which costs more than all the rest.
+        // time, which costs more than everything else.
         var stored: [UInt8] = []
         stored.reserveCapacity(bytes.count + 1)
         stored.append(KeyKind.record)
@@ -57,7 +58,7 @@ package struct Key: Hashable, Sendable {
         self = text.withUTF8 { Key(UnsafeRawBufferPointer($0)) }
     }
 
-    /// From a LevelDB key that is known to begin with ``KeyKind/record``.
+    /// Creates a key from a LevelDB key that is known to begin with ``KeyKind/record``.
     init(stored: [UInt8]) {
         self.stored = stored
         hash = stored.withUnsafeBytes { Self.hash(UnsafeRawBufferPointer(rebasing: $0.dropFirst())) }
@@ -107,7 +108,7 @@ package enum BigEndian {
         return Array(bytes).withUnsafeBytes { bytes in (0..<count).compactMap { read(bytes, at: 8 * $0) } }
     }
 
-    /// Reads `count` (at most 8) bytes from `offset`; nil if they are not all there.
+    /// Reads `count` (at most 8) bytes at `offset`; nil if there are fewer.
     package static func read(_ bytes: UnsafeRawBufferPointer, at offset: Int, count: Int = 8) -> UInt64? {
         guard offset >= 0, count >= 0, count <= 8, bytes.count >= count, offset <= bytes.count - count else {
             return nil

@@ -9,10 +9,10 @@
 ///      3      1  zero
 ///      4      4  purge generation, big-endian
 ///      8      8  storedAt, milliseconds since 1970, big-endian
-///     16      8  deadline, milliseconds since 1970, big-endian; only where the rule is "own deadline"
+///     16      8  deadline, milliseconds since 1970, big-endian; only if the rule is "own deadline"
 ///              8  grace, milliseconds, big-endian; only with "own grace"
 ///              8  stamp: the last sequence before the entry was stored, big-endian; only with "tags"
-///              1  how many tags, from 1 on; only with "tags"; then for each its length (1) and its bytes
+///              1  number of tags, from 1 on; only with "tags"; then for each its length (1) and its bytes
 /// ```
 package struct RecordHeader: Hashable, Sendable {
     /// The highest version that this Larder reads.
@@ -23,12 +23,12 @@ package struct RecordHeader: Hashable, Sendable {
     package var generation: UInt32
     /// When the value was last written, in milliseconds since 1970.
     package var storedAt: Int64
-    /// For how long the entry is kept, stale, behind its deadline, in milliseconds; nil: for the database's grace.
+    /// How long the entry is kept, stale, after its deadline, in milliseconds; nil for the database's grace.
     package var grace: Int64?
-    /// How many bytes the stamp and the tags take; 0 without tags.
+    /// The length of the stamp and the tags; 0 without tags.
     private(set) var tagsCount: UInt16 = 0
-    /// From when on the entry is not fresh because of its tags, in milliseconds since 1970: `min` if it is gone, `max`
-    /// if none was purged. Not stored: it is what the purges said when the header was read.
+    /// When the entry's freshness ends because of its tags, in milliseconds since 1970: `min` if it is gone, `max` if
+    /// none was purged. Not stored: it follows from the purges when the header was read.
     private(set) var tagsEnd = Int64.max
 
     package init(
@@ -42,10 +42,10 @@ package struct RecordHeader: Hashable, Sendable {
         self.grace = grace
     }
 
-    /// With the tags.
+    /// The length with the tags.
     package var byteCount: Int { fixedCount + Int(tagsCount) }
 
-    /// Without the tags: 16 to ``fixedCountMax`` bytes.
+    /// The length without the tags: 16 to ``fixedCountMax`` bytes.
     var fixedCount: Int {
         let extra = grace == nil ? 0 : 8
         if case .own = rule { return 24 + extra }
@@ -62,7 +62,7 @@ package struct RecordHeader: Hashable, Sendable {
     package var hasTags: Bool { tagsCount > 0 }
 
     /// The same header for a record with other tags.
-    /// - Parameter count: how many bytes the stamp and the tags take.
+    /// - Parameter count: the length of the stamp and the tags.
     func tagged(_ count: Int) -> RecordHeader {
         var header = self
         header.tagsCount = UInt16(count)
@@ -78,8 +78,8 @@ package struct RecordHeader: Hashable, Sendable {
     }
 
     /// Reads the header at the start of `bytes`. Never traps, whatever the bytes are.
-    /// - Parameter purges: the purges of tags, for readers who ask whether the entry is fresh; nil if there were none,
-    ///   or nobody asks.
+    /// - Parameter purges: the purges of tags, for readers that check freshness; nil if there were none, or freshness
+    ///   is not checked.
     @inline(__always)
     package init(parsing bytes: UnsafeRawBufferPointer, _ purges: TagPurges?) throws(Defect) {
         guard bytes.count >= 16 else { throw .truncated }
@@ -104,7 +104,7 @@ package struct RecordHeader: Hashable, Sendable {
         try readMore(bytes, flags, purges)
     }
 
-    /// Reads what only version 2 has.
+    /// Reads the fields that only version 2 has.
     @inline(never)
     private mutating func readMore(
         _ bytes: UnsafeRawBufferPointer, _ flags: UInt8, _ purges: TagPurges?
@@ -130,7 +130,7 @@ package struct RecordHeader: Hashable, Sendable {
         min(max(Int64(bitPattern: raw), 0), EngineTime.latestMilliseconds + UpdatePolicy.longestMilliseconds)
     }
 
-    /// Without the tags.
+    /// Appends the header without the tags.
     package func append(to bytes: inout [UInt8]) {
         withUnsafeTemporaryAllocation(byteCount: Self.fixedCountMax, alignment: 8) { space in
             guard let start = space.baseAddress else { return }
@@ -139,7 +139,7 @@ package struct RecordHeader: Hashable, Sendable {
         }
     }
 
-    /// Writes ``fixedCount`` bytes to `place`, which must have room for them.
+    /// Writes ``fixedCount`` bytes to `place`, which must have enough space.
     func write(to place: UnsafeMutableRawPointer) {
         let flags: UInt8 =
             switch rule {
@@ -174,8 +174,8 @@ package struct Record: Hashable, Sendable {
     /// The longest payload, in bytes: 512 MiB, as in Redis.
     package static let payloadBytesMax = 536_870_912
 
-    /// - Parameter tags: the part with the tags, from ``Tags/section(stamp:)``; empty for none, whatever the header
-    ///   had.
+    /// - Parameter tags: the section with the tags, from ``Tags/section(stamp:)``; empty for none, regardless of the
+    ///   header.
     package init(_ header: RecordHeader, tags: [UInt8] = [], payload: UnsafeRawBufferPointer) {
         let header = header.tagged(tags.count)
         var bytes: [UInt8] = []
@@ -198,7 +198,7 @@ package struct Record: Hashable, Sendable {
         stored = bytes
     }
 
-    /// A header without its payload, and without its tags, which still says whether they were purged.
+    /// A header without its payload, and without its tags, but with the effect of their purges.
     init(headerOnly header: RecordHeader) {
         self.header = header
         var bytes: [UInt8] = []
@@ -219,9 +219,9 @@ package struct Record: Hashable, Sendable {
             let bytes = UnsafeMutableRawBufferPointer(space)
             guard let start = bytes.baseAddress else { return }
             header.write(to: start)
-            // `headerCount` has room for the tags behind the fixed part.
+            // `headerCount` includes the space for the tags after the fixed part.
             (start + header.fixedCount).copyMemory(from: tags, byteCount: tags.count)
-            // The room for the payload; `count` is its length.
+            // The space for the payload; `count` is its length.
             let payload = UnsafeMutableRawBufferPointer(start: start + headerCount, count: count)
             let kept = min(count, former?.payloadCount ?? 0)
             former?.withPayload { payload.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<kept])) }

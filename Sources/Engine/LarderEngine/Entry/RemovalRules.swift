@@ -1,7 +1,7 @@
-/// Which entries may be removed without a request: those that are gone for good.
+/// Which entries may be removed without a request: those that are permanently gone.
 ///
-/// A change of the policy is applied before it is on the disk, and rolled back if it does not get there. An entry that
-/// it ends is not served meanwhile, and must still be there after a roll-back.
+/// A change of the policy is applied before it is on the disk, and rolled back if it does not get there. Entries that
+/// it ends are not served in the meantime, and must still exist after a rollback.
 struct RemovalRules {
     private let applied: FreshnessRules
     /// Nil if both are equal.
@@ -13,7 +13,7 @@ struct RemovalRules {
         purges = durable.purges
     }
 
-    /// The purges of tags that are on the disk. Headers are to be read with these.
+    /// The purges of tags that are on the disk. Headers must be read with these.
     let purges: TagPurges?
 
     /// Whether an entry is gone under both the applied policy and the durable one.

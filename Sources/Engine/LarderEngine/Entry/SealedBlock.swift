@@ -2,7 +2,7 @@
 ///
 /// ```
 /// offset  bytes  field (integers big-endian)
-///      0      8  what it is
+///      0      8  magic number of the kind
 ///      8      4  version of the layout, from 1 on
 ///     12      4  CRC-32C of the bytes 0 to 11; every version begins with these 16 bytes
 ///     16     8n  numbers
@@ -42,9 +42,9 @@ enum SealedBlock {
     }
 }
 
-/// A block that stands at two places of its file, of which the newer one counts: it is overwritten in turn.
+/// A block that is stored at two places of its file, written alternately; the newer one is valid.
 protocol AlternatingMark {
-    /// Rises from mark to mark.
+    /// Increases from mark to mark.
     var number: UInt64 { get }
 
     init(parsing bytes: UnsafeRawBufferPointer) throws(SealedBlock.Defect)

@@ -2,10 +2,10 @@
 package struct Tags: Hashable, Sendable {
     let encoded: [UInt8]
 
-    /// The longest part of a record that tags take: the stamp, the count, and the tags.
+    /// The longest section of a record for tags: the stamp, the count, and the tags.
     static let sectionBytesMax = 8 + 1 + TagRules.countMax * (1 + TagRules.bytesMax)
 
-    /// Checks tags. Of equal ones, one is kept.
+    /// Checks tags, and removes duplicates.
     package init(checking tags: some Collection<[UInt8]>) throws(TagRules.Impossible) {
         let tags = try TagRules.checked(tags)
         encoded = tags.reduce(into: [UInt8(tags.count)]) { bytes, tag in
@@ -14,7 +14,7 @@ package struct Tags: Hashable, Sendable {
         }
     }
 
-    /// Their hashes, by which purges know them.
+    /// Their hashes, by which purges identify them.
     var hashes: [UInt64] { all.map { $0.withUnsafeBytes { TagPurges.hash($0) } } }
 
     package var isEmpty: Bool { encoded[0] == 0 }
@@ -26,7 +26,7 @@ package struct Tags: Hashable, Sendable {
     }
 
     /// Reads encoded tags.
-    /// - Returns: how many bytes they take; nil if that is more than there are.
+    /// - Returns: their length in bytes; nil if that exceeds `bytes`.
     static func read(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void = { _ in }) -> Int? {
         guard let count = bytes.first, count > 0 else { return nil }
         var place = 1
@@ -40,7 +40,7 @@ package struct Tags: Hashable, Sendable {
         return place
     }
 
-    /// The part of a record: the stamp, then the tags.
+    /// The section of a record: the stamp, then the tags.
     /// - Parameter stamp: a sequence that is at least as high as that of every earlier purge, and lower than that of
     ///   every later one.
     func section(stamp: UInt64) -> [UInt8] {
@@ -49,7 +49,7 @@ package struct Tags: Hashable, Sendable {
         return bytes + encoded
     }
 
-    /// The tags in a part of a record that was read before.
+    /// The tags in a section of a record that was read before.
     init?(section: some Collection<UInt8>) {
         guard section.count > 8 else { return nil }
         encoded = Array(section.dropFirst(8))
@@ -68,11 +68,11 @@ package final class TagPurges: Sendable {
         var softAt: Int64 = 0
     }
 
-    /// The most tags whose purges are remembered one by one.
+    /// The most tags whose purges are remembered individually.
     package static let notesMax = 65_536
     fileprivate static let stripeCount = 256
 
-    /// What applies to all entries with tags, whatever their tags are.
+    /// Applies to all entries with tags, whatever their tags are.
     struct Floors: Hashable, Sendable {
         /// Entries with a lower stamp are gone; 0: none.
         var hard: UInt64 = 0
@@ -82,10 +82,10 @@ package final class TagPurges: Sendable {
         var softAt: Int64 = 0
     }
 
-    /// Purges while they are put together. Merging is in any order: of each kind the latest purge counts.
+    /// Purges while they are combined. The order does not matter: of each kind the latest purge is kept.
     struct Content {
-        /// By the hash of the tag. Two tags with the same hash count as one, which may remove too much, and never keeps
-        /// what was purged.
+        /// By the hash of the tag. Two tags with the same hash are treated as one, which may remove too much, and never
+        /// keeps a purged entry.
         fileprivate var stripes: [[UInt64: Note]] = Array(repeating: [:], count: TagPurges.stripeCount)
         fileprivate var count = 0
         fileprivate var floors = Floors()
@@ -112,7 +112,7 @@ package final class TagPurges: Sendable {
 
     private let content: Content
 
-    /// How many notes there are.
+    /// The number of notes.
     var count: Int { content.count }
     var floors: Floors { content.floors }
     /// The highest sequence of all purges.
@@ -124,13 +124,13 @@ package final class TagPurges: Sendable {
     /// - Parameters:
     ///   - tags: their hashes.
     ///   - sequence: of the purge.
-    ///   - softAt: nil for a purge that removes; else from when the entries are stale.
+    ///   - softAt: nil for a purge that removes; else when the entries become stale.
     func adding(_ tags: [UInt64], _ sequence: UInt64, softAt: Int64?) -> TagPurges {
         var next = content
         for tag in tags {
             var note = note(tag) ?? Note()
             if let softAt {
-                // Entries that are stale since an earlier one stay so, and may serve a little longer.
+                // Entries that are stale since an earlier purge stay stale, and may be served a little longer.
                 (note.soft, note.softAt) = (sequence, softAt)
             } else {
                 note.hard = sequence
@@ -145,7 +145,7 @@ package final class TagPurges: Sendable {
         return TagPurges(all)
     }
 
-    /// These purges and others.
+    /// These purges combined with others.
     func adding(_ others: TagPurges) -> TagPurges {
         var next = content
         next.merge(others.floors)
@@ -166,15 +166,15 @@ package final class TagPurges: Sendable {
 
     func note(_ hash: UInt64) -> Note? { content.stripes[stripe(hash)][hash] }
 
-    /// The hash of a tag, which is on the disk too: FNV-1a with 64 bits (Fowler, Noll, Vo; RFC 9923).
+    /// The hash of a tag, which is also stored on the disk: FNV-1a with 64 bits (Fowler, Noll, Vo; RFC 9923).
     static func hash(_ tag: UnsafeRawBufferPointer) -> UInt64 {
         tag.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 
     private func note(_ tag: UnsafeRawBufferPointer) -> Note? { note(Self.hash(tag)) }
 
-    /// From when on an entry is not fresh because of its tags: `min` if it is gone, `max` if nothing was purged.
-    /// - Parameter section: the part of the record, with a stamp and complete tags.
+    /// When the freshness of an entry ends because of its tags: `min` if it is gone, `max` if nothing was purged.
+    /// - Parameter section: the section of the record, with a stamp and complete tags.
     func end(of section: UnsafeRawBufferPointer) -> Int64 {
         guard let stamp = BigEndian.read(section, at: 0) else { return .min }
         guard stamp < last else { return .max }

@@ -3,16 +3,17 @@ import LarderPlatform
 
 /// Copies the files of one LevelDB that may be in use: tables, which never change, by hard links.
 ///
-/// LevelDB merges tables whenever it likes, and says so in its manifest. If that was the same before and after everything
-/// else was copied, the copies belong together; else the copying is repeated, which takes only what is new.
+/// LevelDB merges tables at any time, and records that in its manifest. If the manifest was the same before and after
+/// everything else was copied, the copies belong together; otherwise the copying is repeated, for new files only.
 struct EpochImage {
     let source: String
     let place: String
 
-    /// One round takes milliseconds, and a merge of tables longer: few rounds meet one. Others wait meanwhile.
+    /// One round takes milliseconds, and a merge of tables longer: few rounds overlap with one. Other threads wait
+    /// until then.
     private static let roundsMax = 50
 
-    /// - Throws: when a file cannot be read or written, or when the files are damaged.
+    /// - Throws: if a file cannot be read or written, or if the files are damaged.
     func make() throws {
         try FileSystem.makeDirectory(place)
         for _ in 0..<Self.roundsMax {
@@ -22,11 +23,11 @@ struct EpochImage {
         throw LarderError(.io, "its tables are merged all the time; try again later", operation: "backup")
     }
 
-    /// Copies what is not in the image yet.
-    /// - Returns: the names of the tables and logs that belong together, and of their manifest; nil if LevelDB has merged
-    ///   meanwhile.
+    /// Copies the files that are not in the image yet.
+    /// - Returns: the names of the tables and logs that belong together, and of their manifest; nil if LevelDB has
+    ///   merged in the meantime.
     func round() throws -> Set<String>? {
-        // What it promises of the others must be in them: so it is read first.
+        // Read first, because the other files must contain everything that it records.
         let note = try FileSystem.read(source + "/" + SyncedFiles.name, bytesMax: SyncedFiles.bytesMax)
         let current = try FileSystem.read(source + "/" + FileNames.current)
         guard let current, let manifest = Self.name(in: current) else {
@@ -54,7 +55,7 @@ struct EpochImage {
     }
 
     /// Adds tables and logs.
-    /// - Returns: their names; nil if one is gone.
+    /// - Returns: their names; nil if one has disappeared.
     private func addFiles(_ scan: ManifestScan) throws -> Set<String>? {
         var added: Set<String> = []
         for name in try FileSystem.list(source) {
@@ -71,7 +72,7 @@ struct EpochImage {
         return added
     }
 
-    /// - Returns: false if there is no such file any more.
+    /// - Returns: false if the file no longer exists.
     private func link(_ name: String) throws(FileError) -> Bool {
         do throws(FileError) {
             try FileSystem.hardLink(source + "/" + name, to: place + "/" + name)
@@ -83,8 +84,8 @@ struct EpochImage {
         return true
     }
 
-    /// Removes what an earlier round has left. The original does not count any more: LevelDB continues merging. A file
-    /// that is missing is found by whoever opens the copy, as in the original.
+    /// Removes the leftovers of earlier rounds. The original is not checked again, because LevelDB continues merging. A
+    /// missing file is found when the copy is opened, as in the original.
     func removeOthers(than copied: Set<String>) throws {
         for name in try FileSystem.list(place) where !copied.contains(name) {
             let number = FileNames.tableNumber(name) ?? FileNames.logNumber(name) ?? FileNames.manifestNumber(name)

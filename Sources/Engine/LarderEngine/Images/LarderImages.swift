@@ -1,9 +1,9 @@
 import LarderPlatform
 
-/// Makes *images*: copies of all files of a larder in use, as they were at one instant. Opened as a larder, an image
-/// has every commit unit up to that instant, and no other.
+/// Creates *images*: copies of all files of a larder in use, at one instant. Opened as a larder, an image has every
+/// commit unit up to that instant, and no other.
 ///
-/// No checkpoint and no change of a whole database happens meanwhile. Commits continue: they are behind the instant.
+/// No checkpoint and no change of a whole database happens during this. Commits continue: they come after the instant.
 ///
 /// Thread-safe: only constants. Lock order: all databases' `openLock`, in the databases' order, then the checkpointer's
 /// turn.
@@ -25,17 +25,17 @@ final class LarderImages: Sendable {
         self.pipeline = pipeline
     }
 
-    /// How often it restarts because somebody named a new database.
+    /// The most restarts because of new databases.
     private static let attemptsMax = 100
 
-    /// Makes an image in a directory that does not exist, on the larder's file system.
-    /// - Parameter leavingOut: gets the damage of databases that cannot be copied, which are not in the image then; nil:
-    ///   that is an error.
+    /// Creates an image in a directory that does not exist, on the larder's file system.
+    /// - Parameter leavingOut: receives the damage of databases that cannot be copied, which are not in the image then;
+    ///   nil: that is an error.
     func make(
         at place: String, adding names: [String], leavingOut: ((LarderError) -> Void)? = nil
     ) throws(LarderError) {
         try pipeline.settle()
-        // Little is left for the journal, which must be copied. Whatever this cannot write is there.
+        // This shortens the journal, which must be copied. Anything that it cannot write stays in the journal.
         try? checkpointer.checkpoint()
         for _ in 0..<Self.attemptsMax {
             if try attempt(place, names, leavingOut) { return }
@@ -44,7 +44,7 @@ final class LarderImages: Sendable {
         throw LarderError(.io, "databases are created all the time; try again later", operation: "backup")
     }
 
-    /// - Returns: false if a database has come whose files were not held.
+    /// - Returns: false if a database was added whose files were not locked.
     private func attempt(
         _ place: String, _ others: [String], _ leavingOut: ((LarderError) -> Void)?
     ) throws(LarderError) -> Bool {
@@ -55,7 +55,7 @@ final class LarderImages: Sendable {
             try pipeline.rollBackWhatFailed("backup")
             do {
                 try FileSystem.makeDirectory(place)
-                // Before the cut: what it says is in the journal must be in the image.
+                // Before the cut: the image must contain the part of the journal that it records.
                 try copy(JournalMarkFile.fileName, to: place)
                 let cut = journal.cut(isRewrite: true)
                 guard table.all.elementsEqual(databases, by: ===) else { return false }
@@ -88,7 +88,7 @@ final class LarderImages: Sendable {
         }
     }
 
-    /// Adds `SEQUENCES`, with the databases that the image should have: others may have come by now.
+    /// Adds `SEQUENCES`, with the databases that the image should have, because others may have been added.
     private func addSequences(of databases: Set<String>, to place: String) throws {
         guard var file = try? SequencesFile.read(in: context.directory) else {
             return try copy(SequencesFile.name, to: place)
@@ -132,7 +132,7 @@ final class LarderImages: Sendable {
         }
         try FileSystem.makeDirectory(place + "/" + database.name)
         try copy(database.name + "/" + PointerFile.name, to: place)
-        // Of an earlier version, until the database is opened.
+        // From an earlier version, until the database is opened.
         try copy(database.name + "/" + TagsFile.name, to: place)
         let epoch = "\(database.name)/\(pointer.epoch)"
         if pointer.isUnmade, !FileSystem.exists(context.directory + "/" + epoch) { return }

@@ -8,19 +8,19 @@ package enum DefaultPaths {
         return text.isEmpty ? nil : text
     }
 
-    /// A path in the environment. The XDG specification says that relative ones are ignored: they would name another place
-    /// in each working directory.
+    /// A path in the environment. According to the XDG specification relative ones are ignored: they would refer to
+    /// another place in each working directory.
     private static func absolute(_ name: String) -> String? {
         environment(name).flatMap { $0.hasPrefix("/") ? $0 : nil }
     }
 
-    /// Whether only this user can create ``daemonLarder``: not if neither `XDG_CACHE_HOME` nor `HOME` names a place for
-    /// the user's files.
+    /// Whether only this user can create ``daemonLarder``: not if neither `XDG_CACHE_HOME` nor `HOME` is set.
     package static var isDaemonLarderSafe: Bool {
         geteuid() == 0 || absolute("XDG_CACHE_HOME") != nil || environment("HOME") != nil
     }
 
-    /// The user's cache directory: `$XDG_CACHE_HOME`, else `~/.cache`; without a home one in `/tmp` that no two users share.
+    /// The user's cache directory: `$XDG_CACHE_HOME`, else `~/.cache`; without a home a directory in `/tmp` that is
+    /// unique to the user.
     static var userCache: String {
         absolute("XDG_CACHE_HOME") ?? (environment("HOME") ?? "/tmp/larder-\(geteuid())") + "/.cache"
     }
@@ -31,6 +31,6 @@ package enum DefaultPaths {
     }
 
     /// A program's own larder: the user's cache directory, the program's name, `larder`, so that two programs do not
-    /// meet by accident.
+    /// share one by accident.
     package static func programLarder(program: String) -> String { userCache + "/" + program + "/larder" }
 }

@@ -1,10 +1,10 @@
 import LarderPlatform
 
-/// Checking a larder's files, and putting right what can be.
+/// Checking and repairing a larder's files.
 extension Engine {
-    /// Looks at all files of a larder that no process has open, and keeps others from opening it meanwhile. Changes
-    /// nothing.
-    /// - Throws: ``LarderError/Code/larderHeld`` when a process has it open; ``LarderError/Code/invalidArgument`` for a
+    /// Checks all files of a larder that no process has open, and keeps other processes from opening it during the
+    /// check. Changes nothing.
+    /// - Throws: ``LarderError/Code/larderHeld`` if a process has it open; ``LarderError/Code/invalidArgument`` for a
     ///   directory that is not a larder's.
     package static func check(
         _ directory: String, database name: String? = nil,
@@ -19,7 +19,7 @@ extension Engine {
         return report
     }
 
-    /// Looks at all files of this larder as they are at one instant, while it is in use.
+    /// Checks all files of this larder at one instant, while it is in use.
     /// - Parameter names: as for ``withImage(adding:for:leavingOut:_:)``.
     package func check(
         database name: String? = nil, copying names: [String],
@@ -46,15 +46,15 @@ extension Engine {
         return report
     }
 
-    /// Puts right what a check has found, as far as this can: damaged databases are salvaged, and an index that lacks keys is
-    /// completed. Everything that can be read stays.
+    /// Repairs damage found by a check, as far as possible: damaged databases are salvaged, and an index that lacks
+    /// keys is completed. Everything readable stays.
     /// - Returns: what failed, by database.
     package func mend(_ report: CheckReport) -> [String] {
         var failures: [String] = []
         for database in [ledger.database].filter(\.exists) + databases {
             let place = DatabaseCheck.place(database.name)
             do throws(LarderError) {
-                // Whatever keeps it from being opened is salvaged by that.
+                // A salvage fixes whatever keeps it from being opened.
                 let salvages = statistics.salvages.read()
                 try database.prepare(forWriting: false)
                 if report.damaged.contains(place), statistics.salvages.read() == salvages {
@@ -74,7 +74,7 @@ extension Engine {
     }
 
     private func salvage(_ database: Database, _ place: String, _ report: CheckReport) throws(LarderError) {
-        // What was met already may have been salvaged since.
+        // The damage may have been salvaged since.
         guard let store = database.appliedState.store, store.isMade else { return }
         let what = report.problems.first { $0.place == place }?.what ?? "a check has found damage"
         try database.salvage(store, LarderError(.damaged, what, operation: "check", database: database.name))
@@ -87,7 +87,7 @@ extension Engine {
         while !sweep.isOver { _ = try sweep.step(database, store) }
     }
 
-    /// Opens a larder that no process has open, and puts right what a check has found.
+    /// Opens a larder that no process has open, and repairs damage found by a check.
     /// - Returns: what failed.
     package static func repair(
         _ directory: String, _ report: CheckReport, options: EngineOptions,

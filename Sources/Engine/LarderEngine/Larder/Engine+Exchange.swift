@@ -1,19 +1,19 @@
 extension Engine {
-    /// Exchanges the fresh entries of two databases, as one commit unit. Their policies stay, and governed entries follow
-    /// that of their new database (``FreshnessRules/taking(_:)``). Stale entries are removed: beside the entries of the
-    /// other database they would be served as their predecessors. For the same reason all leases end, and what origins
-    /// were found not to have is forgotten. May block.
+    /// Exchanges the fresh entries of two databases, as one commit unit. Their policies stay, and governed entries
+    /// follow that of their new database (``FreshnessRules/taking(_:)``). Stale entries are removed, because they would
+    /// be served as predecessors of the other database's entries. For the same reason all leases end, and negative
+    /// results of origins are forgotten. May block.
     ///
     /// It reads and writes all entries of both: it is for small databases, and refused for others. Other writers wait
     /// only at the last moment, and cannot keep this from finishing.
     /// - Parameters:
-    ///   - entriesMax: how many entries both may have together.
-    ///   - bytesMax: how many bytes their values may have together.
-    /// - Throws: ``LarderError/Code/invalidArgument`` when there are more. Then nothing was changed, as with every error.
+    ///   - entriesMax: the most entries in both together.
+    ///   - bytesMax: the most bytes of the values in both together.
+    /// - Throws: ``LarderError/Code/invalidArgument`` if there are more. Then nothing was changed, as with every error.
     package func exchange(_ first: Database, _ second: Database, entriesMax: Int, bytesMax: Int) throws(LarderError) {
         if first === second { return }
         let ticket = try context.exchanging.withLock { () throws(LarderError) -> CommitTicket in
-            // Only a database with entries gives files to the other one.
+            // Only a database with entries creates files for the other one.
             if !first.exists, !second.exists {
                 for database in [first, second] { database.endLeases(prefix: []) }
                 return .none
@@ -27,8 +27,8 @@ extension Engine {
     }
 }
 
-/// One exchange of the entries of two databases. Their keys are collected while others write, and what they write is
-/// noted. In the end, with all shards of both locked, the noted keys are included. Confined to one thread.
+/// One exchange of the entries of two databases. Their keys are collected while other writers continue, whose keys are
+/// recorded. In the end, with all shards of both locked, the recorded keys are included. Confined to one thread.
 private final class Exchange {
     struct Room {
         var entries: Int
@@ -82,7 +82,7 @@ private final class Exchange {
                 }
                 return keys
             } catch {
-                // Emptied or reopened meanwhile: try again with the present content.
+                // Emptied or reopened in the meantime: try again with the present content.
                 guard error.code == .purged || error.code == .invalidated else { throw error }
                 room.entries += keys.count
                 keys = []
@@ -101,7 +101,7 @@ private final class Exchange {
     }
 
     /// Called with all shards of both locked.
-    /// - Returns: nil when too much of what was read without the locks is outdated.
+    /// - Returns: nil if too many of the entries read without the locks are outdated.
     private func exchange(
         _ keys: [Key], _ known: Set<Key>, _ cold: inout [ColdReads], _ attempt: Int, _ now: Int64
     ) throws(LarderError) -> CommitTicket? {
@@ -117,7 +117,7 @@ private final class Exchange {
         }
         for position in 0..<(keys.count + late.count) {
             let (mine, theirs) = (update.current(position), other.current(position))
-            // A stale one that is not replaced goes.
+            // A stale one that is not replaced is removed.
             if let theirs {
                 update.place(position, theirs)
             } else if update.isStored(position) {
@@ -150,12 +150,12 @@ private final class Exchange {
 }
 
 extension Database {
-    /// Starts or stops to note which keys are written.
+    /// Starts or stops recording written keys.
     fileprivate func noteKeys(_ isOn: Bool) {
         shards.withAllLocked { for shard in shards.all { shard.notedKeys = isOn ? [] : nil } }
     }
 
-    /// The keys that were written since then. Called with all shard locks held.
+    /// The recorded keys. Called with all shard locks held.
     fileprivate var notedKeys: Set<Key> {
         shards.all.reduce(into: []) { $0.formUnion($1.notedKeys ?? []) }
     }

@@ -1,8 +1,8 @@
 extension Engine {
-    /// Runs commands on keys of several databases: everything they read and write happens at one instant, and what they
-    /// write is one commit unit.
+    /// Runs commands on keys of several databases: all their reads and writes happen at one instant, and their writes
+    /// are one commit unit.
     ///
-    /// Does for several databases what ``Database/perform(_:_:_:now:fillCache:_:)`` does for one.
+    /// Like ``Database/perform(_:_:_:now:fillCache:_:)`` for several databases.
     /// - Parameters:
     ///   - parts: one for each database. Those that are written must be ready for writing.
     ///   - now: the time of all commands.
@@ -22,8 +22,8 @@ extension Engine {
         } ?? .cold
     }
 
-    /// Reads the entries of a transaction that is tried without locks: its commands run on them as if they were all
-    /// that is, others change them meanwhile, and nothing is ever applied. May wait for the disk.
+    /// Reads the entries of a transaction that is tried without locks. Its commands run on these entries, which others
+    /// may change in the meantime, and nothing is ever applied. May wait for the disk.
     package func speculate(
         _ parts: [TransactionPart], now: Int64, bytesMax: Int
     ) throws(LarderError) -> TransactionUpdate {
@@ -35,14 +35,14 @@ extension Engine {
 
     /// Calls `body` with the entries of the keys of several databases at one instant, and with the locks of the keys
     /// held.
-    /// - Parameter body: also gets the sequence of the last commit that its answer has to wait for.
+    /// - Parameter body: also gets the sequence of the last commit that its reply has to wait for.
     /// - Returns: nil if the disk was needed and not allowed.
     private func withEntries<Result>(
         _ parts: [TransactionPart], now: Int64, bytesMax: Int, _ access: Access, isSpeculative: Bool,
         _ body: (inout TransactionUpdate, UInt64) throws(LarderError) -> Result
     ) throws(LarderError) -> Result? {
         try ForkGuard.check("update")
-        // The order of locks.
+        // In the order of locks.
         let parts = parts.sorted { $0.database.number < $1.database.number }
         let locked = parts.map { DatabaseShards.set(of: $0.keys) }
         let read = parts.map { Array($0.keys[..<$0.loadedCount]) }
@@ -83,7 +83,7 @@ extension Engine {
     }
 
     /// Like ``transact(_:now:bytesMax:_:_:)``, for one command on keys of two databases.
-    /// - Returns: `dropped` if it would write to a database without open files. Then nothing was done.
+    /// - Returns: `dropped`, without an effect, if it would write to a database without open files.
     package func transact(
         _ first: TransactionPart, and second: TransactionPart, now: Int64, _ access: Access,
         _ body: (inout Update, inout Update) throws(LarderError) -> Void
@@ -98,11 +98,11 @@ extension Engine {
 }
 
 extension TransactionUpdate {
-    /// Queues what was done as one unit, and applies it. Called with the locks held.
-    /// - Returns: nil when nothing was changed.
+    /// Queues the operations as one unit, and applies them. Called with the locks held.
+    /// - Returns: nil if nothing was changed.
     func apply() throws(LarderError) -> UInt64? {
         var changes: [(database: Database, store: EpochStore, operations: [CommitOperation])] = []
-        // Everything that may be refused comes before anything is done.
+        // Everything that may be refused comes before any change.
         for (part, operations) in zip(parts, operations) where !operations.isEmpty {
             let store = try part.database.writableStore(part.database.applied, "update")
             try part.database.checkFits(

@@ -21,7 +21,7 @@ package final class Engine: @unchecked Sendable {
     private let images: LarderImages
     /// The larder's own facts.
     package let ledger: Ledger
-    /// Tells observers of entries what happens to them.
+    /// Notifies observers of entries.
     package let observation: Observation
     private let stateLock = Lock()
     private var lockFile: LarderLock?
@@ -29,8 +29,8 @@ package final class Engine: @unchecked Sendable {
 
     /// Opens a larder, and creates its directory if it is missing. Does not open its databases.
     /// - Parameters:
-    /// - options: ignored if the process has the larder open already.
-    /// - Throws: ``LarderError/Code/larderHeld`` when another process has it open.
+    ///   - options: ignored if the process has the larder open already.
+    /// - Throws: ``LarderError/Code/larderHeld`` if another process has it open.
     package static func open(
         _ directory: String, options: EngineOptions = EngineOptions(), time: any TimeSource = SystemTimeSource()
     ) throws(LarderError) -> Engine {
@@ -105,7 +105,7 @@ package final class Engine: @unchecked Sendable {
 
     deinit { shutdown() }
 
-    /// Leaves everything on the disk unchanged, for a larder that could not be opened: `deinit` runs nevertheless.
+    /// Leaves everything on the disk unchanged, for a larder that could not be opened: `deinit` still runs.
     private func giveUp() {
         stateLock.withLock { isShutDown = true }
         for database in table.all { database.shut() }
@@ -114,7 +114,7 @@ package final class Engine: @unchecked Sendable {
         stateLock.withLock { lockFile = nil }
     }
 
-    /// Finds the databases and removes what a crash left behind.
+    /// Finds the databases and removes the leftovers of a crash.
     private func readDirectory() throws(LarderError) {
         let names: [String]
         do throws(FileError) {
@@ -149,7 +149,7 @@ package final class Engine: @unchecked Sendable {
         noteDatabases()
     }
 
-    /// Reports those that are missing, and from then on expects those that are there.
+    /// Reports missing databases, and records the existing ones as expected.
     private func noteDatabases() {
         let found = Set(table.all.filter(\.exists).map(\.name))
         context.sequences.found(found)
@@ -173,7 +173,7 @@ package final class Engine: @unchecked Sendable {
         return database
     }
 
-    /// Whether the engine was not shut down yet.
+    /// Whether the engine has not been shut down.
     var isUsable: Bool { stateLock.withLock { !isShutDown } }
 
     // MARK: Databases
@@ -200,10 +200,10 @@ package final class Engine: @unchecked Sendable {
         return database
     }
 
-    /// The latest changes of databases that somebody follows.
+    /// The latest changes of followed databases.
     package var changeLog: ChangeLog { context.changeLog }
 
-    /// How often origins failed, as those say who fetch.
+    /// The number of failures of origins, as reported by callers that fetch.
     package var originFailures: Int { context.leases.failures.read() }
 
     /// The databases that have files, by name.
@@ -211,25 +211,25 @@ package final class Engine: @unchecked Sendable {
         table.all.filter { $0.exists && !$0.isLedger }.sorted { $0.name < $1.name }
     }
 
-    /// What is being fetched for any key of any database is out of date.
+    /// Outdates all fetches of all databases.
     package func endAllLeases() { for database in table.all { database.endLeases(prefix: []) } }
 
-    /// Deletes a database with its files, even while it is open: from then on its handles answer with an error.
+    /// Deletes a database with its files, even while it is open: its handles then fail.
     package func deleteDatabase(_ name: String, counting: Bool = false) throws(LarderError) -> PurgeReport {
         try DatabaseName.check(name, operation: "delete")
         return try existing(name, "delete").delete(counting: counting)
     }
 
     /// Moves a damaged database to `DAMAGED/`, and starts an empty one with the same policy.
-    /// - Throws: ``LarderError/Code/invalidArgument`` when the database is not damaged.
+    /// - Throws: ``LarderError/Code/invalidArgument`` if the database is not damaged.
     package func setAsideDamaged(_ name: String) throws(LarderError) {
         try DatabaseName.check(name, operation: "set aside")
         try existing(name, "set aside").setAsideIfDamaged()
     }
 
-    /// Brings what can be read of a damaged database, with everything that the journal and memory have of it, into a
+    /// Copies everything readable of a damaged database, together with its entries in the journal and in memory, into a
     /// new epoch. First reads the whole database to find the damage.
-    /// - Throws: ``LarderError/Code/invalidArgument`` when the database is not damaged.
+    /// - Throws: ``LarderError/Code/invalidArgument`` if the database is not damaged.
     package func salvageDamaged(_ name: String) throws(LarderError) -> SalvageSummary {
         try DatabaseName.check(name, operation: "salvage")
         return try existing(name, "salvage").salvageIfDamaged()
@@ -247,18 +247,18 @@ package final class Engine: @unchecked Sendable {
 
     // MARK: The larder
 
-    /// The engine's clock, for callers that ask so often that the indirection counts.
+    /// The engine's clock, for callers that read it so often that the indirection matters.
     package var clock: EngineTime { context.time }
 
-    /// Reports what is committed.
+    /// Reports commits.
     package var changes: ChangeFeed { context.changes }
 
     package var leases: LeaseContext { context.leases }
 
     /// The engine's time, for one command or call, in milliseconds since 1970.
     package func now() -> Int64 { context.time.now() }
-    /// How far the engine's time is ahead of a wall clock that was set back, in milliseconds. Instants from outside are
-    /// later by that in the engine's time; its own are earlier by that on the wall clock.
+    /// How far the engine's time is ahead of a wall clock that was set back, in milliseconds. Add it to instants from
+    /// outside; subtract it from the engine's own to get the wall clock's.
     package var clockOffsetMilliseconds: Int64 { context.time.offsetMilliseconds }
     package var statistics: Statistics {
         for shard in context.memory.all { shard.lock.withLock { context.statistics.take(shard.takeCounters()) } }
@@ -267,28 +267,29 @@ package final class Engine: @unchecked Sendable {
     package var options: EngineOptions { context.options }
     /// The limit and the present size of entries in memory, in bytes.
     package var memory: (limitBytes: Int, usedBytes: Int) { (context.memory.limitBytes, context.memory.measure()) }
-    /// Changes the limit of entries in memory. What is too much is evicted before this returns, except for dirty
-    /// entries. Thread-safe.
+    /// Changes the limit of entries in memory. Excess entries are evicted before this returns, except for dirty ones.
+    /// Thread-safe.
     package func changeMemoryLimit(to bytes: Int) { context.memory.changeLimit(to: bytes) }
     /// The limit of the larder's files in bytes; nil for none.
     package var diskLimitBytes: Int? { context.larder.disk.limitBytes }
-    /// What the larder's files take on the disk, in bytes. Looks at each file.
+    /// The space of the larder's files on the disk, in bytes. Examines each file.
     package var diskBytes: Int { context.larder.disk.measure() }
-    /// Changes the limit of the larder's files. What is too much is evicted in the background. Thread-safe.
+    /// Changes the limit of the larder's files. Excess entries are evicted in the background. Thread-safe.
     /// - Parameter bytes: at least ``DiskMarks/larderBytesMin``; nil for none.
     package func changeDiskLimit(to bytes: Int?) { context.larder.disk.changeLimit(to: bytes) }
-    /// What is never evicted.
+    /// The bytes that are never evicted.
     package var held: HeldBytes { context.larder.held }
-    /// Whether the last decided write was refused, or a database takes none for now.
+    /// Whether the last decided write was refused, or a database accepts none for now.
     package var isRefusingWrites: Bool {
         pipeline.hasJustFailed || journal.owesRollback
             || table.all.contains { $0.durableState.store?.isSuspended ?? false }
     }
     /// Bytes of the journal's files.
     package var journalByteCount: Int { journal.trigger.byteCount }
-    /// Milliseconds that never run back, for timers.
+    /// Monotonic milliseconds, for timers.
     package func monotonic() -> Int64 { context.time.monotonic() }
-    /// How many failed commits were rolled back. What was stored before the last one may be gone. One atomic load.
+    /// The number of failed commits that were rolled back. Values stored before the last one may be gone. One atomic
+    /// load.
     package var rollbackCount: UInt64 { checkpointer.rollbackCount }
 
     /// One round of the background threads' work: due syncs, retries after failed writes, sweeping, removing purged
@@ -305,16 +306,16 @@ package final class Engine: @unchecked Sendable {
         try checkpointer.checkpoint()
     }
 
-    /// Makes a copy of all files of the larder, as they are at one instant, and hands it to `body`; then removes it.
-    /// Opened as a larder, the copy has every commit unit up to that instant. Others continue, but for changes of whole
+    /// Creates a copy of all files of the larder at one instant, and passes it to `body`; then removes it. Opened as a
+    /// larder, the copy has every commit unit up to that instant. Other work continues, except for changes of whole
     /// databases and checkpoints, which wait for some milliseconds.
     ///
     /// Tables in the copy are hard links to those of the larder, which never change; the other files are small, or
     /// become so by a checkpoint before.
     /// - Parameters:
-    ///   - names: files in the larder's directory that belong to its user, copied as they are.
-    ///   - leavingOut: gets the damage of databases that cannot be copied; nil: that is an error.
-    ///   - body: gets the directory of the copy, on the larder's file system.
+    ///   - names: files in the larder's directory that belong to its user, copied unchanged.
+    ///   - leavingOut: receives the damage of databases that cannot be copied; nil: that is an error.
+    ///   - body: receives the directory of the copy, on the larder's file system.
     package func withImage<Result>(
         adding names: [String], for operation: String = "backup", leavingOut: ((LarderError) -> Void)? = nil,
         _ body: (String) throws -> Result
@@ -330,8 +331,8 @@ package final class Engine: @unchecked Sendable {
     /// Starts a round of the background thread now.
     package func wakeMaintenance() { maintenance.wake() }
 
-    /// Until an instant of the monotonic clock, maintenance leaves expired entries alone, and no `expired` is reported.
-    /// Reads never return them all the same.
+    /// Until an instant of the monotonic clock, maintenance neither removes expired entries nor reports `expired`.
+    /// Reads still do not return them.
     package func holdExpiry(until end: Int64) {
         maintenance.expiryHeldUntil.store(end, ordering: .relaxed)
         maintenance.wake()
@@ -339,19 +340,19 @@ package final class Engine: @unchecked Sendable {
 
     package var isExpiryHeld: Bool { maintenance.isExpiryHeld }
 
-    /// The holder of the larder in `directory` according to its LOCK, whether or not that process still lives.
+    /// The holder of the larder in `directory` according to its LOCK, whether or not that process still exists.
     package static func holder(of directory: String) -> (pid: String, socket: String?)? {
         LarderLock.readHolder(directory: directory)
     }
 
-    /// Commits and syncs what is applied, closes every database and releases the larder. Idempotent. Handles, snapshots
-    /// and cursors that are still open answer with ``LarderError/Code/closed``.
+    /// Commits and syncs all applied changes, closes every database and releases the larder. Idempotent. Handles,
+    /// snapshots and cursors that are still open fail with ``LarderError/Code/closed``.
     package func shutdown() {
         let isFirst = stateLock.withLock {
             defer { isShutDown = true }
             return !isShutDown
         }
-        // A forked child does not have the threads that would have to end, and the files belong to the parent.
+        // A forked child does not have the threads to stop, and the files belong to the parent.
         guard isFirst, !ForkGuard.isForked else { return }
         maintenance.stop()
         checkpointer.openWhatIsDirty()
@@ -365,13 +366,13 @@ package final class Engine: @unchecked Sendable {
             context.report(.error, "the last checkpoint failed; the journal is kept: \(error)")
         }
         for database in databases { database.shut() }
-        // Later units are refused, so that nobody waits for them forever.
+        // Later units are refused, so that no caller waits for them forever.
         pipeline.drain()
         context.changeLog.close()
         journal.close()
         context.disposalQueue.clear(report: context.report)
         context.timeKeeper.end()
-        // Breaks cycles of references.
+        // Breaks reference cycles.
         _ = damage.take()
         table.removeAll()
         stateLock.withLock { lockFile = nil }

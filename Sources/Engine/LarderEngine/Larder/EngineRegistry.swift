@@ -12,11 +12,12 @@ final class EngineRegistry: @unchecked Sendable {
 
     private let lock = Lock()
     private let changed = Condition()
-    /// An entry without engine is one that is still shutting down.
+    /// An entry without an engine is still shutting down.
     private var entries: [String: Entry] = [:]
     private var opening: Set<String> = []
 
-    /// The engine of a directory, made by `make` if there is none. Waits for one that is being opened or shut down.
+    /// Returns the engine of a directory, created by `make` if there is none. Waits for one that is being opened or
+    /// shut down.
     func open(_ path: String, make: (String) throws(LarderError) -> Engine) throws(LarderError) -> Engine {
         lock.lock()
         while true {

@@ -1,6 +1,7 @@
 import LarderPlatform
 
-/// The lock on `<larder>/LOCK` that makes one process the holder of a larder. Its text is the holder's pid and socket.
+/// The lock on `<larder>/LOCK`, which makes one process the holder of a larder. Its text is the holder's pid and
+/// socket.
 ///
 /// flock(2), not fcntl(2): the latter is dropped as soon as any descriptor of the file is closed in the process.
 struct LarderLock: ~Copyable {
@@ -29,12 +30,12 @@ struct LarderLock: ~Copyable {
             let text = "pid \(getpid())\n" + (socket.isEmpty ? "" : "socket \(socket)\n")
             try FileSystem.writeAll(Array(text.utf8), descriptor: file, path: path)
         } catch {
-            // The lock holds nevertheless; only the hint for others is missing (a full disk must not stop us).
+            // The lock is held anyway; only the hint for other processes is missing (a full disk must not stop us).
         }
         descriptor = file
     }
 
-    /// Keeps others from opening a larder that nobody holds, as long as it is read. Makes and changes nothing.
+    /// Keeps other processes from opening a larder that is not held, while it is read. Creates and changes nothing.
     /// - Returns: nil if there is no LOCK: no process has ever opened it.
     static func reading(_ directory: String) throws(LarderError) -> LarderLock? {
         let path = directory + "/" + fileName
@@ -65,8 +66,8 @@ struct LarderLock: ~Copyable {
         close(descriptor)
     }
 
-    /// Why this process must not use a larder that nobody holds: files that root makes in another user's larder would lock
-    /// that user out.
+    /// Why this process must not use a larder that no process holds: files created by root in another user's larder
+    /// would lock that user out.
     private static func refusal(of directory: String) -> LarderError? {
         var status = stat()
         guard geteuid() == 0, stat(directory, &status) == 0, status.st_uid != 0 else { return nil }

@@ -1,9 +1,8 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// Has LevelDB merge the tables of stores from which much was deleted, so that the disk gets the space back. It has its
-/// own thread, because that takes long, and works part by part, so that closing or reopening a store has to wait for
-/// one part only.
+/// Has LevelDB merge the tables of stores from which much was deleted, to free disk space. It has its own thread,
+/// because that takes long, and works in parts, so that closing or reopening a store has to wait for one part only.
 ///
 /// Thread-safe. `@unchecked Sendable`: the queue is guarded by `lock`.
 final class Compactor: @unchecked Sendable {
@@ -12,9 +11,9 @@ final class Compactor: @unchecked Sendable {
     private let lock = Lock()
     private var queue: [(store: EpochStore, part: Int)] = []
 
-    /// The pause if nothing happens; ``request(_:)`` ends it.
+    /// The pause without requests, in milliseconds; ``request(_:)`` ends it.
     private static let idleMilliseconds: Int64 = 3_600_000
-    /// The pause between two parts, for other work.
+    /// The pause between two parts, in milliseconds, for other work.
     private static let pauseMilliseconds: Int64 = 5
 
     init(context: EngineContext) { self.context = context }
@@ -25,7 +24,7 @@ final class Compactor: @unchecked Sendable {
         }
     }
 
-    /// Waits for the running part.
+    /// Stops the thread, after waiting for the running part.
     func stop() { loop.stop() }
 
     func request(_ store: EpochStore) {

@@ -1,18 +1,18 @@
 import LarderLevelDB
 
-/// Reads all entries in LevelDB, step by step, for what the expiry index does not tell: removes those that are expired,
-/// and where it is asked to, puts governed ones into the index that were stored when their policy was not indexed.
+/// Reads all entries in LevelDB, step by step, for work without the expiry index: removes expired ones, and on request
+/// indexes governed ones that were stored when their policy was not indexed.
 ///
 /// Confined to the thread that maintains the larder. A restart of the process starts it again.
 struct FullSweep {
-    /// Where the next step begins; nil at the end.
+    /// The start of the next step; nil at the end.
     private var resume: [UInt8]? = [KeyKind.record]
     /// The policy for which the scan indexes, by the number of its change; nil if it does not index.
     let indexingFor: Int?
-    /// Whether it indexes entries with own deadlines too, for an index that has lost keys.
+    /// Whether it also indexes entries with their own deadlines, for an index that has lost keys.
     private let indexesAll: Bool
 
-    /// What the scan has left so far.
+    /// The entries that the scan has left in place so far.
     private(set) var live = Sweeper.Removal()
 
     static let recordsPerStep = 512

@@ -1,12 +1,12 @@
 import LarderPlatform
 import Synchronization
 
-/// The background work of a larder, on threads of its own. One syncs, and must not wait for anything else: every-second
-/// durability is a promise. The second does what may take long: retries after failed writes, setting damage aside,
-/// sweeping, closing and removing purged files. The third, the ``Compactor``'s, does what takes longest.
+/// The background work of a larder, on separate threads. One syncs, and must not wait for anything else: every-second
+/// durability is a promise. The second does work that may take long: retries after failed writes, setting damage aside,
+/// sweeping, closing and removing purged files. The third, that of the ``Compactor``, does the longest work.
 ///
-/// With ``EngineOptions/startsThreadsOnDemand`` a larder begins with the second one, and with the first one if it
-/// promises to sync by itself; the others come when there is work for them.
+/// With ``EngineOptions/startsThreadsOnDemand`` a larder begins with the second one, and with the first one if its
+/// durability requires background syncs; the others start when there is work for them.
 ///
 /// Thread-safe. `@unchecked Sendable`: `sweepers` and `unopened` are guarded by `roundLock`, `lastSync` by `syncLock`,
 /// the rest is constant and thread-safe itself.
@@ -83,7 +83,7 @@ final class Maintenance: @unchecked Sendable {
 
     func wake() { workLoop.wake() }
 
-    /// One bounded round of everything, on the caller's thread.
+    /// One bounded round of all work, on the caller's thread.
     /// - Returns: whether there is more to sweep now.
     func round() -> Bool {
         syncIfDue()
@@ -128,7 +128,7 @@ final class Maintenance: @unchecked Sendable {
         if !context.options.backgroundMaintenance { _ = salvager.round() }
     }
 
-    /// Opens databases that could not be opened for a reason that may have passed.
+    /// Opens databases that could not be opened for a reason that may be temporary.
     private func retryOpening(_ databases: [Database]) {
         for database in databases {
             guard case .failed(let error) = database.durableState.presence, error.code == .io else { continue }

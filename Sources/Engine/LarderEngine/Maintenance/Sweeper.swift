@@ -2,24 +2,25 @@ import LarderLevelDB
 import LarderPlatform
 import Synchronization
 
-/// Deletes expired entries of one database from LevelDB, step by step, along the expiry index; and now and then, by a
+/// Deletes expired entries of one database from LevelDB, step by step, along the expiry index; and at intervals, by a
 /// scan of all entries, those that are not in the index.
 ///
 /// - A step reads at most ``recordsPerStep`` index records of each kind.
-/// - It remembers where it stopped, so that it does not seek over what it deleted before.
-/// - It writes to LevelDB directly, not through the journal: nobody can tell an expired entry from a missing one, so a
-///   crash does no harm. No checkpoint writes meanwhile, so nothing newer is deleted.
-/// - A record that is expired, and of which memory has a newer state, is left to the checkpoint, and so is its index record:
-///   the newer state may never get to LevelDB, or be what a checkpoint is writing right now. The sweep comes back to it.
+/// - It remembers where it stopped, so that it does not seek over records that it deleted before.
+/// - It writes to LevelDB directly, not through the journal: an expired entry is indistinguishable from a missing one,
+///   so a crash does no harm. No checkpoint writes at the same time, so nothing newer is deleted.
+/// - An expired record of which memory has a newer state is left to the checkpoint, together with its index record: the
+///   newer state may never get to LevelDB, or a checkpoint may be writing it. The sweep returns to it later.
 /// - Index records whose record in LevelDB was overwritten or removed are dropped. A record that should have one never
 ///   lacks it, whatever is lost.
 ///
 /// Confined to the thread that maintains the larder.
 struct Sweeper {
     static let recordsPerStep = 512
-    /// After this time the scan starts from the beginning again, for index records that it had to leave.
+    /// The time after which the scan starts from the beginning again, for index records that it had to leave, in
+    /// milliseconds.
     private static let restartMilliseconds: Int64 = 3_600_000
-    /// After this time it goes back to the first index record that it left to a checkpoint.
+    /// The time after which it returns to the first index record that it left to a checkpoint, in milliseconds.
     static let returnMilliseconds: Int64 = 60_000
     /// The time between the starts of two scans if tags were purged.
     private static let purgedScanMilliseconds: Int64 = 600_000
@@ -36,33 +37,34 @@ struct Sweeper {
     private var scanBegan: Int64?
     /// The last purge of a tag before the last scan.
     private var scannedPurge: UInt64 = 0
-    /// Deleted bytes since ``takeCompactable(_:)`` last returned a store. LevelDB gives them back when it merges
-    /// tables.
+    /// Deleted bytes since ``takeCompactable(_:)`` last returned a store. LevelDB frees them when it merges tables.
     private var deletedBytes = 0
-    /// How many removals checkpoints had written when the last scan began.
+    /// The number of removals that checkpoints had written when the last scan began.
     private var removalsAtScan = 0
-    /// How many there were since, when the files were last found too small to matter.
+    /// The number of removals since then, when the files were last found too small to matter.
     private var removalsJudged = 0
-    /// What the last complete scan has left; nil before there was one.
+    /// The entries left in place by the last complete scan; nil before there was one.
     private var live: Removal?
-    /// Whether the files were compared with what the last scan left.
+    /// Whether the size of the files was compared with the result of the last scan.
     private var isCompared = true
     /// Whether the running scan must finish soon.
     private var isHurried = false
-    /// The number of writes to the store when it was last looked at, and since when it is that.
+    /// The last seen number of writes to the store, and the time since when it is unchanged.
     private var lastGeneration: UInt64 = 0
     private var unchangedSince: Int64 = 0
     /// The number of writes when the last scan began.
     private var generationAtScan: UInt64 = 0
-    /// Whether it was decided whether the rest since then calls for a scan.
+    /// Whether it was decided whether the current idle time calls for a scan.
     private var isRestJudged = false
-    /// Without a write for so long, the store is at rest: there is time to give back what is left of former entries.
+    /// The time without a write after which the store is idle, so that the space of old entries can be freed, in
+    /// milliseconds.
     static let restMilliseconds: Int64 = 60_000
     private var isAtRest = false
-    /// How many databases share what may be left on the disk of former entries.
+    /// The number of databases that share the allowance for old entries on the disk.
     var databases = 1
 
-    /// The fewest bytes worth merging tables for. What all databases leave together is bounded, however many they are.
+    /// The fewest bytes worth merging tables for. The remains in all databases together are bounded, however many there
+    /// are.
     static func leastBytes(sharedBy databases: Int, _ context: EngineContext) -> Int {
         max(64 << 10, context.options.compactionBytesMin / max(1, (databases + 1) / 2))
     }
@@ -71,19 +73,19 @@ struct Sweeper {
         Self.leastBytes(sharedBy: databases, database.context)
     }
 
-    /// What a part of a sweep has deleted.
+    /// The result of a part of a sweep.
     struct Removal {
         var entries = 0
         var bytes = 0
-        /// How many of the entries no read had found expired.
+        /// The number of these entries that no read had found expired.
         var unfound = 0
     }
 
-    /// The store, if so much was deleted from it that merging its tables is worthwhile: at least half of its size on
-    /// the disk, so that no more is written than was deleted; at rest a fifth. The sweep knows what it has deleted. Other
-    /// deletions and overwrites are found by a scan of all entries, which begins when the files are opened, when
-    /// checkpoints have written many removals, and at rest after much was written. Behind it, files that take more than
-    /// 1.25 times what it has left and twice the least of the options are merged.
+    /// Returns the store if so much was deleted from it that merging its tables is worthwhile: at least half of its
+    /// size on the disk, so that no more is written than was deleted; a fifth if it is idle. The sweep knows its own
+    /// deletions. Other deletions and overwrites are found by a scan of all entries, which begins when the files are
+    /// opened, after checkpoints have written many removals, and when idle after much was written. After it, files are
+    /// merged if they take more than 1.25 times the entries that it left and twice the minimum of the options.
     mutating func takeCompactable(_ database: Database) -> EpochStore? {
         let least = leastBytes(database)
         if let store, store.wantsCompaction.exchange(false, ordering: .relaxed) { return store }
@@ -100,7 +102,7 @@ struct Sweeper {
     }
 
     /// Whether checkpoints have written so many removals since the last scan that the next is worthwhile: a fourth of
-    /// what that scan left, so that it costs a few reads for each.
+    /// the entries that it left, so that it costs a few reads for each.
     private mutating func hasManyRemovals(_ store: EpochStore, _ database: Database) -> Bool {
         let removals = store.removalCount - removalsAtScan
         guard removals > removalsJudged, removals >= (live?.entries ?? 0) / 4 else { return false }
@@ -108,7 +110,7 @@ struct Sweeper {
         return FileSystem.size(store.path) >= leastBytes(database)
     }
 
-    /// Notes whether the store is at rest.
+    /// Records whether the store is idle.
     private mutating func noteRest(_ store: EpochStore, _ monotonic: Int64) {
         let generation = store.writeGeneration
         if generation != lastGeneration {
@@ -117,7 +119,7 @@ struct Sweeper {
         isAtRest = monotonic - unchangedSince >= Self.restMilliseconds
     }
 
-    /// Whether a store at rest may have much that is left of former entries. Asked once for each rest.
+    /// Whether an idle store may have many remains of old entries. Asked once per idle time.
     private mutating func mayHaveRemains(_ store: EpochStore, _ database: Database) -> Bool {
         guard isAtRest, !isRestJudged else { return false }
         isRestJudged = true
@@ -154,7 +156,7 @@ struct Sweeper {
         if !left.isEmpty, monotonic - leftSince >= Self.returnMilliseconds { goBack() }
         let now = database.unnoticedNow()
         let interval = state.rules.policy.intervalMilliseconds
-        // An entry with its own grace may be found later than it could be, by the database's grace.
+        // An entry with its own grace may be found later than possible, by the database's grace.
         let past = now - state.rules.grace
         let governedBefore = max(min(state.rules.deadBefore, past), interval.map { past - $0 } ?? 0)
         let hadLeft = !left.isEmpty
@@ -164,7 +166,7 @@ struct Sweeper {
             more = try sweep(KeyKind.governed, upTo: governedBefore, database, store) || more
         }
         try goOnScanning(database, store, state, monotonic)
-        // A scan for entries that live long is not urgent; one that indexes is, and so is one after many removals.
+        // A scan for long-lived entries is not urgent; one that indexes is, and so is one after many removals.
         return more || scan.map { $0.indexingFor != nil || isHurried } ?? false
     }
 
@@ -177,7 +179,7 @@ struct Sweeper {
             scan = FullSweep(indexingFor: state.policyChanges, all: true)
             scanBegan = monotonic
         } else if mustIndex, scan?.indexingFor != state.policyChanges {
-            // Entries that were written under the previous policy may lie behind the position of a running scan.
+            // Entries that were written under the previous policy may lie after the position of a running scan.
             scan = FullSweep(indexingFor: state.policyChanges)
             scanBegan = monotonic
         } else if scan == nil {
@@ -215,7 +217,7 @@ struct Sweeper {
         restartedAt = monotonic
     }
 
-    /// Continues at what was left to checkpoints.
+    /// Returns to the index records that were left to checkpoints.
     private mutating func goBack() {
         for (kind, first) in left where resume[kind].map({ first.lexicographicallyPrecedes($0) }) ?? false {
             resume[kind] = first
@@ -234,7 +236,7 @@ struct Sweeper {
         deletedBytes += removal.bytes
         store.noteDead(removal.bytes)
         if left[kind] == nil { left[kind] = firstLeft }
-        // The least key behind `last` in byte order.
+        // The next key in byte order.
         resume[kind] = last + [0]
         return due.count == Self.recordsPerStep
     }
@@ -251,7 +253,7 @@ struct Sweeper {
             try cursor.seek(to: start)
             while cursor.isValid, found.count < recordsPerStep {
                 let key = cursor.key
-                // A record that is too short to be an index key is included, to be dropped.
+                // Malformed index keys (too short) are included, to be dropped.
                 let bucket = key.withUnsafeBytes { ExpiryIndex.parse($0)?.bucket } ?? 0
                 guard bucket <= limit else { break }
                 found.append(key)
@@ -261,7 +263,7 @@ struct Sweeper {
         }
     }
 
-    /// - Returns: what it removed, and the first index record that it left to a checkpoint.
+    /// - Returns: the removed entries, and the first index record that was left to a checkpoint.
     private static func remove(_ due: [[UInt8]], _ database: Database, _ store: EpochStore) throws(LarderError)
         -> (Removal, left: [UInt8]?)
     {
@@ -291,7 +293,7 @@ struct Sweeper {
                     removal.bytes += byteCount + index.count
                 }
             }
-            // In order and each once: this tells a salvage what a damaged piece of a batch may have had.
+            // In order and each once: so a salvage can tell which keys a damaged piece of a batch may have had.
             removed.sort { $0.lexicographicallyPrecedes($1) }
             for (position, key) in removed.enumerated() where position == 0 || removed[position - 1] != key {
                 batch.delete(key)
@@ -310,7 +312,8 @@ struct Sweeper {
         case remove(byteCount: Int, wasFound: Bool, EntryChange?)
     }
 
-    /// The decision about a due index record. Only what LevelDB has counts: it is certain to be there after a crash.
+    /// The decision about a due index record. It is based on LevelDB alone, whose content is certain to exist after a
+    /// crash.
     private static func judge(
         _ index: [UInt8], _ bucket: Int64, _ key: Key, _ database: Database, _ store: EpochStore
     ) throws(LarderError) -> Judgement {
@@ -335,30 +338,30 @@ struct Sweeper {
         database.context.report(.debug, "swept \(removal.entries) entries of database '\(database.name)'")
     }
 
-    /// Whether `index` may be the one index key of the record that LevelDB has. Governed entries may have been indexed under
-    /// an earlier policy, so only the time can tell.
+    /// Whether `index` may be the index key of LevelDB's record. Governed entries may have been indexed under an
+    /// earlier policy, so only the time can be compared.
     private static func mayBeOwn(_ index: [UInt8], _ bucket: Int64, _ header: RecordHeader, _ key: [UInt8]?) -> Bool {
         if case .governed = header.rule { return index[0] == KeyKind.governed && header.storedAt <= bucket }
         return index == key
     }
 }
 
-/// The sweep's questions to the entries in memory.
+/// The sweep's accesses to the entries in memory.
 extension Database {
-    /// Notes that an index key is dropped: it is no longer certain that LevelDB has the one of this key's record.
+    /// Records that an index key is dropped: LevelDB no longer certainly has the one of this key's record.
     func forgetIndexed(_ key: Key) {
         let shard = shards[key]
         shard.lock.withLock { shard.find(key)?.head.pointee.indexed = 0 }
     }
 
-    /// What memory has dropped of a key.
+    /// The state that memory has dropped for a key.
     struct LetGo {
         /// Whether a read had found it expired.
         let wasFound: Bool
     }
 
     /// Forgets a key that will be deleted from LevelDB.
-    /// - Returns: nil when memory has a newer state.
+    /// - Returns: nil if memory has a newer state.
     func letGo(_ key: Key) -> LetGo? {
         let shard = shards[key]
         return shard.lock.withLock {

@@ -1,19 +1,19 @@
 import LarderPlatform
 
-/// Opens databases that nobody has used since the start, so that the sweep looks at what is left in them of former entries.
-/// While the larder is at rest, and one in a round: whoever reads or writes does not notice.
+/// Opens databases that have not been used since the start, so that the sweep finds remains of old entries in them.
+/// While the larder is idle, and one per round, so that readers and writers do not notice.
 ///
-/// Each is looked at once. Those whose files are too small to matter stay closed.
+/// Each is examined once. Those whose files are too small to matter stay closed.
 ///
 /// Confined to the thread that maintains the larder.
 struct UnopenedDatabases {
-    /// Those that were looked at.
+    /// The databases that were examined.
     private var seen: Set<ObjectIdentifier> = []
-    /// The last commit unit, and since when there was no other.
+    /// The last commit unit, and the time since when there was no other.
     private var lastUnit: UInt64 = 0
     private var unchangedSince: Int64?
 
-    /// So many files are measured in a round at most.
+    /// The most databases measured per round.
     private static let databasesPerRound = 16
 
     /// - Parameters:
@@ -31,7 +31,7 @@ struct UnopenedDatabases {
             let least = 2 * Sweeper.leastBytes(sharedBy: databases.count, context)
             guard FileSystem.size(database.files.directory) >= least else { continue }
             do throws(LarderError) {
-                // Else somebody else is opening it.
+                // Otherwise another thread is opening it.
                 guard try database.prepareUnlessBusy() else { continue }
                 context.report(.debug, "database '\(database.name)' was opened to be swept")
             } catch {

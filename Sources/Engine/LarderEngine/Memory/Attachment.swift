@@ -1,13 +1,13 @@
 import LarderPlatform
 import Synchronization
 
-/// An object that a user of the engine keeps beside an entry in memory: something that was costly to make of its value.
-/// Created as an ``Attached``.
+/// An object that a user of the engine attaches to an entry in memory, such as its decoded value. Created as an
+/// ``Attached``.
 ///
-/// Constant for its user. The links belong to the table or the queue that holds the attachment. They are read and
-/// written with the lock of its shard held, or by the one thread that has taken it out of the queue.
+/// Constant for its user. The links belong to the table or the queue that holds the attachment. They are accessed with
+/// the lock of its shard held, or by the one thread that has taken it out of the queue.
 package class Attachment {
-    /// Its size in bytes, as far as its maker knows. Counts against the memory budget.
+    /// Its approximate size in bytes, as given by its maker. Counts towards the memory budget.
     package let byteCount: Int
     private let type: ObjectIdentifier
     /// Retained, so that no other object gets its address.
@@ -16,7 +16,7 @@ package class Attachment {
     private let value: UnsafeRawPointer
     /// The entry to which it belongs; nil after the entry has dropped it.
     @exclusivity(unchecked) fileprivate(set) var entry: EntryPointer?
-    /// Whether it was used since the last look.
+    /// Whether it was used since the last eviction round.
     @exclusivity(unchecked) fileprivate var wasRead = false
     @exclusivity(unchecked) fileprivate var newer: Unmanaged<Attachment>?
     @exclusivity(unchecked) fileprivate var older: Unmanaged<Attachment>?
@@ -28,13 +28,13 @@ package class Attachment {
         self.maker = maker
     }
 
-    /// The address of the value, if it is of this very type and was made by this maker; valid while the attachment is.
-    /// This does not mention the generic subclass, because looking up its metadata takes longer than the comparison.
+    /// Returns the address of the value, if it has exactly this type and this maker; valid while the attachment is.
+    /// Does not use the generic subclass, because looking up its metadata takes longer than the comparison.
     package final func value(of type: ObjectIdentifier, madeBy maker: AnyObject?) -> UnsafeRawPointer? {
         self.type == type && self.maker === maker ? value : nil
     }
 
-    /// Notes a use. Nothing is written if that is known.
+    /// Marks the attachment as used. Writes nothing if it is marked already.
     package final func touch() { if !wasRead { wasRead = true } }
 }
 
@@ -44,7 +44,7 @@ package final class Attached<Value>: Attachment {
 
     /// - Parameters:
     ///   - maker: distinguishes values of one type that were made in different ways.
-    ///   - outerBytes: the value's memory besides its own inline form.
+    ///   - outerBytes: the value's memory outside of its inline form.
     package init(_ value: Value, madeBy maker: AnyObject?, outerBytes: Int) {
         place = .allocate(capacity: 1)
         place.initialize(to: value)
@@ -113,7 +113,7 @@ struct AttachmentList {
         return attachment
     }
 
-    /// The entry whose attachment is dropped next: the oldest that was not used since the last look (CLOCK); nil if
+    /// The entry whose attachment is dropped next: the oldest that was not used since the last round (CLOCK); nil if
     /// there are none.
     mutating func nextToLeave() -> EntryPointer? {
         while let candidate = oldest {
@@ -159,8 +159,8 @@ final class ReleaseQueue: Sendable {
         }
     }
 
-    /// Releases everything. Called with no lock held, by a thread that may run the attachments' deinitializers. While
-    /// one thread does that, calls of others, and calls from a deinitializer, leave it to that thread.
+    /// Releases everything. Called with no lock held, by a thread that may run the attachments' deinitializers. Calls
+    /// made meanwhile, by other threads or by a deinitializer, leave the work to that thread.
     func release() {
         while newest.load(ordering: .relaxed) != 0 {
             guard isReleasing.compareExchange(expected: false, desired: true, ordering: .acquiring).exchanged else {

@@ -17,25 +17,26 @@ struct EntryHead {
     static let loadedBit: UInt64 = 1 << 63
 
     let hash: Int
-    /// Which write made the entry's state: the sequence of its commit unit, or ``loadedBit`` and a number. No two
+    /// The write that made the entry's state: the sequence of its commit unit, or ``loadedBit`` and a number. No two
     /// states of a key have the same version.
     var version: UInt64
     var newer: EntryPointer?
     var older: EntryPointer?
-    /// An object that a reader has left here for the next one: a decoded model. The next change of the entry drops it.
+    /// An object left by a reader for the next one, such as a decoded model. The next change of the entry drops it.
     var attachment: Unmanaged<Attachment>?
     /// The time and kind of the index key that LevelDB is known to have for the entry; 0 for none. See ``ExpiryIndex``.
     var indexed: UInt64
     let keyCount: UInt32
-    /// 0: there is no record. A dirty entry without one is a removal; a clean one says that LevelDB has none.
+    /// 0: there is no record. Then a dirty entry is a removal, and a clean one records that LevelDB has none.
     var recordCount: UInt32
-    /// How many bytes follow the head.
+    /// The number of bytes after the head.
     let capacity: UInt32
     var place: Place
     /// Hits since the entry came to the front of its queue, up to a small number.
     var frequency: UInt8
     private var flags: Flags = []
-    /// How many readers use the record without the lock. Its memory does not change for them, in the table or not.
+    /// The number of readers that use the record without the lock. Its memory does not change for them, in the table or
+    /// not.
     var pins: UInt8 = 0
 
     private struct Flags: OptionSet {
@@ -67,7 +68,7 @@ struct EntryHead {
         get { flags.contains(.isAbsentBelow) }
         set { set(.isAbsentBelow, newValue) }
     }
-    /// Whether the memory belongs to those who have pinned it: the last of them frees it.
+    /// Whether the memory belongs to the pins: the last ``unpin()`` frees it.
     var isOrphan: Bool {
         get { flags.contains(.isOrphan) }
         set { set(.isOrphan, newValue) }
@@ -96,7 +97,7 @@ struct EntryPointer: Equatable {
     /// Memory for a key and a record, with the key written and no record yet.
     static func make(_ key: UnsafeRawBufferPointer, hash: Int, recordCount: Int) -> EntryPointer {
         let headSize = MemoryLayout<EntryHead>.size
-        // The allocator gives memory in steps of 16 bytes: what it would round up is used when the record grows.
+        // The allocator rounds sizes up to 16 bytes: the rest is used when the record grows.
         let total = (headSize + key.count + recordCount + 15) & ~15
         guard let memory = malloc(total) else { fatalError("out of memory: an entry of \(total) bytes") }
         let head = memory.bindMemory(to: EntryHead.self, capacity: 1)
@@ -106,7 +107,7 @@ struct EntryPointer: Equatable {
         return entry
     }
 
-    /// Frees the memory. An attachment was detached before.
+    /// Frees the memory. The attachment must be detached before.
     func free() {
         guard head.pointee.pins == 0 else {
             head.pointee.isOrphan = true
@@ -117,14 +118,14 @@ struct EntryPointer: Equatable {
 
     /// Keeps the key and the record unchanged until ``unpin()``, whatever happens to the key: they can be read without
     /// the lock.
-    /// - Returns: false when it is pinned too many times already.
+    /// - Returns: false if it has too many pins already.
     func pin() -> Bool {
         guard head.pointee.pins < .max else { return false }
         head.pointee.pins += 1
         return true
     }
 
-    /// Ends a ``pin()``. With the lock held again.
+    /// Ends a ``pin()``. Called with the lock held.
     func unpin() {
         head.pointee.pins -= 1
         if head.pointee.pins == 0, head.pointee.isOrphan { Self.free(head) }
@@ -132,7 +133,7 @@ struct EntryPointer: Equatable {
 
     private static func free(_ memory: UnsafeMutableRawPointer) { systemFree(memory) }
 
-    /// Behind the head: the key.
+    /// The key, which follows the head.
     private var bytes: UnsafeMutableRawPointer { UnsafeMutableRawPointer(head + 1) }
 
     var key: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: bytes, count: Int(head.pointee.keyCount)) }
@@ -144,7 +145,7 @@ struct EntryPointer: Equatable {
         return UnsafeRawBufferPointer(start: bytes + Int(head.pointee.keyCount), count: count)
     }
 
-    /// Whether a record of `count` bytes fits here, without wasting more than it takes.
+    /// Whether a record of `count` bytes fits here, without wasting more space than it uses.
     func fits(_ count: Int) -> Bool {
         if head.pointee.pins > 0 { return false }
         let needed = Int(head.pointee.keyCount) + count
@@ -152,7 +153,7 @@ struct EntryPointer: Equatable {
         return needed <= capacity && (capacity <= 2 * needed || capacity <= 256)
     }
 
-    /// The place for a record of `count` bytes, which must fit. The old record is overwritten.
+    /// Returns the place for a record of `count` bytes, which must fit. The old record is overwritten.
     func reserve(_ count: Int) -> UnsafeMutableRawPointer {
         let keyCount = Int(head.pointee.keyCount)
         precondition(count >= 0 && keyCount + count <= Int(head.pointee.capacity), "a record does not fit its memory")
@@ -166,14 +167,14 @@ struct EntryPointer: Equatable {
         return memcmp(bytes, start, other.count) == 0
     }
 
-    /// Bytes that count against the memory budget, without those of the attachment.
+    /// The bytes that count towards the memory budget, without those of the attachment.
     var byteCount: Int { Self.overheadBytes + Int(head.pointee.capacity) }
     /// The size of an outsize entry in bytes; 0 for others.
     var outsizeByteCount: Int {
         let capacity = Int(head.pointee.capacity)
         return capacity >= Self.outsizeBytesMin ? capacity : 0
     }
-    /// From how many bytes on an entry is outsize: 1 MiB.
+    /// The smallest size of an outsize entry: 1 MiB.
     private static let outsizeBytesMin = 1 << 20
     var isDirty: Bool { head.pointee.place.rawValue >= EntryHead.Place.active.rawValue }
     /// The commit unit that wrote the entry; 0 if it came from LevelDB.

@@ -1,13 +1,13 @@
 /// The entries that LevelDB does not have yet, on their way to it.
 ///
-/// A checkpoint *freezes* the dirty entries, *takes* them one at a time to hand them to LevelDB, and *finishes* when
-/// LevelDB has them for good. An entry that was written again meanwhile stays dirty for the next checkpoint; its newer
-/// state is in a younger segment of the journal.
+/// A checkpoint *freezes* the dirty entries, *takes* them one at a time to write them to LevelDB, and *finishes* when
+/// LevelDB has them durably. An entry that was written again in the meantime stays dirty for the next checkpoint; its
+/// newer state is in a newer segment of the journal.
 extension EntryTable {
     /// Bytes of the entries that LevelDB does not have yet.
     var dirtyByteCount: Int { active.byteCount + written.byteCount }
-    /// Bytes of all entries and attachments, except outsize ones that wait for LevelDB: they would push everything else
-    /// out for a few seconds.
+    /// The bytes of all entries and attachments, except outsize ones that wait for LevelDB: they would evict everything
+    /// else for a few seconds.
     var budgetedByteCount: Int {
         byteCount + attachedByteCount - active.outsizeByteCount - written.outsizeByteCount
     }
@@ -29,7 +29,7 @@ extension EntryTable {
         }
     }
 
-    /// Nobody knows any more which index keys LevelDB has for the dirty entries.
+    /// Forgets which index keys LevelDB has for the dirty entries.
     func forgetIndexed() { forEachDirty { $0.head.pointee.indexed = 0 } }
 
     /// Assigns all dirty entries to the checkpoint that begins. Takes no time, unless one failed before.
@@ -38,10 +38,10 @@ extension EntryTable {
         frozenCount = active.count
     }
 
-    /// Hands the next frozen entries to `body`: at most `most` are looked at.
+    /// Passes the next frozen entries, at most `most`, to `body`.
     /// - Parameters:
     ///   - sequence: entries written by later commit units are left to the next checkpoint.
-    ///   - body: notes what LevelDB will get. It must not change the table, but may turn an expired entry into a
+    ///   - body: collects the entry for LevelDB. It must not change the table, but may turn an expired entry into a
     ///     removal.
     ///   - left: called with the entries that are left to the next checkpoint.
     /// - Returns: whether there are more.
@@ -50,7 +50,7 @@ extension EntryTable {
     ) -> Bool {
         for _ in 0..<most {
             guard frozenCount > 0, let entry = active.oldest else { return false }
-            // Entries that became dirty meanwhile are behind these.
+            // Entries that became dirty in the meantime come after these.
             frozenCount -= 1
             active.unlink(entry)
             if entry.sequence <= sequence {
@@ -77,9 +77,9 @@ extension EntryTable {
         return frozenCount > 0
     }
 
-    /// LevelDB has the entries that were taken. Those that were not written again become clean.
+    /// Called when LevelDB has the taken entries. Those that were not written again become clean.
     /// - Parameters:
-    ///   - most: how many are looked at.
+    ///   - most: the most entries to handle.
     ///   - keeps: whether a clean entry stays in memory.
     /// - Returns: whether there are more.
     func finishWritten(upTo sequence: UInt64, most: Int, keeps: (EntryPointer) -> Bool) -> Bool {
@@ -99,7 +99,8 @@ extension EntryTable {
         return written.count > 0
     }
 
-    /// The checkpoint failed: the next one takes the same entries again, and nobody knows which of them LevelDB has.
+    /// Handles a failed checkpoint: the next one takes the same entries again, and it is unknown which of them LevelDB
+    /// has.
     func thaw() {
         while let entry = written.oldest {
             written.unlink(entry)

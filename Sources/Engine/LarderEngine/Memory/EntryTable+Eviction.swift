@@ -1,11 +1,11 @@
-/// Which clean entries stay: S3-FIFO (Yang, Zhang, Qiu, Yue and Vinayak, "FIFO Queues are All You Need for Cache Eviction",
-/// SOSP 2023).
+/// The eviction of clean entries: S3-FIFO (Yang, Zhang, Qiu, Yue and Vinayak, "FIFO Queues are All You Need for Cache
+/// Eviction", SOSP 2023).
 ///
 /// New entries enter a small queue. Those that are read again while they are in it move to the main queue; the others
 /// are evicted, and only their hashes are remembered for a while, so that one that comes back enters the main queue at
-/// once. A scan passes through the small queue and pushes nothing else out. A hit changes a counter and moves nothing.
+/// once. A scan passes through the small queue and evicts nothing else. A hit changes a counter and moves nothing.
 extension EntryTable {
-    /// The share of the clean bytes that the small queue may hold: one in so many.
+    /// The small queue may hold one in this many of the clean bytes.
     private static let smallShare = 10
     /// Hits are counted up to this number.
     private static let frequencyMax: UInt8 = 3
@@ -75,14 +75,14 @@ extension EntryTable {
             main.push(entry, .main)
             return false
         }
-        // The next read of it counts, as one of the disk; those from memory would be forgotten.
+        // The next read of it counts as a disk read; reads from memory would be forgotten.
         if !diskReads.isEmpty { diskReads.add(entry.head.pointee.hash) }
         discard(entry)
         return true
     }
 
-    /// How popular an entry is, in reads, as far as its place in memory tells. In the main queue are entries that are read
-    /// again and again, and none of these reads is one of the disk.
+    /// The popularity of an entry in reads, according to its place in memory. Entries in the main queue are read
+    /// repeatedly, and none of these reads is a disk read.
     func hotness(_ entry: EntryPointer) -> Int {
         let frequency = Int(entry.head.pointee.frequency)
         return entry.head.pointee.place == .main ? 4 * (1 + frequency) : frequency

@@ -2,18 +2,18 @@ import CLarderPrefetch
 import LarderPlatform
 import Synchronization
 
-/// The entries of one shard in memory: those that LevelDB does not have yet, and as many others as there is room for.
+/// The entries of one shard in memory: those that LevelDB does not have yet, and as many others as fit.
 ///
-/// - One table for both, so that a read looks in one place and a write that becomes a cached entry does not move.
+/// - One table for both, so that a read looks in one place and a written entry that becomes a cached one does not move.
 /// - *Dirty* entries are in the journal but not yet in LevelDB. They are never evicted. See `EntryTable+Dirty`.
 /// - *Clean* entries are in LevelDB too. S3-FIFO evicts them. See `EntryTable+Eviction`. A clean entry without a record
-///   says that LevelDB has none: repeated reads of a missing key do not go to the disk.
+///   records that LevelDB has none: repeated reads of a missing key do not go to the disk.
 /// - Entries may be expired: readers check freshness.
 ///
 /// An open-addressing hash table with linear probing (Knuth, TAOCP vol. 3, 6.4, algorithms L and R), in memory of its
 /// own: a lookup neither allocates nor counts references. Single owner: the lock of its shard guards it and everything
 /// to which it points. Overlapping accesses to a property are excluded by hand, because the check at run time would
-/// cost a tenth of what keeping an entry costs.
+/// cost a tenth of keeping an entry.
 final class EntryTable {
     private struct Slot {
         var hash: Int
@@ -42,12 +42,12 @@ final class EntryTable {
     @exclusivity(unchecked) var small = EntryList()
     @exclusivity(unchecked) var main = EntryList()
     @exclusivity(unchecked) var ghosts = GhostTable()
-    /// How often keys were read from LevelDB lately; empty if nobody asks.
+    /// How often keys were read from LevelDB recently; empty if that is not recorded.
     @exclusivity(unchecked) var diskReads = ReadSketch()
     // The dirty ones; see EntryTable+Dirty.
     @exclusivity(unchecked) var active = EntryList()
     @exclusivity(unchecked) var written = EntryList()
-    /// How many of the oldest entries in ``active`` belong to the running checkpoint.
+    /// The number of the oldest entries in ``active`` that belong to the running checkpoint.
     var frozenCount = 0
 
     private static let capacityMin = 16
@@ -83,7 +83,7 @@ final class EntryTable {
 
     // MARK: Lookup
 
-    /// The entry of a key; nil if nothing is known of it here.
+    /// Returns the entry of a key; nil if nothing is known of it here.
     func find(_ key: UnsafeRawBufferPointer, hash: Int) -> EntryPointer? {
         let mask = capacity - 1
         var index = hash >> Self.shardBits & mask
@@ -94,7 +94,7 @@ final class EntryTable {
         return nil
     }
 
-    /// Prefetches the slot where a key is looked for first. Needs no lock.
+    /// Prefetches the first slot for a hash. Needs no lock.
     func prefetchSlot(_ hash: Int) {
         let index = hash >> Self.shardBits & mask.load(ordering: .relaxed)
         larder_prefetch(
@@ -144,7 +144,7 @@ final class EntryTable {
         _ = entry.reserve(0)
     }
 
-    /// Keeps LevelDB's record of a key, or nil, unless something is known of the key already.
+    /// Keeps LevelDB's record of a key, or its absence, unless the key is known already.
     func keep(_ key: UnsafeRawBufferPointer, hash: Int, _ record: UnsafeRawBufferPointer?) {
         guard find(key, hash: hash) == nil else { return }
         let count = record?.count ?? 0
@@ -187,10 +187,10 @@ final class EntryTable {
 
     // MARK: Attachments
 
-    /// Bytes of what is kept beside entries.
+    /// The bytes of all attachments.
     var attachedByteCount: Int { attachments.byteCount }
 
-    /// Keeps an object beside an entry, until the entry changes.
+    /// Attaches an object to an entry, until the entry changes.
     func attach(_ attachment: Attachment, to entry: EntryPointer) {
         detach(entry)
         attachments.add(attachment, to: entry)
@@ -210,14 +210,14 @@ final class EntryTable {
         return true
     }
 
-    /// Turns an expired entry into one without a record and all that belongs to one.
+    /// Clears an entry that turned from expired into one without a record.
     func detachIfEmpty(_ entry: EntryPointer) {
         if entry.head.pointee.recordCount == 0 { detach(entry) }
     }
 
     // MARK: Memory
 
-    /// The entry of a key, in one of the dirty lists, without attachment, with room for a record of `recordCount`
+    /// The entry of a key, in one of the dirty lists, without attachment, with space for a record of `recordCount`
     /// bytes.
     private func dirtyEntry(_ key: UnsafeRawBufferPointer, _ hash: Int, recordCount: Int) -> EntryPointer {
         guard let found = find(key, hash: hash) else {
@@ -241,7 +241,8 @@ final class EntryTable {
     /// Puts an entry that changes into one of the dirty lists.
     private func makeDirty(_ entry: EntryPointer) {
         switch entry.head.pointee.place {
-        // It keeps its place for the checkpoint that comes to it: its version tells that it has changed.
+        // It keeps its place for the checkpoint that reaches it, whose comparison of versions shows that it has
+        // changed.
         case .active, .written: break
         case .small, .main, .nowhere:
             entry.head.pointee.wasMain = entry.head.pointee.place == .main
@@ -250,7 +251,7 @@ final class EntryTable {
         }
     }
 
-    /// Other memory for an entry, in the same place of the same list. The caller sets the version and the record.
+    /// Moves an entry to other memory, in the same place of the same list. The caller sets the version and the record.
     private func replace(_ old: EntryPointer, _ new: EntryPointer) {
         new.head.pointee.indexed = old.head.pointee.indexed
         new.head.pointee.frequency = old.head.pointee.frequency
@@ -321,14 +322,14 @@ final class EntryTable {
         old.deallocate()
     }
 
-    /// Empties a slot and moves up those behind it that would not be found any more.
+    /// Empties a slot and moves up those after it that would not be found any more.
     private func takeOut(_ slot: Int) {
         let mask = capacity - 1
         var hole = slot
         var index = (slot + 1) & mask
         while slots[index].entry != nil {
             let home = slots[index].hash >> Self.shardBits & mask
-            // Whether `home` lies in the half-open range from behind the hole to here, going round.
+            // Whether `home` lies in the half-open range from after the hole to here, with wraparound.
             if (index &- home) & mask >= (index &- hole) & mask {
                 slots[hole] = slots[index]
                 hole = index

@@ -1,10 +1,10 @@
-/// Remembers for a while which keys were evicted for a limit of the disk, to tell how many misses that has caused: a part of
-/// the hash, and until when the entry would have been fresh.
+/// Remembers for a while which keys were evicted for a disk limit, to count the misses caused by that: a part of the
+/// hash, and until when the entry would have been fresh.
 ///
-/// It takes 8 bytes for each key, 32 KiB for a shard of which something was evicted. A key is forgotten when its slot is
-/// used for another one, when it is written or removed, and with every purge or change of the policy that may have ended
-/// its entry. So what is counted by it is the least that the eviction has caused; two keys are confused with a chance of one
-/// in some billions. A value; the shard's lock guards it.
+/// It takes 8 bytes for each key, 32 KiB for a shard with evictions. A key is forgotten when its slot is reused, when
+/// it is written or removed, and with every purge or change of the policy that may have ended its entry. So its counts
+/// are a lower bound of the misses caused; two keys are confused with a chance of one in some billions. A value; the
+/// shard's lock guards it.
 struct EvictedKeys {
     private struct Mark {
         /// 0: free.

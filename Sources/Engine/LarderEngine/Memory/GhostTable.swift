@@ -1,9 +1,9 @@
 /// Remembers for a while which entries were evicted from the small queue: a part of their hashes, in a table that grows
-/// with the main queue and is read in one place only.
+/// with the main queue and needs a single cache line per lookup.
 ///
-/// It takes 8 bytes for each. An entry may be forgotten early, when its slot is used for another one, and may be
-/// confused with another one with a chance of about one in a billion; either costs a little of the hit ratio, and never
-/// gives a wrong answer.
+/// It takes 8 bytes for each. An entry may be forgotten early, when its slot is reused, and may be confused with
+/// another one with a chance of about one in a billion; either costs a little of the hit ratio, and never leads to a
+/// wrong result.
 struct GhostTable {
     private struct Mark {
         /// 0: free.
@@ -11,7 +11,7 @@ struct GhostTable {
         var addedAt: UInt32 = 0
     }
 
-    /// The number of slots in which a hash may be.
+    /// The number of slots for a hash.
     private static let ways = 4
 
     private var marks: ContiguousArray<Mark> = []
@@ -21,7 +21,7 @@ struct GhostTable {
 
     private func first(_ hash: Int) -> Int { (hash >> 4 & (marks.count / Self.ways - 1)) * Self.ways }
 
-    /// - Parameter most: how many hashes to remember.
+    /// - Parameter most: the number of hashes to remember.
     mutating func add(_ hash: Int, most: Int) {
         grow(to: most)
         clock &+= 1

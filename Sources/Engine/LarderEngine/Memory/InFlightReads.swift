@@ -1,9 +1,9 @@
-/// The placeholders of reads of LevelDB in a shard, while they do not hold its lock, and of watches: they tell whether anything
-/// happened to a key meanwhile. A value; the shard's lock guards it.
+/// The placeholders in a shard of reads of LevelDB that do not hold its lock, and of watches: they record whether a key
+/// was changed in the meantime. A value; the shard's lock guards it.
 ///
-/// There are two kinds. A read of one key leaves the key's hash: there are as many of these as reading threads, a short list, and
-/// nothing to allocate. A command with many keys, or a watch, leaves the key itself, because each write would go through a list
-/// of a million.
+/// There are two kinds. A read of one key leaves the key's hash: there are as many of these as reading threads, a short
+/// list, and nothing to allocate. A command with many keys, or a watch, leaves the key itself, because otherwise each
+/// write would search a list of a million.
 struct InFlightReads {
     private struct Place {
         var hash = 0
@@ -15,11 +15,11 @@ struct InFlightReads {
         var readers = 0
         /// Increases when the key is written.
         var changes: UInt64 = 0
-        /// How many of these changes nobody can see.
+        /// The number of these changes that are not visible to readers.
         var unseenChanges: UInt64 = 0
     }
 
-    /// Tells who left a key whether anything has happened to it since.
+    /// Records the state of a key, to detect later changes.
     struct Mark: Equatable {
         let changes: UInt64
         let wholeChanges: UInt64
@@ -47,7 +47,7 @@ struct InFlightReads {
     }
 
     /// Removes a placeholder.
-    /// - Returns: whether nothing happened to its key.
+    /// - Returns: whether its key is unchanged.
     mutating func end(_ number: Int) -> Bool {
         count -= 1
         places[number].isTaken = false
@@ -62,10 +62,10 @@ struct InFlightReads {
         return mark(key)
     }
 
-    /// For a key with a placeholder.
+    /// The state of a key with a placeholder.
     func mark(_ key: Key) -> Mark { Mark(changes: keys[key]?.changes ?? 0, wholeChanges: wholeChanges) }
 
-    /// Like ``mark(_:)``, but a change that nobody can see does not count.
+    /// Like ``mark(_:)``, but ignores changes that are not visible to readers.
     func markOfWatch(_ key: Key) -> Mark {
         let place = keys[key] ?? KeyPlace()
         return Mark(changes: place.changes - place.unseenChanges, wholeChanges: wholeChanges)
@@ -79,17 +79,18 @@ struct InFlightReads {
 
     // MARK: What happens to keys
 
-    /// A key was written or removed. To a read of one key, another key with the same hash has changed too, which does no harm.
+    /// Records that a key was written or removed. A read of another key with the same hash sees a change too, which
+    /// does no harm.
     mutating func changed(_ key: UnsafeRawBufferPointer, _ hash: Int) {
         changed(hash)
         if !keys.isEmpty { keys[Key(key)]?.changes += 1 }
     }
 
-    /// The key was just written, in a way that nobody can see.
+    /// Records that the last write of the key was not visible to readers.
     mutating func noteUnseen(_ key: Key) { keys[key]?.unseenChanges += 1 }
 
-    /// A key will be deleted from LevelDB because its entry has expired: what is being read of it is not kept. Watches do not
-    /// notice.
+    /// Records that a key will be deleted from LevelDB because its entry has expired: a read under way must not keep
+    /// it. Watches do not notice.
     mutating func swept(_ hash: Int) { changed(hash) }
 
     private mutating func changed(_ hash: Int) {
@@ -97,7 +98,7 @@ struct InFlightReads {
         for index in places.indices where places[index].hash == hash { places[index].isChanged = true }
     }
 
-    /// Something may have happened to all keys.
+    /// Records that all keys may have changed.
     mutating func changedAll() {
         wholeChanges += 1
         for index in places.indices { places[index].isChanged = true }

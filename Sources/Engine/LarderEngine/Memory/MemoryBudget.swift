@@ -11,7 +11,7 @@ final class MemoryBudget: @unchecked Sendable {
     private let used = Atomic<Int>(0)
     private let dirty = Atomic<Int>(0)
     private let attached = Atomic<Int>(0)
-    /// Attachments that entries have dropped and nobody has released yet.
+    /// Attachments that entries have dropped and that are not released yet.
     let released = ReleaseQueue()
     private let shardCount = Atomic<Int>(1)
     private let lock = Lock()
@@ -29,15 +29,15 @@ final class MemoryBudget: @unchecked Sendable {
     }
 
     var limitBytes: Int { limit.load(ordering: .relaxed) }
-    /// A shard reports its growth in steps of at least so many bytes, so that the shards do not contend for one
+    /// A shard reports its growth in steps of at least this many bytes, so that the shards do not contend for one
     /// counter.
     var stepBytes: Int { min(16_384, limitBytes / 4096) }
-    /// How many bytes of dirty entries make a checkpoint due: half of all, at least 32 MiB.
+    /// The bytes of dirty entries at which a checkpoint is due: half of all, at least 32 MiB.
     private var dirtyBytesMax: Int { max(32 << 20, limitBytes / 2) }
 
     var isOn: Bool { limitBytes > 0 }
 
-    /// The sum of what the shards have reported.
+    /// The sum of the sizes reported by the shards.
     private var usedBytes: Int { used.load(ordering: .relaxed) }
 
     /// The longest record, and the largest attachment, that is kept.
@@ -63,7 +63,7 @@ final class MemoryBudget: @unchecked Sendable {
     /// All shards. Takes no shard's lock.
     var all: [Shard] { lock.withLock { shards.map { $0.takeUnretainedValue() } } }
 
-    /// Notes that a shard's table grew or shrank: in total, and of that the dirty and the attached bytes.
+    /// Records that a shard's table grew or shrank: in total, and of that the dirty and the attached bytes.
     func changed(by bytes: Int, dirty dirtyBytes: Int, attached attachedBytes: Int) {
         used.add(bytes)
         dirty.add(dirtyBytes)
@@ -107,10 +107,10 @@ final class MemoryBudget: @unchecked Sendable {
 
     /// Whether so much is dirty that a checkpoint is due.
     var isCheckpointDue: Bool { dirty.load(ordering: .relaxed) > dirtyBytesMax }
-    /// Whether the dirty entries, plus so many bytes, are so large that writers should wait for the checkpoint.
+    /// Whether the dirty entries, without `bytes` of them, are so large that writers should wait for the checkpoint.
     func isFullOfDirty(besides bytes: Int) -> Bool { dirty.load(ordering: .relaxed) - bytes > 2 * dirtyBytesMax }
 
-    /// The bytes that entries take now, exactly. Takes every shard's lock in turn.
+    /// Measures the exact size of all entries. Takes every shard's lock in turn.
     func measure() -> Int {
         all.reduce(0) { sum, shard in
             sum
@@ -125,7 +125,7 @@ final class MemoryBudget: @unchecked Sendable {
     /// part. Called with the shard's lock held.
     func makeRoom(_ shard: Shard) {
         let shardCount = shardCount.load(ordering: .relaxed)
-        // There must be room too for what the shards have not reported yet.
+        // Leave space for growth that the shards have not reported yet.
         let room = limitBytes - shardCount * stepBytes
         guard usedBytes > room else { return }
         let part = max(0, room) / shardCount
@@ -139,11 +139,11 @@ final class MemoryBudget: @unchecked Sendable {
         }
     }
 
-    /// How many entries are evicted while a shard's lock is held once.
+    /// The number of entries evicted per acquisition of a shard's lock.
     private static let evictedAtOnce = 64
 
-    /// Changes the limit. If it is smaller, evicts from each shard what is beyond its part. Takes every shard's lock in
-    /// turn; dirty entries stay until a checkpoint.
+    /// Changes the limit. If it is smaller, evicts the excess over its part from each shard. Takes every shard's lock
+    /// in turn; dirty entries stay until a checkpoint.
     func changeLimit(to bytes: Int) {
         limit.store(max(0, bytes), ordering: .relaxed)
         let all = all
@@ -163,7 +163,7 @@ final class MemoryBudget: @unchecked Sendable {
         return true
     }
 
-    /// Looks at a few shards in turn for one that has more than its part and whose lock is free.
+    /// Tries a few shards in turn, to find one that has more than its part and whose lock is free.
     private func evictFromAnother(than own: Shard, _ part: Int) -> Bool {
         withAnother(than: own) { candidate in
             let before = candidate.table.byteCount
@@ -176,7 +176,7 @@ final class MemoryBudget: @unchecked Sendable {
         }
     }
 
-    /// Shows `body` a few other shards in turn, those whose locks are free, with the lock held, until it has done
+    /// Calls `body` with a few other shards in turn, those whose locks are free, with the lock held, until it has done
     /// something.
     /// - Returns: whether it has.
     private func withAnother(than own: Shard, _ body: (Shard) -> Bool) -> Bool {

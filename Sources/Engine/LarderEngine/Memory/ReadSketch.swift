@@ -1,8 +1,9 @@
-/// About how often keys were read from the disk lately: a count-min sketch with four-bit counters that age (Einziger,
+/// The approximate number of recent disk reads of keys: a count-min sketch with four-bit counters that age (Einziger,
 /// Friedman and Manes, "TinyLFU: A Highly Efficient Cache Admission Policy", ACM Transactions on Storage, 2017).
 ///
 /// It may count too much for a key that shares its counters with others, and never too little since the counters were
-/// last halved. They are halved when there were so many reads that they say little, and then what was popular once is forgotten.
+/// last halved. They are halved when there were so many reads that they lose their meaning; so former popularity is
+/// forgotten.
 ///
 /// A value; the lock of its shard guards it. Nothing is allocated before the first read.
 struct ReadSketch {
@@ -10,19 +11,19 @@ struct ReadSketch {
     private var words: ContiguousArray<UInt64> = []
     private var additions = 0
 
-    /// The memory of one sketch at most: 128 KiB, 256 Ki counters; 2 MiB for a database.
+    /// The maximum size of one sketch: 128 KiB, 256 Ki counters; 2 MiB for a database.
     static let wordsMax = 16_384
-    /// With more, counters are shared by so many keys that they say nothing (measured).
+    /// With more, so many keys share a counter that its value is meaningless (measured).
     private static let additionsPerWord = 4
     private static let wordsMin = 1024
     static let countMax = 15
     private static let depth = 4
 
     var isEmpty: Bool { words.isEmpty }
-    /// How many words it has, at most ``wordsMax``.
+    /// The number of words, at most ``wordsMax``.
     var wordCount: Int { words.count }
 
-    /// Notes a read of the key with this hash.
+    /// Counts a read of the key with this hash.
     mutating func add(_ hash: Int) {
         if words.isEmpty { words = ContiguousArray(repeating: 0, count: Self.wordsMin) }
         var hasRaised = false
@@ -43,7 +44,7 @@ struct ReadSketch {
 
     }
 
-    /// How often the key with this hash was read, 0 to ``countMax``.
+    /// The number of reads of the key with this hash, 0 to ``countMax``.
     func count(_ hash: Int) -> Int {
         guard !words.isEmpty else { return 0 }
         var least = UInt64(Self.countMax)
@@ -56,8 +57,8 @@ struct ReadSketch {
         return Int(least)
     }
 
-    /// Halves all counters. A sketch that fills also grows, as long as it may: what it has noted is of use at twice the
-    /// size too, because a counter's place is the lower part of a longer number.
+    /// Halves all counters. A sketch that fills also grows, up to its limit: its counts are still usable at twice the
+    /// size, because a counter's place is the lower part of a longer number.
     private mutating func age() {
         for index in words.indices { words[index] = words[index] >> 1 & 0x7777_7777_7777_7777 }
         additions /= 2

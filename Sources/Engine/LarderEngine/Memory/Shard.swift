@@ -2,25 +2,25 @@ import LarderPlatform
 
 /// A part of a database's keys, with the lock that orders all operations on them.
 ///
-/// Everything except `lock` is guarded by `lock`, which is the proof for `@unchecked Sendable`.
+/// `@unchecked Sendable`: everything except `lock` is guarded by `lock`.
 package final class Shard: @unchecked Sendable {
     let lock = Lock()
-    /// What memory knows of the keys. If it knows nothing of a key, LevelDB must be read.
+    /// The known state of the keys. If a key is not known here, LevelDB must be read.
     let table: EntryTable
     private let budget: MemoryBudget
     private let disk: DiskBudget?
-    /// The keys that were written since an enumeration of all keys asked for them; nil while none does.
+    /// The keys that were written since an enumeration of all keys started to record them; nil if there is none.
     var notedKeys: Set<Key>?
     @exclusivity(unchecked) var reads = InFlightReads()
     @exclusivity(unchecked) var evictedKeys = EvictedKeys()
-    /// Nil until there was a lease.
+    /// Nil until a lease is granted.
     @exclusivity(unchecked) var leases: LeaseTable?
-    /// The size of the table that the budget knows, see ``EntryTable/budgetedByteCount``.
+    /// The size of the table as known to the budget, see ``EntryTable/budgetedByteCount``.
     @exclusivity(unchecked) private var publishedBytes = 0
     @exclusivity(unchecked) private var publishedDirtyBytes = 0
     @exclusivity(unchecked) private var publishedAttachedBytes = 0
-    /// Counts since the last look; under this lock they cost nothing. See ``Statistics``. Only ever changed in passing,
-    /// so a check for overlapping accesses at run time would find none.
+    /// Counts since they were last taken; under this lock they cost nothing. See ``Statistics``. Only ever changed in
+    /// passing, so a check for overlapping accesses at run time would find none.
     @exclusivity(unchecked) var counters = Counters()
     /// Counts from before that.
     private(set) var formerCounters = Counters()
@@ -29,25 +29,25 @@ package final class Shard: @unchecked Sendable {
     package struct Counters: Sendable {
         package var hits = 0
         package var misses = 0
-        /// Of these, how many met an entry that is not fresh, because of its time or of a purge.
+        /// Misses of entries that are not fresh, because of their time or of a purge.
         package var missesExpired = 0
         package var missesPurged = 0
-        /// ... and how many would have found an entry that was evicted for a limit of the disk: at least.
+        /// The least number of misses of entries that were evicted for a disk limit.
         package var missesEvicted = 0
         package var writes = 0
         package var removals = 0
         package var expired = 0
-        /// Those of the writes that gave an entry another lifetime only.
+        /// Writes that only gave an entry another lifetime.
         package var renewals = 0
-        /// Those of the removals that found no fresh entry.
+        /// Removals that found no fresh entry.
         package var vainRemovals = 0
-        /// Entries that were removed to keep a limit of the disk.
+        /// Entries evicted to keep a disk limit.
         package var evicted = 0
-        /// How often the database was emptied at once.
+        /// How often the whole database was purged.
         package var purges = 0
 
         /// Counts a read without a fresh entry.
-        /// - Parameter header: of the entry that it met, which is not fresh.
+        /// - Parameter header: of the entry that it found, which is not fresh.
         mutating func noteMiss(_ header: RecordHeader?) {
             misses += 1
             guard let header else { return }
@@ -71,7 +71,7 @@ package final class Shard: @unchecked Sendable {
         }
     }
 
-    /// Returns the counts since the last look, and starts again at 0.
+    /// Returns the counts since the last call, and resets them to 0.
     func takeCounters() -> Counters {
         let taken = counters
         formerCounters.add(taken)
@@ -90,7 +90,7 @@ package final class Shard: @unchecked Sendable {
     }
 
     /// Counts a read without a fresh entry.
-    /// - Parameter header: of the entry that it met, which is not fresh.
+    /// - Parameter header: of the entry that it found, which is not fresh.
     func noteMiss(_ header: RecordHeader?, _ hash: Int, now: Int64) {
         counters.noteMiss(header)
         if header == nil, evictedKeys.has(hash, now: now) { counters.missesEvicted += 1 }
@@ -98,7 +98,7 @@ package final class Shard: @unchecked Sendable {
 
     // MARK: Entries
 
-    /// The entry of a key; nil if only LevelDB can tell.
+    /// Returns the entry of a key; nil if LevelDB must be read.
     func find(_ key: Key) -> EntryPointer? {
         key.stored.withUnsafeBytes { table.find(UnsafeRawBufferPointer(rebasing: $0.dropFirst()), hash: key.hash) }
     }
@@ -122,7 +122,7 @@ package final class Shard: @unchecked Sendable {
         return entry
     }
 
-    /// Stores a record in the form in which it is stored elsewhere, dirty.
+    /// Stores an encoded record, dirty.
     func put(
         _ key: UnsafeRawBufferPointer, _ hash: Int, stored: UnsafeRawBufferPointer, sequence: UInt64,
         lease: LeaseEffect = .outdated
@@ -134,7 +134,7 @@ package final class Shard: @unchecked Sendable {
         changed(key, hash, lease)
     }
 
-    /// Stores an entry with its record, dirty. From now on it belongs to the table.
+    /// Stores an entry with its record, dirty. The table takes ownership.
     func put(_ entry: EntryPointer, sequence: UInt64, lease: LeaseEffect = .outdated) {
         entry.head.pointee.version = sequence
         table.put(entry)
@@ -151,7 +151,7 @@ package final class Shard: @unchecked Sendable {
     }
 
     /// Like ``remove(_:_:sequence:)``, but evicts nothing, so that entries of other keys that were found before stay.
-    /// The caller makes room afterwards.
+    /// The caller calls ``makeRoom()`` afterwards.
     func removeInPlace(
         _ key: UnsafeRawBufferPointer, _ hash: Int, sequence: UInt64, lease: LeaseEffect = .outdated
     ) {
@@ -174,7 +174,7 @@ package final class Shard: @unchecked Sendable {
         if notedKeys != nil { notedKeys?.insert(Key(key)) }
     }
 
-    /// Forgets everything, and tells running reads that everything has changed.
+    /// Forgets everything, and informs running reads that everything has changed.
     func clear() {
         table.removeAll()
         reads.changedAll()
@@ -183,7 +183,7 @@ package final class Shard: @unchecked Sendable {
         publish()
     }
 
-    /// Forgets what is known of LevelDB's content, and tells running reads that it may have changed.
+    /// Forgets the known content of LevelDB, and informs running reads that it may have changed.
     func forgetStored() {
         table.forgetClean()
         reads.changedAll()
@@ -196,7 +196,7 @@ package final class Shard: @unchecked Sendable {
         publish()
     }
 
-    /// A read has found that an entry is expired. Counts that once: the entry stays, marked, until it is removed from
+    /// Handles an expired entry found by a read, and counts it once: the entry stays, marked, until it is removed from
     /// LevelDB, or evicted, for which it comes first. Its attachment is dropped.
     @inline(never)
     func foundExpired(_ entry: EntryPointer) {
@@ -236,13 +236,13 @@ package final class Shard: @unchecked Sendable {
         makeRoom()
     }
 
-    /// Keeps that LevelDB has no record of a key of which nothing is known, if memory is on. Evicts nothing, so that
-    /// entries of other keys that were found before stay: the caller makes room afterwards.
+    /// Records that LevelDB has no record of an unknown key, if memory is on. Evicts nothing, so that entries of other
+    /// keys that were found before stay: the caller calls ``makeRoom()`` afterwards.
     func keepAbsence(_ key: UnsafeRawBufferPointer, _ hash: Int) {
         if budget.isOn { table.keep(key, hash: hash, nil) }
     }
 
-    /// Reports to the budget how the table grew, and evicts what is too much.
+    /// Reports the table's growth to the budget, and evicts any excess.
     func makeRoom() {
         let change = table.budgetedByteCount - publishedBytes
         guard abs(change) >= budget.stepBytes || abs(table.dirtyByteCount - publishedDirtyBytes) >= budget.stepBytes
@@ -251,8 +251,8 @@ package final class Shard: @unchecked Sendable {
         if change > 0 { budget.makeRoom(self) }
     }
 
-    /// Reports everything to the budget, and evicts what is too much: after entries became clean, and for attachments,
-    /// which may be large.
+    /// Reports everything to the budget, and evicts any excess: after entries became clean, and for attachments, which
+    /// may be large.
     func makeRoomNow() {
         publish()
         budget.makeRoom(self)
@@ -272,15 +272,15 @@ package final class Shard: @unchecked Sendable {
 
     // MARK: Cold reads
 
-    /// Notes that a key is read from LevelDB, for the choice of what is evicted from there.
+    /// Counts a read of a key from LevelDB, for the choice of entries to evict from there.
     func noteDiskRead(_ hash: Int) { if disk?.notesReads ?? false { table.diskReads.add(hash) } }
 
     /// Leaves a placeholder for a key that will be read from LevelDB without the lock. One of the two calls that end it
     /// must follow.
     func beginRead(_ hash: Int) -> Int { reads.begin(hash) }
 
-    /// Keeps what was read from LevelDB without the lock, unless something happened to the key since the placeholder
-    /// was left.
+    /// Keeps the result of a read of LevelDB without the lock, unless the key was changed since the placeholder was
+    /// created.
     func endRead(_ number: Int, _ key: UnsafeRawBufferPointer, _ hash: Int, keeping record: UnsafeRawBufferPointer?) {
         if reads.end(number) { keep(key, hash, record) }
     }
@@ -288,7 +288,7 @@ package final class Shard: @unchecked Sendable {
     /// Ends a read that failed.
     func endRead(_ number: Int) { _ = reads.end(number) }
 
-    /// How many shards a database has. A power of two, 32 at most: sets of them are the bits of a UInt32.
+    /// The number of shards of a database. A power of two, 32 at most: sets of them are the bits of a UInt32.
     static let count = 16
 
     /// The index of the shard for a key with this hash, from 0 to ``count`` - 1.
@@ -296,7 +296,7 @@ package final class Shard: @unchecked Sendable {
 }
 
 extension Statistics {
-    /// Takes over the counts of a shard.
+    /// Adds the counts of a shard.
     func take(_ counters: Shard.Counters) {
         hits.add(counters.hits)
         misses.add(counters.misses)

@@ -1,17 +1,17 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// Salvage: what can be read of a damaged database, with everything that the journal and memory have of it, continues
-/// in a new epoch.
+/// Salvage: everything readable of a damaged database, together with its entries in the journal and in memory,
+/// continues in a new epoch.
 ///
 /// 1. *Freeze*: nothing more is written to the damaged LevelDB; dirty entries stay in memory, and checkpoints append
-/// them to the journal again. Reads continue, and answer with an error where they meet the damage.
+///   them to the journal again. Reads continue, and fail where they meet the damage.
 /// 2. *Keep*: its files are linked below `DAMAGED`. The salvage reads these links, and they remain as evidence.
 /// 3. *Copy* into `.salvage-<epoch>` in the database's directory, which is renamed to `<epoch>` when it is complete and
-/// synced.
-/// 4. *Switch*: POINTER names the new epoch, and the old one as one whose operations in the journal still count.
+///   synced.
+/// 4. *Switch*: POINTER names the new epoch, and the old one as one whose operations in the journal are still valid.
 ///
-/// A crash leaves either the damaged or the new epoch current. A failure is rolled back, and can be tried again.
+/// A crash leaves either the damaged or the new epoch current. A failure is rolled back, and can be retried.
 extension Database {
     /// The files to salvage.
     private struct Patient {
@@ -31,8 +31,8 @@ extension Database {
         let evidence: Evidence
     }
 
-    /// Salvages a database whose open LevelDB has met damage. May take as long as reading and writing all of it.
-    /// - Returns: nil when the database's files were replaced meanwhile, or is being salvaged.
+    /// Salvages a database whose open LevelDB has reported damage. May take as long as reading and writing all of it.
+    /// - Returns: nil if the database's files were replaced in the meantime, or is being salvaged.
     @discardableResult
     func salvage(
         _ store: EpochStore, _ damage: LarderError, shouldStop: @escaping () -> Bool = { false }
@@ -50,15 +50,15 @@ extension Database {
             let salvaged = try build(patient, shouldStop)
             return try life.openLock.withLock { () throws(LarderError) in try replace(patient, by: salvaged) }
         } catch {
-            // A store that was closed is opened again, as after a failed write.
+            // A store that was closed is reopened, as after a failed write.
             if store.isClosed { store.suspend(error) }
             store.setFrozen(false)
             throw error
         }
     }
 
-    /// Salvages a database that cannot be opened because it is damaged. Called with `openLock` held, unless it is a large one:
-    /// see ``salvageUnopened(_:shouldStop:)``.
+    /// Salvages a database that cannot be opened because it is damaged. Called with `openLock` held, unless it is a
+    /// large one: see ``salvageUnopened(_:shouldStop:)``.
     @discardableResult
     func salvageUnopenedLocked(_ damage: LarderError) throws(LarderError) -> SalvageSummary {
         let patient = try unopenedPatient(damage)
@@ -66,8 +66,8 @@ extension Database {
     }
 
     /// Like ``salvageUnopenedLocked(_:)``, for a caller without the lock. For a large database it is held only at the
-    /// beginning and the end: until then every use answers with the damage.
-    /// - Returns: nil when the database is open by now, or is being salvaged.
+    /// beginning and the end: until then every use fails with the damage.
+    /// - Returns: nil if the database is open by now, or is being salvaged.
     @discardableResult
     func salvageUnopened(
         _ damage: LarderError, shouldStop: @escaping () -> Bool
@@ -101,7 +101,7 @@ extension Database {
             return Patient(epoch: pointer.epoch, store: nil, pointer: pointer, damage: damage)
         } catch {
             guard error.code == .damaged else { throw error }
-            // What the journal has of a newer one tells that the newest files are those of a purged one.
+            // If the journal has operations of a newer epoch, the newest files belong to a purged one.
             let known = shards.withAllLocked { unresolved.epochs.keys.max() ?? 0 }
             return Patient(epoch: max(files.newestEpoch, known), store: nil, pointer: nil, damage: damage)
         }
@@ -148,7 +148,7 @@ extension Database {
         _ shouldStop: @escaping () -> Bool
     ) throws(LarderError) -> (EpochSalvage, UInt64) {
         let store = try files.makeEpoch(epoch, in: parent)
-        // The format record stays when tables are taken away: it gets one without entries.
+        // The format record stays when tables are removed: it gets a table without entries.
         store.settleMemory()
         defer { store.close() }
         let state = appliedState
@@ -156,8 +156,8 @@ extension Database {
             source: source,
             indexing: ExpiryIndex.Rules(state.rules.policy, durable: durableState.rules.policy), shouldStop: shouldStop)
         if patient.epoch == life.epochAheadOfJournal {
-            // Readable, but no state that ever was, and nobody knows of which keys: what it has may be newer than the
-            // journal's end, and older too, where the journal had an entry written again.
+            // Readable, but never a consistent state, and it is unknown for which keys: its content may be newer than
+            // the journal's end, and also older, if the journal had an entry written again.
             salvage.leaveOut("its LevelDB is ahead of the rest of the journal: only the journal's entries are kept")
         } else if FileSystem.exists(source) {
             try salvage.copy(into: store, of: self)
@@ -208,12 +208,12 @@ extension Database {
         }
         var pointer =
             patient.pointer
-            // Without POINTER nobody knows which governed entries had expired: none of them may come back.
+            // Without POINTER it is unknown which governed entries had expired: none of them may come back.
             ?? PointerFile(
                 epoch: patient.epoch,
                 rules: FreshnessRules(policy: context.options.defaultPolicy, deadBefore: max(0, now() - 1)))
         if let written = patient.pointer, (try? files.readPointer()) != written { throw gone() }
-        // Where nothing is known of an epoch, nothing is to be taken over either.
+        // If nothing is known of an epoch, nothing is taken over either.
         if pointer.journalFrom == 0 { pointer.journalFrom = fresh.epoch }
         pointer.epoch = fresh.epoch
         pointer.isUnmade = false
@@ -234,7 +234,8 @@ extension Database {
         }
     }
 
-    /// What memory knows of the damaged LevelDB is not true of the new one. Called with all shard locks held.
+    /// Forgets the known content of the damaged LevelDB, which is not that of the new one. Called with all shard locks
+    /// held.
     private func forgetStored() {
         for shard in shards.all {
             shard.forgetStored()
@@ -246,7 +247,7 @@ extension Database {
         LarderError(.io, "the database's files were replaced meanwhile", operation: "salvage", database: name)
     }
 
-    /// The new epoch is current: releases the old one, and reports the result.
+    /// Called when the new epoch is current: releases the old one, and reports the result.
     private func finish(_ patient: Patient, _ salvaged: Salvaged) -> SalvageSummary {
         var summary = salvaged.summary
         let old = files.epochPath(patient.epoch)

@@ -1,17 +1,17 @@
 import LarderLevelDB
 import LarderLevelDBSalvage
 
-/// Copies what can still be read of a damaged epoch into a new one.
+/// Copies everything readable of a damaged epoch into a new one.
 ///
 /// Confined to the thread that salvages.
 struct EpochSalvage {
-    /// The directory to read. Nobody writes to it.
+    /// The directory to read. Nothing writes to it.
     let source: String
     let indexing: ExpiryIndex.Rules
     let shouldStop: () -> Bool
-    /// What was found; nil if there was nothing to read.
+    /// The findings; nil if there was nothing to read.
     private var report: SalvageReport?
-    /// Up to where the damaged epoch needed the journal.
+    /// The end of the journal's part that the damaged epoch needed.
     private(set) var journalNeeded: UInt64 = 0
     private var entryCount = 0
     private var doubts: [String] = []
@@ -24,8 +24,8 @@ struct EpochSalvage {
         self.shouldStop = shouldStop
     }
 
-    /// Copies what can be read. Not synced.
-    /// - Parameter database: its entries in memory replace what is lost on the disk.
+    /// Copies everything readable. Does not sync.
+    /// - Parameter database: its entries in memory replace lost ones on the disk.
     mutating func copy(into store: EpochStore, of database: Database) throws(LarderError) {
         let name = store.databaseName
         do {
@@ -37,7 +37,7 @@ struct EpochSalvage {
                 guard batch.byteCount >= Self.batchBytes else { continue }
                 if shouldStop() { throw Self.stopped(name) }
                 try store.write(batch, sync: false)
-                // Gives back the memory of long records.
+                // Frees the memory of long records.
                 if batch.byteCount > 2 * Self.batchBytes { batch = LarderLevelDB.WriteBatch() } else { batch.clear() }
             }
             try store.write(batch, sync: false)
@@ -63,8 +63,8 @@ struct EpochSalvage {
 
     private mutating func options() throws -> SalvageOptions { try Self.options(of: source, doubts: &doubts) }
 
-    /// How the files of an epoch are to be read.
-    /// - Parameter doubts: gets what cannot be noticed.
+    /// The options for reading the files of an epoch.
+    /// - Parameter doubts: receives losses that cannot be detected.
     static func options(of source: String, doubts: inout [String]) throws -> SalvageOptions {
         var options = SalvageOptions()
         switch try EpochInspection.note(in: source) {
@@ -76,7 +76,7 @@ struct EpochSalvage {
         case .missing: doubts.append("\(SyncedFiles.name) is missing: a log may have lost its end unnoticed")
         case .unreadable: doubts.append("\(SyncedFiles.name) is damaged: a log may have lost its end unnoticed")
         }
-        // Removed entries must not come back from a table that LevelDB had given up.
+        // Removed entries must not come back from a table that LevelDB no longer used.
         options.unknownIsLost = true
         options.ignoredFirstBytes = [KeyKind.ownDeadline, KeyKind.governed]
         return options
@@ -89,7 +89,7 @@ struct EpochSalvage {
         switch key.first {
         case KeyKind.metadata:
             if key.elementsEqual(EpochMetadata.formatKey) {
-                // The new files have theirs.
+                // The new files have their own.
                 guard let version = value.first, version > EpochMetadata.formatVersion else { return }
                 throw LarderError(
                     .newerFormat, "its entries have format \(version)", operation: "salvage", database: name)
@@ -106,7 +106,7 @@ struct EpochSalvage {
         }
     }
 
-    /// What memory knows of LevelDB's content is as good as what was read.
+    /// Copies entries that memory knows to be in LevelDB, which are as good as those read.
     private func copyFromMemory(
         _ lost: [LarderLevelDBSalvage.KeyRange], into store: EpochStore, of database: Database
     ) throws(LarderError) {
@@ -137,7 +137,7 @@ struct EpochSalvage {
     func summary(_ damage: String, at time: Int64) -> SalvageSummary {
         var summary = SalvageSummary(time: time)
         summary.damage = damage
-        // Without any files nobody knows what there was.
+        // Without any files it is unknown what existed.
         let everything = [LarderLevelDBSalvage.KeyRange(lower: [], upper: nil)]
         let ranges = (report?.lost ?? everything).compactMap(Self.entryKeys)
         summary.entries = entryCount

@@ -1,8 +1,8 @@
 import LarderPlatform
 import Synchronization
 
-/// Salvages damaged databases, one at a time, on a thread of its own, because it may take as long as reading and
-/// writing all of one. See ``Database/salvage(_:_:shouldStop:)``.
+/// Salvages damaged databases, one at a time, on a separate thread, because it may take as long as reading and writing
+/// all of one. See ``Database/salvage(_:_:shouldStop:)``.
 ///
 /// Thread-safe. `@unchecked Sendable`: the queue is guarded by `lock`.
 final class Salvager: @unchecked Sendable {
@@ -17,7 +17,7 @@ final class Salvager: @unchecked Sendable {
 
     /// The time after a failed salvage before the next attempt, in milliseconds.
     private static let retryMilliseconds: Int64 = 2000
-    /// The pause if nothing happens; ``request(_:)`` ends it.
+    /// The pause without requests, in milliseconds; ``request(_:)`` ends it.
     private static let idleMilliseconds: Int64 = 3_600_000
 
     init(context: EngineContext, table: DatabaseTable) {
@@ -46,7 +46,7 @@ final class Salvager: @unchecked Sendable {
     }
 
     /// Tries everything that waits once.
-    /// - Returns: whether something must be tried again.
+    /// - Returns: whether something must be retried.
     func round() -> Bool {
         let reports = lock.withLock {
             defer { queue = [] }
@@ -67,7 +67,7 @@ final class Salvager: @unchecked Sendable {
     }
 
     private func salvage(_ report: DamageReport) throws(LarderError) {
-        // A database that has taken the name meanwhile has another store, and is left alone.
+        // A database that has taken the name in the meantime has another store, and is not touched.
         guard let database = table.find(report.databaseName) else { return }
         let shouldStop = { [self] in isStopping.load(ordering: .relaxed) }
         if let store = report.store {

@@ -2,12 +2,13 @@
 package struct EntryNumbers: Hashable, Sendable {
     package var fresh = 0
     package var stale = 0
-    /// All that take room: with those that are gone and were not removed yet.
+    /// All stored entries, including those that are gone and were not removed yet.
     package var stored = 0
-    /// How soon the fresh ones end.
+    /// When the fresh ones expire.
     package var ends = Ends()
 
-    /// How many fresh entries end within a minute, an hour, a day, each including the one before; and how many never do.
+    /// The number of fresh entries that expire within a minute, an hour, a day, each including the previous one, and of
+    /// those that never do.
     package struct Ends: Hashable, Sendable {
         package var minute = 0
         package var hour = 0
@@ -25,7 +26,7 @@ package struct EntryNumbers: Hashable, Sendable {
             if left < Deadlines.day { day += difference }
         }
 
-        /// Of an earlier count they are estimates: see ``Deadlines``.
+        /// Limits estimates from an earlier count: see ``Deadlines``.
         mutating func limit(to fresh: Int) {
             never = min(max(0, never), fresh)
             day = min(max(0, day), fresh - never)
@@ -49,7 +50,7 @@ package struct EntryNumbers: Hashable, Sendable {
     }
 }
 
-/// How many of a store's records are in which state, as long as nothing is written to it. A value.
+/// The numbers of a store's records by state, while nothing is written to it. A value.
 struct CountedRecords {
     /// The number of writes to the store before.
     let generation: UInt64
@@ -65,7 +66,7 @@ struct CountedRecords {
         self.rules = rules
     }
 
-    /// From then on the numbers are not known.
+    /// When the numbers become outdated.
     var knownUntil: Int64 { min(fresh.knownUntil, kept.knownUntil) }
 
     mutating func add(_ record: UnsafeRawBufferPointer, now: Int64) {
@@ -89,18 +90,18 @@ struct CountedRecords {
     }
 }
 
-/// The deadlines of many entries, in bins that are wider the later they are: seconds for two minutes, minutes for two
+/// The deadlines of many entries, in bins that get wider with their distance: seconds for two minutes, minutes for two
 /// hours, quarters of an hour for two days.
 ///
-/// Counts every entry once, where the numbers of entries are counted anyway. A sample would have to be uniform over memory
-/// and disk, and LevelDB can choose neither an entry nor a place among entries uniformly: what shares the beginning of its
-/// key with many others is rarely met. At the instant of the count the numbers are exact; later, while nothing is
-/// written, they are off by what one bin has at most. A value.
+/// Counts every entry once, when the entries are counted anyway. A sample would have to be uniform over memory and
+/// disk, and LevelDB cannot choose an entry or a place uniformly: keys that share a prefix with many others would
+/// rarely be sampled. At the time of the count the numbers are exact; later, while nothing is written, they are off by
+/// at most the content of one bin. A value.
 struct Deadlines {
     /// In milliseconds.
     static let (minute, hour, day): (Int64, Int64, Int64) = (60_000, 3_600_000, 86_400_000)
 
-    /// Where bins of one width begin, from the first entry's count on, and how wide they are.
+    /// The start of the bins of each width, counted from the first entry, and their width.
     private static let widths: [(from: Int64, width: Int64, first: Int)] = [
         (0, 1000, 0), (2 * minute, minute, 120), (2 * hour, hour / 4, 120 + 118),
     ]
@@ -110,7 +111,7 @@ struct Deadlines {
     private var bins = [Int](repeating: 0, count: binCount)
     private var never = 0
 
-    /// - Parameter deadline: nil for never. One that has come is not counted.
+    /// - Parameter deadline: nil for never. One that has passed is not counted.
     mutating func add(_ deadline: Int64?, now: Int64) {
         guard let deadline else {
             never += 1
@@ -122,14 +123,14 @@ struct Deadlines {
         bins[index] += 1
     }
 
-    /// - Returns: nil behind the last one.
+    /// - Returns: nil after the last one.
     private static func bin(_ after: Int64) -> Int? {
         let group = widths.last { $0.from <= after } ?? widths[0]
         let index = group.first + Int((after - group.from) / group.width)
         return index < binCount ? index : nil
     }
 
-    /// How many end before an instant; of the bin that it is in, the part before it.
+    /// The number of deadlines before an instant; the bin that contains it counts in proportion.
     private func count(before after: Int64) -> Double {
         guard let last = Self.bin(max(0, after)) else { return Double(bins.reduce(0, +)) }
         let group = Self.widths.last { $0.first <= last } ?? Self.widths[0]
@@ -147,7 +148,7 @@ struct Deadlines {
     }
 }
 
-/// How many of several instants are still to come, now and later. Remembers the nearest only. A value.
+/// The number of instants that are still ahead, now and later. Remembers only the nearest ones. A value.
 struct CountedEnds {
     /// The most instants that are remembered.
     private let nearestMax: Int
@@ -155,7 +156,7 @@ struct CountedEnds {
     private var nearest: [Int64] = []
     /// The others.
     private var later = 0
-    /// The nearest of the others: from then on the count is not known.
+    /// The nearest of the others: after it the count is unknown.
     private(set) var knownUntil = Int64.max
 
     init(nearestMax: Int = 1 << 14) { self.nearestMax = nearestMax }

@@ -13,7 +13,7 @@ final class DisposalQueue: @unchecked Sendable {
     private let lock = Lock()
     private var items: [Item] = []
 
-    /// Takes a store, to close it, and its files.
+    /// Adds a store, to be closed and removed.
     func add(_ store: EpochStore) {
         lock.withLock { items.append(Item(store: store, path: store.path)) }
     }
@@ -27,11 +27,11 @@ final class DisposalQueue: @unchecked Sendable {
         }
     }
 
-    /// Whether anything waits.
+    /// Whether anything is waiting.
     var hasWork: Bool { lock.withLock { !items.isEmpty } }
 
-    /// Closes waiting stores and removes their files; those that cannot be removed are tried again next time. May block
-    /// for as long as LevelDB compacts.
+    /// Closes waiting stores and removes their files; failed removals are retried next time. May block for as long as
+    /// LevelDB compacts.
     func clear(report: (EngineEvent.Level, String) -> Void) {
         let all = lock.withLock {
             defer { items = [] }

@@ -2,8 +2,8 @@
 enum EpochMetadata {
     static let formatKey: [UInt8] = [KeyKind.metadata] + Array("format".utf8)
     static let formatVersion: UInt8 = 1
-    /// Up to which commit unit the journal must exist for the entries to be consistent: 8 bytes, big-endian. Matters
-    /// only if the journal turns out to be damaged.
+    /// The commit unit up to which the journal must exist for the entries to be consistent: 8 bytes, big-endian. Only
+    /// used if the journal turns out to be damaged.
     static let journalKey: [UInt8] = [KeyKind.metadata] + Array("journal".utf8)
 
     static func journalValue(_ sequence: UInt64) -> [UInt8] {

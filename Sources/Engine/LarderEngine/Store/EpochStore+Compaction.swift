@@ -2,16 +2,16 @@ import LarderLevelDB
 import LarderPlatform
 import LarderVocabulary
 
-/// Giving space back to the disk.
+/// Freeing disk space by merging tables.
 extension EpochStore {
-    /// Gives the space of deleted and overwritten records back to the disk. Takes long.
+    /// Frees the space of deleted and overwritten records. Takes long.
     func compactAll() throws(LarderError) {
         var part = 0
         while try compact(part: part) { part += 1 }
     }
 
     /// Merges one part of the keys.
-    /// - Returns: whether there are more parts; false when the store is no longer current.
+    /// - Returns: whether there are more parts; false if the store is no longer current.
     func compact(part: Int) throws(LarderError) -> Bool {
         guard ending == .none, isMade else { return false }
         do throws(LarderError) {
@@ -27,11 +27,11 @@ extension EpochStore {
         return false
     }
 
-    /// Merges the tables of a range, some neighbours at a time.
+    /// Merges the tables of a range, some adjacent ones at a time.
     ///
-    /// LevelDB takes small tables of a level together until they are as large as one table. Tables of removals alone are small, and
-    /// what they remove is not: of a wide range all tables of the next level would be merged at once, and be there twice
-    /// meanwhile.
+    /// LevelDB takes small tables of a level together until they are as large as one table. Tables of removals alone
+    /// are small, but the removed entries are not: for a wide range all tables of the next level would be merged at
+    /// once, and exist twice in the meantime.
     func compact(from: [UInt8], to: [UInt8]) throws(LarderError) {
         var start = from
         for cut in tables.cuts(from: from, to: to, every: Self.sliceBytes) + [to] {
@@ -43,11 +43,11 @@ extension EpochStore {
     /// Tables beyond both ends of a slice are merged too, each with up to ten tables of the next level.
     private static let sliceBytes = 4 << 20
 
-    /// Has all tables of a small store merged by what merges its first part.
+    /// Makes the merge of a small store's first part merge all its tables.
     ///
-    /// LevelDB empties its memory into a table with all versions of a key in it, may put that table into the lowest level
-    /// at once, and merges nothing in the lowest level: in a store of few tables former versions would stay for good.
-    /// Removals of keys that nobody uses, before and behind all others, come into a table that lies above all those.
+    /// LevelDB writes its memory to a table with all versions of a key in it, may put that table into the lowest level
+    /// at once, and merges nothing in the lowest level: in a store of few tables old versions would stay permanently.
+    /// Removals of unused keys, before and after all others, create a table that overlaps all tables.
     private func spanSmall() throws(LarderError) {
         guard FileSystem.size(path) <= 4 * context.options.writeBufferBytes else { return }
         let batch = LarderLevelDB.WriteBatch()
@@ -57,20 +57,20 @@ extension EpochStore {
         try write(batch, sync: false, changesEntries: false)
     }
 
-    /// From how many bytes on a record is put into a table, and merged with its previous versions, before more memory
-    /// of its size is used: 16 MiB. LevelDB holds several copies of what it merges.
+    /// The smallest record that is written to a table, and merged with its previous versions, before more memory of its
+    /// size is used: 16 MiB. LevelDB holds several copies of the data that it merges.
     static let settledBytesMin = 16 << 20
 
-    /// Waits until LevelDB has put its memory into a table, and for the running merge. The next write finds what
-    /// failed.
+    /// Waits until LevelDB has written its memory to a table, and for the running merge. The next write detects
+    /// failures.
     func settleMemory() {
-        // LevelDB empties its memory before it looks for tables to merge, and there are none behind all keys.
+        // LevelDB empties its memory before it looks for tables to merge, and there are none after all keys.
         let end: [UInt8] = [0xFF, 0xFF]
         try? access("compact") { (database) throws(LevelDBError) in try database.compact(from: end, to: end) }
     }
 
     /// Like ``settleMemory()``, and then has LevelDB merge the versions of one key, two tables at a time. The next
-    /// write finds what failed.
+    /// write detects failures.
     func settle(_ key: Key) {
         try? access("compact") { (database) throws(LevelDBError) in
             try database.compact(from: key.stored, to: key.stored)

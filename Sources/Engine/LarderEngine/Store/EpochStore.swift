@@ -2,12 +2,12 @@ import LarderLevelDB
 import LarderPlatform
 import Synchronization
 
-/// Something that a snapshot or a cursor holds of LevelDB. The store knows it until it is released, because LevelDB can
-/// be neither closed nor reopened before that.
+/// An object of LevelDB that is held by a snapshot or a cursor. The store keeps track of it until it is released,
+/// because LevelDB can be neither closed nor reopened before that.
 protocol StoreChild: AnyObject, Sendable {
     /// Releases it. Called while no call to LevelDB is running anywhere in the store. Idempotent.
     func invalidate()
-    /// Whether LevelDB has to keep what is removed and overwritten as long as it exists.
+    /// Whether LevelDB has to keep removed and overwritten records while it exists.
     var pinsRecords: Bool { get }
 }
 
@@ -19,9 +19,9 @@ extension StoreChild {
 ///
 /// - Every call to LevelDB holds `gate` for reading; closing and reopening hold it for writing.
 /// - Writes follow each other under `writeLock`, so that after a failed one none is running that could still be
-///   acknowledged. Nothing more is written until ``recover()`` has reopened the LevelDB: what it accepts before that
-///   may never reach the disk.
-/// - Children (snapshots, cursors) are invalidated before the LevelDB beneath them goes away.
+///   acknowledged. Nothing more is written until ``recover()`` has reopened the LevelDB: writes that it accepts before
+///   that may never reach the disk.
+/// - Children (snapshots, cursors) are invalidated before their LevelDB is closed.
 ///
 /// Thread-safe. `@unchecked Sendable`: `handle` is guarded by `gate`; `children`, `failure`, `damage`, `sizes` and
 /// `lastCount` by `stateLock`; the rest is constant or atomic. Lock order: `noteLock`, `writeLock`, `gate`,
@@ -30,7 +30,7 @@ final class EpochStore: @unchecked Sendable {
     /// Why a store is no longer the database's current one.
     enum Ending: UInt8 { case none, purged, deleted, setAside, closed, salvaged }
 
-    /// The sizes of LevelDB's that follow from a limit of the disk. A value.
+    /// LevelDB's sizes that follow from a disk limit. A value.
     private struct Sizes {
         let maxFileBytes: Int
         let writeBufferBytes: Int
@@ -45,8 +45,8 @@ final class EpochStore: @unchecked Sendable {
     let epoch: UInt64
     let databaseName: String
     let context: LarderContext
-    /// Held while entries are looked at and the result is written to LevelDB: by checkpoints and by the sweep. Before
-    /// shard locks and `writeLock`.
+    /// Held while entries are read and the result is written to LevelDB: by checkpoints and by the sweep. Before shard
+    /// locks and `writeLock`.
     let indexLock = Lock()
     private let writeLock = Lock()
     private let gate = ReadWriteLock()
@@ -54,12 +54,12 @@ final class EpochStore: @unchecked Sendable {
     private let stateLock = Lock()
     private var children: [ObjectIdentifier: any StoreChild] = [:]
     private var failure: LarderError?
-    /// Whether that is the loss of the directory.
+    /// Whether the failure is the loss of the directory.
     private var isGone = false
     private var damage: LarderError?
-    /// The database's limit of the disk, as it was when somebody last looked; `.max` for none.
+    /// The database's disk limit when it was last read; `.max` for none.
     private let databaseLimit = Atomic<Int>(.max)
-    /// With what LevelDB was opened last.
+    /// The sizes with which LevelDB was last opened.
     private var sizes: Sizes?
     private let endingValue = Atomic<UInt8>(Ending.none.rawValue)
     /// The ending under way: the files may be gone already, and it is not decided yet.
@@ -77,14 +77,14 @@ final class EpochStore: @unchecked Sendable {
     private var noted: UInt64?
     /// The manifest at that time. Guarded by `noteLock`.
     private var notedManifest: (number: UInt64, byteCount: Int)?
-    /// This process' last note of which part of the journal must exist; `.max` before the first.
+    /// The part of the journal that must exist, as last recorded by this process; `.max` before that.
     let journalNeeded = Atomic<UInt64>(.max)
-    /// Whether somebody who does not wait for it wants the tables merged.
+    /// Whether a caller that does not wait has requested a merge of the tables.
     let wantsCompaction = Atomic<Bool>(false)
     /// Whether the expiry index lacks keys of entries, so that all have to be read once.
     let lacksIndex = Atomic<Bool>(false)
     private let longKeys = LongKeys()
-    /// What LevelDB needs of the files.
+    /// The tables that LevelDB needs.
     let tables: StoreTables
     /// Called when LevelDB reports corruption for the first time.
     let onDamage: @Sendable (EpochStore, LarderError) -> Void
@@ -110,7 +110,7 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Opens LevelDB, after a check of the errors that it would ignore.
+    /// Opens LevelDB, after checking for errors that it would ignore.
     private func openHandle(create: Bool, _ operation: String) throws(LarderError) -> LarderLevelDB.Database {
         do {
             if !create, try EpochInspection.prepare(path) == .unreadable {
@@ -171,13 +171,14 @@ final class EpochStore: @unchecked Sendable {
 
     private func makeAndOpen() throws {
         let parent = FileSystem.parent(path)
-        // An earlier attempt may have come so far.
+        // An earlier attempt may have created it.
         if !FileSystem.exists(path) { try makeFiles(in: parent + "/" + Self.makingPrefix + "\(epoch)") }
         try FileSystem.syncDirectory(parent)
         let opened = try openHandle(create: false, "create")
         do {
-            // LevelDB has begun a new manifest and a new log, which SYNCED does not know yet. Nobody writes to them
-            // before they are noted: until then damage could not be told from what a power cut has left of the log.
+            // LevelDB has begun a new manifest and a new log, which are not in SYNCED yet. Nothing is written to them
+            // before they are recorded: until then damage could not be distinguished from the remains of the log after
+            // a power failure.
             try writeSynced(logLengths())
         } catch {
             try? opened.close()
@@ -245,7 +246,7 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Runs `body`. A failure while the store ends, or after its end, is that of the end: the files that `body` has
+    /// Runs `body`. A failure while the store ends, or after its end, is reported as the end: the files that `body` has
     /// missed were moved away.
     private func whileItLasts<Result>(
         _ operation: String, _ body: () throws(LarderError) -> Result
@@ -269,7 +270,7 @@ final class EpochStore: @unchecked Sendable {
         if isFirst { onDamage(self, error) }
     }
 
-    /// Reads all of it, checksums verified.
+    /// Reads all of it and verifies the checksums.
     /// - Throws: the first damage, which is remembered too.
     func verify() throws(LarderError) {
         if let damage = knownDamage { throw damage }
@@ -299,8 +300,8 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// LevelDB's own copy of the stored bytes of a key, checksums verified; nil if there are none. Must be given to
-    /// ``release(_:)``, whatever happens to the store.
+    /// Returns LevelDB's own copy of the stored bytes of a key, checksums verified; nil if there are none. Must be
+    /// passed to ``release(_:)``, whatever happens to the store.
     func take(_ key: UnsafeRawBufferPointer, fillCache: Bool) throws(LarderError) -> UnsafeRawBufferPointer? {
         guard isMade else { return nil }
         return try withUnsafeTemporaryAllocation(byteCount: key.count + 1, alignment: 1) { space in
@@ -315,8 +316,8 @@ final class EpochStore: @unchecked Sendable {
         }.get()
     }
 
-    /// Whether it is known without the disk that there are no stored bytes of a key. For event loops: reads no file, and
-    /// waits for nobody. A microsecond or two.
+    /// Whether a key is known to have no stored bytes, without the disk. For event loops: reads no file, and does not
+    /// block. Takes a microsecond or two.
     /// - Parameter hash: as in ``Key/hash``.
     func lacks(_ key: UnsafeRawBufferPointer, hash: Int) -> Bool {
         guard isMade else { return true }
@@ -383,7 +384,7 @@ final class EpochStore: @unchecked Sendable {
     /// Writes a batch. The first failure suspends the store.
     /// - Parameters:
     ///   - sync: whether to return after an fsync.
-    ///   - changesEntries: whether what was counted before is no longer true.
+    ///   - changesEntries: whether earlier counts become outdated.
     func write(_ batch: LarderLevelDB.WriteBatch, sync: Bool, changesEntries: Bool = true) throws(LarderError) {
         try writeLock.withLock { () throws(LarderError) in
             if isFrozen {
@@ -409,27 +410,27 @@ final class EpochStore: @unchecked Sendable {
     }
 
     /// Whether nothing more is written to it, because a new epoch replaces it. Its dirty entries stay in the journal
-    /// meanwhile.
+    /// until then.
     var isFrozen: Bool { frozen.load(ordering: .acquiring) }
 
     /// Called with the checkpointer's turn and `indexLock` held.
     func setFrozen(_ isFrozen: Bool) { frozen.store(isFrozen, ordering: .releasing) }
 
-    /// Up to where the journal must exist since writing has stopped; 0: nothing of it is known to be needed.
+    /// The end of the journal's part that must exist since writing has stopped; 0: none is known to be needed.
     var journalNeededWhileFrozen: UInt64 { neededWhileFrozen.load(ordering: .acquiring) }
 
-    /// Like ``note(journalNeeded:)``, for a store that takes no writes.
+    /// Like ``note(journalNeeded:)``, for a store that accepts no writes.
     func noteWhileFrozen(journalNeeded sequence: UInt64) {
         neededWhileFrozen.store(max(sequence, journalNeededWhileFrozen), ordering: .releasing)
     }
 
-    /// The most bytes that LevelDB writes when it opens its files, beside the tables that it makes of its logs.
+    /// The most bytes that LevelDB writes when it opens its files, in addition to the tables that it makes of its logs.
     static let openingBytes = 256 << 10
 
     /// Whether the LevelDB is not open.
     var isClosed: Bool { gate.withReadLock { handle == nil } }
 
-    /// Closes the LevelDB during a salvage, if its files cannot be read beside it.
+    /// Closes the LevelDB during a salvage, if its files cannot be read concurrently.
     func closeFrozen() {
         gate.withWriteLock {
             invalidateChildren()
@@ -443,8 +444,8 @@ final class EpochStore: @unchecked Sendable {
         failed.store(true, ordering: .releasing)
     }
 
-    /// Suspends the store if its directory was removed, moved or replaced by others. LevelDB would continue with files
-    /// that have no names, and what it is given would be lost with them. Costs one stat(2).
+    /// Suspends the store if its directory was removed, moved or replaced by another program. LevelDB would continue
+    /// with files that have no names, and everything written would be lost with them. Costs one stat(2).
     func suspendIfGone() {
         guard isMade, !isSuspended, !isFrozen, ending == .none,
             gate.withReadLock({ handle.map { !$0.isInPlace } ?? false }), ending == .none
@@ -468,14 +469,14 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Closes and reopens the LevelDB after a failed write, so that reads give what is on the disk. Older snapshots and
-    /// cursors answer with an error. Does nothing if no write failed.
+    /// Closes and reopens the LevelDB after a failed write, so that reads return the state on the disk. Older snapshots
+    /// and cursors fail. Does nothing if no write failed.
     func recover() throws(LarderError) {
         guard isSuspended, !isFrozen, ending == .none else { return }
         guard isMade else { return resume() }
         try requireInPlace("reopen")
         do throws(FileError) {
-            // While the disk takes no writes, reopening would fail too, and reads with it: reopening writes LevelDB's
+            // While writes to the disk fail, reopening would fail too, and reads with it: reopening writes LevelDB's
             // log into a table, and a new manifest.
             try FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 65_536)
         } catch {
@@ -512,8 +513,8 @@ final class EpochStore: @unchecked Sendable {
         return true
     }
 
-    /// Reopens the LevelDB if the limits of the disk call for tables or memory of half the size that it has, or less, or of
-    /// twice or more. Not while somebody has a snapshot or a cursor, which would end. Readers and writers wait.
+    /// Reopens the LevelDB if the disk limits require tables or memory of at most half, or at least twice, the current
+    /// size. Not while there are snapshots or cursors, which would end. Readers and writers wait.
     /// - Parameter databaseLimit: the database's own; 0 for none.
     /// - Returns: whether it was reopened.
     @discardableResult
@@ -522,10 +523,10 @@ final class EpochStore: @unchecked Sendable {
         guard isMade, !isSuspended, hasOtherSizes, stateLock.withLock({ children.isEmpty }) else { return false }
         return try whileItLasts("reopen") { () throws(LarderError) in
             do {
-                // Opening puts LevelDB's log into a table.
+                // Opening writes LevelDB's log to a table.
                 try FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 65_536)
                 return try noteLock.withLock {
-                    // Nobody writes to the new log before it is noted.
+                    // Nothing is written to the new log before it is recorded.
                     try writeLock.withLock {
                         guard try gate.withWriteLock(openAnew) else { return false }
                         notedManifest = try writeSynced(logLengths())
@@ -566,8 +567,9 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Closes the LevelDB of a suspended store, runs `body`, which may change its files, and opens it again for readers, who
-    /// wait meanwhile. If that is not possible yet, ``recover()`` does it later. Does nothing if the store is not suspended.
+    /// Closes the LevelDB of a suspended store, runs `body`, which may change its files, and reopens it for readers,
+    /// which wait until then. If that is not possible yet, ``recover()`` does it later. Does nothing if the store is
+    /// not suspended.
     func whileClosed(_ body: () throws -> Void) throws(LarderError) {
         try whileItLasts("make room") { () throws(LarderError) in
             do {
@@ -589,19 +591,19 @@ final class EpochStore: @unchecked Sendable {
         _ = writes.wrappingAdd(1, ordering: .acquiringAndReleasing)
     }
 
-    /// Each attempt that fails leaves a log and tables, which take the room that there is.
+    /// Each failed attempt leaves a log and tables, which use up the free space.
     private var hasRoomToOpen: Bool {
         (try? FileSystem.probe(directory: path, bytes: FileSystem.size(ofLogsIn: path) + 16_384)) != nil
     }
 
     // MARK: What is synced
 
-    /// Syncs LevelDB's log and manifest, and notes their lengths: before the segments of the journal with the same
-    /// entries are removed, and before entries count as clean. Does nothing if nothing was written since the last time.
+    /// Syncs LevelDB's log and manifest, and records their lengths: before the segments of the journal with the same
+    /// entries are removed, and before entries become clean. Does nothing if nothing was written since the last time.
     /// See ``SyncedFiles``.
-    /// - Parameter isReopening: whether to reopen the LevelDB first if it is suspended, and to note it in any case. A new
-    ///   manifest must not take the place of the one that is being noted. The store takes writes again before another
-    ///   thread notes it: the log might end within a write that has failed meanwhile.
+    /// - Parameter isReopening: whether to reopen the LevelDB first if it is suspended, and to record it in any case. A
+    ///   new manifest must not replace the one that is being recorded. The store accepts writes again before another
+    ///   thread records it; the log might otherwise end within a write that has failed in the meantime.
     func noteSynced(isReopening: Bool = false) throws(LarderError) {
         try whileItLasts("sync") { () throws(LarderError) in
             do {
@@ -621,12 +623,13 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// - Parameter isReopened: whether it was just reopened, and so has no failed write although it counts as suspended.
+    /// - Parameter isReopened: whether it was just reopened, and so has no failed write although it counts as
+    ///   suspended.
     private func noteSyncedLocked(always: Bool, isReopened: Bool = false) throws {
         guard isMade else { return }
         let generation = writeGeneration
         guard always || noted != generation, always || !isFrozen else { return }
-        // No write is running meanwhile, so no log ends within a record.
+        // No write is running at the same time, so no log ends within a record.
         let logs = try writeLock.withLock {
             if !isReopened, let error = suspension("sync") { throw error }
             return try logLengths()
@@ -635,7 +638,7 @@ final class EpochStore: @unchecked Sendable {
         noted = generation
     }
 
-    /// The lengths of LevelDB's logs in bytes, by their names. Called while nobody writes to them.
+    /// The lengths of LevelDB's logs in bytes, by their names. Called while nothing is written to them.
     private func logLengths() throws(FileError) -> [(String, Int)] {
         try FileSystem.list(path).filter { FileNames.logNumber($0) != nil }.map {
             ($0, FileSystem.size(path + "/" + $0))
@@ -649,7 +652,7 @@ final class EpochStore: @unchecked Sendable {
         var synced: [UInt64: Int] = [:]
         for (name, byteCount) in logs {
             var length = 0
-            // A log that is gone meanwhile is in a table, according to the manifest, which LevelDB has synced.
+            // A log that has disappeared is in a table, according to the manifest, which LevelDB has synced.
             guard try FileSystem.sync(path + "/" + name, byteCount: &length) else { continue }
             if let number = FileNames.logNumber(name) { synced[number] = byteCount }
         }
@@ -660,14 +663,14 @@ final class EpochStore: @unchecked Sendable {
         var length = 0
         _ = try FileSystem.sync(path + "/MANIFEST-" + EpochInspection.padded(manifest.number), byteCount: &length)
         let files = SyncedFiles(manifest, logs: synced)
-        // Syncs the directory too: LevelDB does not when it begins a log.
+        // Also sync the directory: LevelDB does not when it begins a log.
         let unsynced = try FileSystem.replace(path + "/" + SyncedFiles.name, with: Array(files.text.utf8))
         if let unsynced { throw unsynced }
         return files.manifest
     }
 
-    /// Closes the LevelDB like ``close()``, and notes what it has merged since the last note. If that fails nothing is
-    /// lost: the next start notes it.
+    /// Closes the LevelDB like ``close()``, and records the tables that it has merged since the last time. If that
+    /// fails nothing is lost: the next start records them.
     func closeInOrder() {
         close()
         guard isMade, !isSuspended, !isFrozen, knownDamage == nil else { return }
@@ -709,7 +712,7 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Says that the files are about to be moved away. Followed by ``end(_:)`` or ``cancelEnd()``.
+    /// Announces that the files are about to be moved away. Followed by ``end(_:)`` or ``cancelEnd()``.
     func prepareEnd(_ reason: Ending) { nextEnding.store(reason.rawValue, ordering: .releasing) }
 
     func cancelEnd() { nextEnding.store(Ending.none.rawValue, ordering: .releasing) }
@@ -736,7 +739,7 @@ final class EpochStore: @unchecked Sendable {
 
     // MARK: Children
 
-    /// Creates a child while the store can be neither closed nor reopened. Give it back to ``release(_:)``.
+    /// Creates a child while the store can be neither closed nor reopened. Pass it to ``release(_:)`` in the end.
     func adopt<Child: StoreChild>(
         _ operation: String, _ make: (LarderLevelDB.Database) throws(LevelDBError) -> Child
     ) throws(LarderError) -> Child {
@@ -747,11 +750,11 @@ final class EpochStore: @unchecked Sendable {
         }
     }
 
-    /// Like ``adopt(_:_:)``, for a child that holds nothing, because LevelDB has no files yet: it still learns what
-    /// happens to the store.
+    /// Like ``adopt(_:_:)``, for a child that holds nothing, because LevelDB has no files yet: it is still invalidated
+    /// with the store.
     func adopt(empty child: some StoreChild) { stateLock.withLock { children[ObjectIdentifier(child)] = child } }
 
-    /// Lets a child release what it holds, from any thread that is not within ``access(_:key:_:)``. Idempotent.
+    /// Lets a child release its objects, from any thread that is not within ``access(_:key:_:)``. Idempotent.
     func release(_ child: any StoreChild) {
         // In a forked child the locks may be held by threads that do not exist there.
         guard !ForkGuard.isForked else { return }
@@ -759,10 +762,10 @@ final class EpochStore: @unchecked Sendable {
         stateLock.withLock { children[ObjectIdentifier(child)] = nil }
     }
 
-    /// Whether a snapshot keeps LevelDB from giving back the space of what is removed.
+    /// Whether a snapshot keeps LevelDB from freeing the space of removed records.
     var isPinned: Bool { stateLock.withLock { children.values.contains(where: \.pinsRecords) } }
 
-    /// Ends all snapshots and cursors, which answer with an error from now on.
+    /// Ends all snapshots and cursors, which fail from now on.
     func endViews() { gate.withWriteLock { invalidateChildren() } }
 
     /// Called with the gate held for writing.
@@ -776,14 +779,14 @@ final class EpochStore: @unchecked Sendable {
 
     // MARK: What was counted
 
-    /// How many removals checkpoints have written since the store was opened.
+    /// The number of removals that checkpoints have written since the store was opened.
     var removalCount: Int { removals.load(ordering: .relaxed) }
     func noteRemovals(_ count: Int) { removals.wrappingAdd(count, ordering: .relaxed) }
 
-    /// About how many bytes of entries were removed whose space LevelDB has not freed yet.
+    /// The approximate bytes of removed entries whose space LevelDB has not freed yet.
     var deadBytes: Int { dead.load(ordering: .relaxed) }
     func noteDead(_ bytes: Int) { dead.wrappingAdd(bytes, ordering: .relaxed) }
-    /// All tables were merged.
+    /// Resets ``deadBytes`` after all tables were merged.
     func forgetDead() { dead.store(0, ordering: .relaxed) }
 
     /// Increases with every write.

@@ -1,16 +1,16 @@
 import Synchronization
 
-/// The keys of the long values that were written to a LevelDB last: those that it may have in its memory, where a look for
-/// the key would copy the value. Thread-safe.
+/// The keys of the long values that were last written to a LevelDB, and may be in its memory, where a lookup of the key
+/// would copy the value. Thread-safe.
 final class LongKeys: Sendable {
-    /// LevelDB has two memories, each of which is closed by the first batch that exceeds its size, which is 4 MiB unless
-    /// a program chooses more.
+    /// LevelDB has two memories, each of which is closed by the first batch that exceeds its size, which is 4 MiB
+    /// unless a program chooses more.
     private static let countMax = 64
 
     private let hashes = Mutex<[Int]>([])
     private let isEmpty = Atomic<Bool>(true)
 
-    /// Notes a key by its hash; the oldest are forgotten.
+    /// Adds a key by its hash; the oldest are forgotten.
     func add(_ hash: Int) {
         hashes.withLock { hashes in
             if hashes.count == Self.countMax { hashes.removeFirst() }

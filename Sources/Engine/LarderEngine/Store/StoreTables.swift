@@ -2,11 +2,11 @@ import LarderLevelDB
 import LarderPlatform
 
 /// The tables of a store according to its manifest: those that LevelDB needs, not those that it is writing or has yet
-/// to remove. Reads what was appended to the manifest since the last time.
+/// to remove. Each call reads the new part of the manifest.
 ///
 /// Thread-safe. `@unchecked Sendable`: mutable state is guarded by `lock`.
 final class StoreTables: @unchecked Sendable {
-    /// A value.
+    /// The sizes of the tables. A value.
     struct Sizes {
         /// The space of all tables.
         var bytes = 0
@@ -26,7 +26,7 @@ final class StoreTables: @unchecked Sendable {
         lock.withLock { update() == nil ? nil : sizes }
     }
 
-    /// Keys between two others, in their order, between which there are about so many bytes of tables.
+    /// Keys between two others, in order, with about `bytes` of tables between them.
     func cuts(from: [UInt8], to: [UInt8], every bytes: Int) -> [[UInt8]] {
         let tables = lock.withLock { update()?.tables.values.map { $0 } ?? [] }
         let within = tables.filter {
@@ -64,7 +64,7 @@ final class StoreTables: @unchecked Sendable {
         var sizes = Sizes()
         for table in manifest.tables.values {
             levels[table.level, default: []].append(table)
-            // By whole blocks.
+            // In whole blocks.
             sizes.bytes += (Int(clamping: table.byteCount) + 4095) & ~4095
         }
         for level in levels.keys {
@@ -81,8 +81,8 @@ final class StoreTables: @unchecked Sendable {
     private static func largestMerge(
         _ tables: [ManifestScan.Table], _ below: [ManifestScan.Table], isZero: Bool
     ) -> Int {
-        // Tables of level 0 overlap: they are merged together. Of others one is, or some neighbours, which end with
-        // the one that makes them large enough.
+        // Tables of level 0 overlap: they are merged together. Of other levels one is merged, or some adjacent ones, up
+        // to the one that makes them large enough.
         if isZero { return sum(tables) + sum(below) }
         var most = 0
         var first = 0

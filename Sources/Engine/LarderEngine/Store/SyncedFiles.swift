@@ -2,19 +2,19 @@ import LarderLevelDB
 import LarderLevelDBSalvage
 import LarderPlatform
 
-/// The small file `<epoch>/SYNCED`: how much of LevelDB's log and manifest is known to be on the disk, and which tables
-/// counted.
+/// The small file `<epoch>/SYNCED`: the parts of LevelDB's log and manifest that are known to be on the disk, and the
+/// current tables.
 ///
-/// LevelDB cannot tell a torn write from damage. It takes a record that is cut short at the end of a file for one that
-/// was being written, and ignores it, even if it had been synced long ago; it also ignores a missing log. This file
-/// says what must exist: anything bad or missing before that is damage; anything bad behind it was never promised, and
-/// the journal still has it. It is written when LevelDB was opened, before segments of the journal are removed, and at
-/// the end if LevelDB has merged tables since.
+/// LevelDB cannot distinguish a torn write from damage. It takes a record that is cut short at the end of a file for
+/// one that was being written, and ignores it, even if it had been synced long ago; it also ignores a missing log. This
+/// file records what must exist: anything bad or missing before that is damage; anything bad after it was never
+/// acknowledged as durable, and the journal still has it. It is written when LevelDB was opened, before segments of the
+/// journal are removed, and at the end if LevelDB has merged tables since.
 ///
-/// If the manifest is lost, nothing else says which tables counted: a table that was merged and still exists, because a
-/// snapshot had it, would bring back removed entries.
+/// If the manifest is lost, nothing else shows which tables were current: a table that was merged and still exists,
+/// because of a snapshot, would bring back removed entries.
 ///
-/// It is text, one `name value` a line, the last line the checksum of all before it:
+/// It is text, one `name value` a line; the last line is the checksum of all previous lines:
 /// ```
 /// larder-synced 1
 /// manifest 4 1289
@@ -31,7 +31,7 @@ struct SyncedFiles: Equatable {
     var manifest: (number: UInt64, byteCount: Int)
     /// The lengths of the logs in bytes, by their numbers.
     var logs: [UInt64: Int]
-    /// Files with this number or a higher one were made later; 0: not noted, and no tables.
+    /// Files with this number or a higher one were made later; 0: not recorded, and no tables.
     var nextFileNumber: UInt64 = 0
     /// Logs before this one are in tables, except for the other.
     var logNumber: UInt64 = 0
@@ -42,7 +42,7 @@ struct SyncedFiles: Equatable {
     struct Table: Equatable {
         var level: Int
         var byteCount: Int
-        /// LevelDB's internal keys; nil for a key that is too long to be noted.
+        /// LevelDB's internal keys; nil for a key that is too long to be recorded.
         var smallest: [UInt8]?
         var largest: [UInt8]?
     }
@@ -66,7 +66,7 @@ struct SyncedFiles: Equatable {
         self.logs = logs
     }
 
-    /// The contents of a manifest now.
+    /// Records the contents of a manifest now.
     init(_ manifest: ManifestScan, logs: [UInt64: Int]) {
         self.init(manifest: (manifest.number, manifest.log.goodBytes), logs: logs)
         nextFileNumber = manifest.nextFileNumber
@@ -79,7 +79,7 @@ struct SyncedFiles: Equatable {
         }
     }
 
-    /// A longer key is not noted: then the table's range is unknown.
+    /// A longer key is not recorded: then the table's range is unknown.
     private static let keyBytesMax = 512
     /// More than thousands of tables take.
     static let bytesMax = 64 << 20
@@ -91,7 +91,7 @@ struct SyncedFiles: Equatable {
         return String(decoding: key.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 
-    /// - Returns: nil for a malformed key, `.some(nil)` for one that was not noted.
+    /// - Returns: nil for a malformed key, `.some(nil)` for one that was not recorded.
     private static func key(_ text: Substring) -> [UInt8]?? {
         if text == "-" { return .some(nil) }
         let values = text.utf8.map { digits.firstIndex(of: $0) }
@@ -142,7 +142,7 @@ struct SyncedFiles: Equatable {
 }
 
 extension SyncedFiles {
-    /// The notes for a salvage; nil if the tables were not noted.
+    /// The notes for a salvage; nil if the tables were not recorded.
     var manifestNote: NotedManifest? {
         guard nextFileNumber > 0 else { return nil }
         return NotedManifest(
@@ -155,7 +155,7 @@ extension SyncedFiles {
     }
 }
 
-/// What was found wrong with LevelDB's files before LevelDB opened them.
+/// The damage found in LevelDB's files before LevelDB opened them.
 struct FilesDamage: Error {
     let message: String
 }
@@ -165,7 +165,7 @@ enum EpochInspection {
     /// The contents of SYNCED.
     enum Note: Equatable {
         case files(SyncedFiles)
-        /// There is none: an earlier version of Larder made the epoch.
+        /// There is no file: an earlier version of Larder made the epoch.
         case missing
         case unreadable
 
@@ -180,10 +180,10 @@ enum EpochInspection {
         return SyncedFiles(parsing: bytes).map { .files($0) } ?? .unreadable
     }
 
-    /// Lets `CURRENT` name LevelDB's newest manifest, if a failure of the machine has left it empty or naming the
-    /// previous one.
+    /// Makes `CURRENT` name LevelDB's newest manifest, if a machine failure has left it empty or naming the previous
+    /// one.
     /// - Returns: the manifest's name; nil if nothing was to be done.
-    /// - Throws: the system's error, a ``FileError`` or ``LevelDBError``, which may pass.
+    /// - Throws: the system's error, a ``FileError`` or ``LevelDBError``, which may be temporary.
     static func renewCurrent(_ directory: String) throws -> String? {
         guard let name = try pendingCurrent(directory) else { return nil }
         let path = directory + "/" + FileNames.current
@@ -191,7 +191,7 @@ enum EpochInspection {
         return name
     }
 
-    /// What ``renewCurrent(_:)`` would do. Changes nothing.
+    /// Returns the result of ``renewCurrent(_:)`` without changing anything.
     /// - Returns: the manifest's name; nil if nothing is to be done.
     static func pendingCurrent(_ directory: String) throws -> String? {
         guard let (name, scan) = try ManifestScan.successor(directory: directory) else { return nil }
@@ -203,10 +203,10 @@ enum EpochInspection {
         return name
     }
 
-    /// Checks that everything synced is there, and cuts off what was being written when the machine or the process
-    /// stopped. LevelDB itself finds the rest.
+    /// Checks that everything synced exists, and cuts off the end that was being written when the machine or the
+    /// process stopped. LevelDB itself finds the rest.
     /// - Returns: the contents of SYNCED.
-    /// - Throws: ``FilesDamage``; the system's error, a ``FileError`` or ``LevelDBError``, which may pass.
+    /// - Throws: ``FilesDamage``; the system's error, a ``FileError`` or ``LevelDBError``, which may be temporary.
     static func prepare(_ directory: String) throws -> Note {
         let (note, ends) = try inspect(directory)
         for (name, length) in ends { try FileSystem.truncate(directory + "/" + name, to: length) }
@@ -214,14 +214,14 @@ enum EpochInspection {
     }
 
     /// ``prepare(_:)`` without the change.
-    /// - Returns: the contents of SYNCED, and the files to cut off with the lengths that count.
+    /// - Returns: the contents of SYNCED, and the files to cut off with their valid lengths.
     @discardableResult
     static func inspect(_ directory: String) throws -> (note: Note, ends: [(name: String, length: Int)]) {
         let note = try note(in: directory)
         var ends: [(name: String, length: Int)] = []
         guard let manifest = try ManifestScan.scan(directory: directory) else { return (note, ends) }
         try check(manifest, note)
-        // A program that has opened the files since without a note may have synced more.
+        // A program that has opened the files since without recording it may have synced more.
         let isCurrent = note.files?.manifest.number == manifest.number
         let logs = try FileSystem.list(directory).compactMap(FileNames.logNumber)
         for number in Set(logs).union(note.files?.logs.keys.map { $0 } ?? []).sorted() where manifest.needs(log: number)
@@ -244,7 +244,7 @@ enum EpochInspection {
     }
 
     /// - Parameter synced: nil if unknown.
-    /// - Returns: where it is to be cut off, if it is.
+    /// - Returns: the length to which it must be cut off, if any.
     private static func checkLog(
         _ number: UInt64, in directory: String, synced: Int?
     ) throws -> (name: String, length: Int)? {
@@ -260,7 +260,7 @@ enum EpochInspection {
         guard scan.goodBytes >= synced ?? 0 else {
             throw FilesDamage(message: "\(name): \(problem) at \(scan.goodBytes), and \(synced ?? 0) bytes were synced")
         }
-        // What LevelDB itself ignores need not be cut off.
+        // Parts that LevelDB itself ignores need not be cut off.
         guard !scan.isCutShort else { return nil }
         guard synced != nil else { throw FilesDamage(message: "\(name): \(problem) at \(scan.goodBytes)") }
         return (name, scan.goodBytes)

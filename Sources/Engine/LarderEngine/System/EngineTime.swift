@@ -1,13 +1,14 @@
 import Synchronization
 
-/// The engine's time: the wall clock's, except that it never runs back, not even over restarts (``TimeKeeper``).
+/// The engine's time: the wall clock's, except that it never runs back, not even across restarts (``TimeKeeper``).
 ///
 /// While the wall clock keeps up with the monotonic clock, it is followed. After it was set back, time continues from
-/// the highest value, at the rate of the monotonic clock, until the wall clock is set that far forward. Meanwhile the
-/// larder's time is ahead of the wall clock by ``offsetMilliseconds``, by which instants from outside and in replies
-/// are translated.
+/// the highest value, at the rate of the monotonic clock, until the wall clock has caught up. Until then the larder's
+/// time is ahead of the wall clock by ``offsetMilliseconds``, by which instants from outside and in replies are
+/// translated.
 ///
-/// Thread-safe without a lock, because every event loop asks for every batch of commands: two numbers that only grow.
+/// Thread-safe without a lock, because every event loop reads it for every batch of commands: two numbers that only
+/// grow.
 package final class EngineTime: Sendable {
     /// The year 5138; later times are clamped to it, so that no sum of a time and an interval overflows.
     package static let latestMilliseconds: Int64 = 100_000_000_000_000
@@ -18,15 +19,15 @@ package final class EngineTime: Sendable {
     private let source: any TimeSource
     /// The most by which the wall clock was ahead of the monotonic clock.
     private let lead = Atomic<Int64>(.min / 2)
-    /// The wall clock at the last look if it kept up; -1 if it was behind.
+    /// The wall clock when last read, if it kept up; -1 if it was behind.
     private let followed = Atomic<Int64>(-1)
     /// The highest time that was returned.
     private let highWater = Atomic<Int64>(0)
-    /// The highest time that is known to outlast the process; the latest possible where none has to.
+    /// The highest time that is known to outlast the process; the latest possible if none has to.
     private let marked = Atomic<Int64>(.max)
     private let mark = Mutex<(@Sendable () -> Void)?>(nil)
 
-    /// The most by which a time that is returned exceeds the last mark, in milliseconds: what a kill may lose.
+    /// The most by which a returned time exceeds the last mark, in milliseconds: the time that a kill may lose.
     static let unmarkedMilliseconds: Int64 = 250
 
     package init(_ source: any TimeSource) {
@@ -43,8 +44,8 @@ package final class EngineTime: Sendable {
     /// The time for one command or call, in milliseconds since 1970.
     package func now() -> Int64 {
         let wall = wallMilliseconds
-        // Most calls come in the same millisecond as an earlier one, which has checked whether the wall clock keeps up.
-        // If the clock was set back to this very millisecond, the next one finds it.
+        // Most calls happen in the same millisecond as an earlier one, which has checked whether the wall clock keeps
+        // up. If the clock was set back to this very millisecond, the next call detects it.
         if wall == highWater.load(ordering: .relaxed), wall == followed.load(ordering: .relaxed) { return wall }
         return time(wall)
     }
@@ -56,28 +57,28 @@ package final class EngineTime: Sendable {
     private func time(_ wall: Int64) -> Int64 {
         let monotonic = min(max(source.monotonicMilliseconds(), 0), Self.latestMilliseconds)
         let lead = Self.raise(lead, to: wall - monotonic)
-        // Where the highest time has got to at the monotonic rate. The two clocks tick at different moments: one
-        // millisecond is no step back.
+        // The highest time, advanced at the monotonic rate. The two clocks tick at different moments: one millisecond
+        // is no step back.
         let projected = min(monotonic + lead, Self.endMilliseconds)
         let time = Self.raise(highWater, to: wall >= projected - 1 ? wall : projected)
         // A clock that is behind must not pass for one that keeps up in the millisecond in which it shows that time
         // again; nor one that shows the latest time, because that continues.
         followed.store(time == wall && wall < Self.latestMilliseconds ? wall : -1, ordering: .relaxed)
-        // So it is for the first that asks after a while in which nobody did.
+        // Also true for the first call after a period without calls.
         if time - marked.load(ordering: .relaxed) > Self.unmarkedMilliseconds { mark.withLock { $0 }?() }
         return time
     }
 
     // MARK: Over restarts
 
-    /// Sets the function that writes a mark. It is called before a time is returned that is too far from the last mark; then
-    /// it calls ``noteMark(_:)``.
+    /// Sets the function that writes a mark. It is called before a time is returned that is too far from the last mark;
+    /// then it calls ``noteMark(_:)``.
     func onUnmarked(_ body: @escaping @Sendable () -> Void) {
         mark.withLock { $0 = body }
         marked.store(reached, ordering: .relaxed)
     }
 
-    /// A mark of this time was written, or could not be.
+    /// Records that a mark of this time was written, or could not be.
     func noteMark(_ time: Int64) { Self.raise(marked, to: time) }
 
     /// Continues from a time that was reached before, if that is later.
@@ -95,7 +96,8 @@ package final class EngineTime: Sendable {
     /// The time, for internal work: it does not count as returned.
     func unnoticed() -> Int64 { sample().time }
 
-    /// The time and the wall clock together; how far the wall clock has been ahead of the monotonic clock at most.
+    /// The time and the wall clock together, and the most by which the wall clock has been ahead of the monotonic
+    /// clock.
     func sample() -> (time: Int64, wall: Int64, lead: Int64) {
         let wall = wallMilliseconds
         let monotonic = min(max(source.monotonicMilliseconds(), 0), Self.latestMilliseconds)
@@ -118,6 +120,6 @@ package final class EngineTime: Sendable {
         return time - wall > 1 ? time - wall : 0
     }
 
-    /// For timers: never runs back, unrelated to the wall clock.
+    /// Monotonic milliseconds for timers, unrelated to the wall clock.
     package func monotonic() -> Int64 { source.monotonicMilliseconds() }
 }

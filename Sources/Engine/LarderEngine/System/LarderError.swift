@@ -1,9 +1,9 @@
 import LarderPlatform
 
-/// Every error that the engine and the library throw.
+/// An error of the engine or the library.
 ///
-/// Programs compare `code`, the kind of the error. `message` says what was wrong and what would be right. Values are
-/// never part of a message; keys are shown cut to a readable length.
+/// Programs compare `code`, the kind of the error. `message` says what is wrong and how to fix it. Messages contain no
+/// values; keys are shown cut to a readable length.
 public struct LarderError: Error, Sendable {
     /// A kind of error. New kinds may be added without breaking sources.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
@@ -12,13 +12,13 @@ public struct LarderError: Error, Sendable {
 
         /// An argument is outside the allowed range: a name, an option, a key or value that is too long.
         public static let invalidArgument = Code("invalidArgument")
-        /// Another process holds the larder; the message names its pid and socket.
+        /// Another process holds the larder; the message contains its pid and socket.
         public static let larderHeld = Code("larderHeld")
         /// The database's files are damaged. Nothing was changed; see `setAside`.
         public static let damaged = Code("damaged")
         /// The database was written by a newer version of Larder.
         public static let newerFormat = Code("newerFormat")
-        /// The operating system refused: no space, too many open files, no permission, a fault of the device.
+        /// The operating system refused: no space, too many open files, no permission, a device error.
         public static let io = Code("io")
         /// An earlier write failed, and no write is accepted until the database is reopened.
         public static let writesSuspended = Code("writesSuspended")
@@ -32,7 +32,7 @@ public struct LarderError: Error, Sendable {
         public static let invalidated = Code("invalidated")
         /// The handle was closed.
         public static let closed = Code("closed")
-        /// The larder already has the most databases that it may have.
+        /// The larder already has the maximum number of databases.
         public static let tooManyDatabases = Code("tooManyDatabases")
         /// There is no such database.
         public static let noSuchDatabase = Code("noSuchDatabase")
@@ -44,15 +44,15 @@ public struct LarderError: Error, Sendable {
         public static let decoding = Code("decoding")
         /// A filter of the caller threw an error: the underlying one.
         public static let filterFailed = Code("filterFailed")
-        /// Too many leases are in use, or too many callers wait for values of others.
+        /// Too many leases are in use, or too many callers wait for other callers' values.
         public static let tooManyLeases = Code("tooManyLeases")
-        /// An update has used all its attempts, and each time somebody else had changed the entry.
+        /// An update has used all its attempts, because the entry was changed each time.
         public static let conflict = Code("conflict")
     }
 
     /// The kind of the error, for programs.
     public let code: Code
-    /// What was wrong, and what would be right, for people.
+    /// What is wrong and how to fix it, for people.
     public let message: String
     /// The operation: "open", "get", "commit", …
     public let operation: String

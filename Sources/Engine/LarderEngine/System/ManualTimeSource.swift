@@ -17,7 +17,7 @@ public final class ManualTimeSource: TimeSource, @unchecked Sendable {
     public func wallMilliseconds() -> Int64 { lock.withLock { wall } }
     public func monotonicMilliseconds() -> Int64 { lock.withLock { monotonic } }
 
-    /// Time passes: both clocks go forward.
+    /// Lets time pass: both clocks advance.
     public func advance(milliseconds: Int64) {
         lock.withLock {
             wall += milliseconds
@@ -25,7 +25,7 @@ public final class ManualTimeSource: TimeSource, @unchecked Sendable {
         }
     }
 
-    /// Somebody sets the wall clock, forward or back; no time passes.
+    /// Sets the wall clock forward or back; no time passes.
     public func stepWall(milliseconds: Int64) {
         lock.withLock { wall += milliseconds }
     }

@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// Where the engine takes its time from. Injected, so that tests move time by hand.
+/// The source of the engine's time. Injected, so that tests can control time.
 public protocol TimeSource: Sendable {
     /// Milliseconds since 1970 by the wall clock, which may be set back or forward.
     func wallMilliseconds() -> Int64
@@ -10,14 +10,14 @@ public protocol TimeSource: Sendable {
 
 /// The clocks of the operating system.
 public struct SystemTimeSource: TimeSource {
-    /// There is nothing to set.
+    /// Creates the source.
     public init() {}
 
     public func wallMilliseconds() -> Int64 { Self.read(CLOCK_REALTIME) }
     public func monotonicMilliseconds() -> Int64 { Self.read(Self.monotonic) }
 
     #if os(Linux)
-        /// Continues while the machine is suspended: that is no step of the wall clock then.
+        /// Continues while the machine is suspended, which would otherwise look like a step of the wall clock.
         private static let monotonic = CLOCK_BOOTTIME
     #else
         private static let monotonic = CLOCK_MONOTONIC

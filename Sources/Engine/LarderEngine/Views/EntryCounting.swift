@@ -2,7 +2,7 @@ import LarderLevelDB
 
 extension Database {
     /// The number of entries.
-    /// - Parameter includingExpired: whether to count expired entries too that were not removed yet.
+    /// - Parameter includingExpired: whether to include expired entries that have not been removed yet.
     package func count(includingExpired: Bool) throws(LarderError) -> Int {
         let numbers = try entryNumbers()
         return includingExpired ? numbers.stored : numbers.fresh
@@ -11,9 +11,9 @@ extension Database {
     /// The numbers of entries by state.
     ///
     /// The headers of LevelDB's records are read, unless that was done since LevelDB was last written to and the rules
-    /// were last changed; then the answer costs little. An entry that cannot be read counts as fresh.
+    /// were last changed; then the call is cheap. An entry that cannot be read counts as fresh.
     package func entryNumbers() throws(LarderError) -> EntryNumbers {
-        // An eviction ends all snapshots, and so this count's.
+        // An eviction ends all snapshots, including that of this count.
         for _ in 0..<Self.countAttempts {
             do throws(LarderError) {
                 return try countOnce()
@@ -52,7 +52,7 @@ extension Database {
 extension EpochStore {
     /// The numbers of a snapshot's records.
     /// - Parameters:
-    ///   - held: nil for the present.
+    ///   - held: nil for the current state.
     ///   - generation: the number of writes when the snapshot was taken.
     func countedRecords(
         _ rules: FreshnessRules, now: Int64, _ held: HeldSnapshot? = nil, at generation: UInt64? = nil
@@ -88,7 +88,7 @@ extension EpochStore {
 }
 
 extension Snapshot {
-    /// The header of LevelDB's record of a key, whatever memory had; nil if there was none.
+    /// The header of LevelDB's record of a key, regardless of memory; nil if there was none.
     func headerBelow(
         _ key: Key, _ purges: TagPurges?
     ) throws(LarderError) -> Result<RecordHeader, RecordHeader.Defect>? {

@@ -1,18 +1,17 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// Which entries an enumeration reads, and how.
+/// The entries that an enumeration reads, and how.
 package struct EnumerationOptions: Sendable {
     /// Only keys that begin with these bytes.
     package var prefix: [UInt8]
-    /// Where to begin: at this key if it is there, else at the next one in the direction of travel.
+    /// The first key: this one if it exists, else the next one in the direction of the enumeration.
     package var start: [UInt8]?
     /// From the last key to the first, in the order of their bytes.
     package var backward: Bool
-    /// Whether expired entries that were not swept yet are included.
+    /// Whether to include expired entries that were not swept yet.
     package var includeExpired: Bool
-    /// Whether blocks that are read stay in the block cache. Off, so that a scan does not push out frequently used
-    /// blocks.
+    /// Whether blocks that are read stay in the block cache. Off, so that a scan does not evict frequently used blocks.
     package var fillCache: Bool
 
     package init(
@@ -27,20 +26,20 @@ package struct EnumerationOptions: Sendable {
     }
 }
 
-/// Reads the entries of a database as they were when the cursor was made, without those that expire meanwhile. Where
-/// files take more than half of what the disk may have, a cursor that is not one of a snapshot continues over the
-/// entries as they are then whenever LevelDB has merged tables.
+/// Reads the entries of a database as they were when the cursor was created, except those that expire in the meantime.
+/// If files take more than half of the disk limit, a cursor that does not belong to a snapshot switches to the current
+/// entries whenever LevelDB has merged tables.
 ///
-/// It merges two sorted sequences: a cursor of LevelDB, and the entries that only memory had. If both have a key,
-/// memory counts.
+/// It merges two sorted sequences: a cursor of LevelDB, and the entries that were only in memory. If both have a key,
+/// memory is used.
 ///
-/// Pins the files that it reads: close or release it soon. Single owner: used by one thread at a time, which is the
-/// proof for `@unchecked Sendable`.
+/// Pins the files that it reads: close or release it soon. `@unchecked Sendable`: single owner, used by one thread at a
+/// time.
 package final class EntryCursor: @unchecked Sendable {
-    /// Which of the two has the current entry.
+    /// Where the current entry is.
     private enum Source {
         case below, memory
-        /// Both have the key; memory counts.
+        /// Both have the key; memory is used.
         case both
         /// There is no current entry.
         case end
@@ -81,7 +80,7 @@ package final class EntryCursor: @unchecked Sendable {
 
     deinit { close() }
 
-    /// Releases the files. Idempotent; afterwards ``next()`` throws.
+    /// Releases the files. Idempotent; ``next()`` then throws.
     package func close() {
         guard !isClosed else { return }
         isClosed = true
@@ -115,7 +114,7 @@ package final class EntryCursor: @unchecked Sendable {
     // MARK: Moving
 
     /// Moves to the next entry, or to the first.
-    /// - Returns: false when there are no more.
+    /// - Returns: false if there are no more.
     package func next() throws(LarderError) -> Bool {
         try ForkGuard.check("enumerate")
         while try step() {
@@ -233,7 +232,7 @@ package final class EntryCursor: @unchecked Sendable {
 
 extension Database {
     /// A cursor over everything applied before the call. Waits until that is committed, so it may block.
-    /// - Returns: nil when the database has no files.
+    /// - Returns: nil if the database has no files.
     package func cursor(_ options: EnumerationOptions = EnumerationOptions()) throws(LarderError) -> EntryCursor? {
         let view = try view("enumerate", prefix: options.prefix) { (store) throws(LarderError) in
             try EntryCursor.hold(store, options)
@@ -254,11 +253,11 @@ extension Database {
 
 /// A cursor of LevelDB as a child of a store.
 ///
-/// `@unchecked Sendable`: used by the one owner of what holds it, with the store's gate held for reading, and
-/// invalidated by that owner or with the gate held for writing.
+/// `@unchecked Sendable`: used by the one owner of its holder, with the store's gate held for reading, and invalidated
+/// by that owner or with the gate held for writing.
 final class HeldCursor: StoreChild, @unchecked Sendable {
     private(set) var cursor: LarderLevelDB.Cursor?
-    /// Whether there is nothing to read, because the epoch had no files. Then the store need not know of it.
+    /// Whether there is nothing to read, because the epoch had no files. Then the store need not track it.
     let isEmpty: Bool
 
     /// - Parameter cursor: nil if there is no LevelDB yet.

@@ -1,5 +1,5 @@
 /// Copies of the entries that LevelDB did not have at one instant, in the order of their keys: a cursor or a snapshot
-/// puts them over LevelDB's content of that instant.
+/// overlays LevelDB's content of that instant with them.
 ///
 /// A value without references to the tables: readers need no lock.
 struct OverlaySnapshot: Sendable {
@@ -92,29 +92,29 @@ struct OverlaySnapshot: Sendable {
     }
 }
 
-/// The content of a database at one instant: LevelDB's, and that of memory alone.
+/// The content of a database at one instant: that of LevelDB, and that of memory alone.
 struct DatabaseView<Below: Sendable>: Sendable {
     let store: EpochStore
-    /// Taken from LevelDB at that instant.
+    /// The part from LevelDB at that instant.
     let below: Below
     let run: OverlaySnapshot
 }
 
 extension Database {
-    /// The most entries that are copied with all shards locked, unless the disk takes no writes.
+    /// The most entries that are copied with all shards locked, unless writes to the disk fail.
     static let copiedMax = 4096
-    /// The most bytes that are copied so: 16 MiB.
+    /// The most bytes that are copied with all shards locked: 16 MiB.
     static let copiedBytesMax = 16 << 20
 
-    /// Whether so much is not in LevelDB yet that a view first puts it there.
+    /// Whether so much is not in LevelDB yet that it should be flushed before a view is taken.
     var mustFlushToBeRead: Bool { dirtyCount > Self.copiedMax || dirtyByteCount > Self.copiedBytesMax }
 
     /// Takes a view of everything applied before the call, and waits until that is committed. May block.
     /// - Parameters:
-    ///   - prefix: of the keys that matter.
+    ///   - prefix: of the keys to include.
     ///   - undisturbed: whether no checkpoint and no sweep writes to LevelDB while `look` runs.
-    ///   - look: takes from LevelDB what the view needs; must be short, because all shards are locked.
-    /// - Returns: nil when the database has no files.
+    ///   - look: reads LevelDB's part of the view; must be short, because all shards are locked.
+    /// - Returns: nil if the database has no files.
     func view<Below: Sendable>(
         _ operation: String, prefix: [UInt8] = [], undisturbed: Bool = false,
         _ look: (EpochStore) throws(LarderError) -> Below
@@ -134,7 +134,7 @@ extension Database {
             }
             let view = undisturbed ? try store.indexLock.withLock(take) : try take()
             pipeline.drain()
-            // Opened, closed or rolled back meanwhile: try again.
+            // Opened, closed or rolled back in the meantime: try again.
             guard let view, checkpointer.rollbackCount == before else { continue }
             var run = view.run
             run.sort()

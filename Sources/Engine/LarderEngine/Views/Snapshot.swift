@@ -1,11 +1,10 @@
 import LarderLevelDB
 import LarderPlatform
 
-/// A read-only view of a database as it was at one instant. It freezes data, not time: it does not return entries that
-/// expire meanwhile.
+/// A read-only view of a database at one instant. It freezes data, not time: entries that have expired since are not
+/// returned.
 ///
-/// Pins the files that it reads: close or release it soon. After a purge or a reopening of the database it answers with
-/// an error.
+/// Pins the files that it reads: close or release it soon. After a purge or a reopening of the database it fails.
 ///
 /// Thread-safe.
 package final class Snapshot: Sendable {
@@ -29,7 +28,7 @@ package final class Snapshot: Sendable {
 
     deinit { close() }
 
-    /// Releases the files, after the running reads. Idempotent; afterwards every read throws.
+    /// Releases the files, after the running reads. Idempotent; every later read throws.
     package func close() {
         if let view { view.store.release(view.below) }
     }
@@ -61,7 +60,7 @@ package final class Snapshot: Sendable {
             operation: operation, database: database.name)
     }
 
-    /// The fresh entry of a key, as it was.
+    /// The entry of a key at that instant, if it is fresh.
     /// - Parameter now: the time for freshness, for calls that read several keys; the default is the engine's.
     package func get(_ key: Key, now: Int64? = nil, fillCache: Bool = true) throws(LarderError) -> Record? {
         let rules = database.rules
@@ -84,7 +83,7 @@ package final class Snapshot: Sendable {
         }
     }
 
-    /// A cursor over the entries as they were; nil when the database had no files.
+    /// A cursor over the entries of that instant; nil if the database had no files.
     package func cursor(_ options: EnumerationOptions = EnumerationOptions()) throws(LarderError) -> EntryCursor? {
         try access("enumerate") { (store, snapshot, run) throws(LarderError) in
             let below = snapshot == nil ? HeldCursor(nil) : try EntryCursor.hold(store, options, snapshot)
@@ -93,7 +92,7 @@ package final class Snapshot: Sendable {
         }
     }
 
-    /// How many entries there were.
+    /// The number of entries at that instant.
     package func count(includingExpired: Bool) throws(LarderError) -> Int {
         guard let cursor = try cursor(EnumerationOptions(includeExpired: includingExpired)) else { return 0 }
         var count = 0
@@ -123,7 +122,7 @@ final class HeldSnapshot: StoreChild, @unchecked Sendable {
     var isGone: Bool { lock.withLock { value == nil && !holdsNothing } }
     var state: (isEmpty: Bool, snapshot: LarderLevelDB.Snapshot?) { lock.withLock { (holdsNothing, value) } }
 
-    /// Waits for the running reads. Holds the lock meanwhile, so that a thread that then closes the store finds the
+    /// Waits for the running reads. Holds the lock until then, so that a thread that then closes the store finds the
     /// snapshot released.
     func invalidate() {
         lock.withLock {
