@@ -1,18 +1,18 @@
 import LarderPlatform
 
-/// A directory of backups of a larder, each in a directory named by its time: `20261123T061500Z`. The names' order is that
-/// of the times.
+/// A directory of backups of a larder, each in a directory named by its time: `20261123T061500Z`. The order of the
+/// names is that of the times.
 package struct BackupDirectory {
     package let path: String
 
     package init(_ path: String) { self.path = path }
 
-    /// The names of the backups, the oldest first, also of those that are damaged.
+    /// The names of the backups, the oldest first, including damaged ones.
     package func names() throws(BackupError) -> [String] {
         try takenNames().filter { FileSystem.isDirectory(path + "/" + $0) }
     }
 
-    /// Whatever is there under the name of a backup.
+    /// All names that look like those of backups, whatever is there.
     func takenNames() throws(BackupError) -> [String] {
         do throws(FileError) {
             guard FileSystem.isDirectory(path) else { return [] }
@@ -52,7 +52,7 @@ package struct BackupDirectory {
         "\(path) is damaged: its file \(BackupList.fileName) is missing"
     }
 
-    /// Whether a name is that of a backup: a time, and behind it a number if there were several in a second.
+    /// Whether a name is that of a backup: a time, followed by a number if there were several in a second.
     static func isName(_ name: String) -> Bool {
         let bytes = Array(name.utf8)
         guard bytes.count >= 16, bytes[8] == UInt8(ascii: "T"), bytes[15] == UInt8(ascii: "Z") else { return false }
@@ -67,6 +67,6 @@ package struct BackupDirectory {
     static let unfinishedPrefix = ".unfinished-"
     /// Unfinished larders begin with this.
     static let restoringPrefix = ".restoring-"
-    /// Locked while a backup is made, and removed behind it.
+    /// The name of the lock file, which exists and is locked while a backup is made.
     static let lockName = ".lock"
 }

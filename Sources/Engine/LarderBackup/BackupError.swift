@@ -1,6 +1,6 @@
-/// What is wrong with a backup, or with the place for one.
+/// An error of a backup, or of its place.
 package enum BackupError: Error, CustomStringConvertible, Equatable {
-    /// There is none.
+    /// There is no backup.
     case noBackup(String)
     /// Something in it is not as it was written.
     case damaged(String)
@@ -17,7 +17,7 @@ package enum BackupError: Error, CustomStringConvertible, Equatable {
     }
 }
 
-/// How far long work has come.
+/// The progress of long work.
 package struct BackupProgress: Sendable {
     package var doneBytes = 0
     package let totalBytes: Int

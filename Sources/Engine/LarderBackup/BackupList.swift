@@ -19,7 +19,7 @@ struct BackupList: Equatable {
         let byteCount: Int
     }
 
-    /// By their names below the backup.
+    /// The files by their names below the backup.
     var files: [String: File] = [:]
 
     var byteCount: Int { files.values.reduce(0) { $0 + $1.byteCount } }
@@ -34,7 +34,7 @@ struct BackupList: Equatable {
         return body + "crc32c \(FileDigest(of: body).text)\n"
     }
 
-    /// - Throws: what is wrong with it.
+    /// - Throws: if the list is malformed.
     init(parsing bytes: [UInt8], path: String) throws(BackupError) {
         let damaged = BackupError.damaged("\(path) is damaged: nothing of this backup can be trusted")
         guard let text = String(validating: bytes, as: UTF8.self) else { throw damaged }
@@ -60,7 +60,7 @@ struct BackupList: Equatable {
         return parts.allSatisfy { !$0.isEmpty && $0 != "." && $0 != ".." }
     }
 
-    /// More is no list.
+    /// The longest list that is read.
     private static let bytesMax = 1 << 30
 
     /// Reads the list of a backup.

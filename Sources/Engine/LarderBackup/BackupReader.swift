@@ -5,7 +5,7 @@ package struct BackupReader {
     private let path: String
     private let list: BackupList
 
-    /// - Parameter path: a backup, or a directory of backups: then the newest.
+    /// - Parameter path: a backup, or a directory of backups, whose newest one is used.
     package init(_ path: String) throws(BackupError) {
         self.path = try BackupDirectory.backup(at: path)
         list = try BackupList(of: self.path)
@@ -17,7 +17,7 @@ package struct BackupReader {
     package var byteCount: Int { list.byteCount }
 
     /// Reads all files.
-    /// - Returns: what is wrong, one line each; empty if nothing is.
+    /// - Returns: the problems, one line each; empty if there are none.
     package func verify(note: (BackupProgress) -> Void = { _ in }) throws(BackupError) -> [String] {
         var problems: [String] = []
         var progress = BackupProgress(totalBytes: list.byteCount)
@@ -39,8 +39,8 @@ package struct BackupReader {
         return problems
     }
 
-    /// What is wrong with a file of a backup that cannot be read.
-    /// - Returns: nil if that is not to be blamed on the backup.
+    /// Describes the problem of a backup's file that cannot be read.
+    /// - Returns: nil if it is not the backup's fault.
     static func problem(_ name: String, _ error: FileError) -> String? {
         switch error.number {
         case ENOENT, ENOTDIR: "\(name) is missing"
@@ -50,7 +50,7 @@ package struct BackupReader {
         }
     }
 
-    /// What is wrong with a file of a backup that was read.
+    /// Describes the problem of a backup's file that was read.
     static func problem(
         _ name: String, _ file: BackupList.File, _ found: (digest: FileDigest, byteCount: Int)
     ) -> String? {
@@ -60,7 +60,7 @@ package struct BackupReader {
         return found.digest == file.digest ? nil : "\(name) is damaged: its bytes are not those that were written"
     }
 
-    /// Makes a larder of the backup: all files are copied and checked, and then the directory gets its name.
+    /// Restores the backup as a larder: all files are copied and checked, and then the directory gets its name.
     /// - Parameter place: the larder's directory: absent or empty.
     package func restore(to place: String, note: (BackupProgress) -> Void = { _ in }) throws(BackupError) {
         let restoration = try Restoration(of: place)
@@ -89,7 +89,7 @@ package struct BackupReader {
         for directory in directories.sorted(by: >) { try FileSystem.syncDirectory(directory) }
     }
 
-    /// - Returns: what is wrong with the file in the backup.
+    /// - Returns: the problem of the file in the backup; nil if there is none.
     private func copy(_ name: String, _ file: BackupList.File, to target: String) throws(FileError) -> String? {
         let source = path + "/" + name
         do throws(FileError) {

@@ -2,9 +2,8 @@ import LarderPlatform
 
 /// Makes a backup from an image of a larder.
 ///
-/// Tables that the previous backup has are linked from there, if they have the same content. What is new is linked from
-/// the image if it is on the same file system, and copied else. Until it is complete and synced, the backup has another
-/// name.
+/// Tables with the same content are hard links to those of the previous backup. New files are linked from the image if
+/// it is on the same file system, and copied otherwise. The backup has another name until it is complete and synced.
 package struct BackupWriter {
     private let name: String
     private let former: FormerBackup?
@@ -12,24 +11,24 @@ package struct BackupWriter {
     private var progress: BackupProgress
     private let note: (BackupProgress) -> Void
     private var result: Result
-    /// Tables with the name of one in the previous backup, and another content.
+    /// Tables with the name of one in the previous backup, but another content.
     private var differing = 0
 
-    /// What was done.
+    /// The result of a backup.
     package struct Result: Sendable {
         package var path = ""
         package var files = 0
         package var bytes = 0
         /// The bytes that did not come from the previous backup.
         package var newBytes = 0
-        /// What is wrong or strange about former backups, one line each. This one does not have it.
+        /// Problems of previous backups, one line each. They do not affect this one.
         package var warnings: [String] = []
     }
 
     /// - Parameters:
     ///   - path: the directory of backups.
     ///   - time: seconds since 1970.
-    ///   - note: is told how far it has come.
+    ///   - note: receives the progress.
     private init(_ path: String, time: Int64, totalBytes: Int, note: @escaping (BackupProgress) -> Void)
         throws(BackupError)
     {
@@ -37,7 +36,7 @@ package struct BackupWriter {
         let last = try directory.takenNames().last
         var name = Self.name(ofTime: time)
         var number = 1
-        // The same second, or a clock that was set back: the newest has the last name all the same.
+        // The same second, or a clock that was set back: the newest backup must still have the last name.
         while let last, name <= last {
             number += 1
             name =
@@ -68,8 +67,8 @@ package struct BackupWriter {
     /// Makes a backup.
     /// - Parameters:
     ///   - image: the directory of the image, which is in that of its larder.
-    ///   - path: the directory of backups; made if it is missing.
-    /// - Throws: if a backup is being made there already, by whomever; then nothing is changed.
+    ///   - path: the directory of backups; created if it is missing.
+    /// - Throws: if another backup is being made there, by any process; then nothing is changed.
     package static func write(
         image: String, to path: String, time: Int64, note: @escaping (BackupProgress) -> Void = { _ in }
     ) throws(BackupError) -> Result {
@@ -124,7 +123,7 @@ package struct BackupWriter {
                 + "another larder, of this one before it was restored, or one of the two is damaged")
     }
 
-    /// Removes what an earlier attempt has left.
+    /// Removes the leftovers of an earlier attempt.
     private static func clear(_ path: String) throws(BackupError) {
         do throws(FileError) {
             for name in try FileSystem.list(path) where name.hasPrefix(BackupDirectory.unfinishedPrefix) {
@@ -190,7 +189,7 @@ package struct BackupWriter {
     }
 
     /// The names of all files below a directory, in order. Links are files.
-    /// - Parameter withEmpty: whether empty directories are among them, with a slash behind their names.
+    /// - Parameter withEmpty: whether to include empty directories, with a slash after their names.
     static func files(below directory: String, withEmpty: Bool = false) throws(BackupError) -> [String] {
         do throws(FileError) {
             return try listed(directory, "").filter { withEmpty || !$0.hasSuffix("/") }

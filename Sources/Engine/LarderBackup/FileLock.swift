@@ -1,28 +1,28 @@
 import LarderPlatform
 
-/// An exclusive lock (flock(2)) on a file or a directory, which ends with this, or with the process.
+/// An exclusive lock (flock(2)) on a file or a directory, which ends with this object, or with the process.
 struct FileLock: ~Copyable {
     private let path: String
     private let descriptor: Int32
 
-    /// The lock of a file that is made for it, with a note that tells others who has it.
-    /// - Returns: nil if somebody else has it.
+    /// Locks a file, which is created if necessary, and writes a note about the holder into it.
+    /// - Returns: nil if another holder has the lock.
     static func file(_ path: String, note: String) throws(FileError) -> FileLock? {
         guard let lock = try take(path, O_RDWR | O_CREAT | O_NONBLOCK) else { return nil }
-        // Without the note it holds nevertheless: a full disk does not matter.
+        // The lock is held without the note too: a full disk does not matter.
         if ftruncate(lock.descriptor, 0) == 0 {
             try? FileSystem.writeAll(Array(note.utf8), descriptor: lock.descriptor, path: path)
         }
         return lock
     }
 
-    /// The lock of a directory. File systems that cannot lock one give none: then it is as if nobody else had it.
-    /// - Returns: nil if somebody else has it.
+    /// Locks a directory. On file systems that cannot lock directories, it succeeds without a lock.
+    /// - Returns: nil if another holder has the lock.
     static func directory(_ path: String) throws(FileError) -> FileLock? {
         try take(path, O_RDONLY | O_DIRECTORY, isVital: false)
     }
 
-    /// What the holder has noted.
+    /// The holder's note.
     static func note(_ path: String) -> String? {
         guard let bytes = try? FileSystem.read(path, bytesMax: 4096), !bytes.isEmpty,
             let text = String(validating: bytes, as: UTF8.self)
@@ -53,7 +53,7 @@ struct FileLock: ~Copyable {
         }
     }
 
-    /// Removes the file while nobody else can have its lock.
+    /// Removes the file while the lock is still held.
     consuming func remove() { unlink(path) }
 
     deinit {

@@ -1,14 +1,14 @@
 import LarderPlatform
 
-/// The backup before the one that is made: its tables are linked, if they have the same content.
+/// The previous backup: its tables are linked, if they have the same content.
 ///
-/// Names and lengths do not tell that. Two larders that come from one backup give tables the same names; so does one
-/// that is restored. Nor does the list of the previous backup tell what has become of its files.
+/// Names and lengths do not show that. Two larders restored from one backup give tables the same names; so does a
+/// restored larder. Nor does the list of the previous backup show what has become of its files.
 struct FormerBackup {
     let path: String
     private let list: BackupList
 
-    /// What a table of the previous backup is good for.
+    /// How a table of the previous backup can be used.
     enum Reuse {
         /// It is linked.
         case linked
@@ -18,8 +18,8 @@ struct FormerBackup {
         case useless(String?)
     }
 
-    /// The newest backup in a directory whose list can be read.
-    /// - Parameter note: gets what is wrong with those that are newer.
+    /// Returns the newest backup in a directory whose list can be read.
+    /// - Parameter note: receives the problems of newer ones.
     static func newest(of directory: BackupDirectory, note: (String) -> Void) throws(BackupError) -> FormerBackup? {
         for name in try directory.names().reversed() {
             let path = directory.path + "/" + name
@@ -35,11 +35,11 @@ struct FormerBackup {
     /// Whether it has a table of a name.
     func has(_ name: String) -> Bool { list.files[name] != nil }
 
-    /// Links a table if it is the same as another.
+    /// Links a table if its content is the same.
     /// - Parameters:
-    ///   - name: that of a table which it has.
-    ///   - source: the path of the other.
-    ///   - file: the content of the other.
+    ///   - name: the name of a table in the previous backup.
+    ///   - source: the path of the new table.
+    ///   - file: the content of the new table.
     /// - Throws: if the two are one file, and this has changed since; and if the system refuses.
     func link(_ name: String, sameAs source: String, _ file: BackupList.File, to target: String) throws -> Reuse {
         guard let known = list.files[name] else { return .useless(nil) }

@@ -1,15 +1,15 @@
 import LarderPlatform
 
-/// The place where a larder is restored: a directory beside it, which gets its name in the end. Others cannot restore to
-/// the same place meanwhile.
+/// The place where a larder is restored: a directory next to its final path, to which it is renamed in the end. Other
+/// restorations to the same place are excluded.
 struct Restoration: ~Copyable {
-    /// What becomes the larder: an empty directory.
+    /// The directory that becomes the larder, empty at first.
     let unfinished: String
     private let place: String
     private let lock: FileLock
 
     /// - Parameter place: the larder's directory: absent or empty.
-    /// - Throws: whatever would be in the way in the end.
+    /// - Throws: if the final rename would fail.
     init(of place: String) throws(BackupError) {
         self.place = place
         let name = place.split(separator: "/").last.map(String.init) ?? "larder"
@@ -29,8 +29,8 @@ struct Restoration: ~Copyable {
         self.lock = lock
     }
 
-    /// Makes an empty directory, or empties what an interrupted attempt has left.
-    /// - Returns: nil if somebody else is using it.
+    /// Creates an empty directory, or empties that of an interrupted attempt.
+    /// - Returns: nil if another process is using it.
     private static func begin(_ unfinished: String) throws(FileError) -> FileLock? {
         if let status = try FileSystem.linkStatus(unfinished), status.st_mode & S_IFMT != S_IFDIR {
             try FileSystem.removeTree(unfinished)

@@ -6,12 +6,12 @@ import LarderPlatform
 ///
 /// - Before the first seek, after moving off either end, and after an error it is at no entry: ``isValid`` is false,
 ///   and only a seek leads to one.
-/// - The end is not an error, and an error is never taken for the end: the call that meets it throws.
-/// - After an error, such as a damaged block, make a new cursor: LevelDB keeps the error as long as this one exists.
+/// - The end is not an error, and an error is never taken for the end: the call that encounters it throws.
+/// - After an error, such as a damaged block, create a new cursor: LevelDB keeps the error as long as this one exists.
 /// - An open cursor pins files and memory: limit its lifetime, and call ``close()`` early.
-/// - If the database was opened so that cursors yield, it keeps no files over the end of a merge: it continues over the
-///   same snapshot, which must not have been closed meanwhile, or without one over the entries as they are then. The
-///   entry at which it stands stays readable.
+/// - If the database was opened so that cursors yield, it releases its files at the end of a merge. It then continues
+///   over the same snapshot, which must still be open, or without one over the current entries. The current entry stays
+///   readable.
 ///
 /// Single owner: it may move between threads, but only one uses it at a time.
 package final class Cursor {
@@ -19,7 +19,7 @@ package final class Cursor {
     package private(set) var isValid = false
 
     @usableFromInline let database: Database
-    /// LevelDB's iterator; nil from ``close()`` on.
+    /// LevelDB's iterator; nil after ``close()``.
     @usableFromInline var slot: IteratorSlot?
     private let options: ReadOptions
     private let prefix: [UInt8]
@@ -54,7 +54,7 @@ package final class Cursor {
 
     // MARK: Moving
 
-    /// Goes to the first key, with a prefix to the first that has it.
+    /// Goes to the first key; with a prefix to the first key that has it.
     package func seekToFirst() throws(LevelDBError) {
         try move("seek") { handle, _ in
             if prefix.isEmpty {
@@ -65,7 +65,7 @@ package final class Cursor {
         }
     }
 
-    /// Goes to the last key, with a prefix to the last that has it.
+    /// Goes to the last key; with a prefix to the last key that has it.
     package func seekToLast() throws(LevelDBError) { try move("seek") { handle, _ in moveToLast(handle) } }
 
     /// Goes to the first key that is `key` or greater.
@@ -111,7 +111,7 @@ package final class Cursor {
         try move("next") { handle, left in
             guard let left else { return leveldb_iter_next(handle) }
             left.withUnsafeBytes { leveldb_iter_seek(handle, $0.characters, $0.count) }
-            // The entry may be gone meanwhile.
+            // The entry may have been removed in the meantime.
             if leveldb_iter_valid(handle) != 0, Self.compare(IteratorSlot.key(handle), left) == 0 {
                 leveldb_iter_next(handle)
             }
@@ -189,8 +189,8 @@ package final class Cursor {
         LevelDBError(code: code, message: message, operation: operation.description, path: database.path)
     }
 
-    /// Moves the iterator, which may have to be made again.
-    /// - Parameter body: also gets the key of the entry at which the iterator stood if a new one took its place since.
+    /// Moves the iterator, which may have to be recreated.
+    /// - Parameter body: also gets the key of the iterator's entry if the iterator was recreated since.
     private func move(
         _ operation: StaticString, _ key: UnsafeRawBufferPointer? = nil, _ body: (OpaquePointer, [UInt8]?) -> Void
     ) throws(LevelDBError) {

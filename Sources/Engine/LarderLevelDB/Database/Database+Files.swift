@@ -44,8 +44,8 @@ extension Database {
 
     /// Inspects the directory by its names and `CURRENT`, and changes nothing.
     ///
-    /// A directory that exists but cannot be read counts as `.database`: opening it then gives the system's error, and
-    /// nobody takes it for free. ``fileState(path:)`` throws instead.
+    /// A directory that exists but cannot be read counts as `.database`: opening it then reports the system's error,
+    /// and it is never taken for free. ``fileState(path:)`` throws instead.
     package static func containsDatabaseFiles(path: String) -> FileState {
         (try? fileState(path: path)) ?? .database
     }

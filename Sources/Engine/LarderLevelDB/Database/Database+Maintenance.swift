@@ -30,7 +30,7 @@ extension Database {
     }
 
     /// The approximate bytes of table files for the keys from `from` up to but not including `to`. Entries in memory
-    /// and in the log do not count: just after a write this is 0. Do not use it to limit usage.
+    /// and in the log are not included: just after a write this is 0. Do not use it to limit usage.
     package func approximateSize(from: [UInt8], to: [UInt8]) throws(LevelDBError) -> UInt64 {
         try withHandle("approximateSize") { handle in
             from.withUnsafeBytes { from in

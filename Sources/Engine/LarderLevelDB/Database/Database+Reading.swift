@@ -5,8 +5,8 @@ extension Database {
     /// Reads one value.
     ///
     /// An empty value is an empty array, an absent one is nil. LevelDB's C function distinguishes them by whether
-    /// malloc(0) gives a pointer, as it does with glibc, musl and macOS. Elsewhere an empty value could read as absent,
-    /// so do not store empty values that must last.
+    /// malloc(0) returns a pointer, as it does with glibc, musl and macOS. Elsewhere an empty value could read as
+    /// absent, so do not store empty values that must last.
     ///
     /// Damage throws `.corruption`, with one exception: if a table is deleted while the database is open, LevelDB acts
     /// as if that table lacked the key. Opening finds the loss.
@@ -24,8 +24,8 @@ extension Database {
     }
 
     /// Reads one value without the second copy that ``get(_:options:)`` makes.
-    /// - Parameter body: gets the bytes, valid until it returns; nil if the key is absent. Runs with no lock held: it
-    ///   may call this database, and close it.
+    /// - Parameter body: receives the bytes, valid until it returns; nil if the key is absent. Runs with no lock held:
+    ///   it may call this database, and close it.
     @inlinable
     package func withValue<Result>(
         _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions(),
@@ -44,7 +44,7 @@ extension Database {
         try key.withRawBytes { (key) throws(LevelDBError) in try withValue(key, options: options, body) }
     }
 
-    /// Whether the key exists. Costs as much as reading it. See ``lacksUnlocked(_:)`` for what needs no disk.
+    /// Whether the key exists. Costs as much as reading it. See ``lacksUnlocked(_:)`` for a check without the disk.
     package func has(
         _ key: UnsafeRawBufferPointer, options: ReadOptions = ReadOptions()
     ) throws(LevelDBError) -> Bool {
@@ -58,11 +58,11 @@ extension Database {
         try key.withRawBytes { (key) throws(LevelDBError) in try has(key, options: options) }
     }
 
-    /// Whether LevelDB knows from its memory and from the Bloom filters of its open tables that it does not have a key. It
-    /// reads no file: false if it has the key, or would have to read to tell. A microsecond or two, more if LevelDB has
-    /// the value in memory, which it copies.
+    /// Whether LevelDB knows from its memory and from the Bloom filters of its open tables that it does not have a key.
+    /// It reads no file: false if it has the key, or would have to read. Takes a microsecond or two, more if LevelDB
+    /// has the value in memory, which it copies.
     ///
-    /// Takes no lock: the caller must make sure that nobody closes the database meanwhile.
+    /// Takes no lock: the caller must ensure that the database is not closed during the call.
     package func lacksUnlocked(_ key: UnsafeRawBufferPointer) -> Bool {
         guard let handle = try? openHandle("has") else { return false }
         let options = ReadOptionsHandle.shared(verifyChecksums: true, fillCache: false)
@@ -72,10 +72,10 @@ extension Database {
         } ?? false
     }
 
-    /// LevelDB's own copy of the newest value, checksums verified, or nil if the key is absent. It stays valid until
-    /// ``release(_:)``, whatever happens to the database.
+    /// Returns LevelDB's own copy of the newest value, checksums verified, or nil if the key is absent. It stays valid
+    /// until ``release(_:)``, whatever happens to the database.
     ///
-    /// Takes no lock: the caller must make sure that nobody closes the database meanwhile.
+    /// Takes no lock: the caller must ensure that the database is not closed during the call.
     package func takeUnlocked(
         _ key: UnsafeRawBufferPointer, fillCache: Bool
     ) throws(LevelDBError) -> UnsafeRawBufferPointer? {

@@ -33,11 +33,10 @@ package final class Database: @unchecked Sendable {
     ///
     /// Throws `.notFound` if there is none and none may be created, `.corruption` if files are damaged or missing (see
     /// ``fileState(path:)``), `.ioError` if the system refuses or a process (this one included) has it open,
-    /// `.invalidArgument` for options out of range. Replays the log, so the time depends on the last writes. written
-    /// last.
-    /// - Parameter yields: asked at the end of each merge: whether cursors give up the tables that they read, so that
-    ///   the disk gets their space back at once. A cursor without a snapshot continues over the entries as they are
-    ///   then. The default is no. Must not wait.
+    /// `.invalidArgument` for options out of range. Replays the log, so the time depends on the last writes.
+    /// - Parameter yields: called at the end of each merge; returns whether cursors release the tables that they read,
+    ///   so that the disk space is freed at once. A cursor without a snapshot continues over the current entries. The
+    ///   default is no. Must not block.
     package init(
         path: String, options: Options = Options(), yields: @escaping @Sendable () -> Bool = { false }
     ) throws(LevelDBError) {
@@ -52,8 +51,8 @@ package final class Database: @unchecked Sendable {
         gate.register(path)
     }
 
-    /// Whether the directory still has its name. If it was removed, moved or replaced by others, LevelDB continues with
-    /// files that nobody will find, and reports no error.
+    /// Whether the directory still has its name. If it was removed, moved or replaced by another program, LevelDB
+    /// continues with unreachable files, and reports no error.
     package var isInPlace: Bool { claim.isInPlace }
 
     deinit {
@@ -83,7 +82,7 @@ package final class Database: @unchecked Sendable {
         }
     }
 
-    /// True from ``close()`` on.
+    /// True after ``close()``.
     package var isClosed: Bool { lock.withReadLock { handle == nil } }
 
     // A new snapshot or cursor is counted while the handle is in use.
@@ -115,7 +114,7 @@ package final class Database: @unchecked Sendable {
         } catch  where error.code == .notFound {
             throw missing
         }
-        // Under the claim: before it, a destroy in another thread might be halfway.
+        // Under the claim: without it, a destroy in another thread might be halfway.
         switch try FileState(inspecting: path, operation: "open") {
         case .damaged:
             throw LevelDBError(
@@ -128,7 +127,8 @@ package final class Database: @unchecked Sendable {
         }
     }
 
-    /// Runs `body` with the handle, which stays open meanwhile. The lock is not recursive: `body` only makes C calls.
+    /// Runs `body` with the handle, which stays open until it returns. The lock is not recursive: `body` only makes C
+    /// calls.
     @inline(__always)
     func withHandle<Result>(
         _ operation: StaticString, _ body: (OpaquePointer) throws(LevelDBError) -> Result
@@ -136,7 +136,7 @@ package final class Database: @unchecked Sendable {
         try lock.withReadLock { () throws(LevelDBError) -> Result in try body(try openHandle(operation)) }
     }
 
-    /// The handle if it is open. Called with the lock held, or while nobody can close.
+    /// The handle if it is open. Called with the lock held, or while the database cannot be closed.
     @inline(__always)
     func openHandle(_ operation: StaticString) throws(LevelDBError) -> OpaquePointer {
         guard let handle else {

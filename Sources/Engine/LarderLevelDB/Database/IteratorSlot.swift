@@ -1,12 +1,12 @@
 import CLarderLevelDB
 
-/// LevelDB's iterator of a cursor, which may have been closed while the cursor stands at an entry.
+/// LevelDB's iterator of a cursor. It may be closed while the cursor is at an entry.
 ///
 /// Used by the owner of the cursor with the gate open for reading, and by ``VersionGate`` while it is shut.
 @usableFromInline
 final class IteratorSlot {
     @usableFromInline var handle: OpaquePointer?
-    /// The entry at which the iterator stood when it was closed; nil if it stood at none, or has moved since.
+    /// The iterator's entry when it was closed; nil if there was none, or it has moved since.
     @usableFromInline var place: (key: [UInt8], value: [UInt8])?
 
     init(_ handle: OpaquePointer?) { self.handle = handle }

@@ -1,7 +1,7 @@
 /// Options of a read.
 package struct ReadOptions: Sendable {
     /// Verifies the checksum of every block read from a file. The default is true: without it a flipped bit is returned
-    /// as data. Blocks in the cache were verified only if the read that loaded them asked for it.
+    /// as data. Blocks in the cache were verified only if the read that loaded them requested it.
     package var verifyChecksums = true
 
     /// Keeps the blocks read in the cache. The default is true; false suits a full scan, which would evict the blocks

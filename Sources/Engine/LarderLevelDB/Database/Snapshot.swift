@@ -5,7 +5,7 @@ import LarderPlatform
 /// being closed.
 ///
 /// An open snapshot keeps the space of deleted and overwritten data in use. Limit its lifetime, and call ``close()``
-/// rather than wait for the last reference to go.
+/// rather than wait for the last reference to be released.
 ///
 /// Thread-safe. `@unchecked Sendable`: `handle` is read with `lock` held for reading and changed with `lock` held for
 /// writing; the database cannot be closed while it is not nil.
@@ -24,7 +24,7 @@ package final class Snapshot: @unchecked Sendable {
 
     deinit { release() }
 
-    /// True from ``close()`` on.
+    /// True after ``close()``.
     package var isClosed: Bool { lock.withReadLock { handle == nil } }
 
     /// Releases the snapshot after its reads in progress. Idempotent. Cursors made with it continue.
@@ -39,7 +39,7 @@ package final class Snapshot: @unchecked Sendable {
         database.snapshotDidClose()
     }
 
-    /// Runs `body` with the database's handle and read options for this snapshot. Both stay open meanwhile: the
+    /// Runs `body` with the database's handle and read options for this snapshot. Both stay open until it returns: the
     /// database cannot be closed before the snapshot, and closing the snapshot waits.
     func withHandles<Result>(
         _ options: ReadOptions, _ operation: StaticString,

@@ -1,16 +1,17 @@
 import CLarderLevelDBFiles
 import LarderPlatform
 
-/// Keeps reads away from one LevelDB for the moment in which the tables of a merge take the place of others.
+/// Blocks reads of one LevelDB for the moment in which the output of a merge replaces its input.
 ///
-/// LevelDB removes merged tables only if nobody reads them then, and otherwise not before its next merge is done;
-/// cursors keep them for as long as they exist. So, if the owner of the database wants that, at the end of a merge:
+/// LevelDB removes merged tables at once only if they are not being read, and otherwise not before its next merge is
+/// done; cursors pin them for as long as they exist. So, if the owner of the database wants that, at the end of a
+/// merge:
 /// - no new read begins, and those under way are waited for;
-/// - the iterators of all cursors are closed; each cursor makes a new one when it moves;
+/// - the iterators of all cursors are closed; each cursor creates a new one when it moves;
 /// - when LevelDB knows which files it does not need any more, reads continue.
 ///
-/// That takes as long as the longest read under way, and some microseconds. What runs with the gate open must not wait
-/// for LevelDB's merges, and must not take it twice.
+/// That takes as long as the longest read under way, and some microseconds. Code that runs with the gate open must not
+/// wait for LevelDB's merges, and must not take it twice.
 ///
 /// Thread-safe. `@unchecked Sendable`: `iterators` is guarded by `lock`; `isShut` is used by LevelDB's thread alone;
 /// the rest is constant.
@@ -24,8 +25,8 @@ final class VersionGate: @unchecked Sendable {
 
     private static let registry = GateRegistry()
 
-    /// - Parameter yields: whether cursors give up what they read at the end of a merge. Called on LevelDB's thread; it
-    ///   must not wait.
+    /// - Parameter yields: whether cursors release their tables at the end of a merge. Called on LevelDB's thread; it
+    ///   must not block.
     init(yields: @escaping @Sendable () -> Bool) { self.yields = yields }
 
     /// Takes part in the merges of the database in a directory.

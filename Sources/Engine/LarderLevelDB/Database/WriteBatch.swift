@@ -24,7 +24,7 @@ package final class WriteBatch {
     /// The keys of the puts with values of ``longValueBytes`` and more.
     package private(set) var longKeys: [[UInt8]] = []
 
-    /// From how many bytes on a value is long: 1 MiB.
+    /// The smallest long value: 1 MiB.
     package static let longValueBytes = 1 << 20
 
     let handle: OpaquePointer
@@ -106,7 +106,7 @@ package final class WriteBatch {
 
     /// The reason why LevelDB cannot hold such a record; nil if it can.
     static func complaint(keyBytes: Int, valueBytes: Int) -> String? {
-        // Compared one by one first, so the sum cannot overflow.
+        // Compared individually first, so the sum cannot overflow.
         if keyBytes <= recordBytesMax, valueBytes <= recordBytesMax, keyBytes + valueBytes <= recordBytesMax {
             return nil
         }

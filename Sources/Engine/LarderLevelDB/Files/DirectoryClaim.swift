@@ -9,12 +9,12 @@ import LarderPlatform
 /// - It identifies files by their names: through a symbolic link the same database opens twice.
 /// - `leveldb_repair_db` takes no lock at all.
 ///
-/// The directory's descriptor stays open, so that its inode cannot become that of another directory meanwhile.
+/// The directory's descriptor stays open, so that its inode cannot be reused for another directory.
 ///
 /// Thread-safe. `@unchecked Sendable`: `isHeld` and `lockFile` change under the registry's lock, or while only their
 /// creator has the claim.
 final class DirectoryClaim: @unchecked Sendable {
-    /// The claimed directories. `@unchecked Sendable`: used with `lock` held only.
+    /// The claimed directories. `@unchecked Sendable`: guarded by `lock`.
     private final class Registry: @unchecked Sendable {
         let lock = Lock()
         var claimed: Set<FileSystem.FileIdentity> = []

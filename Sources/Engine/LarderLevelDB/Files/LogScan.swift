@@ -4,7 +4,7 @@ import LarderPlatform
 /// The readable length of a LevelDB log file (`NNNNNN.log`, or `MANIFEST-NNNNNN`, which has the same layout).
 ///
 /// The layout in LevelDB's documentation: blocks of 32 KiB with records, each a header of seven bytes (masked CRC-32C
-/// of kind and data, length, kind) and the data. A rest of a block that is shorter than a header is not used. A long
+/// of kind and data, length, kind) and the data. The end of a block that is shorter than a header is not used. A long
 /// record is split: *first*, *middle*…, *last*.
 package struct LogScan: Hashable, Sendable {
     /// The length up to which all records are whole and good.
@@ -22,8 +22,8 @@ package struct LogScan: Hashable, Sendable {
 
     /// Reads a log to its first bad record, without changing it.
     /// - Parameter start: where a record begins, or the file ends. The default is 0, its beginning.
-    /// - Parameter body: gets each whole record, and returns its problem; nil if there is none.
-    /// - Throws: `.notFound` when there is no such file, `.ioError` when the system refuses.
+    /// - Parameter body: receives each whole record, and returns its problem; nil if there is none.
+    /// - Throws: `.notFound` if there is no such file, `.ioError` if the system refuses.
     package static func scan(
         _ path: String, from start: Int = 0, _ body: (ArraySlice<UInt8>) -> String? = { _ in nil }
     ) throws(LevelDBError) -> LogScan {
@@ -79,7 +79,7 @@ package struct LogScan: Hashable, Sendable {
     }
 
     /// Checks the batches of a log: each begins with the number of its first change, 8 bytes, and their count, 4 bytes,
-    /// little-endian, and the numbers rise. LevelDB ends the process if a number comes twice.
+    /// little-endian, and the numbers increase. LevelDB terminates the process if a number is repeated.
     package static func scanBatches(_ path: String) throws(LevelDBError) -> LogScan {
         var next: UInt64 = 0
         return try scan(path) { batch in

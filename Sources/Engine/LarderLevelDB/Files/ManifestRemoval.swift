@@ -1,14 +1,14 @@
 import LarderPlatform
 
-/// Takes tables out of a LevelDB that nobody has open, by one more edit at the end of its manifest: a few bytes for each
+/// Removes tables from a LevelDB that is not open, by one more edit at the end of its manifest: a few bytes for each
 /// table. LevelDB removes files that its manifest does not name when it opens.
 ///
-/// What the tables have is gone then, and what they hid in tables below comes back. So only tables may go that hide
-/// nothing: ``ManifestScan/removable(from:before:behind:start:where:)``.
+/// The contents of the tables are then gone, and the versions that they hid in lower tables come back. So only tables
+/// that hide nothing may be removed: ``ManifestScan/removable(from:before:behind:start:where:)``.
 package enum ManifestRemoval {
-    /// Appends the edit, and syncs it. After an error the manifest is as it was, or ends within a record that does not
-    /// count.
-    /// - Parameter numbers: of tables in `manifest`, which must be what the directory's `CURRENT` names now.
+    /// Appends the edit, and syncs it. After an error the manifest is unchanged, or ends within an invalid record.
+    /// - Parameter numbers: of tables in `manifest`, which must be the manifest that the directory's `CURRENT` names
+    ///   now.
     package static func append(
         _ numbers: [UInt64], to manifest: ManifestScan, directory: String
     ) throws(FileError) {
@@ -21,7 +21,7 @@ package enum ManifestRemoval {
             append(table.level, to: &edit)
             append(number, to: &edit)
         }
-        // What was being written when LevelDB failed.
+        // The record that was being written when LevelDB failed.
         try FileSystem.truncate(directory + "/" + name, to: manifest.log.goodBytes)
         try FileSystem.appendFile(directory + "/" + name, LogScan.encode(edit, at: manifest.log.goodBytes))
     }
@@ -37,22 +37,24 @@ package enum ManifestRemoval {
 }
 
 extension ManifestScan {
-    /// Tables that may be taken away together: for each of their keys from `first` on and before `end`, what is below goes too, so
-    /// that no former version comes back. Keys outside of that are lost, or come back, with their tables.
+    /// Tables that may be removed together: for each of their keys at or after `first` and before `end`, the tables
+    /// below are removed too, so that no previous version comes back. Keys outside of that are lost, or come back, with
+    /// their tables.
     ///
-    /// From the lowest level upwards, and of level 0, whose tables overlap, the oldest first. Tables without such keys are left,
-    /// and so is what lies above one that stays.
+    /// From the lowest level upwards, and of level 0, whose tables overlap, the oldest first. Tables without such keys
+    /// stay, and so do those above a table that stays.
     /// - Parameters:
-    ///   - needed: a key that must stay: tables that begin with it or before are left.
-    ///   - start: chooses one of so many tables of a level, neighbours of which follow.
-    ///   - takes: whether to take these, which go together or not at all. Called in the order in which they go.
+    ///   - needed: a key that must stay: tables that begin with it or before stay.
+    ///   - start: chooses one of the given number of tables in a level; adjacent ones follow.
+    ///   - takes: whether to take these tables, which are removed together or not at all. Called in the order of
+    ///     removal.
     package func removable(
         from first: [UInt8], before end: [UInt8], behind needed: [UInt8], start: (Int) -> Int = { _ in 0 },
         where takes: ([(number: UInt64, table: Table)]) -> Bool
     ) -> [(number: UInt64, table: Table)] {
         guard !isStrange else { return [] }
         var taken: [(number: UInt64, table: Table)] = []
-        /// What stays, of this level and of those below.
+        /// The tables that stay, of this level and of those below.
         var kept: [Table] = []
         for level in Set(tables.values.map(\.level)).sorted(by: >) {
             let groups = groups(level, first, end)
@@ -69,8 +71,8 @@ extension ManifestScan {
         return taken
     }
 
-    /// The tables of a level that have keys from `first` on and before `end`: versions of one key may be in two that are
-    /// neighbours, of which the newer hides the older. In level 0 each by itself, the oldest first.
+    /// The tables of a level that have keys at or after `first` and before `end`: versions of one key may be in two
+    /// adjacent ones, of which the newer hides the older. In level 0 each by itself, the oldest first.
     private func groups(_ level: UInt64, _ first: [UInt8], _ end: [UInt8]) -> [[(number: UInt64, table: Table)]] {
         let all = tables.filter { $0.value.level == level && !Self.precedes($0.value.last, first) }
             .filter { Self.precedes($0.value.first, end) }
@@ -101,7 +103,7 @@ extension ManifestScan.Table {
     package var first: ArraySlice<UInt8> { smallest.dropLast(8) }
     package var last: ArraySlice<UInt8> { largest.dropLast(8) }
 
-    /// Whether both may have versions of one key from `first` on.
+    /// Whether both may have versions of one key at or after `first`.
     fileprivate func overlaps(_ other: Self, _ first: [UInt8]) -> Bool {
         let start = [self.first, other.first, first[...]].max { $0.lexicographicallyPrecedes($1) } ?? first[...]
         return !last.lexicographicallyPrecedes(start) && !other.last.lexicographicallyPrecedes(start)

@@ -3,8 +3,7 @@
 /// When LevelDB opens a database, it writes a new manifest, syncs it and its name, renames `CURRENT` to name it, and
 /// removes the previous manifest and the logs that are in tables by then. It does not sync the directory between the
 /// last two steps. A file system that does not order names may then undo the rename and keep the removals. The new
-/// manifest is always complete by then. a file system that orders no names may lose the previous and keep the latter.
-/// The new manifest is complete whenever that happens.
+/// manifest is always complete by then.
 extension ManifestScan {
     /// The manifest that `CURRENT` should name but does not: the one with the highest number, if all its files exist,
     /// and `CURRENT` is missing, cut short, or names an older one that lacks a file.
@@ -27,7 +26,7 @@ extension ManifestScan {
     }
 
     /// Whether LevelDB could open it: it is undamaged, and all its files exist. The first manifest of a creation names
-    /// no log, and does not count.
+    /// no log, and is ignored.
     private func isComplete(among names: Set<String>) -> Bool {
         guard log.problem == nil || log.isCutShort, !isStrange, logNumber > 0, nextFileNumber > 0 else { return false }
         guard Set(names.compactMap(FileNames.logNumber)).contains(logNumber) else { return false }

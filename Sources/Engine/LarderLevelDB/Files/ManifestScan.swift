@@ -48,8 +48,8 @@ package struct ManifestScan: Hashable, Sendable {
         return result
     }
 
-    /// Reads what was appended since, or the manifest that `CURRENT` names now, if that is another. A last edit that is
-    /// being written is left to the next time.
+    /// Reads the new part of the manifest, or the manifest that `CURRENT` names now, if that is another. A last edit
+    /// that is being written is left to the next call.
     /// - Returns: whether anything has changed.
     package mutating func update(directory: String) throws(LevelDBError) -> Bool {
         guard let name = try FileState.currentManifest(directory, "scan manifest") else { return false }

@@ -1,9 +1,9 @@
 import CLarderLevelDB
 import CLarderLevelDBFiles
 
-/// Memory for uncompressed table blocks; the least recently used leave first. A block that is longer than a sixteenth
-/// of it is not kept, because LevelDB would exceed the capacity for it. Several databases may share one. It exists as
-/// long as the last of them.
+/// Memory for uncompressed table blocks; the least recently used are evicted first. A block that is longer than a
+/// sixteenth of it is not kept, because LevelDB would exceed the capacity for it. Several databases may share one. It
+/// exists as long as the last of them.
 ///
 /// Thread-safe. `@unchecked Sendable`: the pointer never changes, and LevelDB's cache has its own lock.
 package final class BlockCache: @unchecked Sendable {

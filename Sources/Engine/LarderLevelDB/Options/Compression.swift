@@ -1,5 +1,5 @@
-/// The compression of table blocks. Each block says how it is compressed, so this may change for an existing database;
-/// it applies to later writes.
+/// The compression of table blocks. Each block records its compression, so this may change for an existing database; it
+/// applies to later writes.
 package enum Compression: Hashable, Sendable {
     /// None. For values that are compressed already.
     case none

@@ -21,9 +21,9 @@ package struct Options: Sendable {
 
     /// Bits per key of a Bloom filter kept with each table. The default is 0: no filter.
     ///
-    /// With 10, about one in a hundred lookups of a missing key reads a block in vain; without a filter each one does,
-    /// in each level. Costs this many bits of memory and disk per key. Range 0 to ``bloomBitsPerKeyMax``. May change
-    /// between opens; tables keep the filter they were written with.
+    /// With 10, about one in a hundred lookups of a missing key reads a block unnecessarily; without a filter each one
+    /// does, in each level. Costs this many bits of memory and disk per key. Range 0 to ``bloomBitsPerKeyMax``. May
+    /// change between opens; tables keep the filter they were written with.
     package var bloomBitsPerKey = 0
 
     /// The cache for uncompressed blocks. The default is nil: LevelDB makes one of 8 MiB for this database alone.
@@ -81,7 +81,7 @@ package struct Options: Sendable {
     package static let openFilesRange = 74...50000
     package static let fileRange = 1 << 20...1 << 30
 
-    /// The option that is out of range; nil if there is none.
+    /// Describes the option that is out of range; nil if there is none.
     func complaint() -> String? {
         let checks: [(String, Int, ClosedRange<Int>)] = [
             ("bloomBitsPerKey", bloomBitsPerKey, 0...Self.bloomBitsPerKeyMax),

@@ -1,6 +1,6 @@
 import CLarderLevelDB
 
-/// Read options in LevelDB's form. Those without a snapshot are made once and shared by all reads.
+/// Read options in LevelDB's form. Those without a snapshot are created once and shared by all reads.
 ///
 /// `@unchecked Sendable`: nothing changes after `init`, and LevelDB only reads.
 final class ReadOptionsHandle: @unchecked Sendable {
@@ -12,7 +12,7 @@ final class ReadOptionsHandle: @unchecked Sendable {
         leveldb_readoptions_set_fill_cache(handle, fillCache ? 1 : 0)
     }
 
-    /// For one read of a snapshot.
+    /// Creates options for one read of a snapshot.
     /// - Parameter snapshot: must not be released while this is in use.
     convenience init(verifyChecksums: Bool, fillCache: Bool, snapshot: OpaquePointer) {
         self.init(verifyChecksums: verifyChecksums, fillCache: fillCache)
@@ -26,7 +26,7 @@ final class ReadOptionsHandle: @unchecked Sendable {
     private static let uncheckedFilling = ReadOptionsHandle(verifyChecksums: false, fillCache: true)
     private static let uncheckedPassing = ReadOptionsHandle(verifyChecksums: false, fillCache: false)
 
-    /// For a read of the newest state.
+    /// Options for a read of the newest state.
     @inline(__always)
     static func shared(verifyChecksums: Bool, fillCache: Bool) -> OpaquePointer {
         switch (verifyChecksums, fillCache) {

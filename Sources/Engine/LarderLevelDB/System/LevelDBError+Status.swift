@@ -1,7 +1,7 @@
 import CLarderLevelDB
 
 // LevelDB's C functions take the address of a pointer that is nil on entry, and on failure store a malloc'ed string
-// there. Only the string's beginning tells the kind of error.
+// there. Only the beginning of the string identifies the kind of error.
 
 extension LevelDBError {
     /// Parses LevelDB's "Kind: text". The only place that does.
@@ -19,9 +19,9 @@ extension LevelDBError {
         self.init(code: code, message: message, operation: operation, path: path, key: key)
     }
 
-    /// Whether the text says that a table is shorter than when it was written, or gone. LevelDB reports the first as
-    /// EINVAL of the mapped file and the second as ENOENT, in the same words as transient system errors. These do not
-    /// pass: they are damage. No real read of a table gives EINVAL.
+    /// Whether the text reports that a table is shorter than when it was written, or gone. LevelDB reports the first as
+    /// EINVAL of the mapped file and the second as ENOENT, in the same words as transient system errors. These are
+    /// permanent: they are damage. No real read of a table returns EINVAL.
     private static func blamesTable(_ message: String) -> Bool {
         for ending in [".ldb: Invalid argument", ".ldb: No such file or directory"] where message.hasSuffix(ending) {
             return true

@@ -1,8 +1,8 @@
 // Swift's raw buffers in the form of LevelDB's C functions: a pointer to char that is never null, and a length.
 
 extension UnsafeRawBufferPointer {
-    /// The first byte's address; for an empty buffer the address of a byte that nobody reads, because LevelDB's C
-    /// functions do not allow null.
+    /// The first byte's address; for an empty buffer the address of an unused byte, because LevelDB's C functions do
+    /// not allow null.
     @inline(__always)
     var characters: UnsafePointer<CChar> {
         guard let baseAddress else { return UnsafePointer(NoBytes.shared.byte) }

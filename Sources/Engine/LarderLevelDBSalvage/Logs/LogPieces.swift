@@ -8,7 +8,7 @@ struct LogHole {
     var claim: LogFragmentKind?
     /// The missing bytes of a record if the hole is within one record.
     var payloadCount: Int?
-    /// Whether the file seems to end while it was written: it ends within a fragment, or has only zeros.
+    /// Whether the file seems to end within a write: it ends within a fragment, or has only zeros.
     var isTorn: Bool
 
     var end: Int { offset + byteCount }
@@ -36,10 +36,10 @@ enum LogFragmentKind: UInt8 {
 }
 
 /// A file in LevelDB's log format (logs and manifests) as fragments: blocks of 32 KiB, in each fragments with a
-/// checksum, a length and a kind; what does not fit continues in the next block.
+/// checksum, a length and a kind; longer data continues in the next block.
 ///
-/// Only two ways lead to a fragment: the length of the one before it, and the beginning of a block. A search for good
-/// checksums anywhere would also find bytes of a value.
+/// A fragment is found in two ways only: by the length of the previous one, and at the beginning of a block. A search
+/// for good checksums anywhere would also find bytes of a value.
 struct LogPieces {
     let files: SalvageFiles
     let name: String

@@ -4,10 +4,10 @@ struct LogRecord {
     let memory: Memory
     /// The offset in the file of its beginning, or of its first readable part.
     let offset: Int
-    /// Where the missing parts belong in `memory`.
+    /// The positions of the missing parts in `memory`.
     var holes: [(position: Int, hole: LogHole)] = []
-    /// Parts of `memory` in which one bit was flipped back: their places there and in the file. Their keys count, their
-    /// values do not.
+    /// Parts of `memory` in which one bit was flipped back: their places there and in the file. Their keys are used,
+    /// their values are not.
     var mended: [(range: Range<Int>, hole: LogHole)] = []
     /// False if the beginning is missing.
     let hasHead: Bool
@@ -16,8 +16,8 @@ struct LogRecord {
 
     var isWhole: Bool { hasHead && hasEnd && holes.isEmpty }
 
-    /// From the beginning up to the first missing part; empty if the beginning is missing. If parts are missing, the
-    /// mended ones count as missing too.
+    /// The part before the first missing one; empty if the beginning is missing. If parts are missing, the mended ones
+    /// count as missing too.
     var front: UnsafeRawBufferPointer {
         guard hasHead else { return UnsafeRawBufferPointer(rebasing: memory.bytes[..<0]) }
         if holes.isEmpty, hasEnd { return memory.bytes }

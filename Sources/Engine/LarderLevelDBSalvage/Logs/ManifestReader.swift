@@ -16,9 +16,9 @@ struct ManifestContents {
     var nextFileNumber: UInt64?
     var lastSequence: UInt64?
     var comparator: String?
-    /// The number of edits that count.
+    /// The number of valid edits.
     var edits = 0
-    /// Edits in which one bit was flipped back. They count: each was a valid edit afterwards.
+    /// Edits in which one bit was flipped back. They are used, because each was a valid edit afterwards.
     var mended: [LogHole] = []
     /// The place where reading ended too early.
     var damage: LogHole?
@@ -30,7 +30,7 @@ struct ManifestContents {
 }
 
 extension NotedManifest {
-    /// In the form of a manifest's content.
+    /// The result in the form of a manifest's content.
     var contents: ManifestContents {
         var contents = ManifestContents()
         for (number, table) in tables {

@@ -22,7 +22,7 @@ struct BatchPart {
         let key: [UInt8]?
     }
 
-    /// Where the first whole entry after the missing part begins, if that is certain.
+    /// The beginning of the first whole entry after the missing part, if that is certain.
     private(set) var tailStart: TailStart?
 
     /// The longest tail to search for a beginning. A batch is about 1 MiB; a batch with a longer tail is one long
@@ -36,8 +36,8 @@ struct BatchPart {
         frontEntries = UnsafeRawBufferPointer(rebasing: record.front[..<0])
     }
 
-    /// Whether the missing parts themselves say that they belong to this record only. Each must be one fragment, or
-    /// several whole ones, from the middle of a record; a missing end must be one fragment from the end of a record.
+    /// Whether the missing parts by themselves prove that they belong to this record only. Each must be one fragment,
+    /// or several whole ones, from the middle of a record; a missing end must be one fragment from the end of a record.
     var claimsToBeAlone: Bool {
         guard let last = record.holes.last else { return false }
         // The missing part is within one entry, according to that entry's length.
@@ -68,7 +68,7 @@ struct BatchPart {
         return true
     }
 
-    /// Only for batches whose keys ascend.
+    /// Reads the entries after the missing part. Only for batches with ascending keys.
     mutating func readTail() {
         guard record.hasEnd, header.count > frontCount + 1 else { return }
         if let offset = exactTailOffset {
@@ -84,7 +84,7 @@ struct BatchPart {
         return KeyRange(lower: lower, upper: tailStart?.key)
     }
 
-    /// Where the incomplete entry ends in the tail, if its length and that of the missing part are known.
+    /// The end of the incomplete entry in the tail, if its length and that of the missing part are known.
     private var exactTailOffset: Int? {
         guard let cut, record.holes.count == 1, record.mended.isEmpty, let hole = record.holes.first?.hole,
             let missing = hole.payloadCount
@@ -95,7 +95,7 @@ struct BatchPart {
 
     private func isIgnored(_ key: UnsafeRawBufferPointer) -> Bool { key.first.map { ignored.contains($0) } ?? false }
 
-    /// The tail from an entry's known beginning on, if it is valid.
+    /// The tail after an entry's known beginning, if it is valid.
     private func whole(from offset: Int) -> TailStart? {
         var scanner = BatchScanner(record.tail, from: offset)
         var count: UInt64 = 0
@@ -119,7 +119,7 @@ struct BatchPart {
         let tail = record.tail
         let none: Int32 = -1
         // For each place: the number of entries from there to the end, none if no entry begins there; and the place of
-        // the first of them whose key counts.
+        // the first of them whose key can be used.
         var counts = [Int32](repeating: none, count: tail.count + 1)
         var places = [Int32](repeating: none, count: tail.count + 1)
         counts[tail.count] = 0

@@ -5,12 +5,12 @@ struct LogInput {
     let units: [LogUnit]
 }
 
-/// Makes `LogContents` from the records of all logs, oldest first. LevelDB numbers all writes without gaps. So the
-/// sequences of the readable records tell whether any is missing between them, and how new it was.
+/// Builds `LogContents` from the records of all logs, oldest first. LevelDB numbers all writes without gaps. So the
+/// sequences of the readable records show whether any is missing between them, and how new it was.
 struct LogSalvage {
     private let options: SalvageOptions
     private var items: [(log: UInt64, name: String, unit: LogUnit)] = []
-    /// By item: the sequence at which the next readable record begins; nil if there is none.
+    /// For each item, the sequence at which the next readable record begins; nil if there is none.
     private var following: [UInt64?] = []
     /// The next sequence if nothing is missing; nil before the first record.
     private var expected: UInt64?
@@ -81,7 +81,7 @@ struct LogSalvage {
         expected = header.next
     }
 
-    /// From a record with mended bits: entries without a mended part are kept, the keys of the others are lost.
+    /// Adds a record with mended bits: entries without a mended part are kept, the keys of the others are lost.
     private func addMended(
         entries scanner: BatchScanner, from sequence: UInt64, _ record: LogRecord, at index: Int,
         _ report: inout SalvageReport
@@ -130,7 +130,7 @@ struct LogSalvage {
 
     // MARK: Missing parts
 
-    /// From a record with a missing part: keeps the entries before and after it, and reports the range of the lost
+    /// Adds a record with a missing part: keeps the entries before and after it, and reports the range of the lost
     /// keys.
     private mutating func readPart(
         _ record: LogRecord, _ header: BatchScanner.Header, at index: Int, _ report: inout SalvageReport

@@ -3,7 +3,7 @@ enum LogTail {
     /// - Parameters:
     ///   - synced: the number of bytes known to be synced; nil if unknown.
     ///   - isNewest: whether no later log follows.
-    /// - Returns: the units that count, and where the log was cut off; nil if it was not.
+    /// - Returns: the valid units, and where the log was cut off; nil if it was not.
     static func cut(_ units: [LogUnit], byteCount: Int, synced: Int?, isNewest: Bool) -> (units: [LogUnit], at: Int?) {
         guard let synced else { return isNewest ? cutTorn(units, byteCount: byteCount) : (units, nil) }
         for (index, unit) in units.enumerated() {
@@ -17,7 +17,7 @@ enum LogTail {
         return (units + [.lost(hole)], nil)
     }
 
-    /// Without a known length: cuts off only a part that looks torn, with nothing after it.
+    /// Without a known length, cuts off only a part that looks torn, with nothing after it.
     private static func cutTorn(_ units: [LogUnit], byteCount: Int) -> (units: [LogUnit], at: Int?) {
         var kept = units
         var place: Int?

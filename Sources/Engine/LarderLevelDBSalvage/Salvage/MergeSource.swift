@@ -1,6 +1,6 @@
 /// Receives the reports of a source while it is read.
 protocol SalvageSink: AnyObject {
-    /// A part of a table cannot be read. Reported before the source gives any key of the range.
+    /// Called for a part of a table that cannot be read, before the source returns any key of the range.
     func lost(_ damage: SalvageDamage, _ gap: Gap?)
 }
 

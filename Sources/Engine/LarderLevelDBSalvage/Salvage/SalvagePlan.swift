@@ -1,4 +1,4 @@
-/// The files that count, as far as CURRENT and the manifest can tell.
+/// The current files, as far as CURRENT and the manifest show.
 struct SalvagePlan {
     var tables: [TableReference] = []
     /// Oldest first.
@@ -35,7 +35,7 @@ struct SalvagePlan {
         if !report.isComplete { loseTables() }
     }
 
-    /// Nothing says which tables count.
+    /// Handles the case that the current tables are unknown.
     private mutating func loseTables() {
         guard options.unknownIsLost, let newest = tables.map(\.number).max() else { return }
         gaps.append(Gap(range: .everything, hidden: .table(number: newest, level: nil)))
@@ -43,7 +43,7 @@ struct SalvagePlan {
 
     // MARK: The manifest
 
-    /// The manifest that counts; nil if none is usable.
+    /// The current manifest; nil if none is usable.
     private func manifest(_ report: inout SalvageReport) throws(SalvageError) -> (name: String, ManifestContents)? {
         let named = try Self.current(files, names, &report)
         if let named {
@@ -125,8 +125,8 @@ struct SalvagePlan {
         } else if manifest.damage != nil {
             report.notes.append("\(name) ends within an edit that nobody has acted upon")
         }
-        // LevelDB removes tables and logs as soon as an edit says that they no longer count. If all files named in a
-        // beginning of the manifest exist, that beginning is enough: later files were made from these.
+        // LevelDB removes tables and logs as soon as an edit makes them obsolete. If all files named in a beginning of
+        // the manifest exist, that beginning is enough: later files were made from these.
         guard manifest.damage != nil, !isThere else {
             tables = manifest.tables.values.map(reference)
             return report.isComplete
@@ -145,12 +145,12 @@ struct SalvagePlan {
         return false
     }
 
-    /// For a lost manifest: uses the noted one, or the manifest's beginning if that says more.
+    /// For a lost manifest: uses the noted one, or the manifest's beginning if that contains more.
     ///
-    /// Files below its next number that are not among its tables were obsolete. Files made since have nothing that is
-    /// not known otherwise; at worst it is there twice. A missing table was merged with others since, or is lost: its
-    /// content is unknown, for a removal may have gone with it. The same holds for a missing log and the table that it
-    /// was put into, unless no later file number is missing.
+    /// Files below its next number that are not among its tables were obsolete. Files made since contain nothing that
+    /// is not known otherwise; at worst it exists twice. A missing table was merged with others since, or is lost: its
+    /// content is unknown, because a removal may have been lost with it. The same applies to a missing log and the
+    /// table made from it, unless no later file number is missing.
     /// - Returns: false if nothing was noted.
     private mutating func takeNoted(
         behind damaged: (name: String, beginning: ManifestContents)?, _ report: inout SalvageReport

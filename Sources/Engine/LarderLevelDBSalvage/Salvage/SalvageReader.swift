@@ -1,10 +1,10 @@
-/// Reads a LevelDB directory as far as possible, file by file, without opening it as a database. Gives the newest state
-/// of every key, in the order of the keys, and the ranges in which the newest state may be lost.
+/// Reads a LevelDB directory as far as possible, file by file, without opening it as a database. Returns the newest
+/// state of every key, in the order of the keys, and the ranges in which the newest state may be lost.
 ///
-/// - It never gives an older value or a removed key. If something newer than the versions read may be lost, the key is
-///   not given, and lies in ``SalvageReport/lost``. Removed keys may come back only if both
-///   ``SalvageReport/isComplete`` and ``SalvageOptions/unknownIsLost`` are false.
-/// - Changes nothing. Nobody may write meanwhile: close the database first.
+/// - It never returns an older value or a removed key. If a newer version than those read may be lost, the key is not
+///   returned, and lies in ``SalvageReport/lost``. Removed keys may come back only if both ``SalvageReport/isComplete``
+///   and ``SalvageOptions/unknownIsLost`` are false.
+/// - Changes nothing. Nothing may write at the same time: close the database first.
 /// - Memory: the logs, the index of each table while it is read, and one block of each table that overlaps the key.
 ///
 /// Reads files: not for a thread that must not block. Single owner.
@@ -16,7 +16,7 @@ package final class SalvageReader {
     /// The gaps of the logs, by the first key; those up to `gapIndex` were reached.
     private var logGaps: [Gap] = []
     private var gapIndex = 0
-    /// The last key that was given.
+    /// The last key that was returned.
     private let lastKey: Memory
     private var hasKey = false
     private var best: (any MergeSource)?
@@ -133,7 +133,7 @@ package final class SalvageReader {
 
     // MARK: Logs
 
-    /// The last log that has anything: LevelDB leaves empty ones behind it when it finds no room to open.
+    /// The last log with content: LevelDB leaves empty ones after it if it lacks the space to open.
     private func newestLog(_ numbers: [UInt64], _ names: FileNames) -> UInt64? {
         numbers.last { number in
             guard let name = names.logs[number], case .file(0)? = try? files.look(at: name) else { return true }
@@ -167,7 +167,7 @@ package final class SalvageReader {
         return salvage.run(&sink.report)
     }
 
-    /// The logs that exist and count, and those that must exist; oldest first.
+    /// The current logs that exist, and those that must exist; oldest first.
     private func wantedLogs(_ plan: SalvagePlan) -> [UInt64] {
         var wanted = Set(plan.logs)
         // Synced logs must exist, unless they may be in a table already: then there is a later log.

@@ -19,7 +19,7 @@ final class TableRun: MergeSource {
 
     private struct Open {
         let file: TableFile
-        /// At the index entry of the block that is next or being read.
+        /// The index entry of the block that is next or being read.
         var index: BlockCursor
         /// The internal key after which that block begins; nil for the first.
         var former: [UInt8]?

@@ -20,8 +20,8 @@ enum TableRuns {
         return runs
     }
 
-    /// The table with its range if no manifest tells it: the last key is the index's, the first one that of the first
-    /// block.
+    /// The table with its range if it is not in a manifest: the last key is the index's, the first one that of the
+    /// first block.
     private static func probed(_ table: TableReference, _ files: SalvageFiles, _ options: SalvageOptions)
         throws(SalvageError) -> TableReference
     {

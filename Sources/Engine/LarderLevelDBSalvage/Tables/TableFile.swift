@@ -2,7 +2,7 @@
 struct TableReference {
     let number: UInt64
     let name: String
-    /// nil if no manifest tells; then the range below may be unknown too.
+    /// nil if the table is not in a manifest; then the range below may be unknown too.
     let level: Int?
     /// As in the manifest, otherwise the file's.
     let byteCount: Int

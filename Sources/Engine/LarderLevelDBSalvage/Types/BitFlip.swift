@@ -3,12 +3,12 @@ import CLarderCRC32C
 /// Finds the one bit that was flipped in bytes with a checksum.
 ///
 /// CRC-32C distinguishes any two errors of one bit, and never takes two flipped bits for one. It takes worse damage for
-/// one bit with a probability of about the number of bits in 2³². Mended values are therefore never given; mended bytes
-/// only tell which keys they belong to, and only if all of them are a batch.
+/// one bit with a probability of about the number of bits in 2³². Mended values are therefore never returned; mended
+/// bytes only show which keys they belong to, and only if all of them are a batch.
 enum BitFlip {
     /// The place of the bit.
     enum Place: Equatable {
-        /// In the stored checksum: the bytes are right.
+        /// In the stored checksum: the bytes are correct.
         case checksum
         case bytes(offset: Int, mask: UInt8)
     }

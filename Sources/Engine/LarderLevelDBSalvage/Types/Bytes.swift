@@ -76,7 +76,7 @@ enum MaskedChecksum {
     }
 }
 
-/// Takes numbers and byte strings off the front of arbitrary bytes; gives nil instead of reading beyond the end.
+/// Reads numbers and byte strings from the front of arbitrary bytes; returns nil instead of reading beyond the end.
 struct Scanner {
     let bytes: UnsafeRawBufferPointer
     private(set) var offset: Int
@@ -95,7 +95,7 @@ struct Scanner {
         return bytes[offset]
     }
 
-    /// At most ten bytes; nil if it does not fit in 64 bits.
+    /// Reads a varint of at most ten bytes; nil if it does not fit in 64 bits.
     mutating func varint() -> UInt64? {
         var value: UInt64 = 0
         for shift in stride(from: UInt64(0), through: 63, by: 7) {
@@ -151,7 +151,7 @@ struct InternalKey {
         kind = UInt8(truncatingIfNeeded: tag)
     }
 
-    /// By key ascending, then by sequence descending.
+    /// Orders by key ascending, then by sequence descending.
     static func isLess(_ left: InternalKey, _ right: InternalKey) -> Bool {
         let order = compare(left.userKey, right.userKey)
         return order != 0 ? order < 0 : left.sequence > right.sequence

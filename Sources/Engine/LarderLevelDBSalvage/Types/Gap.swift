@@ -4,7 +4,7 @@ struct Gap {
     enum Hidden {
         /// The lost versions have at most this sequence.
         case sequences(upTo: UInt64)
-        /// The lost versions were in this table. `level` is nil if no manifest tells.
+        /// The lost versions were in this table. `level` is nil if it is not in a manifest.
         case table(number: UInt64, level: Int?)
     }
 

@@ -23,7 +23,7 @@ package struct KeyRange: Hashable, Sendable {
         !Self.isLess(key, lower) && upper.map { Self.isLess(key, $0) } ?? true
     }
 
-    /// From the lower of both beginnings to the higher of both ends.
+    /// The smallest range that contains both.
     func joined(with other: KeyRange) -> KeyRange {
         var joined = Self.isLess(other.lower, lower) ? other : self
         guard let upper, let otherUpper = other.upper else {

@@ -17,7 +17,7 @@ struct SalvageFiles {
     /// The result of a read.
     enum Outcome {
         case complete
-        /// The file is gone or shorter, or the device fails and that counts as damage.
+        /// The file is gone or shorter, or the device fails, which counts as damage.
         case unreadable(String)
     }
 
@@ -49,12 +49,12 @@ struct SalvageFiles {
         return status.st_mode & S_IFMT == S_IFREG ? .file(bytes: Int(status.st_size)) : .noFile
     }
 
-    /// Fills the memory with the bytes from `offset` on.
+    /// Fills the memory with the bytes starting at `offset`.
     func read(_ name: String, at offset: Int, into memory: UnsafeMutableRawBufferPointer) throws(SalvageError)
         -> Outcome
     {
         let file = "\(path)/\(name)"
-        // Without waiting: a pipe of that name would have nobody at its other end.
+        // Non-blocking, because a pipe of that name would have no writer.
         let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             let number = errno

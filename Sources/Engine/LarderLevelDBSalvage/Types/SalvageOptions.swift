@@ -3,9 +3,9 @@ package struct SalvageOptions: Sendable {
     /// For each log by number (123 of `000123.log`), how many of its bytes are known to be synced.
     ///
     /// Bad bytes before that are damage; so is a log that is shorter, or gone. After that a log ends at the first bad
-    /// byte, which is not damage: the machine stopped while it was written. For a log that is not in here, a bad end
-    /// counts as that only if the file ends within its last record, or has only zeros from there on. Any other bad
-    /// bytes are damage.
+    /// byte, which is not damage: the machine stopped while it was written. For a log that is not listed, a bad end is
+    /// accepted only if the file ends within its last record, or has only zeros after it. Any other bad bytes are
+    /// damage.
     package var syncedLogBytes: [UInt64: Int] = [:]
 
     /// Whether the keys of every batch ever written ascend strictly, not counting those with ``ignoredFirstBytes``. The
@@ -15,7 +15,7 @@ package struct SalvageOptions: Sendable {
     /// any key.
     package var batchesAreSorted = false
 
-    /// Keys that begin with these bytes are not given, and nothing is reported of them. The default is none.
+    /// Keys that begin with these bytes are neither returned nor reported. The default is none.
     package var ignoredFirstBytes: Set<UInt8> = []
 
     /// Whether EIO while reading bytes is damage of these bytes. The default is false: it is thrown, because it may
@@ -33,8 +33,8 @@ package struct SalvageOptions: Sendable {
     /// not have them. The default is nil.
     package var noted: NotedManifest?
 
-    /// Whether to skip the tables if nothing says which of them count: an obsolete table that was not removed has old
-    /// entries. The default is false: they are given, and ``SalvageReport/isComplete`` is false.
+    /// Whether to skip the tables if the current ones are unknown: an obsolete table that was not removed has old
+    /// entries. The default is false: they are returned, and ``SalvageReport/isComplete`` is false.
     package var unknownIsLost = false
 
     package init() {}

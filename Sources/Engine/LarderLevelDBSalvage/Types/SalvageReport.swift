@@ -30,33 +30,33 @@ extension SalvageDamage: CustomStringConvertible {
     }
 }
 
-/// The counts of entries given, and the damage. Complete when ``SalvageReader/next()`` has returned false.
+/// The numbers of entries returned, and the damage. Complete when ``SalvageReader/next()`` has returned false.
 package struct SalvageReport: Sendable {
-    /// Keys that were given with a value.
+    /// Keys that were returned with a value.
     package internal(set) var entries = 0
     /// Keys in lost ranges that were proven to be removed.
     package internal(set) var removals = 0
-    /// Keys that were found and not given, because something newer may be lost. They are in ``lost``.
+    /// Keys that were found and not returned, because a newer state may be lost. They are in ``lost``.
     package internal(set) var withheld = 0
-    /// The ranges in which the newest state may be lost: ascending and disjoint. A key in them that was given is still
-    /// right.
+    /// The ranges in which the newest state may be lost: ascending and disjoint. A returned key in them is still
+    /// correct.
     package internal(set) var lost: [KeyRange] = []
-    /// In the order in which it was met; the first ``damagesMax``.
+    /// In the order of detection; the first ``damagesMax``.
     package internal(set) var damages: [SalvageDamage] = []
     /// All of them.
     package internal(set) var damageCount = 0
-    /// Of files, as far as known.
+    /// Lost bytes of files, as far as known.
     package internal(set) var bytesLost = 0
-    /// False if it is not certain which files count. Then, unless ``SalvageOptions/unknownIsLost``, removed keys may
-    /// have come back. Files may also be missing unnoticed, so older values may have been taken for the newest;
-    /// ``notes`` says why.
+    /// False if the current files are uncertain. Then, unless ``SalvageOptions/unknownIsLost``, removed keys may have
+    /// come back. Files may also be missing undetected, so older values may have been taken for the newest; ``notes``
+    /// has the reason.
     package internal(set) var isComplete = true
     /// Facts that are not damage: which manifest was used, which log ends within a record.
     package internal(set) var notes: [String] = []
 
     package static let damagesMax = 10_000
 
-    /// Whether everything ever stored was given.
+    /// Whether everything ever stored was returned.
     package var isUndamaged: Bool { damageCount == 0 && lost.isEmpty && isComplete }
 
     mutating func add(_ damage: SalvageDamage) {
