@@ -29,7 +29,7 @@ import Testing
         let before = try Files.digest(larder)
         let healthy = try larderctl("check", larder)
         #expect(
-            healthy.exitCode == 0 && healthy.text.hasPrefix("nothing is wrong: 1 database, 20 entries"), "\(healthy)")
+            healthy.exitCode == 0 && healthy.text.hasPrefix("no problems: 1 database, 20 entries"), "\(healthy)")
         #expect(try Files.digest(larder) == before)
         try flipTable(larder)
         let damaged = try Files.digest(larder)

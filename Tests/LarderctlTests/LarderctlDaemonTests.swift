@@ -109,13 +109,13 @@ import Testing
         #expect(
             section.exitCode == 2
                 && section.errors.contains(
-                    "there is no section 'memry'; did you mean memory?; there are server, clients, memory,"),
+                    "unknown section 'memry'; did you mean memory?; there are server, clients, memory,"),
             "\(section.errors)")
         #expect(try larderctl("stats", "commandstats").exitCode == 0)
         let command = try larderctl("latency", "nope")
         #expect(
-            command.exitCode == 2 && command.errors.contains("there is no command 'nope'")
-                && command.errors.contains("; so far ran "), "\(command.errors)")
+            command.exitCode == 2 && command.errors.contains("unknown command 'nope'")
+                && command.errors.contains("; commands that have run: "), "\(command.errors)")
         #expect(try larderctl("latency", "append", "config", "config|get").exitCode == 0)
         let limit = try larderctl("limit", "boks", "20M")
         #expect(limit.exitCode == 4 && limit.errors.contains("there is no database 'boks'"), "\(limit.errors)")
@@ -142,7 +142,7 @@ import Testing
                 ["policy", "low", "--grace", "x"],
                 "--grace is a number of seconds, also with a fraction, or one with us, ms, s, "
             ),
-            (["policy", "--grace", "5"], "--grace and --jitter need the policy too"),
+            (["policy", "--grace", "5"], "--grace and --jitter need a policy"),
             (["set", "k", "v", "--tag", ""], "a tag has 1 to 128 bytes, this one has 0"),
             (["set", "k", "v", "--tag", String(repeating: "x", count: 129)], "this one has 129"),
             (["set", "k", "v"] + seventeen, "at most 16 tags, these are 17"),

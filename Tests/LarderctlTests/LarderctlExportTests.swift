@@ -346,7 +346,7 @@ import Testing
         let mended = #"{"database":"0","key":"mended, and longer","stored-at":1,"rule":"never","json":1}"#
         try write(mended)
         let result = try larderctl("import", file)
-        #expect(result.text == "imported 1001 entries; together with the former call\n", "\(result)")
+        #expect(result.text == "imported 1001 entries; including the previous call\n", "\(result)")
         #expect(try larderctl("DBSIZE").text == "1000\n", "what was removed meanwhile stays so")
         #expect(!FileSystem.exists(file + ".position"))
 

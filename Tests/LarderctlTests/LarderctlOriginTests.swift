@@ -26,7 +26,7 @@ import Testing
         #expect(try larderctl("origin", "0", "path").text.hasSuffix("/shop\n"))
         #expect(try larderctl("get", "a").text.hasPrefix("one"))
         let twice = try larderctl("replicate", "--prefix", "a", "--prefix", "b", "/from", "/to")
-        #expect(twice.exitCode == 2 && twice.errors.contains("--prefix is given once"), "\(twice)")
+        #expect(twice.exitCode == 2 && twice.errors.contains("--prefix must be given only once"), "\(twice)")
     }
 
     @Test func whatDoesNotBelongToPathIsRefused() throws {
@@ -34,7 +34,7 @@ import Testing
         #expect(more.exitCode == 2 && more.errors.contains("path takes no arguments"), "\(more)")
         for option in [["--user", "alice"], ["--tls"], ["--ca", "/tmp/ca.pem"]] {
             let result = try larderctl.run(["origin", "0", "path"] + option)
-            #expect(result.exitCode == 2 && result.errors.contains("\(option[0]) goes with the URL"), "\(result)")
+            #expect(result.exitCode == 2 && result.errors.contains("\(option[0]) needs the URL"), "\(result)")
         }
         // It is the daemon's, as where no word follows, and is read.
         for words in [["origin", "0"], ["origin", "0", "path"]] {
@@ -137,9 +137,9 @@ import Testing
 
     @Test func optionsThatCannotBeSaySo() throws {
         for (words, reason) in [
-            (["0", "unix:///r", "--tls"], "a socket of this machine needs none"),
-            (["0", "redis://h", "--ca", "/c"], "--ca goes with --tls"), (["0", "--tls"], "--tls goes with the URL"),
-            (["0", "none", "--user", "u"], "--user goes with the URL"), (["--ca", "/c"], "--ca goes with the URL"),
+            (["0", "unix:///r", "--tls"], "--tls is only for redis://"),
+            (["0", "redis://h", "--ca", "/c"], "--ca needs --tls"), (["0", "--tls"], "--tls needs the URL"),
+            (["0", "none", "--user", "u"], "--user needs the URL"), (["--ca", "/c"], "--ca needs the URL"),
         ] {
             let result = try larderctl.run(["origin"] + words)
             #expect(result.exitCode == 2 && result.errors.contains(reason), "\(words): \(result)")
@@ -163,7 +163,7 @@ import Testing
         let set = try larderctl("origin", "0", "unix:///nowhere", "BEHIND")
         #expect(set.exitCode == 0 && set.text == "OK\n")
         #expect(
-            set.errors.contains("it is set, but cannot be asked so far: ")
+            set.errors.contains("the origin is set, but not available yet: ")
                 && set.errors.contains("/nowhere: No such file"))
         #expect(try larderctl("set", "a", "1").exitCode == 0)
         let doctor = try larderctl("doctor")

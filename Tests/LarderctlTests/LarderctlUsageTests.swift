@@ -13,13 +13,13 @@ import Testing
         (["-s", "/s"], "there is no option -s, as redis-cli has it: --socket PATH\n(see: larderctl help)"),
         (
             ["limit", "64M"],
-            "64M is a limit; put the database's name before it: larderctl limit NAME 64M (a database of that name: "
-                + "--database)\n(see: larderctl help limit)"
+            "missing database name: larderctl limit NAME 64M (if 64M is the name of a database: larderctl limit "
+                + "--database 64M)\n(see: larderctl help limit)"
         ),
         (
             ["limit", "none"],
-            "none is a limit; put the database's name before it: larderctl limit NAME none (a database of that "
-                + "name: --database)\n(see: larderctl help limit)"
+            "missing database name: larderctl limit NAME none (if none is the name of a database: larderctl "
+                + "limit --database none)\n(see: larderctl help limit)"
         ),
         (
             ["get x"],
@@ -75,7 +75,7 @@ import Testing
         ),
         (
             ["set", "k", "v", "--ttl", "5", "--policy", "low"],
-            "--policy and --ttl exclude each other: give one of them\n(see: larderctl help set)"
+            "--policy and --ttl cannot be combined\n(see: larderctl help set)"
         ),
         (
             ["set", "k", "v", "--file", "f"],
@@ -83,7 +83,7 @@ import Testing
         ),
         (
             ["purge", "--prefix", ""],
-            "--prefix is empty; to empty the whole database leave it out\n(see: larderctl help purge)"
+            "--prefix is empty; to purge the whole database, omit it\n(see: larderctl help purge)"
         ),
         (
             ["purge", "--prefix", "a", "--expired"],

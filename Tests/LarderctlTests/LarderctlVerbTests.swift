@@ -166,7 +166,7 @@ import Testing
                 expect(try larderctl("keys", option), "a1\0a2\0a3\0b\0c\0two\nlines\0")
             }
             expect(try larderctl("get", "-0"), "", exit: 1)
-            #expect(try larderctl("keys", "-0", "--json").errors.contains("exclude each other"))
+            #expect(try larderctl("keys", "-0", "--json").errors.contains("cannot be combined"))
         }
     }
 

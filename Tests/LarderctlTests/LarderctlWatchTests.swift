@@ -63,7 +63,7 @@ import Testing
         let (daemon, larderctl) = try daemon()
         #expect(try larderctl("set", "a", "1").exitCode == 0)
         let healthy = try larderctl("doctor")
-        #expect(healthy.exitCode == 0 && healthy.text.hasPrefix("nothing is unusual: "), "\(healthy)")
+        #expect(healthy.exitCode == 0 && healthy.text.hasPrefix("no findings ("), "\(healthy)")
         #expect(try larderctl("--json", "doctor").text == #"{"findings":[],"unseen":[]}"# + "\n")
         #expect(try larderctl("CONFIG", "SET", "max-disk", "none").exitCode == 0)
         let found = try larderctl("doctor")
@@ -80,7 +80,7 @@ import Testing
         let looked = try larderctl("doctor")
         #expect(looked.exitCode == 10, "\(looked)")
         #expect(
-            looked.text.contains("nothing is unusual: ") && looked.text.contains(" rules looked, and 3 could not\n"))
+            looked.text.contains("no findings (") && looked.text.contains(" rules checked, 3 could not be checked)\n"))
         for rule in ["slow-commands", "client-does-not-read", "monitor-on"] {
             #expect(looked.text.contains("\n\(rule): not looked at: NOPERM"), "\(looked.text)")
         }
@@ -129,7 +129,7 @@ import Testing
                 let session = try top(larderctl, 80, 24)
                 try session.wait(for: "operations ")
                 daemon.process.send(signal: SIGSTOP)
-                try session.wait(for: "the daemon has not answered for ")
+                try session.wait(for: "the daemon has not replied for ")
                 if keys.isEmpty { session.send(signal) } else { try session.type(Array(keys.utf8)) }
                 try session.wait(for: Self.left)
                 let end: ProcessEnd = keys == "q" ? .exited(0) : .killed(signal: keys.isEmpty ? SIGTERM : SIGINT)
@@ -141,7 +141,7 @@ import Testing
             let session = try top(larderctl, 80, 24)
             try session.wait(for: "operations ")
             daemon.process.send(signal: SIGSTOP)
-            try session.wait(for: "the daemon has not answered for ")
+            try session.wait(for: "the daemon has not replied for ")
             daemon.process.send(signal: SIGCONT)
             try session.wait(for: "operations ")
             try session.type(Array("q".utf8))

@@ -52,7 +52,7 @@ extension CommandMetadata {
 
     package static let functionStats = CommandMetadata(
         "function|stats", arity: 2, [.noScript, .allowBusy, .affectsOthers], group: .scripting, since: "7.0.0",
-        summary: "Shows the longest-running function that takes more than some milliseconds, and the number of "
+        summary: "Shows the longest-running of the functions that have run for some milliseconds, and how many "
             + "there are.", reply: "map: `running_script` (`name`, `command`, `duration_ms`, or null), `engines`",
         tips: [.output, .requestAllShards, .responseSpecial])
 

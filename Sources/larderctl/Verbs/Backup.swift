@@ -6,15 +6,15 @@ import LarderRESP
 extension Verb {
     static let backup = Verb(
         name: "backup", synopsis: "DIRECTORY",
-        summary: "make a backup of the whole larder, while it is in use",
+        summary: "back up the whole larder while it is in use",
         details: """
-            The daemon makes a backup in DIRECTORY, which it makes if it is missing: all databases and functions as they are at
-            one instant. Each backup is a directory of its own, named by its time, such as 20261123T061500Z. Tables that the
-            former backup has, with the same content, are linked from there; others are linked from the larder if they are on
-            the same file system, and copied else. Prints the backup's path, and on standard error how much it is, and what is
-            wrong with former backups; with --json, all in one line:
+            The daemon creates a backup in DIRECTORY, which is created if it is missing: all databases and functions at
+            one instant. Each backup is a directory named by its time, such as 20261123T061500Z. Tables that are
+            unchanged since the previous backup are hard-linked from it; others are hard-linked from the larder if they
+            are on the same file system, otherwise copied. Prints the backup's path, and on standard error its size and
+            problems of previous backups; with --json, all in one line:
             {"path":…,"files":…,"bytes":…,"newBytes":…,"milliseconds":…,"warnings":[…]}.
-            A backup that is interrupted leaves nothing that counts; the daemon finishes it even if larderctl is ended.
+            An interrupted backup leaves no incomplete backup; the daemon completes it even if larderctl is terminated.
             """,
         argumentCount: 1...1
     ) { arguments, context in
@@ -23,7 +23,7 @@ extension Verb {
         let result = try LongCall.run(client, ["BACKUP", directory], field: "backup", context)
         if let text = result.errorMessage { throw LarderClientError.server(text, operation: "backup") }
         guard case .map(let pairs) = result else {
-            throw InputOutputError(message: "the daemon's answer makes no sense")
+            throw InputOutputError(message: "the daemon's reply is malformed")
         }
         var numbers: [String: Int64] = [:]
         var path = ""
@@ -40,9 +40,9 @@ extension Verb {
         guard isSeen(path) else {
             throw InputOutputError(
                 message:
-                    "the daemon made \(printableKey(Array(path.utf8))), which is not there: it has a file system of its "
-                    + "own. A service of systemd has its own /tmp and /var/tmp; below /var/lib/larder others see what it "
-                    + "writes")
+                    "the daemon created \(printableKey(Array(path.utf8))), which is not visible here: it has its own "
+                    + "view of the file system. A systemd service has its own /tmp and /var/tmp; below /var/lib/larder others "
+                    + "see what it writes")
         }
         if context.options.json {
             context.output.json(
@@ -61,7 +61,7 @@ extension Verb {
         return .done
     }
 
-    /// Whether something is there, as far as this user may look.
+    /// Whether a path exists, if this user can check it.
     private static func isSeen(_ path: String) -> Bool {
         var status = stat()
         return lstat(path, &status) == 0 || errno != ENOENT
@@ -69,11 +69,11 @@ extension Verb {
 
     static let verify = Verb(
         name: "verify", synopsis: "BACKUP",
-        summary: "read a backup, and tell what is wrong with it",
+        summary: "check a backup and report problems",
         details: """
-            BACKUP is a backup, or a directory of backups: then the newest, even if it is damaged. No daemon is needed. Every file
-            is read and compared with the length and the digest that were written with it. Prints one line for each problem, and
-            exits with 8 if there is one. With --json: {"path":…,"files":…,"bytes":…,"problems":[…]}.
+            BACKUP is a backup, or a directory of backups: then the newest one, even if it is damaged. No daemon is
+            needed. Every file is read and compared with its recorded length and digest. Prints one line per problem,
+            and exits with 8 if there is one. With --json: {"path":…,"files":…,"bytes":…,"problems":[…]}.
             """,
         argumentCount: 1...1
     ) { arguments, context in
@@ -101,11 +101,12 @@ extension Verb {
 
     static let restore = Verb(
         name: "restore", synopsis: "BACKUP DIRECTORY",
-        summary: "make a larder of a backup",
+        summary: "restore a backup to a new larder",
         details: """
-            BACKUP is a backup, or a directory of backups: then the newest, even if it is damaged. DIRECTORY, the new larder, must
-            not exist, or be empty; start a daemon on it with larderd --dir DIRECTORY. All files are copied and checked, and the
-            directory gets its name when that is done. Exits with 8 if the backup is damaged. With --json: {"path":…,"files":…,"bytes":…}.
+            BACKUP is a backup, or a directory of backups: then the newest one, even if it is damaged. DIRECTORY, the
+            new larder, must not exist, or be empty; start a daemon on it with larderd --dir DIRECTORY. All files are
+            copied and checked before the directory gets its name. Exits with 8 if the backup is damaged. With --json:
+            {"path":…,"files":…,"bytes":…}.
             """,
         argumentCount: 2...2, isUnlikeCommand: true
     ) { arguments, context in
@@ -131,7 +132,7 @@ extension Verb {
         return .done
     }
 
-    /// A path without slashes behind it.
+    /// Returns a path without trailing slashes.
     private static func path(_ word: [UInt8], _ verb: String) throws -> String {
         guard let text = String(validating: word, as: UTF8.self), !text.isEmpty else {
             throw UsageError("a path must be UTF-8 text, and not empty", verb: verb)

@@ -28,22 +28,22 @@ extension Verb {
                     try context.connect(waitingMilliseconds: Int64(ClientOptions.timeoutMillisecondsMax)), repairs,
                     context)
             } catch let error as LarderClientError where error.code == .noDaemon {
-                // Who names a socket means the daemon there.
+                // An explicit socket means the daemon there.
                 if context.options.socketPath != nil { throw error }
-                Output.standardError("larderctl: \(error.message); looking at the files\n")
+                Output.standardError("larderctl: \(error.message); checking the files\n")
                 return try lookAtFiles(nil, repairs, context)
             }
         }
         guard let text = String(validating: word, as: UTF8.self), !text.isEmpty,
             let directory = FileSystem.canonical(text), FileSystem.isDirectory(directory)
         else {
-            throw UsageError("there is no directory \(printableKey(word))", verb: "check")
+            throw UsageError("directory not found: \(printableKey(word))", verb: "check")
         }
         switch try LarderHolder.find(directory) {
         case .nobody: return try lookAtFiles(directory, repairs, context)
         case .process(let pid, nil):
             throw CannotLook(
-                message: "process \(pid) has the larder open, and serves no socket: end it, and check again")
+                message: "process \(pid) has the larder open, but is not a daemon: stop it, and check again")
         case .process(let pid, let socket?):
             var options = context.options
             options.socketPath = socket
@@ -51,7 +51,7 @@ extension Verb {
                 waitingMilliseconds: Int64(ClientOptions.timeoutMillisecondsMax))
             guard InfoFigures(try client.serverInfo(section: "larder")).text("directory") == directory else {
                 throw CannotLook(
-                    message: "process \(pid) has the larder \(directory) open, and another daemon answers at \(socket)")
+                    message: "process \(pid) has the larder \(directory) open, but another daemon listens at \(socket)")
             }
             return try ask(client, repairs, context)
         }
@@ -61,8 +61,8 @@ extension Verb {
         guard let program = DaemonProgram.find() else {
             throw CannotLook(
                 message:
-                    "larderd is neither next to larderctl nor in PATH, and only it reads the files of a larder that no "
-                    + "daemon has")
+                    "larderd is neither next to larderctl nor in PATH; it is needed to check a larder "
+                    + "without a daemon")
         }
         var words = [context.options.database.map { "--check=\($0)" } ?? "--check"]
         if repairs { words.append("--repair") }
@@ -82,7 +82,7 @@ extension Verb {
             throw CannotLook(message: text)
         }
         if let text = reply.errorMessage { throw LarderClientError.server(text, operation: "check") }
-        guard let pairs = reply.pairs else { throw InputOutputError(message: "the daemon's answer makes no sense") }
+        guard let pairs = reply.pairs else { throw InputOutputError(message: "the daemon's reply is malformed") }
         func field(_ name: String) -> RESPValue? { pairs.first { $0.key.string == name }?.value }
         let problems = field("problems")?.elements ?? []
         let left = field("left")?.elements ?? []
@@ -96,8 +96,8 @@ extension Verb {
             if problems.isEmpty {
                 let count = field("databases")?.int ?? 0
                 context.output.line(
-                    "nothing is wrong: \(count) \(count == 1 ? "database" : "databases"), \(field("entries")?.int ?? 0) entries "
-                        + "in their files, \(field("operations")?.int ?? 0) operations in the journal")
+                    "no problems: \(count) \(count == 1 ? "database" : "databases"), \(field("entries")?.int ?? 0) "
+                        + "entries in their files, \(field("operations")?.int ?? 0) operations in the journal")
             }
         }
         if problems.isEmpty { return .done }

@@ -5,8 +5,8 @@ extension Verb {
         name: "databases", synopsis: "",
         summary: "list the databases",
         details: """
-            Prints one line for each, under a heading; sizes in bytes, and on a terminal in units. With --json: an array of objects, with the interval in
-            milliseconds, null for never.
+            Prints one line per database, with a heading; sizes in bytes, and on a terminal with units. With --json: an
+            array of objects, with the interval in milliseconds, null for never.
             """,
         argumentCount: 0...0
     ) { _, context in
@@ -27,7 +27,7 @@ extension Verb {
         return .done
     }
 
-    /// For people in units, for programs in bytes.
+    /// With units on a terminal, otherwise in bytes.
     private static func size(_ bytes: Int64, _ context: Context) -> String {
         context.output.isTerminal ? ByteText.short(Int(clamping: bytes)) : "\(bytes)"
     }

@@ -4,7 +4,7 @@ import LarderPlatform
 extension Verb {
     static let doctor = Verb(
         name: "doctor", synopsis: "",
-        summary: "report what is unusual about a running daemon, and what to do about it",
+        summary: "report problems of a running daemon, and how to fix them",
         details: """
             Prints one line per finding: its name, the figures, and what to do. docs/Operating.md lists all rules with their
             thresholds. Then a line for each rule that could not be checked, because this user lacks a right. Exits with 8 if there is a
@@ -23,8 +23,8 @@ extension Verb {
         } else {
             for finding in findings { context.output.oneLine(Array(finding.text.utf8)) }
             if findings.isEmpty {
-                let rest = omissions.isEmpty ? "" : ", and \(omissions.count) could not"
-                context.output.line("nothing is unusual: \(DoctorRule.all.count - omissions.count) rules looked\(rest)")
+                let rest = omissions.isEmpty ? "" : ", \(omissions.count) could not be checked"
+                context.output.line("no findings (\(DoctorRule.all.count - omissions.count) rules checked\(rest))")
             }
             for omission in omissions { context.output.oneLine(Array(omission.text.utf8)) }
         }
@@ -62,24 +62,24 @@ extension Verb {
         {
             facts.disk = (free, total)
         } else {
-            facts.unseen[.disk] = "this user cannot look at the file system of the larder's directory"
+            facts.unseen[.disk] = "this user cannot access the file system of the larder's directory"
         }
         for origin in facts.info.origins where origin.fields["state"] != "up" {
-            // Who may not ask sees that it is away.
+            // Users without the right to read the error still see that the origin is down.
             guard (try? client.select(origin.database)) != nil, let fields = try? client.originInfo() else { continue }
             facts.originErrors[origin.database] = fields.first { $0.0 == "error" }?.1
         }
         facts.isSocketOpenToAll = isOpenToAll(client.socketPath)
         switch facts.isSocketOpenToAll {
-        // Whatever the settings are then.
+        // Regardless of the settings.
         case false?: facts.unseen[.settings] = nil
-        case nil: facts.unseen[.settings] = "this user cannot look at the socket's rights"
+        case nil: facts.unseen[.settings] = "this user cannot read the socket's mode"
         case true?: break
         }
         return facts
     }
 
-    /// Whether everybody may write to a socket: its own rights, and the way to it.
+    /// Whether all users can connect to a socket, given its mode and its directories.
     private static func isOpenToAll(_ path: String) -> Bool? {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }

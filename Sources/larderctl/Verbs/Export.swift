@@ -4,18 +4,18 @@ import LarderPlatform
 extension Verb {
     static let export = Verb(
         name: "export", synopsis: "[FILE] [--prefix PREFIX] [--to-redis URL [--map NAME=NUMBER]…]",
-        summary: "write entries as lines of JSON, or into a Redis, while the larder is in use",
+        summary: "export entries as lines of JSON, or to a Redis, while the larder is in use",
         details: """
-            All databases, or those that --database names, which may be given several times. Without FILE, or with -, the lines
-            go to standard output; each has an entry with its times, policy, grace, codec and tags, stale ones too. FILE gets its
-            name when it is complete; until then it is FILE.part. An export that is interrupted goes on behind the last whole line
-            of that when it is called again with the same FILE, database and prefix. Prints what is in FILE; with --json:
-            {"path":…,"databases":…,"entries":…,"resumed":…,"bytes":…}. Each entry is as it is when it is read: for one instant
-            see larderctl help backup.
+            Exports all databases, or those given with --database, which is repeatable. Without FILE, or with -, writes
+            to standard output. Each line has an entry with its times, policy, grace, codec and tags, including stale
+            ones. The output is FILE.part until it is complete. An interrupted export continues after the last complete
+            line if it is called again with the same FILE, database and prefix. Prints the contents of FILE; with
+            --json: {"path":…,"databases":…,"entries":…,"resumed":…,"bytes":…}. Each entry is exported as it is when it
+            is read; for a consistent copy, see larderctl help backup.
             \(RedisVerb.exportDetails)
             """,
         options: [
-            OptionSpec(name: "--prefix", value: "PREFIX", summary: "only entries whose keys begin with PREFIX")
+            OptionSpec(name: "--prefix", value: "PREFIX", summary: "only entries whose keys start with PREFIX")
         ] + RedisVerb.exportOptions,
         argumentCount: 0...1
     ) { arguments, context in
@@ -47,7 +47,7 @@ extension Verb {
                 "\(path): \(TransferText.entries(report.entries)) of "
                     + "\(report.databases) \(report.databases == 1 ? "database" : "databases"), "
                     + ByteText.short(report.byteCount)
-                    + (report.resumed == 0 ? "" : ", of which a former call had written \(report.resumed)"))
+                    + (report.resumed == 0 ? "" : ", of which a previous call had written \(report.resumed)"))
         }
         return .done
     }
@@ -64,7 +64,7 @@ extension Context {
 }
 
 extension VerbArguments {
-    /// The path that is the only argument; nil for none and for `-`.
+    /// The path given as the only argument; nil for none and for `-`.
     func file(_ verb: String) throws(UsageError) -> String? {
         guard let word = words.first, word != Array("-".utf8) else { return nil }
         guard let path = String(validating: word, as: UTF8.self), !path.isEmpty else {
@@ -73,7 +73,7 @@ extension VerbArguments {
         return path
     }
 
-    /// Refuses options that make no sense without another one.
+    /// Throws for options that need another one.
     func refuse(_ names: [String], without other: String, _ verb: String) throws(UsageError) {
         for name in names where options[name] != nil { throw UsageError("\(name) needs \(other)", verb: verb) }
     }

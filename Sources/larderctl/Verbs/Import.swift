@@ -6,24 +6,24 @@ extension Verb {
         name: "import",
         synopsis: "[FILE] [--prefix PREFIX] [--into NAME] [--keep-existing] [--skip-invalid] [--from-redis URL "
             + "[--map NUMBER=NAME]…]",
-        summary: "store the entries of an export, or of a Redis, while the larder is in use",
+        summary: "import the entries of an export, or of a Redis, while the larder is in use",
         details: """
-            FILE is what larderctl export wrote; without it, or with -, standard input. All its databases, or those that
-            --database names, which may be given several times. Entries keep the time when they were stored. What has expired
-            meanwhile is counted and left out; so is what the larder has newer, or, with --keep-existing, has at all. A database
-            that is new gets the policy that it had; others keep theirs.
-            A line that is none ends the import (5): what comes before it is stored. --skip-invalid passes over such lines and
-            counts them. How far it has come stands in FILE.position until all is done, so an import that is interrupted goes on
-            when it is called again. With --json:
+            FILE is an export of larderctl export; without it, or with -, reads standard input. Imports all its
+            databases, or those given with --database, which is repeatable. Entries keep the time when they were stored.
+            Expired entries are counted and skipped, and so are entries that are newer in the larder, or, with
+            --keep-existing, that exist. A new database gets its policy from the export; existing databases keep theirs.
+            An invalid line stops the import (exit code 5); the entries before it are stored. --skip-invalid skips such
+            lines and counts them. The progress is stored in FILE.position until the import is complete, so an
+            interrupted import continues when it is called again. With --json:
             {"imported":…,"expired":…,"kept":…,"leftOut":…,"invalid":…,"resumed":…,"notes":[…]}.
             \(RedisVerb.importDetails)
             """,
         options: [
-            OptionSpec(name: "--prefix", value: "PREFIX", summary: "only entries whose keys begin with PREFIX"),
+            OptionSpec(name: "--prefix", value: "PREFIX", summary: "only entries whose keys start with PREFIX"),
             OptionSpec(name: "--into", value: "NAME", summary: "the database for all entries, instead of their own"),
             OptionSpec(
-                name: "--keep-existing", value: nil, summary: "an entry that is there stays, even if it is older"),
-            OptionSpec(name: "--skip-invalid", value: nil, summary: "pass over lines that are none, and count them"),
+                name: "--keep-existing", value: nil, summary: "keep existing entries, even if they are older"),
+            OptionSpec(name: "--skip-invalid", value: nil, summary: "skip invalid lines, and count them"),
         ] + RedisVerb.importOptions,
         argumentCount: 0...1
     ) { arguments, context in
@@ -74,10 +74,10 @@ extension Verb {
         tellNotes(importer.notes)
         var parts = ["imported \(TransferText.entries(report.imported))"]
         if report.expired > 0 { parts.append("\(report.expired) had expired") }
-        if report.kept > 0 { parts.append("\(report.kept) stay as they are") }
+        if report.kept > 0 { parts.append("\(report.kept) kept") }
         if report.leftOut > 0 { parts.append("\(report.leftOut) left out") }
         if report.invalid > 0 { parts.append("\(report.invalid) invalid lines") }
         context.output.line(
-            parts.joined(separator: ", ") + (importer.isResumed ? "; together with the former call" : ""))
+            parts.joined(separator: ", ") + (importer.isResumed ? "; including the previous call" : ""))
     }
 }

@@ -4,17 +4,18 @@ import LarderCommandCatalog
 extension Verb {
     static let latency = Verb(
         name: "latency", synopsis: "[COMMAND…]",
-        summary: "show how long commands take, and the slow ones",
+        summary: "show the latencies of commands, and slow commands",
         details: """
-            A table of the commands since the daemon's start (or CONFIG RESETSTAT): calls, average, the upper bounds of the fastest
-            50, 99 and 99.9 percent, failed calls, and the time of all calls together. Below it the latest commands of the slow log,
-            and the events of LATENCY if that is on; what this user may not see is named instead. With --json:
-            {"commands":[…],"slow":[…],"events":[…],"unseen":[{"what":"slow" or "events","reason":…}]}, times in microseconds.
+            A table of the commands since the daemon's start (or CONFIG RESETSTAT): calls, average, the 50th, 99th and
+            99.9th percentile as upper bounds, failed calls, and the total time. Then the latest commands of the slow
+            log, and the events of LATENCY if it is enabled; parts that this user may not see are listed instead. With
+            --json: {"commands":[…],"slow":[…],"events":[…],"unseen":[{"what":"slow" or "events","reason":…}]}, times in
+            microseconds.
             """,
         options: [
             OptionSpec(
                 name: "--sort", value: "COLUMN", summary: "total (default), calls, average, p99 or name"),
-            OptionSpec(name: "--slow", value: "N", summary: "how many commands of the slow log (default: 10; 0: none)"),
+            OptionSpec(name: "--slow", value: "N", summary: "commands of the slow log to show (default: 10; 0: none)"),
         ],
         argumentCount: 0...64
     ) { arguments, context in
@@ -54,23 +55,23 @@ extension Verb {
         return .done
     }
 
-    /// - Throws: for a name that is no command.
+    /// - Throws: for an unknown command.
     private static func check(_ wanted: [String], _ figures: InfoFigures) throws(UsageError) {
         for name in wanted where figures.commands[name] == nil {
             let words = name.split(separator: "|", maxSplits: 1).map { Array($0.utf8) }
             if let row = CommandMetadata.row(of: words), row.name.lowercased() == name { continue }
             let ran = figures.commands.values.filter { $0.calls > 0 }.map(\.name).sorted()
             throw UsageError(
-                "there is no command '\(printableKey(name.utf8))'"
+                "unknown command '\(printableKey(name.utf8))'"
                     + Suggestion.text(for: name, among: CommandMetadata.all.map { $0.name.lowercased() })
-                    + (ran.isEmpty ? "" : "; so far ran " + ran.joined(separator: ", ")), verb: "latency")
+                    + (ran.isEmpty ? "" : "; commands that have run: " + ran.joined(separator: ", ")), verb: "latency")
         }
     }
 
     private static func slowCount(_ arguments: VerbArguments) throws -> Int {
         guard let option = arguments.options["--slow"] else { return 10 }
         guard let count = Int(try option.text()), (0...10_000).contains(count) else {
-            throw UsageError("--slow takes a number from 0 to 10000", verb: "latency")
+            throw UsageError("--slow must be a number from 0 to 10000", verb: "latency")
         }
         return count
     }
@@ -86,7 +87,7 @@ extension Verb {
         case "average": value = { $0.averageMicroseconds }
         case "p99": value = { $0.p99 ?? 0 }
         case "name": value = { _ in 0 }
-        default: throw UsageError("--sort takes total, calls, average, p99 or name, not '\(column)'", verb: "latency")
+        default: throw UsageError("--sort must be total, calls, average, p99 or name, not '\(column)'", verb: "latency")
         }
         return commands.sorted { value($0) != value($1) ? value($0) > value($1) : $0.name < $1.name }
     }

@@ -5,20 +5,20 @@ extension Verb {
         name: "limit", synopsis: "[NAME [BYTES]]",
         summary: "show or change the disk budget of a database",
         details: """
-            BYTES is a number of bytes, such as 64M or 2GiB, at least 4M; or none: then only the limit of the larder applies
-            (larderd --max-disk). NAME is the database; without it the one of --database.
+            BYTES is a number of bytes, such as 64M or 2GiB, at least 4M; or none: then only the limit of the larder
+            applies (larderd --max-disk). NAME is the database; without it, the one of --database.
             A full budget evicts the least valuable entries: those that are rarely read, in relation to their size.
-            Prints the limit, the bytes that the database takes, and how many entries were evicted since the daemon was
-            started; or OK after a change. With --json: {"limit":…,"bytes":…,"evicted":…}, the limit null for none; after
-            a change {"limit":…} as it was given.
+            Prints the limit, the bytes used by the database, and the number of evicted entries since the daemon's
+            start; or OK after a change. With --json: {"limit":…,"bytes":…,"evicted":…}, the limit null for none; after
+            a change {"limit":…} as given.
             """,
         argumentCount: 0...2
     ) { arguments, context in
         if arguments.words.count == 1, let word = arguments.words.first, isLimit(String(decoding: word, as: UTF8.self))
         {
             throw UsageError(
-                "\(printableKey(word)) is a limit; put the database's name before it: larderctl limit NAME "
-                    + "\(printableKey(word)) (a database of that name: --database)", verb: "limit")
+                "missing database name: larderctl limit NAME \(printableKey(word)) (if \(printableKey(word)) is the "
+                    + "name of a database: larderctl limit --database \(printableKey(word)))", verb: "limit")
         }
         let client = try context.connect()
         if let name = arguments.words.first { try client.select(String(decoding: name, as: UTF8.self)) }
@@ -46,7 +46,7 @@ extension Verb {
         return .done
     }
 
-    /// Whether a word looks like a limit, and not like a database: `none`, or a number that is none of the numbered ones.
+    /// Whether a word looks like a limit, not like a database: `none`, or a number above those of numbered databases.
     private static func isLimit(_ word: String) -> Bool {
         guard word != "none" else { return true }
         guard let first = word.utf8.first, (0x30...0x39).contains(first) else { return false }

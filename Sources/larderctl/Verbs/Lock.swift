@@ -24,10 +24,10 @@ extension Verb {
         options: [
             OptionSpec(
                 name: "--for", value: "SECONDS",
-                summary: "how long the lock is held if this program is killed (default: 30; fractions are allowed)"),
+                summary: "when the lock expires if this program is killed (default: 30; fractions are allowed)"),
             OptionSpec(
                 name: "--wait", value: "SECONDS",
-                summary: "how long to wait for the lock; 0 for not at all (default: as long as it takes)"),
+                summary: "how long to wait for the lock; 0: do not wait (default: no limit)"),
         ],
         argumentCount: 2...Int.max
     ) { arguments, context in try LockVerbCall(arguments, context).run() }
@@ -35,7 +35,7 @@ extension Verb {
 
 /// One call of the verb.
 private struct LockVerbCall: Sendable {
-    /// The variable in which a command finds the locks that are held for it.
+    /// The environment variable with the locks held by parent processes.
     private static let marker = "LARDER_LOCKS"
     private static let tokenName = "LARDER_LOCK_TOKEN"
     /// A day, in milliseconds.
@@ -50,7 +50,7 @@ private struct LockVerbCall: Sendable {
 
     init(_ arguments: VerbArguments, _ context: Context) throws {
         name = arguments.words[0]
-        // A slip, such as an unset variable: all who make it would wait for each other.
+        // An empty name is probably an unset variable: all such callers would wait for each other.
         guard !name.isEmpty else { throw UsageError("the lock's name is empty", verb: "lock") }
         words = Array(arguments.words.dropFirst())
         time = .milliseconds(try arguments.time("--for", 1...Self.longest, "lock") ?? 30_000)
@@ -94,8 +94,8 @@ private struct LockVerbCall: Sendable {
         }
     }
 
-    /// Notes in the environment that the lock is held.
-    /// - Throws: if it is held for this program.
+    /// Marks the lock as held in the environment.
+    /// - Throws: if a parent process already holds this lock, so that waiting would deadlock.
     private func markHeld() throws(UsageError) {
         let path = socketPath ?? LarderClient.defaultSocketPath
         let place = [FileSystem.canonical(path) ?? path, clientOptions.database ?? "0"]
@@ -105,10 +105,10 @@ private struct LockVerbCall: Sendable {
         for other in outer.split(separator: ":") {
             let parts = other.split(separator: "@")
             guard parts.count == 2, parts[0] == mark, let holder = pid_t(parts[1]), holder > 0 else { continue }
-            // What a command has left behind may call this long after the lock was released.
+            // A process that a command left running may call this long after the lock was released.
             guard kill(holder, 0) == 0 || errno == EPERM else { continue }
             throw UsageError(
-                "\(printableKey(name)) is held for a command that calls this one: it would wait for itself",
+                "\(printableKey(name)) is held by a parent of this process: it would wait for itself",
                 verb: "lock")
         }
         setenv(Self.marker, (outer.isEmpty ? "" : outer + ":") + "\(mark)@\(getpid())", 1)

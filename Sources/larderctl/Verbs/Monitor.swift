@@ -4,11 +4,12 @@ import LarderPlatform
 extension Verb {
     static let monitor = Verb(
         name: "monitor", synopsis: "",
-        summary: "show every command that the daemon runs, as it runs it",
+        summary: "show every command that the daemon runs, live",
         details: """
-            One line for each: the time in seconds since 1970, the database and the client, and the words of the command, values
-            included and passwords not. Ends with Ctrl-C, or when the daemon ends (exit code 3). It costs the daemon time for every
-            command, so end it when you have seen enough. With --json: objects of time, database, client and words.
+            One line per command: the time in seconds since 1970, the database and the client, and the words of the
+            command, including values but not passwords. Ends with Ctrl-C, or when the daemon stops (exit code 3). It
+            slows down every command of the daemon, so end it when you have seen enough. With --json: objects of time,
+            database, client and words.
             """,
         argumentCount: 0...0
     ) { _, context in

@@ -7,31 +7,32 @@ extension Verb {
         synopsis: "[NAME [URL [WORD…] | none [DISCARD] | path]]",
         summary: "show or change the origin of a database",
         details: """
-            NAME is the database; without it the one of --database. URL is redis://host:port[/db],
-            redis+cluster://host:port,host:port or unix:///path[?db=n], rediss:// and rediss+cluster:// with TLS.
-            The daemon then asks the origin for what is missing here, once for all clients, and keeps it until the origin reports a
-            change; writes go to the origin. WORDs after the URL:
-            THROUGH (the default) stores what was written here too, AROUND removes it here, BEHIND stores it here and delivers it
-            later: outbox is the number of waiting keys. While keys wait, changing the origin is refused unless DISCARD forgets
-            them. With STALE, reads return stale entries within their grace while the origin is down.
-            BCAST [PREFIX P]… makes the origin broadcast changes of keys with these prefixes, or of all, instead of tracking what was
-            read; with LIFETIMES it reports nothing, and entries are fresh until they expire. REPLICAS MS asks a replica of a cluster
-            after that time; its answers are stale. docs/Origins.md compares the modes.
-            The origin's password is in a file that the daemon reads. The file with the daemon's own password is named before
-            the verb: larderctl --password-file PATH origin …. none removes the origin; stored entries stay.
-            path prints the upstream chain, beginning with this larder, each as its name and the database.
-            Prints the reply of ORIGIN, or OK after a change, and a warning if the origin does not answer within a second. With --json
-            it prints an object.
+            NAME is the database; without it, the one of --database. URL is redis://host:port[/db],
+            redis+cluster://host:port,host:port or unix:///path[?db=n]; rediss:// and rediss+cluster:// use TLS.
+            The daemon then reads missing entries from the origin, once for all clients, and caches them until the
+            origin reports a change; writes go to the origin. WORDs after the URL:
+            THROUGH (the default) also stores writes here, AROUND removes the entry here, BEHIND stores writes here and
+            delivers them later: outbox is the number of queued keys. While keys are queued, changing the origin is
+            refused unless DISCARD drops them. With STALE, reads return stale entries within their grace while the
+            origin is down.
+            BCAST [PREFIX P]… makes the origin broadcast changes of keys with these prefixes, or of all, instead of
+            tracking reads; with LIFETIMES it reports nothing, and entries are fresh until they expire. REPLICAS MS
+            reads a replica of a cluster after that time; its replies are stale. docs/Origins.md compares the modes.
+            The origin's password is in a file that the daemon reads. The file with the daemon's own password is given
+            before the verb: larderctl --password-file PATH origin …. none removes the origin; stored entries stay.
+            path prints the upstream chain, starting with this larder, each as its name and the database.
+            Prints the reply of ORIGIN, or OK after a change, and a warning if the origin does not reply within a
+            second. With --json, prints an object.
             """,
         options: [
             OptionSpec(name: "--user", value: "NAME", summary: "with a URL: the user at the origin"),
             OptionSpec(
                 name: "--password-file", value: "PATH",
                 summary: "with a URL: a file that the daemon reads, with the origin's password in its first line"),
-            OptionSpec(name: "--tls", value: nil, summary: "with a URL: as if it began with rediss"),
+            OptionSpec(name: "--tls", value: nil, summary: "with a URL: use TLS, like rediss"),
             OptionSpec(
                 name: "--ca", value: "PATH",
-                summary: "with TLS: a file with the certificates that are trusted, instead of the system's"),
+                summary: "with TLS: a file with the trusted certificates, instead of the system's"),
         ],
         argumentCount: 0...160
     ) { arguments, context in
@@ -46,7 +47,7 @@ extension Verb {
             return try showOrRemove(arguments, words, context)
         }
         var change = [Array(try OriginURL(url, arguments).text.utf8)] + words.dropFirst()
-        // Behind them DISCARD is no longer the last word.
+        // Options are added before DISCARD, which must be the last word.
         let isDiscarding = change.count > 1 && change.last.map { $0.lowercasedText == "discard" } == true
         let last = isDiscarding ? change.removeLast() : nil
         if let option = arguments.options["--user"] { change += [Array("USER".utf8), Array(try option.text().utf8)] }
@@ -59,19 +60,19 @@ extension Verb {
         try client.setOrigin(change)
         say(context)
         if let reason = try reasonOfSilence(client) {
-            Output.standardError("larderctl: it is set, but cannot be asked so far: \(reason)\n")
+            Output.standardError("larderctl: the origin is set, but not available yet: \(reason)\n")
         }
         return .done
     }
 
-    /// Why an origin that was just set does not answer; nil if it does. Waits for a second at most.
+    /// Returns why a new origin does not reply; nil if it does. Waits for a second at most.
     private static func reasonOfSilence(_ client: BlockingLarderClient) throws -> String? {
         let end = MonotonicClock.milliseconds() + 1000
         while true {
             let fields = Dictionary(try client.originInfo()) { first, _ in first }
             if fields["state"] == "up" { return nil }
             if let error = fields["error"], !error.isEmpty { return error }
-            guard MonotonicClock.milliseconds() < end else { return "it has not answered yet" }
+            guard MonotonicClock.milliseconds() < end else { return "it has not replied yet" }
             _ = poll(nil, 0, 10)
         }
     }
@@ -96,13 +97,13 @@ extension Verb {
 
     private static func isNone(_ word: [UInt8]) -> Bool { word.lowercasedText == "none" }
 
-    /// A connection for a call that says nothing of an origin.
+    /// Connects for a call that does not set an origin.
     private static func connect(_ arguments: VerbArguments, _ context: Context) throws -> BlockingLarderClient {
         for name in ["--user", "--tls", "--ca"] where arguments.options[name] != nil {
-            throw UsageError("\(name) goes with the URL of an origin", verb: "origin")
+            throw UsageError("\(name) needs the URL of an origin", verb: "origin")
         }
         var options = context.options
-        // So it is the daemon's.
+        // Then it is the daemon's.
         if let option = arguments.options["--password-file"] {
             options.password = try Options.password(try option.text())
         }
@@ -140,19 +141,19 @@ extension Verb {
     }
 }
 
-/// The URL of an origin, with what options say of it.
+/// The URL of an origin, with the values of options.
 private struct OriginURL {
     var text: String
 
     init(_ word: [UInt8], _ arguments: VerbArguments) throws {
         guard let text = String(validating: word, as: UTF8.self) else {
-            throw UsageError("the URL of an origin is text", verb: "origin")
+            throw UsageError("the URL of an origin must be text", verb: "origin")
         }
         self.text = text
         if arguments.options["--tls"] != nil { try encrypt() }
         guard let option = arguments.options["--ca"] else { return }
         guard self.text.hasPrefix("rediss") else {
-            throw UsageError("--ca goes with --tls or a URL that begins with rediss", verb: "origin")
+            throw UsageError("--ca needs --tls or a URL that starts with rediss", verb: "origin")
         }
         self.text += (self.text.contains("?") ? "&" : "?") + "ca=" + (try Self.wholePath(option))
     }
@@ -161,12 +162,12 @@ private struct OriginURL {
         guard !text.hasPrefix("rediss") else { return }
         guard text.hasPrefix("redis") else {
             throw UsageError(
-                "--tls is for redis:// and redis+cluster://: a socket of this machine needs none", verb: "origin")
+                "--tls is only for redis:// and redis+cluster://", verb: "origin")
         }
         text = "rediss" + text.dropFirst("redis".count)
     }
 
-    /// The daemon may stand in another directory.
+    /// Absolute, because the daemon may have another working directory.
     static func wholePath(_ option: ParsedOption) throws -> String { FileSystem.absolute(try option.text()) }
 }
 

@@ -3,9 +3,9 @@ import LarderClient
 extension Verb {
     static let ping = Verb(
         name: "ping", synopsis: "",
-        summary: "check whether the daemon answers",
+        summary: "check whether the daemon is running",
         details: """
-            Prints PONG; with --json: {"answer":"PONG"}. Exits with 3 if no daemon answers.
+            Prints PONG; with --json: {"answer":"PONG"}. Exits with 3 if no daemon replies.
             """,
         argumentCount: 0...0
     ) { _, context in

@@ -6,18 +6,18 @@ extension Verb {
         summary: "show or change the database's policy: how long entries stay fresh",
         details: """
             A policy is highest (10 seconds), high (1 minute), middle (1 hour), low (24 hours), lowest (7 days), never,
-            or a number of seconds, also with a fraction, or a time such as 250ms, 90s, 15m or 1h.
-            A change also applies to present entries; expired ones stay expired. Without --grace and --jitter the present
-            grace and jitter stay.
+            or a number of seconds, optionally with a fraction, or a time such as 250ms, 90s, 15m or 1h.
+            A change also applies to existing entries; expired ones stay expired. Without --grace and --jitter, these
+            settings are kept.
             Prints the policy, its interval, and the grace and the jitter if there are any; or OK after a change.
-            With --json: {"policy":…,"interval":…,"grace":…,"jitter":…}, in milliseconds and percent, the interval null for
-            never; after a change only what was given.
+            With --json: {"policy":…,"interval":…,"grace":…,"jitter":…}, in milliseconds and percent, the interval null
+            for never; after a change only the given values.
             """,
         options: [
             OptionSpec(
-                name: "--grace", value: "SECONDS", summary: "for how long stale values may be served to who fetches"),
+                name: "--grace", value: "SECONDS", summary: "how long clients that fetch may get a stale value"),
             OptionSpec(
-                name: "--jitter", value: "PERCENT", summary: "by how much at most lives are shortened at random"),
+                name: "--jitter", value: "PERCENT", summary: "maximum random reduction of lifetimes"),
         ],
         argumentCount: 0...1
     ) { arguments, context in
@@ -26,7 +26,7 @@ extension Verb {
         guard let word = arguments.words.first else {
             guard grace == nil, jitter == nil else {
                 throw UsageError(
-                    "--grace and --jitter need the policy too: larderctl policy low --grace 60", verb: "policy")
+                    "--grace and --jitter need a policy: larderctl policy low --grace 60", verb: "policy")
             }
             let info = try context.connect().policyInfo()
             if context.options.json {
@@ -46,7 +46,7 @@ extension Verb {
         let text = String(decoding: word, as: UTF8.self)
         guard let policy = UpdatePolicy.typed(text) else {
             throw UsageError(
-                "'\(printableKey(word))' is not a policy: it is \(UpdatePolicy.typedSyntax)", verb: "policy")
+                "'\(printableKey(word))' is not a policy: use \(UpdatePolicy.typedSyntax)", verb: "policy")
         }
         try context.connect().setPolicy(policy, grace: grace.map { .milliseconds($0) }, jitter: jitter)
         if context.options.json {

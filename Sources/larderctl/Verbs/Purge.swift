@@ -5,19 +5,20 @@ extension Verb {
         name: "purge", synopsis: "[--expired | --prefix PREFIX | --tag TAG… [--soft]]",
         summary: "empty the database at once, or remove some entries",
         details: """
-            Prints what was removed; with --json: {"entries":…,"bytes":…,"milliseconds":…}. With --tag nothing is counted,
-            so that it takes the same time however many entries there are: prints OK; with --json: {"tags":[…],"soft":…}.
+            Prints the number of removed entries; with --json: {"entries":…,"bytes":…,"milliseconds":…}. With --tag
+            nothing is counted, so it takes the same time for any number of entries: prints OK; with --json:
+            {"tags":[…],"soft":…}.
             On a terminal it asks before it empties the database, and exits with 1 if the answer is not y.
             """,
         options: [
             OptionSpec(name: "--expired", value: nil, summary: "remove only expired entries that still take space"),
-            OptionSpec(name: "--prefix", value: "PREFIX", summary: "remove only entries whose keys begin with PREFIX"),
+            OptionSpec(name: "--prefix", value: "PREFIX", summary: "remove only entries whose keys start with PREFIX"),
             OptionSpec(
-                name: "--tag", value: "TAG", summary: "remove only entries with this tag; may be given several times"),
+                name: "--tag", value: "TAG", summary: "remove only entries with this tag; repeatable"),
             OptionSpec(
                 name: "--soft", value: nil,
-                summary: "with --tag: the entries are stale for their grace, instead of gone"),
-            OptionSpec(name: "--yes", value: nil, summary: "do not ask on a terminal before the database is emptied"),
+                summary: "with --tag: make the entries stale for their grace, instead of removing them"),
+            OptionSpec(name: "--yes", value: nil, summary: "do not ask on a terminal before emptying the database"),
         ],
         argumentCount: 0...0
     ) { arguments, context in
@@ -30,9 +31,9 @@ extension Verb {
             if arguments.options["--yes"] == nil, Question.canBeAsked {
                 let name = context.options.database ?? "0"
                 let shown = "database '\(printableKey(name.utf8))'"
-                // Who has no rights to the list is asked.
+                // Without the right to list databases, ask anyway.
                 if let list = try? client.databases(), !list.contains(where: { $0.name == name }) {
-                    return leave("there is no \(shown): nothing to empty", context)
+                    return leave("\(shown) does not exist: nothing to purge", context)
                 }
                 guard Question.isAnsweredWithYes("Empty the \(shown)?") else {
                     return leave("nothing was removed", context)
@@ -41,9 +42,9 @@ extension Verb {
             result = try client.removeAll()
         case (_?, nil): result = try context.connect().removeExpired()
         case (nil, let prefix?):
-            // An empty prefix matches every key: a slip, such as an unset variable, would empty the database.
+            // An empty prefix, for example of an unset variable, would match every key.
             guard let prefix = prefix.value, !prefix.isEmpty else {
-                throw UsageError("--prefix is empty; to empty the whole database leave it out", verb: "purge")
+                throw UsageError("--prefix is empty; to purge the whole database, omit it", verb: "purge")
             }
             result = try context.connect().remove(prefix: prefix)
         case (_?, _?):

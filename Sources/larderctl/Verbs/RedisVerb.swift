@@ -1,13 +1,13 @@
 import LarderClient
 
-/// The forms of `import` and `export` whose other side is a Redis.
+/// `import` from and `export` to a Redis.
 enum RedisVerb {
     static let importOptions = [
-        OptionSpec(name: "--from-redis", value: "URL", summary: "the strings of a Redis: \(RedisURL.rule)"),
+        OptionSpec(name: "--from-redis", value: "URL", summary: "import the strings of a Redis: \(RedisURL.rule)"),
         OptionSpec(
             name: "--map", value: "NUMBER=NAME",
-            summary: "with --from-redis: the database for those of a number (default: the same number); may be given "
-                + "several times"),
+            summary: "with --from-redis: import Redis database NUMBER into a database (default: the same number); "
+                + "repeatable"),
     ]
 
     static let exportOptions = [
@@ -15,22 +15,22 @@ enum RedisVerb {
         OptionSpec(
             name: "--map", value: "NAME=NUMBER",
             summary:
-                "with --to-redis: the number for a database (default: its name, if that is a number); may be given "
-                + "several times"),
+                "with --to-redis: the Redis database NUMBER for a database (default: its name, if a number); "
+                + "repeatable"),
     ]
 
     static let importDetails = """
-        --from-redis: all databases of the Redis, or that of the URL; its password is in the variable REDISCLI_AUTH, or in the
-        URL, where others on the machine may see it. Entries replace what is here, unless --keep-existing; those without a time
-        to live follow the database's policy. Keys of other types than strings are counted and named. After an interruption
-        it begins again, with the same result. With --json:
+        --from-redis: all databases of the Redis, or that of the URL; its password is in the variable REDISCLI_AUTH, or
+        in the URL, where other users of the machine may see it. Entries replace existing ones, unless --keep-existing;
+        those without a time to live follow the database's policy. Keys of other types than strings are counted and
+        listed. After an interruption it starts again, with the same result. With --json:
         {"imported":…,"gone":…,"kept":…,"otherTypes":{…},"tooLong":…,"examples":[…]}.
         """
 
     static let exportDetails = """
-        --to-redis: fresh entries with the time that they have left; its password is in the variable REDISCLI_AUTH, or in the
-        URL, where others on the machine may see it. Entries replace what is there, without tags, graces and codecs. After an
-        interruption it begins again, with the same result. With --json:
+        --to-redis: fresh entries with their remaining lifetime; its password is in the variable REDISCLI_AUTH, or in
+        the URL, where other users of the machine may see it. Entries replace existing ones, without tags, graces and
+        codecs. After an interruption it starts again, with the same result. With --json:
         {"exported":…,"stale":…,"databases":…}.
         """
 
@@ -57,7 +57,7 @@ enum RedisVerb {
         return (url, try RedisServer(url, timeoutMilliseconds: limit == 0 ? 0 : limit + 55_000))
     }
 
-    /// The variable has the password of the Redis here, which is not for the daemon.
+    /// The variable contains the password of the Redis, not the daemon's.
     private static func connect(_ context: Context) throws -> BlockingLarderClient {
         var options = context.options
         options.readsPassword = false
@@ -70,7 +70,7 @@ enum RedisVerb {
         try refuse(arguments, ["--skip-invalid"], with: "--from-redis", "import")
         guard context.options.databases.isEmpty else {
             throw UsageError(
-                "--database and --from-redis cannot be combined: the URL names the Redis' database, --into or --map "
+                "--database and --from-redis cannot be combined: the URL selects the Redis database, --into or --map "
                     + "the larder's", verb: "import")
         }
         let map = try map(arguments, isNumberFirst: true, "import")
@@ -78,7 +78,7 @@ enum RedisVerb {
         let (url, redis) = try redis(arguments.options["--from-redis"], context, "import")
         var databases: [(number: Int, keys: Int, name: String)] = []
         let found = try RedisImport.databases(redis)
-        // Databases without keys are not among these, and those that do not exist neither: the Redis says which.
+        // Empty and invalid databases are not in this list: selecting them reports an error for invalid ones.
         for number in [url.database].compactMap({ $0 }) + map.mappedNumbers { try redis.select(number) }
         for database in found where url.database.map({ $0 == database.number }) ?? true {
             databases.append((database.number, database.keys, try target ?? map.name(database.number)))
@@ -105,8 +105,8 @@ enum RedisVerb {
             return
         }
         var parts = ["imported \(TransferText.entries(report.imported))"]
-        if report.gone > 0 { parts.append("\(report.gone) were gone before they could be read") }
-        if report.kept > 0 { parts.append("\(report.kept) stay as they are") }
+        if report.gone > 0 { parts.append("\(report.gone) disappeared before they could be read") }
+        if report.kept > 0 { parts.append("\(report.kept) kept") }
         context.output.line(parts.joined(separator: ", "))
         var left = others.map { "\($0.value) of type \($0.key)" }
         if report.tooLong > 0 {
@@ -131,8 +131,8 @@ enum RedisVerb {
         if let number = url.database {
             guard names.count == 1 else {
                 throw UsageError(
-                    "the URL names one database of the Redis, and these are \(names.count) of the larder: name one with "
-                        + "--database, or leave the number out", verb: "export")
+                    "the URL selects one database of the Redis, but there are \(names.count) in the larder: use "
+                        + "--database, or omit the number", verb: "export")
             }
             databases = [(names[0], number)]
         } else {

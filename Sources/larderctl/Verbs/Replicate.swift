@@ -6,31 +6,33 @@ extension Verb {
         synopsis: "FROM TO [--continuous] [--join] [--prefix PREFIX] [--tag TAG]… [--name NAME]",
         summary: "replicate the changes of one larder to another one, once or continuously",
         details: """
-            FROM and TO are the sockets of two daemons: paths, or unix:PATH. Replicates all databases of FROM, or those that
-            --database names, which may be repeated. One way: to make two larders the same, call it in both directions. The first call,
-            and one after a long time, reads all entries; every other one continues where the last one stopped: the progress is stored in
-            TO, in the database _replication. If both have changed an entry, the later change wins. TO becomes a copy and loses
-            what FROM has removed; so a database of TO that has entries before the first call is refused, unless --join merges both.
-            Outboxes (NAME.outbox) are not replicated, and a database of TO that has an origin is refused.
-            Without --continuous it exits when TO has everything, and prints what it did; if a database fails, the others are still
-            replicated, and the exit code is that of the first failure. With --continuous it runs until Ctrl-C or SIGTERM, and
-            retries while a daemon is away. With --json it prints for each database, and with --continuous after each change:
-            {"time":…,"database":…,"state":…,"total":…,"done":…,"stored":…,"removed":…,"kept":…,"passes":…,"ever":…}; state is
-            initial (a full pass), running, idle, stopped or error, with "error". The password of --password-file is that of FROM,
-            and of TO unless --to-password-file is given. See docs/Origins.md.
+            FROM and TO are the sockets of two daemons: paths, or unix:PATH. Replicates all databases of FROM, or those
+            given with --database, which is repeatable. Replication is one-way: to keep two larders identical, call it
+            in both directions. The first call, and one after a long time, reads all entries; other calls continue where
+            the last one stopped: the progress is stored in TO, in the database _replication. If both have changed an
+            entry, the later change wins. TO becomes a copy, without the entries that FROM has removed; so a database of
+            TO that has entries before the first call is refused, unless --join merges both. Outboxes (NAME.outbox) are
+            not replicated, and a database of TO that has an origin is refused.
+            Without --continuous it exits when TO is up to date, and prints a summary; if a database fails, the others
+            are still replicated, and the exit code is that of the first failure. With --continuous it runs until Ctrl-C
+            or SIGTERM, and retries while a daemon is not available. With --json it prints for each database, and with
+            --continuous after each change:
+            {"time":…,"database":…,"state":…,"total":…,"done":…,"stored":…,"removed":…,"kept":…,"passes":…,"ever":…};
+            state is initial (a full pass), running, idle, stopped or error, with "error". The password of
+            --password-file is that of FROM, and of TO unless --to-password-file is given. See docs/Origins.md.
             """,
         options: [
             OptionSpec(
                 name: "--continuous", value: nil, summary: "continue with new changes, until Ctrl-C or SIGTERM"),
             OptionSpec(
                 name: "--join", value: nil,
-                summary: "at the first call: TO keeps its own entries, and the later entry wins"),
-            OptionSpec(name: "--prefix", value: "PREFIX", summary: "only entries whose keys begin with PREFIX"),
+                summary: "at the first call: merge with the entries of TO; the later entry wins"),
+            OptionSpec(name: "--prefix", value: "PREFIX", summary: "only entries whose keys start with PREFIX"),
             OptionSpec(
-                name: "--tag", value: "TAG", summary: "only entries with this tag; may be given several times"),
+                name: "--tag", value: "TAG", summary: "only entries with this tag; repeatable"),
             OptionSpec(
                 name: "--name", value: "NAME",
-                summary: "what TO calls FROM in its notes (default: the path of its directory)"),
+                summary: "the name of FROM in TO's records (default: the path of its directory)"),
             OptionSpec(
                 name: "--to-password-file", value: "PATH",
                 summary: "a file with the password of TO in its first line"),
@@ -44,7 +46,7 @@ extension Verb {
             ends.to.password = try Options.password(try option.text())
         }
         for name in ["--prefix", "--name"] where arguments.given.count(where: { $0.name == name }) > 1 {
-            throw UsageError("\(name) is given once", verb: "replicate")
+            throw UsageError("\(name) must be given only once", verb: "replicate")
         }
         var choice = ReplicationOptions()
         choice.prefix = arguments.options["--prefix"]?.value ?? []
@@ -77,7 +79,7 @@ extension Verb {
             if text.hasPrefix("//") { text.removeFirst(2) }
         } else if text.contains("://") {
             throw UsageError(
-                "'\(printableKey(word))' is not the socket of a larder on this machine: a path, or unix:PATH",
+                "'\(printableKey(word))' is not the socket of a larder on this machine: use a path, or unix:PATH",
                 verb: "replicate")
         }
         guard !text.isEmpty else { throw UsageError("the path of a socket is empty", verb: "replicate") }

@@ -8,19 +8,19 @@ extension Verb {
         details: """
             Prints lines of name:value under headings, like the command INFO.
             With --json: an object of sections, each an object; numbers are JSON numbers.
-            With --watch: one line for each interval, until Ctrl-C: operations a second, the share of reads that hit, connections,
-            bytes in and out, bytes in memory, in the journal and on the disk, expired and evicted entries a second; with --json
-            an object a line.
+            With --watch: one line per interval, until Ctrl-C: operations per second, hit ratio of reads, connections,
+            bytes in and out, bytes in memory, in the journal and on the disk, expired and evicted entries per second;
+            with --json one object per line.
             """,
         options: [
             OptionSpec(
-                name: "--watch", value: "SECONDS", summary: "go on, with a line for each interval (default: 1 second)",
+                name: "--watch", value: "SECONDS", summary: "continue, with a line per interval (default: 1 second)",
                 isValueOptional: true)
         ],
         argumentCount: 0...1
     ) { arguments, context in
         if arguments.options["--watch"] != nil {
-            guard arguments.words.isEmpty else { throw UsageError("--watch takes no section", verb: "stats") }
+            guard arguments.words.isEmpty else { throw UsageError("--watch does not accept a section", verb: "stats") }
             return try watch(context, milliseconds: try interval(arguments, "--watch", "stats"))
         }
         let section = arguments.words.first.map { String(decoding: $0, as: UTF8.self) }
@@ -29,7 +29,7 @@ extension Verb {
         if text.isEmpty, let section {
             let names = sections(try client.serverInfo(section: "everything"))
             throw UsageError(
-                "there is no section '\(printableKey(section.utf8))'" + Suggestion.text(for: section, among: names)
+                "unknown section '\(printableKey(section.utf8))'" + Suggestion.text(for: section, among: names)
                     + "; there are " + names.joined(separator: ", "), verb: "stats")
         }
         if context.options.json {
@@ -40,7 +40,7 @@ extension Verb {
         return .done
     }
 
-    /// The names of all sections, and that of them together.
+    /// The names of all sections, and the names for several of them.
     private static func sections(_ text: String) -> [String] {
         text.split { $0 == "\r\n" || $0 == "\n" }.filter { $0.hasPrefix("# ") }.map { $0.dropFirst(2).lowercased() }
             + ["everything"]
@@ -71,7 +71,7 @@ extension Verb {
     }
 
     private static func statsLines(_ text: String) -> [Substring] {
-        // In Swift CR LF is one character.
+        // In Swift, CR LF is one character.
         var lines = text.split(omittingEmptySubsequences: false) { $0 == "\r\n" || $0 == "\n" }
         while lines.last?.isEmpty ?? false { lines.removeLast() }
         return lines

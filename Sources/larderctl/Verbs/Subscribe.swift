@@ -3,11 +3,11 @@ import LarderClient
 extension Verb {
     static let subscribe = Verb(
         name: "subscribe", synopsis: "CHANNEL… [--pattern]",
-        summary: "show the messages of channels as they come",
+        summary: "show the messages of channels as they arrive",
         details: """
-            One line for each: the channel, a tab, the message. Ends with Ctrl-C, or when the daemon ends (exit code 3); it does not
-            connect again, so that nobody takes missed messages for silence. With --json: objects of channel, pattern (if one has
-            matched) and message.
+            One line per message: the channel, a tab, the message. Ends with Ctrl-C, or when the daemon stops (exit code
+            3); it does not reconnect, because messages would be missing. With --json: objects of channel, pattern (if
+            one has matched) and message.
             """,
         options: [
             OptionSpec(

@@ -4,19 +4,19 @@ import LarderPlatform
 extension Verb {
     static let top = Verb(
         name: "top", synopsis: "",
-        summary: "show what the daemon does, full-screen, as it changes",
+        summary: "show the daemon's activity live, full-screen",
         details: """
-            Needs a terminal. Keys: q quits; c, l, a, p and n sort the commands by calls a second, load (the share of one
-            processor), average time, slowest calls (99.9 %) and name; d shows the databases instead. Averages are those of the
-            last interval, percentiles those since the daemon's start, as upper bounds. When the daemon goes away, it waits for the
-            next one; while the daemon does not answer, it says so. With --json: looks for one interval, prints one object, and
-            ends; no terminal is needed.
+            Needs a terminal. Keys: q quits; c, l, a, p and n sort the commands by calls per second, load (as a share of
+            one CPU), average time, slowest calls (99.9 %) and name; d shows the databases instead. Averages are those
+            of the last interval, percentiles those since the daemon's start, as upper bounds. If the daemon stops, it
+            waits for the next one. With --json: samples one interval, prints one object, and exits; no terminal is
+            needed.
             """,
         options: [intervalOption],
         argumentCount: 0...0
     ) { arguments, context in
         let milliseconds = try interval(arguments, intervalOption.name, "top")
-        // Before the screen is taken: who cannot connect at all wants to read why.
+        // Connect before switching the screen, so that an error stays visible.
         let client = try context.connect()
         let options = context.options
         let question = DaemonQuestion(client) { try options.connect() }
@@ -34,10 +34,10 @@ extension Verb {
         return .done
     }
 
-    /// How long an answer may take before the screen says that there is none, in milliseconds.
+    /// How long a reply may take before the screen reports that there is none, in milliseconds.
     private static let silenceMilliseconds: Int64 = 1000
 
-    /// Shows answers until a key ends that.
+    /// Shows updates until a key ends it.
     private static func watch(
         _ screen: inout TopScreen, _ terminal: Terminal, _ question: DaemonQuestion, _ interval: Int64
     ) throws {
@@ -67,13 +67,13 @@ extension Verb {
                 askedAt = now
                 question.ask { terminal.wake() }
             }
-            // An error from before says more.
+            // An earlier error is more informative.
             if let askedAt, now - askedAt >= silenceMilliseconds, !hasFailed {
-                screen.problem = "the daemon has not answered for \(NumberText.duration((now - askedAt) / 1000))"
+                screen.problem = "the daemon has not replied for \(NumberText.duration((now - askedAt) / 1000))"
             }
             let size = terminal.size
             terminal.draw(screen.lines(width: size.width, height: size.height))
-            // The time of a silence grows.
+            // Update the time shown.
             switch terminal.wait(milliseconds: askedAt == nil ? max(1, nextAt - now) : silenceMilliseconds) {
             case .key(let key):
                 guard press(key, &screen) else { return }
@@ -86,15 +86,15 @@ extension Verb {
     }
 
     static let intervalOption = OptionSpec(
-        name: "--interval", value: "SECONDS", summary: "how long to wait between two looks, from 0.1 (default: 1)")
+        name: "--interval", value: "SECONDS", summary: "the interval between updates, from 0.1 (default: 1)")
 
-    /// An interval in milliseconds.
+    /// Parses an interval in milliseconds.
     static func interval(_ arguments: VerbArguments, _ option: String, _ verb: String) throws -> Int64 {
         guard arguments.options[option]?.value != nil else { return 1000 }
         return try arguments.time(option, 100...3_600_000, verb) ?? 1000
     }
 
-    /// - Returns: false for the end.
+    /// - Returns: false to quit.
     private static func press(_ key: UInt8, _ screen: inout TopScreen) -> Bool {
         let key = Character(Unicode.Scalar(key))
         if key == "q" || key == "Q" { return false }

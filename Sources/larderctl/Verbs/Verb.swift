@@ -6,11 +6,11 @@ import LarderVocabulary
 /// A verb of the command line.
 struct Verb: Sendable {
     let name: String
-    /// The arguments in the help.
+    /// The arguments, as shown in the help.
     let synopsis: String
     /// Its description in one line.
     let summary: String
-    /// The rest of its help, including the form of its answers and its exit codes.
+    /// The rest of its help, including the output format and the exit codes.
     let details: String
     var options: [OptionSpec] = []
     /// The allowed number of arguments.
@@ -26,7 +26,7 @@ struct Verb: Sendable {
         .replicate, .ping, .completion,
     ]
 
-    /// A question to end the message about an unknown word with, or nothing.
+    /// A suggestion for an unknown word, for the end of a message, or an empty text.
     static func suggestion(for word: String) -> String {
         let verbs = all.map(\.name) + ["help"]
         let start = String(word.prefix { $0 != " " })
@@ -74,9 +74,9 @@ struct Verb: Sendable {
 /// The arguments of a verb.
 struct VerbArguments {
     var words: [[UInt8]] = []
-    /// The verb's own options, the last of each.
+    /// The verb's own options; the last one of each.
     var options: [String: ParsedOption] = [:]
-    /// The verb's own options, each time that they were given.
+    /// The verb's own options, including repetitions.
     var given: [ParsedOption] = []
     /// Whether `--` has ended the options.
     var endsOptions = false

@@ -11,13 +11,13 @@ extension Verb {
             does not reconnect, because changes would be missing. With --json: objects of time (milliseconds since 1970),
             database, change, and key or tag.
             """,
-        options: [OptionSpec(name: "--prefix", value: "PREFIX", summary: "only entries whose keys begin with PREFIX")],
+        options: [OptionSpec(name: "--prefix", value: "PREFIX", summary: "only entries whose keys start with PREFIX")],
         argumentCount: 0...1, isUnlikeCommand: true
     ) { arguments, context in
         let prefix = arguments.options["--prefix"]?.value
         let entries: BlockingLarderClient.WatchedEntries
         if let key = arguments.words.first {
-            guard prefix == nil else { throw UsageError("KEY and --prefix exclude each other", verb: "watch") }
+            guard prefix == nil else { throw UsageError("KEY and --prefix cannot be combined", verb: "watch") }
             entries = .key(key)
         } else {
             entries = .prefix(prefix ?? [])

@@ -9,7 +9,7 @@ import Testing
             "larderctl.1",
             ["NAME", "SYNOPSIS", "DESCRIPTION", "VERBS", "OPTIONS", "EXIT STATUS", "ENVIRONMENT", "SEE ALSO"]
         ),
-        ("larderweb.8", ["NAME", "OPTIONS", "WHO MAY LOOK", "EXIT STATUS", "FILES", "SEE ALSO"]),
+        ("larderweb.8", ["NAME", "OPTIONS", "ACCESS", "EXIT STATUS", "FILES", "SEE ALSO"]),
         ("larder-protocol.7", ["NAME", "DESCRIPTION", "COMMANDS: STRING", "COMMANDS: LARDER", "SEE ALSO"]),
     ])
     func otherPagesAreFormattedWithoutAWarning(_ name: String, _ sections: [String]) throws {

@@ -232,7 +232,7 @@ package final class FunctionLibraries: @unchecked Sendable {
             guard next.byteCount <= max(bytesMax, former.byteCount) else {
                 throw CommandError(
                     "ERR function libraries are limited to \(bytesMax) bytes (--max-scripts): "
-                        + "FUNCTION DELETE makes room")
+                        + "use FUNCTION DELETE")
             }
             let payload = DumpPayload.encode(libraries: next.sorted.map(\.text))
             do throws(LarderError) {

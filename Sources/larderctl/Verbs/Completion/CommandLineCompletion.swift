@@ -1,11 +1,11 @@
 import LarderCommandCatalog
 
-/// What may stand for the last word of a command line, for the completion of shells.
+/// The candidates for the last word of a command line, for shell completion.
 struct CommandLineCompletion {
-    /// What a shell may offer.
+    /// The candidates for a shell.
     enum Candidates {
         case words([(word: String, note: String)])
-        /// The names of files.
+        /// File names.
         case files
     }
 
@@ -13,7 +13,7 @@ struct CommandLineCompletion {
     private let current: String
     private let daemon: CommandCompletion
 
-    /// - Parameter words: the words behind the program's name; the last one is to be completed, and may be empty.
+    /// - Parameter words: the words after the program's name; the last one is to be completed, and may be empty.
     init(_ words: [[UInt8]]) {
         let texts = words.map { String(decoding: $0, as: UTF8.self) }
         current = texts.last ?? ""
@@ -21,7 +21,7 @@ struct CommandLineCompletion {
         daemon = CommandCompletion((try? Options.parse(Array(words.dropLast())).options) ?? Options())
     }
 
-    /// What may stand there and begins with what was typed.
+    /// The candidates that start with the typed text.
     var candidates: Candidates {
         guard case .words(let words) = allCandidates else { return .files }
         return .words(words.filter { $0.word.hasPrefix(current) })
@@ -39,7 +39,7 @@ struct CommandLineCompletion {
 
     // MARK: The first word
 
-    /// Where the verb stands; nil if there is none yet.
+    /// The position of the verb; nil if there is none yet.
     private static func verbPlace(_ words: [String]) -> Int? {
         var index = 0
         while index < words.count {
@@ -59,7 +59,7 @@ struct CommandLineCompletion {
         Verb.all.map { ($0.name, $0.summary) } + [("help", "explain a verb or a command")]
     }
 
-    /// The daemon's commands, in the case of what was typed: small letters alone would hide the verbs.
+    /// The daemon's commands, in the case of the typed text: lower-case commands would hide the verbs.
     private static func commands(like word: String) -> [(word: String, note: String)] {
         guard word.contains(where: \.isUppercase) else { return [] }
         return CommandMetadata.all.map { ($0.name.uppercased(), $0.summary) }
@@ -71,7 +71,7 @@ struct CommandLineCompletion {
         specs.map { ($0.name, $0.summary) }
     }
 
-    /// If the word before is an option that takes a value: what that may be.
+    /// The candidates for the value of an option, if the previous word is an option with a value.
     private func optionValue(of specs: [OptionSpec]) -> Candidates? {
         guard let last = words.last, let spec = specs.first(where: { $0.name == last }), spec.takesNextWord,
             let value = spec.value
@@ -79,7 +79,7 @@ struct CommandLineCompletion {
         return last == "--database" ? .words(daemon.databases) : candidates(for: value)
     }
 
-    /// What the help calls the values of options and arguments.
+    /// The names of values in the help of options and arguments.
     private enum Value: String {
         case path = "PATH"
         case file = "FILE"
@@ -111,7 +111,7 @@ struct CommandLineCompletion {
     // MARK: Arguments
 
     private func arguments(of verb: Verb, _ behind: [String]) -> Candidates {
-        // Behind `--` stands another program's command line.
+        // After `--`, there is another program's command line.
         if behind.contains("--"), verb.synopsis.contains(" -- ") { return .files }
         let specs = verb.options + Options.specs
         if !behind.isEmpty, let values = optionValue(of: specs) { return values }

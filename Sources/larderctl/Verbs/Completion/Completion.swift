@@ -3,17 +3,17 @@ extension Verb {
         name: "completion", synopsis: "SHELL",
         summary: "print the completion of larderctl for bash, zsh or fish",
         details: """
-            For this session: source <(larderctl completion bash), larderctl completion fish | source. For all: bash,
-            into /etc/bash_completion.d/larderctl; fish, into ~/.config/fish/completions/larderctl.fish; zsh, into the
-            file _larderctl in a directory of $fpath. Packages have it done.
-            It offers verbs, options, commands (in capitals), and the databases, keys and settings (CONFIG) of a daemon that
-            runs; it waits half a second for that one. Keys with control characters, and those that are not UTF-8, are
-            skipped.
+            For this session: source <(larderctl completion bash), larderctl completion fish | source. For all sessions:
+            bash, /etc/bash_completion.d/larderctl; fish, ~/.config/fish/completions/larderctl.fish; zsh, the file
+            _larderctl in a directory of $fpath. Packages install these files.
+            Completes verbs, options, commands (in capitals), and the databases, keys and settings (CONFIG) of a running
+            daemon, for which it waits up to half a second. Keys with control characters, and keys that are not UTF-8,
+            are skipped.
             """,
         argumentCount: 1...Int.max
     ) { arguments, context in
         let name = arguments.words.first.map { String(decoding: $0, as: UTF8.self) } ?? ""
-        // Behind `--` stand the words of a command line, of which there is at least an empty one.
+        // After `--`, there are the words of a command line, at least an empty one.
         if arguments.endsOptions {
             switch CommandLineCompletion(arguments.words).candidates {
             case .files: context.output.line(":files")
@@ -24,7 +24,7 @@ extension Verb {
         }
         guard arguments.words.count == 1, let script = CompletionScript(rawValue: name) else {
             let names = CompletionScript.allCases.map(\.rawValue).joined(separator: ", ")
-            throw UsageError("there is completion for \(names), not for '\(name)'", verb: "completion")
+            throw UsageError("no completion for '\(name)': only for \(names)", verb: "completion")
         }
         context.output.line(script.text)
         return .done

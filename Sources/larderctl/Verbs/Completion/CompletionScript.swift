@@ -1,6 +1,6 @@
-/// The part of a shell in the completion of larderctl: it asks `larderctl completion -- WORD…` what may stand there.
+/// The shell's part of the completion of larderctl: it calls `larderctl completion -- WORD…` for the candidates.
 ///
-/// The answer has a line for each word, with a note behind a tab; or the one line `:files`.
+/// The output has a line for each word, with a note after a tab; or the single line `:files`.
 enum CompletionScript: String, CaseIterable {
     case bash, zsh, fish
 
@@ -12,7 +12,7 @@ enum CompletionScript: String, CaseIterable {
         }
     }
 
-    /// A colon ends a word for bash, and a key may have some: what stands before the last colon is taken off again.
+    /// For bash, a colon ends a word, but keys may contain colons: the text before the last colon is removed again.
     private static let bashText = """
         # larderctl(1) completion for bash: source <(larderctl completion bash)
         _larderctl() {

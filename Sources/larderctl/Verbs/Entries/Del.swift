@@ -3,10 +3,10 @@ import LarderClient
 extension Verb {
     static let del = Verb(
         name: "del", synopsis: "KEY…",
-        summary: "remove entries, all in one step",
+        summary: "remove entries, all at once",
         details: """
-            Prints how many of them existed; with --json: {"removed":…}.
-            Exits with 1 if there was none.
+            Prints the number of removed entries; with --json: {"removed":…}.
+            Exits with 1 if there were none.
             """,
         argumentCount: 1...1_000_000
     ) { arguments, context in

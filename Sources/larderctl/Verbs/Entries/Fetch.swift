@@ -6,32 +6,32 @@ extension Verb {
         name: "fetch", synopsis: "KEY [OPTION…] -- COMMAND [ARGUMENT…]",
         summary: "print an entry's value, and run COMMAND if there is none",
         details: """
-            Prints the fresh value. If there is none, one of all clients that ask for it is chosen: it runs COMMAND, stores
-            its standard output unchanged, and prints it. Meanwhile the others get the stale value (--grace), or wait for the new one.
-            Shortly before the value expires, one client is chosen early.
+            Prints the fresh value. If there is none, one of the clients that request it is chosen: it runs COMMAND,
+            stores its standard output unchanged, and prints it. The others get the stale value (--grace), or wait for
+            the new one. Shortly before the value expires, one client is chosen early.
             COMMAND has this standard input and standard error. By its exit code:
               0          its output is stored
               --absent   there is no value: this is remembered, and the stored value is removed
               --same     the stored value is still valid, and gets a new lifetime
-              others     it failed: no client runs it until --back-off is over, and a stale value is served meanwhile
-            If COMMAND cannot be started, or a signal terminates it or this program, another client is chosen at once. Without
-            --lease the choice ends after 30 seconds: a longer COMMAND needs --lease, and if this program is then killed,
-            the others wait until that time is over.
-            The output of COMMAND is printed but not stored if the entry was written or removed while it ran.
-            A COMMAND that fetches its own KEY again gets an error.
+              others     it failed: no client runs it until --back-off has passed; until then, a stale value is served
+              If COMMAND cannot be started, or a signal terminates it or this program, another client is chosen at once.
+              Without --lease the choice expires after 30 seconds: a longer COMMAND needs --lease, and if this program
+              is then killed, the others wait until the lease expires.
+              The output of COMMAND is printed but not stored if the entry was written or removed while it ran.
+              A COMMAND that fetches its own KEY again gets an error.
             With --json: {"key":…,"state":…,"value":…,"age":…,"ttl":…,"stored":…}; the state is fresh, stale, lead (COMMAND
             was run here), absent, failed or wait; times are in milliseconds, or null.
             Exits with 1 if the origin has no value, and with 6 if none is available now.
             """,
         options: OptionSpec.lifetime + [
             OptionSpec.tag,
-            OptionSpec(name: "--max-age", value: "MS", summary: "do not take a value that is older than this"),
-            OptionSpec(name: "--wait", value: "MS", summary: "how long to wait for others (default: 30000)"),
+            OptionSpec(name: "--max-age", value: "MS", summary: "do not accept a value older than this"),
+            OptionSpec(name: "--wait", value: "MS", summary: "how long to wait for other clients (default: 30000)"),
             OptionSpec(name: "--lease", value: "MS", summary: "how long COMMAND may take (default: 30000)"),
-            OptionSpec(name: "--back-off", value: "MS", summary: "rest of a failed COMMAND (default: 5000; 0: none)"),
-            OptionSpec(name: "--absent", value: "CODE", summary: "the exit code that means: there is no value"),
-            OptionSpec(name: "--absent-for", value: "MS", summary: "how long that is remembered (default: 60000)"),
-            OptionSpec(name: "--same", value: "CODE", summary: "the exit code that means: the value is still right"),
+            OptionSpec(name: "--back-off", value: "MS", summary: "back-off after a failure (default: 5000; 0: none)"),
+            OptionSpec(name: "--absent", value: "CODE", summary: "the exit code that means that there is no value"),
+            OptionSpec(name: "--absent-for", value: "MS", summary: "how long to remember that (default: 60000)"),
+            OptionSpec(name: "--same", value: "CODE", summary: "the exit code that means that the value is unchanged"),
         ],
         argumentCount: 2...Int.max
     ) { arguments, context in try FetchCall(arguments, context).run() }
@@ -39,7 +39,7 @@ extension Verb {
 
 /// One call of the verb.
 private struct FetchCall {
-    /// The variable in which a command finds the keys that are being fetched for it.
+    /// The environment variable with the keys being fetched by parent commands.
     private static let marker = "LARDER_FETCHING"
     private static let longest: Int64 = 86_400_000
 
@@ -56,7 +56,7 @@ private struct FetchCall {
     /// The options of SET.
     private var storing: [String] = []
 
-    /// An answer of FETCH.
+    /// A reply of FETCH.
     private struct Answer {
         let state: String
         let value: [UInt8]?
@@ -96,7 +96,7 @@ private struct FetchCall {
             throw UsageError("--absent and --same cannot be the same exit code", verb: "fetch")
         }
         if let policy = try arguments.policy("fetch") { storing += ["POLICY", policy.description] }
-        // Refused now, not when COMMAND has run.
+        // Checked before COMMAND runs.
         if let grace = try arguments.grace("fetch") { storing += ["GRACE", EntryPolicy.graceText(grace)] }
         if let jitter = try arguments.jitter("fetch") { storing += ["JITTER", "\(jitter)"] }
         let tags = try arguments.tags("fetch")
@@ -118,31 +118,31 @@ private struct FetchCall {
         case "fresh", "stale", "same": return show(answer)
         case "lead": return try load(answer, client)
         case "absent":
-            // Only an origin's word has no time to its end.
+            // Only the reply of a daemon with an origin has no remaining time.
             if answer.ttl == 0 {
                 complain(
-                    "the database has an origin, which the daemon asks, and which has nothing there: COMMAND did not run",
+                    "the database has an origin, read by the daemon, which has no value: COMMAND did not run",
                     .notFound)
             }
             return show(answer, .notFound)
         case "failed":
-            complain("the origin failed a short time ago; it is asked again in \(answer.ttl) ms", .noValue)
+            complain("the origin failed recently; retry in \(answer.ttl) ms", .noValue)
             return show(answer, .noValue)
         default:
-            complain("another client fetches it, and has not finished within \(wait) ms", .noValue)
+            complain("another client is fetching it, and did not finish within \(wait) ms", .noValue)
             return show(answer, .noValue)
         }
     }
 
-    /// Notes in the environment that the key is being fetched.
-    /// - Throws: if it is being fetched for this program.
+    /// Marks the key as being fetched in the environment.
+    /// - Throws: if a parent process is fetching this key, so that waiting would deadlock.
     private func markFetching() throws(UsageError) {
         let database = context.options.database ?? "0"
         let name = (Array(database.utf8) + [0] + key).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         let outer = getenv(Self.marker).map { String(cString: $0) } ?? ""
         guard !outer.split(separator: ":").contains(Substring(name)) else {
             throw UsageError(
-                "\(printableKey(key)) is being fetched by a command that calls this one: it would wait for itself",
+                "\(printableKey(key)) is being fetched by a parent of this process: it would wait for itself",
                 verb: "fetch")
         }
         setenv(Self.marker, outer.isEmpty ? name : outer + ":" + name, 1)
@@ -165,7 +165,7 @@ private struct FetchCall {
             LoaderProcess.endProgram(by: signal)
         case .killed(let signal):
             release(token, [], client)
-            complain("signal \(signal) ended the command", answer.value == nil ? .noValue : .done)
+            complain("signal \(signal) terminated the command", answer.value == nil ? .noValue : .done)
             return show(answer, isRefreshed: false)
         case .exited(0):
             let isStored = store(result.output, token, client)
@@ -184,7 +184,7 @@ private struct FetchCall {
         }
     }
 
-    /// Stores what the command made. It is a good value also if it cannot be stored.
+    /// Stores the output of the command. If that fails, the value is still printed.
     private func store(_ value: [UInt8], _ token: [UInt8], _ client: BlockingLarderClient) -> Bool {
         let words =
             [Array("SET".utf8), key, value] + storing.map { Array($0.utf8) } + [Array("TOKEN".utf8), token]
@@ -194,7 +194,7 @@ private struct FetchCall {
                 complain("not stored: \(text)")
                 release(token, backOff > 0 ? ["FAILED", "\(backOff)"] : [], client)
             } else if reply.isNull {
-                complain("not stored: it was written, removed or purged meanwhile, or the command took too long")
+                complain("not stored: the entry was changed or purged during the command, or the command took too long")
             }
             return reply.errorMessage == nil && !reply.isNull
         } catch {
@@ -203,8 +203,8 @@ private struct FetchCall {
         }
     }
 
-    /// Gives the lease up.
-    /// - Returns: whether it was good.
+    /// Releases the lease.
+    /// - Returns: whether it was still valid.
     @discardableResult
     private func release(_ token: [UInt8], _ words: [String], _ client: BlockingLarderClient) -> Bool {
         do throws(LarderClientError) {
@@ -221,13 +221,13 @@ private struct FetchCall {
 
     // MARK: Answers
 
-    /// - Parameter exitCode: with which the program ends, as far as this decides.
+    /// - Parameter exitCode: the resulting exit code.
     private func complain(_ text: String, _ exitCode: ExitCode = .done) {
         Failure(code: "fetch", message: "\(printableKey(key)): \(text)", exitCode: exitCode)
             .tell(asJSON: context.options.json)
     }
 
-    /// After a refresh that brought nothing: the former value, if there is one.
+    /// Shows the previous value, if there is one, after a refresh without a result.
     private func show(_ answer: Answer, isRefreshed: Bool) -> ExitCode {
         guard answer.value != nil else {
             return show("failed", nil, age: nil, ttl: nil, isStored: false, .noValue)

@@ -5,10 +5,10 @@ extension Verb {
         name: "get", synopsis: "KEY",
         summary: "print an entry's value",
         details: """
-            Prints the value's bytes unchanged. On a terminal a line end follows, and control characters appear as
-            \\x1b and the like, unless --raw is given.
+            Prints the value's bytes unchanged. On a terminal, a line break follows, and control characters are shown as
+            \\x1b, unless --raw is given.
             With --json: {"key":…,"found":true,"value":…}. A value that is not UTF-8 text is {"base64":"…"}.
-            Exits with 1 and prints nothing if there is no fresh entry of that name.
+            Exits with 1 and prints nothing if the key has no fresh entry.
             """,
         argumentCount: 1...1
     ) { arguments, context in

@@ -1,4 +1,4 @@
-// How long an entry stays: options that several verbs have.
+// The options for lifetimes of entries, shared by several verbs.
 
 import LarderClient
 
@@ -6,33 +6,33 @@ extension OptionSpec {
     static let lifetime = [
         OptionSpec(
             name: "--policy", value: "POLICY",
-            summary: "how long it stays fresh: \(UpdatePolicy.syntax), or 90s, 15m, 2h"),
+            summary: "how long the entry stays fresh: \(UpdatePolicy.syntax), or 90s, 15m, 2h"),
         OptionSpec(
             name: "--ttl", value: "SECONDS",
             summary: "the same in seconds, or 90s, 5m, 2h; fractions of seconds are allowed"),
-        OptionSpec(name: "--grace", value: "SECONDS", summary: "for how long a stale value may be served"),
-        OptionSpec(name: "--jitter", value: "PERCENT", summary: "by how much at most its life is shortened at random"),
+        OptionSpec(name: "--grace", value: "SECONDS", summary: "how long a stale value may be served"),
+        OptionSpec(name: "--jitter", value: "PERCENT", summary: "maximum random reduction of its lifetime"),
     ]
     static let tag = OptionSpec(
-        name: "--tag", value: "TAG", summary: "a tag with which it can be purged; may be given up to 16 times")
+        name: "--tag", value: "TAG", summary: "a tag to purge it by; repeatable, at most 16 times")
 }
 
 extension VerbArguments {
-    /// The policy that ``OptionSpec/lifetime`` names; nil for the database's.
+    /// The policy given by ``OptionSpec/lifetime``; nil for the database's.
     func policy(_ verb: String) throws(UsageError) -> UpdatePolicy? {
         let word = try options["--policy"]?.text()
         let seconds = try options["--ttl"]?.text()
         switch (word, seconds) {
         case (nil, nil): return nil
-        case (_?, _?): throw UsageError("--policy and --ttl exclude each other: give one of them", verb: verb)
+        case (_?, _?): throw UsageError("--policy and --ttl cannot be combined", verb: verb)
         case (let word?, nil):
             guard let policy = UpdatePolicy.typed(word) else {
                 throw UsageError(
-                    "'\(printableKey(word.utf8))' is not a policy: it is \(UpdatePolicy.typedSyntax)", verb: verb)
+                    "'\(printableKey(word.utf8))' is not a policy: use \(UpdatePolicy.typedSyntax)", verb: verb)
             }
             return policy
         case (nil, let seconds?):
-            // Only a number is meant here, and a number is also a policy.
+            // Only a number is allowed here, and a number is also a policy.
             guard seconds.utf8.first.map({ $0 < 0x3A }) ?? false, let policy = UpdatePolicy.typed(seconds) else {
                 throw Self.noTime("--ttl", 1...UpdatePolicy.longestMilliseconds, seconds, verb)
             }
@@ -40,7 +40,7 @@ extension VerbArguments {
         }
     }
 
-    /// The policy of an entry, with the grace and the jitter, that ``OptionSpec/lifetime`` names.
+    /// The entry policy given by the options in ``OptionSpec/lifetime``, with grace and jitter.
     func entryPolicy(_ verb: String) throws(UsageError) -> EntryPolicy {
         var policy = try policy(verb).map { EntryPolicy.policy($0) } ?? .database
         if let grace = try grace(verb) { policy = policy.grace(.milliseconds(grace)) }
@@ -48,13 +48,13 @@ extension VerbArguments {
         return policy
     }
 
-    /// The grace that is given, in milliseconds.
+    /// The given grace, in milliseconds.
     func grace(_ verb: String) throws(UsageError) -> Int64? {
         try time("--grace", 0...UpdatePolicy.longestMilliseconds, verb)
     }
 
-    /// The length of time that an option names, in milliseconds; nil where it is not given.
-    /// - Parameter unit: that of a number alone. Seconds may have a fraction.
+    /// The time span of an option, in milliseconds; nil if it is not given.
+    /// - Parameter unit: the unit of a number without one. Seconds may have a fraction.
     func time(
         _ name: String, _ range: ClosedRange<Int64>, in unit: TimeSpan.Unit = .seconds, _ verb: String
     ) throws(UsageError) -> Int64? {
@@ -81,23 +81,23 @@ extension VerbArguments {
                 + "'\(printableKey(text.utf8))'", verb: verb)
     }
 
-    /// A length of time as people write it, in milliseconds: seconds, also with a fraction, or `90s`, `5m`.
+    /// Parses a time span in milliseconds: seconds, optionally with a fraction, or `90s`, `5m`.
     /// - Returns: nil if the text is malformed or the time too long.
     static func span(_ text: String) -> Int64? {
         func isNumber(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) || byte == UInt8(ascii: ".") }
         guard let first = text.utf8.first, isNumber(first) else { return nil }
         if text.utf8.allSatisfy(isNumber), Double(text) == 0 { return 0 }
-        // Zero is no policy.
+        // Zero is not a policy.
         if TimeSpan.parse(text, unit: .milliseconds) == 0 { return 0 }
         return UpdatePolicy.typed(text)?.intervalMilliseconds
     }
 
-    /// The jitter that is given, in percent.
+    /// The given jitter, in percent.
     func jitter(_ verb: String) throws(UsageError) -> Int? {
         try number("--jitter", 0...100, "a percentage", verb).map { Int($0) }
     }
 
-    /// The tags that are given for what is purged: also those that are no text, which other programs may have given.
+    /// The given tags to purge, including tags that are not text, which other programs may have set.
     func purgedTags(_ verb: String) throws(UsageError) -> [[UInt8]] {
         let tags = given.filter { $0.name == "--tag" }.map { $0.value ?? [] }
         do throws(TagRules.Impossible) {
@@ -107,12 +107,12 @@ extension VerbArguments {
         }
     }
 
-    /// The tags that are given for one entry.
+    /// The given tags of an entry.
     func tags(_ verb: String) throws(UsageError) -> [String] {
         var tags: [String] = []
         for option in given where option.name == "--tag" {
             guard let bytes = option.value, let tag = String(validating: bytes, as: UTF8.self) else {
-                throw UsageError("--tag takes text", verb: verb)
+                throw UsageError("a tag must be text", verb: verb)
             }
             tags.append(tag)
         }
@@ -124,7 +124,7 @@ extension VerbArguments {
         return tags
     }
 
-    /// The number that an option names; nil where it is not given.
+    /// The number of an option; nil if it is not given.
     func number(_ name: String, _ range: ClosedRange<Int64>, _ unit: String, _ verb: String) throws(UsageError)
         -> Int64?
     {

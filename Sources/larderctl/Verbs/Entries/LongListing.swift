@@ -4,7 +4,7 @@ import LarderVocabulary
 
 /// `keys --long`: entries with their size, lifetime, policy and state, in the order of keys. Single owner.
 ///
-/// Memory does not grow with the database: one step of ENTRIES is written before the next one is asked for.
+/// Memory does not grow with the database: the result of one ENTRIES step is written before the next one is requested.
 struct LongListing {
     private let client: BlockingLarderClient
     private let context: Context
@@ -13,7 +13,7 @@ struct LongListing {
     private let database: String
     private let policy: String
 
-    /// - Parameter pattern: which keys to list; nil for all.
+    /// - Parameter pattern: the keys to list; nil for all.
     init(_ client: BlockingLarderClient, matching pattern: [UInt8]?, _ context: Context) throws {
         (self.client, self.context) = (client, context)
         glob = pattern.map { GlobPattern($0) }
@@ -36,7 +36,7 @@ struct LongListing {
         } while after != nil
     }
 
-    /// The daemon's time, which judges deadlines, in milliseconds since 1970.
+    /// The daemon's time, by which deadlines are compared, in milliseconds since 1970.
     private func now() throws -> Int64 {
         guard let parts = try client.command("TIME").elements?.compactMap(\.int), parts.count == 2,
             let seconds = parts.first, (0...1 << 40).contains(seconds), let microseconds = parts.last
@@ -64,7 +64,7 @@ struct LongListing {
         context.output.oneLine(Array(line.utf8) + entry.key)
     }
 
-    /// Columns of a fixed width, because nobody knows how many lines are to come; what is longer moves the rest.
+    /// Columns with a fixed width, because the number of lines is unknown; longer fields shift the rest.
     private static func line(_ size: String, _ left: String, _ policy: String, _ state: String) -> String {
         func padded(_ text: String, _ width: Int, isNumber: Bool = false) -> String {
             let space = String(repeating: " ", count: max(0, width - text.count))

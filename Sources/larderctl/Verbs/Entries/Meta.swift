@@ -5,10 +5,10 @@ extension Verb {
         name: "meta", synopsis: "KEY",
         summary: "show an entry's times, policy, size and codec",
         details: """
-            Prints when it was stored, its age, when it expires and by which rule, its grace, its size, and its codec. With --json
-            all spans and instants are in milliseconds, the latter since 1970, and null means never.
-            Also of a stale one, within its grace: its state is expired, or unverified, if the database's origin cannot be asked
-            whether it is still so. Exits with 1 and prints nothing if there is neither.
+            Prints when the entry was stored, its age, when it expires and by which rule, its grace, its size, and its
+            codec. With --json, all times are in milliseconds, absolute times since 1970, and null means never.
+            Also shows stale entries within their grace: their state is expired, or unverified if the database's origin
+            is not available. Exits with 1 and prints nothing if there is no entry.
             """,
         argumentCount: 1...1
     ) { arguments, context in

@@ -6,8 +6,8 @@ extension Verb {
         summary: "store an entry",
         details: """
             The value is the second argument; or standard input, if that argument is - or missing; or the file. It is
-            stored unchanged, including a line end at its end.
-            Without --policy and --ttl the database's policy applies.
+            stored unchanged, including a final line break.
+            Without --policy and --ttl, the database's policy applies.
             Prints OK; with --json: {"key":…,"stored":true}.
             """,
         options: [OptionSpec(name: "--file", value: "PATH", summary: "read the value from this file")]

@@ -5,9 +5,9 @@ extension Verb {
         name: "ttl", synopsis: "KEY",
         summary: "show how long an entry stays fresh",
         details: """
-            Prints the seconds that are left, with three decimals, or never.
+            Prints the remaining seconds, with three decimals, or never.
             With --json: {"key":…,"found":true,"ttl":…}, in milliseconds, null for never.
-            Exits with 1 and prints nothing if there is no fresh entry of that name.
+            Exits with 1 and prints nothing if the key has no fresh entry.
             """,
         argumentCount: 1...1
     ) { arguments, context in

@@ -5,8 +5,8 @@ extension Verb {
         name: "tags", synopsis: "KEY",
         summary: "print an entry's tags",
         details: """
-            Prints one tag on each line, in the order in which they were given. With --json: {"key":…,"found":…,"tags":[…]}.
-            Exits with 1 if there is no fresh entry of that name.
+            Prints one tag per line, in the order given. With --json: {"key":…,"found":…,"tags":[…]}.
+            Exits with 1 if the key has no fresh entry.
             """,
         argumentCount: 1...1
     ) { arguments, context in

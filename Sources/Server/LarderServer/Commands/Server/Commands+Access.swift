@@ -30,7 +30,7 @@ enum AccessCommands {
             + "and --rights, or larderd's configuration file, which SIGHUP reloads")
     static let noFile = CommandError(
         "ERR This Redis instance is not configured to use an ACL file: rights are in larderd's configuration file, "
-            + "which SIGHUP reads again")
+            + "which SIGHUP reloads")
 
     // MARK: Rights in Redis' words
 
