@@ -16,7 +16,7 @@
 #   make steady       the tests of make test STEADY times on an idle machine and STEADY times on a busy one
 
 PROOF_GROUPS = power kill fleet disk histories large clients browsers prometheus examples
-PROOF_power = AccidentTests RecorderTests/aWholeTraceRebuildsTheFilesOfTheDaemon
+PROOF_power = AccidentTests RecorderTests/aCompleteTraceRebuildsTheFilesOfTheDaemon
 PROOF_kill = KillTests ReplicateKillTests OutboxDaemonTests OutboxClusterTests
 PROOF_fleet = FleetTests CacheFleetTests NetworkLinkTests
 PROOF_disk = DiskHistoryTests DaemonDiskBudgetTests
@@ -24,7 +24,7 @@ PROOF_histories = ConcurrentFollowerTests ModelTests SalvageDamageTests ChangeRa
 PROOF_large = ModelMemoryTests HostileRequestTests/hugeValuesFromTinyRequests HostileRequestTests/aMillionArguments HostileRequestTests/aPipelineOfAMillion
 PROOF_clients = FrameworkTests OtherClientTests RedisPyTests FetchStormTests LockContentionTests
 PROOF_browsers = WebBrowserTests
-PROOF_prometheus = WebMetricsTests/promtoolFindsNothingWrong WebMetricsTests/prometheusScrapesIt
+PROOF_prometheus = WebMetricsTests/promtoolFindsNoErrors WebMetricsTests/prometheusScrapesIt
 PROOF_examples = ExampleTests DocsArticleTests
 
 # A regular expression for the tests of some groups.

@@ -42,7 +42,7 @@ import Testing
     }
 
     /// Tables come from the former backup, everything else is copied; the former one goes without harm to the next.
-    @Test func theNextBackupTakesTablesFromTheFormer() throws {
+    @Test func theNextBackupReusesTablesOfThePreviousOne() throws {
         let first = try BackupWriter.write(image: image, to: backups, time: 1_700_000_000)
         try Files.write(image + "/books/17/000006.log", Array("longer log".utf8))
         try Files.write(image + "/books/17/000009.ldb", [1, 2, 3])
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test func whatDoesNotBelongIsTold() throws {
+    @Test func foreignFilesInABackupAreReported() throws {
         let backup = try BackupWriter.write(image: image, to: backups, time: 1).path
         try Files.write(backup + "/books/more", [])
         try FileSystem.makeDirectory(backup + "/empty")
@@ -200,7 +200,7 @@ import Testing
     }
 
     /// Damage stays in the backup where it is: the next ones have the larder's table.
-    @Test(arguments: Harm.allCases) func damageIsNotHandedOn(harm: Harm) throws {
+    @Test(arguments: Harm.allCases) func damagedTablesAreNotReused(harm: Harm) throws {
         let first = try BackupWriter.write(image: image, to: backups, time: 1)
         let table = "/books/17/000005.ldb"
         let bytes = try Files.read(image + table)
@@ -232,7 +232,7 @@ import Testing
     }
 
     /// A former backup whose list is damaged is told; an older one helps then.
-    @Test func aFormerListThatIsDamagedIsTold() throws {
+    @Test func aDamagedListOfThePreviousBackupIsReported() throws {
         let first = try BackupWriter.write(image: image, to: backups, time: 1)
         let second = try BackupWriter.write(image: image, to: backups, time: 2)
         try Files.flip(second.path + "/" + BackupList.fileName, at: 30)
@@ -261,7 +261,7 @@ import Testing
     }
 
     /// What a killed daemon has left is not in the way; a directory that has the name already gets no files.
-    @Test func leftoversAreNotInTheWay() throws {
+    @Test func leftoversDoNotPreventABackup() throws {
         try FileSystem.makeDirectories(backups + "/19700101T000001Z")
         try Files.write(backups + "/19700101T000001Z/mine", [])
         try Files.write(backups + "/.lock", Array("process 1".utf8))
@@ -272,7 +272,7 @@ import Testing
     }
 
     /// If the newest backup has lost its list, an older one is not silently taken for it.
-    @Test func theNewestBackupIsNotPassedOver() throws {
+    @Test func aDamagedNewestBackupIsNotSkipped() throws {
         let first = try BackupWriter.write(image: image, to: backups, time: 1)
         let second = try BackupWriter.write(image: image, to: backups, time: 2)
         try Files.remove(second.path + "/" + BackupList.fileName)
@@ -288,7 +288,7 @@ import Testing
         #expect(third.warnings == ["\(problem); nothing was taken from \(second.path)"])
     }
 
-    @Test(arguments: [Harm.link, .directory, .pipe]) func aListThatIsNoFileIsDamage(harm: Harm) throws {
+    @Test(arguments: [Harm.link, .directory, .pipe]) func aListThatIsNotAFileIsDamage(harm: Harm) throws {
         let backup = try BackupWriter.write(image: image, to: backups, time: 1).path
         try self.harm(backup + "/" + BackupList.fileName, harm)
         let error = #expect(throws: BackupError.self) { try BackupReader(backups) }
@@ -308,7 +308,7 @@ import Testing
     }
 
     /// A place that cannot be taken in the end is refused in the beginning.
-    @Test func aPlaceThatCannotBeTakenIsRefusedAtOnce() throws {
+    @Test func anUnusableDestinationIsRefusedAtOnce() throws {
         _ = try BackupWriter.write(image: image, to: backups, time: 1)
         let path = parent.path
         try FileSystem.makeDirectory(path + "/empty")

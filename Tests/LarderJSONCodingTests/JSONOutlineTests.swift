@@ -28,9 +28,9 @@ import Testing
         "{1:2}",
         "[\"a\":1]", "{\"a\",1}",
     ])
-    func noValues(text: String) { #expect(!Self.isValue(text), "\(text)") }
+    func malformedTextsAreNotValues(text: String) { #expect(!Self.isValue(text), "\(text)") }
 
-    @Test func bytesThatAreNoText() {
+    @Test func bytesThatAreNotUTF8AreNotJSON() {
         #expect(!Self.isValue([UInt8(ascii: "\""), 0xFF, UInt8(ascii: "\"")]))
         #expect(!Self.isValue([0]))
     }
@@ -64,7 +64,7 @@ import Testing
         ("", 0), ("[]", 0), ("{", 0), ("{\"a\"", 3), ("{\"a\":tru}", 5), ("{\"a\":1} x", 8), ("{\"a\":1;}", 6),
         ("{a:1}", 1),
     ])
-    func whereItEndsIsTold(text: String, offset: Int) {
+    func errorsHaveTheirOffset(text: String, offset: Int) {
         _ = Array(text.utf8).withUnsafeBytes { bytes in
             #expect(throws: JSONOutline.Defect(offset: offset), "\(text)") { try JSONOutline.members(bytes) }
         }

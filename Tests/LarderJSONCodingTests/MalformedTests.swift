@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func othersEncodings() {
+    @Test func otherTextEncodings() {
         let text = "{\"a\":1,\"é\":\"一\"}"
         let little = text.utf16.flatMap { [UInt8($0 & 255), UInt8($0 >> 8)] }
         let big = text.utf16.flatMap { [UInt8($0 >> 8), UInt8($0 & 255)] }
@@ -143,7 +143,7 @@ import Testing
     }
 
     /// The type and the place of an error in nested models.
-    @Test func errorsTellTheirPlace() {
+    @Test func errorsHaveTheirCodingPath() {
         for (good, bads) in [
             ("[1,2]", ["[1,256]", "[1,null]", "[\"x\"]", "{}", "null", "[-1]", "[1.5]", "[true]", "[[1]]"])
         ] {

@@ -74,7 +74,7 @@ import Testing
     }
 
     /// Foundation writes `NaN` for a Decimal that is no number, which nobody reads again.
-    @Test func aDecimalThatIsNoNumberIsNotWritten() throws {
+    @Test func aDecimalThatIsNotANumberIsNotEncoded() throws {
         struct Price: Codable { var amounts: [Decimal] = [1, .nan] }
         /// Goes back to a nested container that it had left, so that Foundation writes it.
         struct Irregular: Encodable {

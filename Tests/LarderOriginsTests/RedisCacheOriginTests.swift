@@ -17,7 +17,7 @@ import Testing
     /// Something else changes what the server has.
     private func change(_ redis: RedisProcess, _ line: String) throws { _ = try redis.connect().call(line) }
 
-    @Test func readingAndBeingTold() async throws {
+    @Test func readsFollowReportedChanges() async throws {
         let redis = try RedisProcess()
         let cache = try await front(RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)))
         #expect(try await cache.value(String.self, forKey: "a") == nil)
@@ -34,7 +34,7 @@ import Testing
     }
 
     /// Reads of what did not change cost the server nothing.
-    @Test func whatIsKnownIsNotAskedFor() async throws {
+    @Test func knownEntriesAreNotRequestedAgain() async throws {
         let redis = try RedisProcess()
         let cache = try await front(RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)))
         try change(redis, "SET a 1")
@@ -47,7 +47,7 @@ import Testing
     }
 
     /// Keys of all slots, of servers that know nothing of each other.
-    @Test(.enabled(if: RedisCluster.isAvailable)) func whatIsKnownIsNotAskedForInAClusterEither() async throws {
+    @Test(.enabled(if: RedisCluster.isAvailable)) func knownEntriesAreNotRequestedAgainInACluster() async throws {
         let cluster = try RedisCluster(primaries: 3)
         let cache = try await front(RedisCacheOrigin(try OriginAddress(cluster.url)))
         let keys = (0..<30).map { "key:\($0)" }
@@ -109,8 +109,8 @@ import Testing
         await eventually { (try? await cache.value(String.self, forKey: "a")) == "theirs" }
     }
 
-    @Test("an origin that is dead or hangs is not believed", arguments: [true, false])
-    func aDeadServerIsNotBelieved(isKilled: Bool) async throws {
+    @Test("an origin that is dead or hangs is not trusted", arguments: [true, false])
+    func aDeadServerIsNotTrusted(isKilled: Bool) async throws {
         let redis = try RedisProcess()
         let origin = RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath))
         let cache = try await front(origin)
@@ -202,7 +202,7 @@ import Testing
         #expect(try other.call("GET a") == "$1\r\n3\r\n")
     }
 
-    @Test func aLarderWhoseDatabaseHasAName() async throws {
+    @Test func aLarderWithANamedDatabase() async throws {
         let daemon = try DaemonProcess()
         let other = try daemon.connect()
         _ = try other.call("SELECT shop")
@@ -215,7 +215,7 @@ import Testing
     }
 
     /// In several questions, each within its limit.
-    @Test func moreKeysThanAQuestionHas() async throws {
+    @Test func moreKeysThanOneRequestHolds() async throws {
         let redis = try RedisProcess()
         let cache = try await front(RedisCacheOrigin(try OriginAddress("unix://" + redis.socketPath)))
         let keys = (0..<9_000).map { "key:\($0)" }
@@ -264,7 +264,7 @@ import Testing
         return [web, larder, price]
     }
 
-    @Test func addressesThatAreNone() throws {
+    @Test func invalidAddressesAreRefused() throws {
         #expect(throws: OriginAddress.Failure.self) { try RedisCacheOrigin(larderAt: "relative/path") }
     }
 }

@@ -22,13 +22,13 @@ import Testing
         return replies
     }
 
-    @Test(arguments: [1, 2, 3, 7, 1000]) func theyStandAsNull(_ count: Int) throws {
+    @Test(arguments: [1, 2, 3, 7, 1000]) func longStringsAreReportedAsNull(_ count: Int) throws {
         let replies = try Self.replies(Self.stream, inPiecesOf: count)
         #expect(replies.map(\.0) == [.null, .array([.null, .bulk([97, 98])]), .bulk(Array("fits".utf8))])
         #expect(replies.map(\.1) == [5, 9, 0])
     }
 
-    @Test func theyTakeNoMemory() throws {
+    @Test func longStringsUseNoMemory() throws {
         var parser = Self.parser()
         parser.append(Array("$100000000\r\n".utf8))
         let none = try parser.next()
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(arguments: ["$5\r\nabcdeXX", "$99999999999\r\n", "$-2\r\n", "!5\r\nabcde\r\n"])
-    func theyMustBeRight(_ text: String) {
+    func malformedLongStringsAreErrors(_ text: String) {
         #expect(throws: ProtocolError.self) { try Self.replies(Array(text.utf8), inPiecesOf: 1000) }
     }
 }

@@ -33,7 +33,7 @@ private func written(_ version: RESPVersion, _ body: (inout ReplyBuffer) -> Void
         expect(two: "-ERR 'é'\r\n", three: "-ERR 'é'\r\n") { $0.error("ERR 'é'") }
     }
 
-    @Test func errorsMayRepeatBytesThatAreNoText() {
+    @Test func errorsMayContainBytesThatAreNotText() {
         var buffer = ReplyBuffer()
         buffer.error(Array("ERR '".utf8) + [0xFF, 0x0A, 0x00] + Array("'".utf8))
         #expect(buffer.take() == Array("-ERR '".utf8) + [0xFF, 0x20, 0x00] + Array("'\r\n".utf8))
@@ -94,7 +94,7 @@ private func written(_ version: RESPVersion, _ body: (inout ReplyBuffer) -> Void
         #expect(written(.three) { $0.double(value) } == ",\(text)\r\n")
     }
 
-    @Test func whatWasWrittenLastCanBeTakenBack() {
+    @Test func theLastReplyCanBeRemoved() {
         var replies = ReplyBuffer()
         replies.bulk("stays")
         let before = replies.count
@@ -104,7 +104,7 @@ private func written(_ version: RESPVersion, _ body: (inout ReplyBuffer) -> Void
         #expect(String(decoding: replies.take(), as: UTF8.self) == "$5\r\nstays\r\n$-1\r\n")
     }
 
-    @Test func bytesLeaveFromTheFront() {
+    @Test func bytesAreRemovedFromTheFront() {
         var buffer = ReplyBuffer()
         #expect(buffer.isEmpty == true)
         buffer.simple("OK")
@@ -123,7 +123,7 @@ private func written(_ version: RESPVersion, _ body: (inout ReplyBuffer) -> Void
         #expect(buffer.isEmpty == true)
     }
 
-    @Test func memoryIsKeptWhileBusyAndGivenBackWhenIdle() {
+    @Test func memoryIsKeptWhileBusyAndReleasedWhenIdle() {
         var buffer = ReplyBuffer()
         for _ in 0..<1_000 { buffer.bulk("some value") }
         let capacity = buffer.capacity

@@ -175,7 +175,7 @@ private func bulk(_ text: String) -> RESPValue { .bulk(Array(text.utf8)) }
         }
     }
 
-    @Test func notANumberIsRead() {
+    @Test func nanIsRead() {
         for text in [",nan\r\n", ",-nan\r\n"] {
             guard case .double(let value)? = parseReplies([Array(text.utf8)]).replies.first else {
                 Issue.record("\(text) is no double")

@@ -6,7 +6,7 @@ import Testing
 @testable import LarderRESP
 
 @Suite struct ReplyParserTests {
-    @Test func anErrorStays() throws {
+    @Test func anErrorIsPermanent() throws {
         var parser = ReplyParser()
         parser.append(Array("*2\r\n:1\r\n?\r\n+OK\r\n".utf8))
         for _ in 0..<3 {
@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    @Test func idleMeansBetweenReplies() throws {
+    @Test func aParserIsIdleBetweenReplies() throws {
         var parser = ReplyParser()
         #expect(parser.isIdle == true)
         for (piece, idle) in [("*2\r\n", false), (":1\r\n", false), ("$1\r\n", false), ("a\r\n", true), (":", false)] {
@@ -51,7 +51,7 @@ import Testing
     }
 
     /// A long string came in slowly when what had come of it was copied each time that memory was given back.
-    @Test func givingMemoryBackCopiesNoStringThatIsUnderWay() throws {
+    @Test func releasingMemoryCopiesNoIncompleteString() throws {
         let length = 8 << 20
         var parser = ReplyParser()
         parser.append(Array("$\(length)\r\n".utf8))
@@ -66,7 +66,7 @@ import Testing
         #expect(parser.work.bytesMoved < 3 * length)
     }
 
-    @Test func memoryCanBeGivenBackWithinAReply() throws {
+    @Test func memoryCanBeReleasedWithinAReply() throws {
         var parser = ReplyParser()
         var replies: [RESPValue] = []
         for byte in Array("*2\r\n$3\r\nabc\r\n:12\r\n".utf8) {
@@ -117,7 +117,7 @@ import Testing
 
     // MARK: Round trips
 
-    @Test func whatIsWrittenComesBack() {
+    @Test func writtenRepliesAreParsedBack() {
         var random = SeededGenerator(seed: testSeed())
         for _ in 0..<400 {
             let values = (0..<5).map { _ in randomValue(depth: 3, using: &random) }

@@ -21,7 +21,7 @@ import Testing
         #expect(parser.argumentCount == 0)
     }
 
-    @Test func bufferedBytesAreThoseOfNoCommandYet() throws {
+    @Test func bufferedBytesCountIncompleteCommandsOnly() throws {
         var parser = RequestParser()
         #expect(parser.bufferedBytes == 0)
         parser.append(Array("PING\r\n*1\r\n$4\r\nPI".utf8))
@@ -35,7 +35,7 @@ import Testing
         #expect(parser.bufferedBytes == 0)
     }
 
-    @Test func anErrorStays() throws {
+    @Test func anErrorIsPermanent() throws {
         var parser = RequestParser()
         parser.append(Array("PING\r\n*x\r\nPING\r\n".utf8))
         #expect(try parser.next())
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func memoryGrowsWithWhatArrivesNotWithWhatIsPromised() throws {
+    @Test func memoryGrowsWithReceivedBytesNotWithAnnouncedLengths() throws {
         var parser = RequestParser()
         parser.append(Array("*1048576\r\n$536870912\r\nabc".utf8))
         #expect(try !parser.next())
@@ -57,7 +57,7 @@ import Testing
     }
 
     /// Not with the next request only, which may never come.
-    @Test func theMemoryOfALargeRequestIsGivenBackAtOnce() throws {
+    @Test func theMemoryOfALargeRequestIsReleasedAtOnce() throws {
         var parser = RequestParser()
         parser.append(Array("*2\r\n$4\r\nPING\r\n$3000000\r\n".utf8))
         parser.append([UInt8](repeating: 7, count: 3_000_000))
@@ -70,7 +70,7 @@ import Testing
         #expect(try parser.next())
     }
 
-    @Test func aBigBulkStringTakesNoMoreMemoryThanItNeeds() throws {
+    @Test func aBigBulkStringUsesNoMoreMemoryThanNeeded() throws {
         let length = 3_000_000
         var parser = RequestParser()
         parser.append(Array("*2\r\n$4\r\nPING\r\n$\(length)\r\n".utf8))
@@ -179,7 +179,7 @@ import Testing
     }
 
     /// A server that stops running commands for a while goes on reading, a little at a time.
-    @Test func workIsLinearBehindABacklog() throws {
+    @Test func workIsLinearWithABacklog() throws {
         var pipeline: [UInt8] = []
         for _ in 0..<20_000 { RequestEncoder.encode(["PING"], into: &pipeline) }
         var parser = RequestParser()

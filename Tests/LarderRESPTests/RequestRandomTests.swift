@@ -6,7 +6,7 @@ import Testing
 @testable import LarderRESP
 
 @Suite struct RequestRandomTests {
-    @Test func encodedRequestsComeBack() {
+    @Test func encodedRequestsAreParsedBack() {
         var random = SeededGenerator(seed: testSeed())
         for _ in 0..<300 {
             var commands: [[[UInt8]]] = []
@@ -27,7 +27,7 @@ import Testing
     }
 
     /// Words survive when they are quoted in any of the ways that exist.
-    @Test func quotedWordsComeBack() {
+    @Test func quotedWordsAreParsedBack() {
         var random = SeededGenerator(seed: testSeed())
         for _ in 0..<500 {
             let words = (0..<Int.random(in: 1...5, using: &random)).map { _ in

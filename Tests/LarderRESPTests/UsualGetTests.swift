@@ -28,7 +28,7 @@ import Testing
         return (0..<parser.argumentCount).map { String(decoding: parser.argument($0), as: UTF8.self) }
     }
 
-    @Test func takesRunsAndLeavesTheRest() throws {
+    @Test func runsOfGetsAreTakenAndTheRestIsLeft() throws {
         var parser = RequestParser()
         let long = String(repeating: "k", count: 999)
         parser.append(
@@ -44,7 +44,7 @@ import Testing
         #expect(parser.bufferedBytes == 0)
     }
 
-    @Test func takesAsManyAsAreWantedOrSkipped() throws {
+    @Test func atMostTheWantedNumberIsTaken() throws {
         var parser = RequestParser()
         parser.append((0..<5).flatMap { Self.request("GET", "\($0)") })
         #expect(Self.take(&parser, most: 2) == ["0", "1"])
@@ -62,14 +62,14 @@ import Testing
         "*2\r\n$3\r\nGET\r\n$1000\r\n", "GET a\r\n", "*2\r\n$3\r\nGET\n$1\r\na\r\n", "*2\r\n$3\r\nGET\r\n:1\r\na\r\n",
         "*2\r\n$3\r\ng%t\r\n$1\r\na\r\n", "*2\r\n$3\r\nGET\r\n$1\r\naXX\r\n", "\r\n",
     ])
-    func leavesWhatIsNotUsual(_ text: String) {
+    func unusualRequestsAreLeftToTheParser(_ text: String) {
         var parser = RequestParser()
         parser.append(Array(text.utf8))
         #expect(Self.take(&parser) == [])
     }
 
     /// Cut anywhere, and whether lent or copied, the same commands come out.
-    @Test(arguments: [true, false]) func cutAnywhere(_ lends: Bool) throws {
+    @Test(arguments: [true, false]) func requestsSplitAnywhereAreTaken(_ lends: Bool) throws {
         var bytes = Self.request("GET", "first") + Self.request("GET", "second") + Self.request("SET", "x", "y")
         bytes += Self.request("GET", "third")
         let expected = [["GET", "first"], ["GET", "second"], ["SET", "x", "y"], ["GET", "third"]]

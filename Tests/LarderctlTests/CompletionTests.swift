@@ -60,13 +60,13 @@ import Testing
         #expect(lines == "timeout\t0\n", "with its value")
     }
 
-    @Test func withoutADaemonNothingIsSaid() throws {
+    @Test func withoutADaemonNothingIsPrinted() throws {
         let lonely = Larderctl(socketPath: directory.path + "/nobody")
         let result = try lonely("completion", "--", "get", "p")
         #expect(result.exitCode == 0 && result.text.isEmpty && result.errors.isEmpty)
     }
 
-    @Test func keysThatCannotBeTypedAreNotOffered() throws {
+    @Test func keysWithControlCharactersAreNotOffered() throws {
         _ = try larderctl.run([Array("SET".utf8), Array("odd\u{1B}[2J".utf8), [0x31]])
         _ = try larderctl.run([Array("SET".utf8), Array("odd".utf8) + [0xFF], [0x31]])
         #expect(try offered("get", "odd").isEmpty)

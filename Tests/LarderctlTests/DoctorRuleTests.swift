@@ -97,7 +97,7 @@ import Testing
             }),
     ]
 
-    @Test(arguments: cases) func aRuleSpeaksAtItsThreshold(_ example: Case) throws {
+    @Test(arguments: cases) func aRuleReportsAtItsThreshold(_ example: Case) throws {
         var facts = DoctorFacts()
         example.speaks(&facts)
         let finding = try #require(DoctorRule.findings(facts).first { $0.rule.name == example.rule })
@@ -154,7 +154,7 @@ import Testing
     }
 
     /// A daemon's numbers may be nonsense.
-    @Test func nonsenseStopsNothing() {
+    @Test func malformedFactsAreIgnored() {
         let names = DoctorRuleTests.fieldNames
         for value in ["9223372036854775807", "-9223372036854775808", "-1", "x", ""] {
             var facts = DoctorFacts()

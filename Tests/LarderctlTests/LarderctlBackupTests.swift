@@ -37,7 +37,7 @@ import Testing
         #expect(try copy("FCALL", "seven", "0").text == "7\n")
     }
 
-    @Test func whatIsWrongIsTold() throws {
+    @Test func backupErrorsAreExplained() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         let directory = try TemporaryDirectory()

@@ -49,7 +49,7 @@ import Testing
         #expect(try larderctl("check", directory.path + "/nowhere").exitCode == 2)
     }
 
-    @Test func theFileOfTheOriginsIsLookedAt() throws {
+    @Test func checkReadsTheOriginsFile() throws {
         let directory = try TemporaryDirectory()
         try filled(directory)
         let larder = directory.path + "/larder"
@@ -95,7 +95,7 @@ import Testing
         try third.stop()
     }
 
-    @Test func aDaemonIsAsked() throws {
+    @Test func checkAsksARunningDaemon() throws {
         let directory = try TemporaryDirectory()
         try filled(directory)
         try flipTable(directory.path + "/larder")
@@ -120,7 +120,7 @@ import Testing
     }
 
     /// A wrong path in a nightly job must not look well.
-    @Test func whatIsNoLarderIsTwo() throws {
+    @Test func checkingAPathThatIsNotALarderExitsWithTwo() throws {
         let directory = try TemporaryDirectory()
         try filled(directory)
         let larderctl = Larderctl(socketPath: directory.path + "/socket")

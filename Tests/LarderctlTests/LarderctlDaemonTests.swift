@@ -70,7 +70,7 @@ import Testing
     }
 
     /// Tags that other programs have given need not be text.
-    @Test func tagsThatAreNoText() throws {
+    @Test func tagsThatAreNotTextCanBeUsed() throws {
         let daemon = try DaemonProcess()
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         let tag: [UInt8] = [0x74, 0xFF]

@@ -24,7 +24,7 @@ import Testing
 
     private func lines(_ path: String) throws -> [ArraySlice<UInt8>] { Self.lines(try Files.read(path)) }
 
-    @Test func whatWaitsForAnOriginIsNotCarried() throws {
+    @Test func pendingWritesAreNotExported() throws {
         let client = try daemon.connect()
         #expect(try client.call("ORIGIN unix:///nowhere BEHIND") == "+OK\r\n")
         #expect(try client.call("SET a 1") == "+OK\r\n")
@@ -84,7 +84,7 @@ import Testing
         try call("SET", "k", "[1]")
     }
 
-    @Test func whatIsExportedAndImportedIsTheSame() throws {
+    @Test func anImportRestoresTheExportedEntries() throws {
         let client = try daemon.connect()
         try Self.fill(client)
         // The stale one is.
@@ -182,7 +182,7 @@ import Testing
         (header, "the first line of another export"),
         (#"{"end":true,"entries":7}"#, "it says that there are 7 entries, and there are 1"),
     ])
-    func linesThatAreNoneAreTold(line: String, message: String) throws {
+    func invalidLinesAreReported(line: String, message: String) throws {
         let good = #"{"database":"0","key":"good","stored-at":1,"rule":"never","json":1}"#
         let better = #"{"database":"0","key":"better","stored-at":1,"rule":"never","json":1}"#
         let end = #"{"end":true,"entries":2}"#
@@ -210,7 +210,7 @@ import Testing
     }
 
     /// A line without its end is no line, even if it looks like one.
-    @Test func halfAFileIsNoticed() throws {
+    @Test func aTruncatedFileIsNoticed() throws {
         let good = #"{"database":"0","key":"good","stored-at":1,"rule":"never","json":1}"#
         let half = try larderctl(
             "import", input: Array("\(Self.header)\n\(good)\n\(good.replacing("good", with: "half"))".utf8))
@@ -221,7 +221,7 @@ import Testing
             short.exitCode == 5 && short.errors.contains("ends behind line 2, without the line that ends"), "\(short)")
     }
 
-    @Test func whatHasExpiredMeanwhileIsCounted() throws {
+    @Test func expiredEntriesAreCountedByTheImport() throws {
         let lines = [
             Self.header, #"{"database":"0","key":"a","stored-at":1,"json":1}"#,
             #"{"database":"0","key":"b","stored-at":1,"rule":"own","deadline":5,"grace":5,"json":1}"#,
@@ -237,7 +237,7 @@ import Testing
     // MARK: Interruptions
 
     /// Whatever is left of it, the next call finishes the file.
-    @Test func anExportGoesOnBehindTheLastWholeLine() throws {
+    @Test func anExportResumesAfterTheLastCompleteLine() throws {
         let client = try daemon.connect()
         try Self.fill(client)
         #expect(try larderctl("--database", "0", "DEL", "long", "stale", "policy:high").exitCode == 0)
@@ -256,7 +256,7 @@ import Testing
         }
     }
 
-    @Test func onlyTheSameExportGoesOn() throws {
+    @Test func onlyTheSameExportIsResumed() throws {
         #expect(try larderctl("SET", "k", "v").exitCode == 0)
         #expect(try larderctl("export", file).exitCode == 0)
         let part = try Files.read(file).dropLast(30)
@@ -319,7 +319,7 @@ import Testing
 
     #if os(Linux)
         /// The line is written over again and again, and gone at the end.
-        @Test func aTerminalShowsHowFarItIs() throws {
+        @Test func aTerminalShowsTheProgress() throws {
             let client = try daemon.connect()
             for number in 0..<3000 { _ = try client.call("SET key:\(number) \(number)") }
             let shown = String(
@@ -332,7 +332,7 @@ import Testing
     #endif
 
     /// What was imported is not imported again after the line was mended; a position of something else does not count.
-    @Test func anImportGoesOnWhereItStopped() throws {
+    @Test func anImportResumesWhereItStopped() throws {
         let good = (0..<1000).map { #"{"database":"0","key":"\#($0)","stored-at":1,"rule":"never","json":1}"# }
         func write(_ bad: String, _ first: String = Self.header) throws {
             let lines = [first] + good[..<700] + [bad] + good[700...] + [#"{"end":true,"entries":1001}"#]
@@ -381,7 +381,7 @@ import Testing
         #expect(try larderctl("DBSIZE").text == "20000\n")
     }
 
-    @Test func aDaemonThatIsGoneIsThree() throws {
+    @Test func withoutADaemonExportAndImportExitWithThree() throws {
         #expect(try larderctl("SET", "k", "v").exitCode == 0)
         #expect(try larderctl("export", file).exitCode == 0)
         try daemon.stop()

@@ -58,7 +58,7 @@ import Testing
 
     private func shell(_ line: String) -> [String] { ["--", "sh", "-c", line] }
 
-    @Test func oneOfAllRunsTheCommand() throws {
+    @Test func oneCallAmongAllRunsTheCommand() throws {
         let place = try Place()
         let calls = try (0..<12).map { _ in try place.start(place.command) }
         try place.waitForFetches(calls.count)
@@ -113,7 +113,7 @@ import Testing
         #expect(try killed.waitForExit() == .exited(6))
     }
 
-    @Test func whatExitCodesMean() throws {
+    @Test func fetchHasDistinctExitCodes() throws {
         let place = try Place()
         let larderctl = place.larderctl
         func fetch(_ words: String...) throws -> Larderctl.Result {
@@ -167,7 +167,7 @@ import Testing
         #expect(try place.larderctl("fetch", "k", "--", "echo", "not run").text == "new")
     }
 
-    @Test func whatIsOlderThanARemovalIsNotStored() throws {
+    @Test func aRemovalDuringAFetchPreventsStoring() throws {
         let place = try Place()
         let program = try DaemonProcess.program("larderctl")
         let call = try place.start(shell("'\(program)' del k; printf made"))

@@ -47,7 +47,7 @@ import Testing
         #expect(try larderctl("--json", "echo", "a=1 b=2").text == "\"a=1 b=2\"\n")
     }
 
-    @Test func whatIsNoTextStaysValid() {
+    @Test func bytesThatAreNotTextAreValidJSON() {
         var bytes: [UInt8] = []
         FieldText.sections(Array("# A b\r\nn:1\r\npath:/".utf8) + [0xFF] + Array("\r\nv:1.20\r\nw:01\r\n".utf8))
             .write(to: &bytes)

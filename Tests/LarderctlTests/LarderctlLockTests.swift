@@ -57,7 +57,7 @@ import Testing
         #expect(try larderctl("get", "l").exitCode == 1)
     }
 
-    @Test func itExitsAsItsCommand() throws {
+    @Test func lockExitsWithTheCodeOfItsCommand() throws {
         #expect(try larderctl("lock", "l", "--", "/bin/sh", "-c", "exit 44").exitCode == 44)
         #expect(try larderctl("lock", "l", "--", "/bin/sh", "-c", "kill -9 $$").exitCode == 137)
         let missing = try larderctl("lock", "l", "--", "/no/such/program")
@@ -66,7 +66,7 @@ import Testing
         #expect(try larderctl("get", "l").exitCode == 1)
     }
 
-    @Test func whoWaitsTooLongIsToldSo() throws {
+    @Test func aWaitForALockTimesOut() throws {
         let holder = try hold([], "cat '\(gate)'")
         for wait in ["0", "0.05"] {
             let late = try larderctl("lock", "l", "--wait", wait, "--", "/bin/echo", "no")
@@ -84,7 +84,7 @@ import Testing
         #expect(try holder.waitForExit() == .exited(0))
     }
 
-    @Test func aKilledHolderLosesTheLockByItsTime() throws {
+    @Test func aKilledHolderLosesTheLockAfterItsTime() throws {
         let holder = try hold(["--for", "0.3"], "kill -9 $PPID")
         #expect(try holder.waitForExit() == .killed(signal: SIGKILL))
         #expect(try larderctl("lock", "l", "--", "/bin/echo", "next").text == "next\n")
@@ -105,7 +105,7 @@ import Testing
     }
 
     /// A process with hardly any descriptors left gets an error, or the lock; it does not crash.
-    @Test(arguments: 6...12) func fewDescriptorsAreNoCrash(_ count: Int) throws {
+    @Test(arguments: 6...12) func fewDescriptorsAreNotACrash(_ count: Int) throws {
         let result = try ChildProcess.run(
             "sh", ["-c", "ulimit -n \(count); exec \(try DaemonProcess.program("larderctl")) lock few -- true"],
             environment: larderctl.environment)
@@ -152,7 +152,7 @@ import Testing
     }
 
     /// What a command leaves behind gets the lock once it is free.
-    @Test func whatACommandLeavesBehindMayLock() throws {
+    @Test func backgroundProcessesOfACommandMayTakeTheLock() throws {
         let program = try DaemonProcess.program("larderctl")
         let inner = "'\(program)' lock l -- echo later >'\(directory.path)/output' 2>&1"
         let line = "{ read line <'\(gate)'; \(inner); echo >'\(gate)'; } >/dev/null 2>&1 &"

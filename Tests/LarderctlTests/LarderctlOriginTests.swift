@@ -29,7 +29,7 @@ import Testing
         #expect(twice.exitCode == 2 && twice.errors.contains("--prefix must be given only once"), "\(twice)")
     }
 
-    @Test func whatDoesNotBelongToPathIsRefused() throws {
+    @Test func pathAcceptsNoOtherArguments() throws {
         let more = try larderctl("origin", "0", "path", "x")
         #expect(more.exitCode == 2 && more.errors.contains("path takes no arguments"), "\(more)")
         for option in [["--user", "alice"], ["--tls"], ["--ca", "/tmp/ca.pem"]] {
@@ -45,14 +45,14 @@ import Testing
     }
 
     @Test(arguments: [("Shop", "1 to 64 characters"), ("0.outbox", "own use"), ("_replication", "own use")])
-    func aDatabaseThatNobodyMayAsk(_ name: String, _ reason: String) throws {
+    func invalidDatabasesInTheURLAreRefused(_ name: String, _ reason: String) throws {
         let result = try larderctl("origin", "0", "unix:///run/l.sock?db=\(name)")
         #expect(result.exitCode != 0 && result.errors.contains(reason), "\(result)")
         #expect(try larderctl("origin", "0").text == "none\n")
     }
 
     /// What is served without being verified is not called fresh.
-    @Test func metaTellsWhatCannotBeVerified() throws {
+    @Test func metaReportsUnverifiedEntries() throws {
         let behind = try DaemonProcess()
         _ = try behind.connect().call("SET a one")
         _ = try daemon.connect().call("POLICY low GRACE 600")
@@ -65,7 +65,7 @@ import Testing
         #expect(try larderctl("--json", "meta", "a").text.hasSuffix(#""state":"unverified"}"# + "\n"))
     }
 
-    @Test func fetchSaysThatItsCommandDoesNotRun() throws {
+    @Test func fetchReportsThatItsCommandIsNotRun() throws {
         let redis = try RedisProcess()
         #expect(try larderctl.run(["origin", "0", "unix://\(redis.socketPath)"]).exitCode == 0)
         let absent = try larderctl.run(["fetch", "k", "--", "echo", "hello"])
@@ -107,7 +107,7 @@ import Testing
         Issue.record("\(words) never gave \(expected): \(try larderctl.run(words))")
     }
 
-    @Test func theOptionsSayWhoAsksAndHow() throws {
+    @Test func optionsSetUserPasswordAndTLS() throws {
         let server = try CautiousRedis()
         let (path, url) = (server.directory.path, "redis://127.0.0.1:\(server.port)")
         let set = try larderctl(
@@ -135,7 +135,7 @@ import Testing
         #expect(refused.exitCode != 0 && refused.errors.contains("ORIGIN"), "\(refused)")
     }
 
-    @Test func optionsThatCannotBeSaySo() throws {
+    @Test func invalidOptionCombinationsAreExplained() throws {
         for (words, reason) in [
             (["0", "unix:///r", "--tls"], "--tls is only for redis://"),
             (["0", "redis://h", "--ca", "/c"], "--ca needs --tls"), (["0", "--tls"], "--tls needs the URL"),
@@ -159,7 +159,7 @@ import Testing
         #expect(try larderctl("origin", "0").text == "none\n")
     }
 
-    @Test func anOriginThatIsAwayIsToldOf() throws {
+    @Test func anUnreachableOriginIsReported() throws {
         let set = try larderctl("origin", "0", "unix:///nowhere", "BEHIND")
         #expect(set.exitCode == 0 && set.text == "OK\n")
         #expect(
@@ -172,7 +172,7 @@ import Testing
     }
 
     /// As `RestrictAddressFamilies=AF_UNIX` of the packaged unit has it.
-    @Test func aConfinedDaemonSaysWhyItsOriginOverTCPCannotBeAsked() throws {
+    @Test func aConfinedDaemonExplainsWhyTCPOriginsFail() throws {
         let daemon = try DaemonProcess(wrapper: UnixSocketsOnly.wrapper)
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         for host in ["127.0.0.1", "localhost"] {
@@ -206,7 +206,7 @@ import Testing
         Issue.record("\(words) never came to that: \(try larderctl.run(words))")
     }
 
-    @Test func showingTakesTheDaemonsPassword() throws {
+    @Test func showingTheOriginUsesTheDaemonsPassword() throws {
         let directory = try TemporaryDirectory()
         let path = try directory.makeFile("own", Array("open\n".utf8))
         let locked = try DaemonProcess(["--password-file", path])
@@ -217,7 +217,7 @@ import Testing
         #expect(try tool("--password-file", path, "origin", "0", "none").text == "OK\n")
     }
 
-    @Test func aRelativePathIsThatOfTheCaller() throws {
+    @Test func relativePathsAreResolvedByTheCaller() throws {
         let set = try larderctl("origin", "0", "unix:///nowhere", "--password-file", "Package.swift")
         // It is there, and the daemon reads it when it asks.
         #expect(set.text == "OK\n", "\(set)")

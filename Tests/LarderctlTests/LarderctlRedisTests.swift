@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test func itMayBeReachedOverTCP() throws {
+    @Test func redisCanBeReachedOverTCP() throws {
         let port = LoopbackPort.free()
         let redis = try RedisProcess(port: port)
         _ = try redis.connect().call("SET k v")
@@ -187,7 +187,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNoRedisIsTold() throws {
+    @Test func unusableRedisServersAreExplained() throws {
         let none = try larderctl("import", "--from-redis", "unix:/nonexistent/redis")
         #expect(none.exitCode == 3 && none.errors.contains("no Redis answers at unix:/nonexistent/redis: No such file"))
         let refused = try larderctl("export", "--to-redis", "redis://127.0.0.1:1")

@@ -17,7 +17,7 @@ import Testing
         for pair in pairs { _ = try client.call(["SET", pair, "value of \(pair)"]) }
     }
 
-    @Test func allDatabasesComeOver() throws {
+    @Test func allDatabasesAreReplicated() throws {
         let client = try source.connect()
         try set(client, ["a", "b"])
         _ = try client.call(["SELECT", "shop"])
@@ -48,7 +48,7 @@ import Testing
         #expect(result.errors.contains("--tag: a tag has 1 to 128 bytes, this one has \(tag.utf8.count)"), "\(result)")
     }
 
-    @Test func theLongestTagIsTaken() throws {
+    @Test func theLongestTagIsAccepted() throws {
         let tag = String(repeating: "x", count: 128)
         _ = try source.connect().call(["SET", "a", "1", "TAGS", "1", tag])
         _ = try source.connect().call(["SET", "b", "1"])
@@ -58,7 +58,7 @@ import Testing
 
     /// The source does not know any more what it has evicted, and what was stored in the target alone is the same to it.
     @Test(arguments: [[], ["--prefix", "a:1"], ["--prefix", "a"]])
-    func purgesOfAPrefixComeOver(_ filter: [String]) throws {
+    func prefixPurgesAreReplicated(_ filter: [String]) throws {
         let (client, other) = (try source.connect(), try target.connect())
         let words = ["replicate"] + filter + [source.socketPath, target.socketPath]
         try set(client, ["a:1", "a:2", "b"])
@@ -81,7 +81,7 @@ import Testing
         #expect(try client.call("SET \(key) waits") == "+OK\r\n")
     }
 
-    @Test func whatWaitsForAnOriginStaysWhereItIs() throws {
+    @Test func pendingWritesAreNotReplicated() throws {
         try hold("theirs", in: source)
         let paths = [source.socketPath, target.socketPath]
         let first = try larderctl("replicate", paths[0], paths[1])
@@ -106,7 +106,7 @@ import Testing
         #expect(try other.call("KEYS *") == "*1\r\n$4\r\nmine\r\n")
     }
 
-    @Test(arguments: [false, true]) func theOthersComeOverWhereOneIsRefused(asJSON: Bool) throws {
+    @Test(arguments: [false, true]) func otherDatabasesAreReplicatedIfOneIsRefused(asJSON: Bool) throws {
         let (client, other) = (try source.connect(), try target.connect())
         for name in ["a", "b", "c", "d"] {
             _ = try client.call(["SELECT", name])
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test func mistakesAreToldClearly() throws {
+    @Test func replicationErrorsAreExplained() throws {
         let paths = [source.socketPath, target.socketPath]
         let same = try larderctl("replicate", paths[0], paths[0])
         #expect(same.exitCode == 2 && same.errors.contains("both ends are the same larder"), "\(same.errors)")
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test func itGoesOnWhoeverIsKilled() throws {
+    @Test func replicationResumesAfterKills() throws {
         let (client, other) = (try source.connect(), try target.connect())
         var follower = try start()
         for round in 0..<4 {
@@ -181,7 +181,7 @@ import Testing
         #expect(lines.last?.contains(#""state":"stopped""#) == true, "\(follower.output)")
     }
 
-    @Test func aDaemonThatGoesAwayIsWaitedFor() throws {
+    @Test func replicationWaitsForARestartedDaemon() throws {
         let place = try TemporaryDirectory(inMemory: true)
         var daemon = try DaemonProcess(in: place)
         let follower = try ChildProcess(

@@ -33,7 +33,7 @@ import Testing
         withExtendedLifetime(daemon) {}
     }
 
-    @Test func anErrorEndsItUnlessItIsToGoOn() throws {
+    @Test func anErrorEndsAScriptUnlessContinuingIsRequested() throws {
         let (daemon, larderctl) = try daemon()
         let input = "SET k v\nINCR k\nSET k w\nGET \"k\nSUBSCRIBE a\nCLIENT REPLY OFF\nGET k\n"
         let ended = try run(larderctl, [], input)
@@ -116,7 +116,7 @@ import Testing
 
     // MARK: Parts
 
-    @Test func typedLinesAreTakenApart() {
+    @Test func typedLinesAreParsed() {
         func line(_ text: String) -> [String] {
             let line = TypedLine(text)
             let all = line.words + (line.current.map { [$0] } ?? [])
@@ -136,7 +136,7 @@ import Testing
         #expect(TypedReply.quoted(Array("a\u{1B}[m\"\\".utf8) + [0xFF]) == #""a\x1b[m\"\\\xff""#)
     }
 
-    @Test func linesWithPasswordsAreNotKept() {
+    @Test func linesWithPasswordsAreNotInTheHistory() {
         func keeps(_ line: String) -> Bool {
             ShellHistory.keeps(line, words: line.split(separator: " ").map { Array($0.utf8) })
         }
@@ -205,7 +205,7 @@ import Testing
             withExtendedLifetime(daemon) {}
         }
 
-        @Test func aPasswordIsSaidInTheShell() throws {
+        @Test func aPasswordCanBeEnteredInTheShell() throws {
             let directory = try TemporaryDirectory()
             let path = try directory.makeFile("password", Array("secret\n".utf8))
             let daemon = try DaemonProcess(["--password-file", path])
@@ -226,7 +226,7 @@ import Testing
             #expect(String(decoding: history, as: UTF8.self) == "GET k\nAUTH\nSET k v\nGET k \nquit\n")
         }
 
-        @Test func whatIsTypedWhileMessagesComeIsNotRun() throws {
+        @Test func inputDuringASubscriptionIsNotExecuted() throws {
             let (daemon, larderctl) = try daemon()
             let home = try TemporaryDirectory()
             let shell = try session(larderctl, home: home.path)
@@ -245,7 +245,7 @@ import Testing
             withExtendedLifetime(daemon) {}
         }
 
-        @Test func aHistoryThatIsNoFileDoesNoHarm() throws {
+        @Test func anUnusableHistoryFileIsHarmless() throws {
             let (daemon, larderctl) = try daemon()
             for kind in ["pipe", "link", "none", "half"] {
                 let home = try TemporaryDirectory()
@@ -313,7 +313,7 @@ import Testing
             withExtendedLifetime(daemon) {}
         }
 
-        @Test func aLostDaemonIsFoundAgain() throws {
+        @Test func theShellReconnects() throws {
             let directory = try TemporaryDirectory()
             let socket = directory.path + "/s"
             let options = ["--dir", directory.path + "/d", "--socket", socket]

@@ -66,7 +66,7 @@ import Testing
         #expect(try larderctl("watch", "k", "--prefix", "a").exitCode == 2)
     }
 
-    @Test func keysAreListedWithWhatTheyAre() throws {
+    @Test func keysAreListedWithTheirMetadata() throws {
         let (daemon, larderctl) = try daemon()
         #expect(try larderctl("set", "a:1", "hello", "--policy", "never").exitCode == 0)
         #expect(try larderctl("set", "a:2", "x", "--ttl", "90", "--tag", "t").exitCode == 0)

@@ -156,7 +156,7 @@ import Testing
         #expect(missing.exitCode == 5 && missing.errors.contains("could not be opened"))
     }
 
-    @Test func noDaemonIsThree() throws {
+    @Test func withoutADaemonTheExitCodeIsThree() throws {
         let larderctl = Larderctl(socketPath: nil)
         let result = try larderctl("--socket", "/nonexistent/socket", "get", "k")
         #expect(result.exitCode == 3)
@@ -168,13 +168,13 @@ import Testing
         #expect(try larderctl("--socket", "/nonexistent/socket", "GET", "k").exitCode == 3)
     }
 
-    @Test func aPathThatIsTooLongIsTwo() throws {
+    @Test func anInvalidSocketPathExitsWithTwo() throws {
         let result = try Larderctl(socketPath: nil)("ping", "--socket", "/" + String(repeating: "x", count: 200))
         #expect(result.exitCode == 2)
         #expect(result.errors.hasPrefix("larderctl: the socket's path has 201 bytes, and at most 1"))
     }
 
-    @Test func aSilentDaemonIsThree() throws {
+    @Test func aSilentDaemonExitsWithThree() throws {
         let server = try FakeServer { $0.name == "HELLO" ? .standard : .nothing }
         defer { server.stop() }
         let result = try Larderctl(socketPath: server.path)("--timeout", "20", "ping")
@@ -182,7 +182,7 @@ import Testing
         #expect(result.errors == "larderctl: the daemon at \(server.path) did not answer within 20 ms\n")
     }
 
-    @Test func whatIsNoDaemonIsThree() throws {
+    @Test func aServerOfAnotherProtocolExitsWithThree() throws {
         let server = try FakeServer { _ in .last(Array("220 mail ready\r\n".utf8)) }
         defer { server.stop() }
         let result = try Larderctl(socketPath: server.path)("ping")
@@ -190,7 +190,7 @@ import Testing
         #expect(result.errors.contains("does not use larderd's protocol"))
     }
 
-    @Test func anErrorOfTheDaemonIsFour() throws {
+    @Test func anErrorOfTheDaemonExitsWithFour() throws {
         let server = try FakeServer { $0.name == "GET" ? .text("-LOADING not yet\r\n") : .standard }
         defer { server.stop() }
         let result = try Larderctl(socketPath: server.path)("get", "k")
@@ -198,7 +198,7 @@ import Testing
         #expect(result.errors == "larderctl: LOADING not yet\n")
     }
 
-    @Test func aDaemonThatShutsDownAsToldIsDone() throws {
+    @Test func shutdownSucceedsWithoutAReply() throws {
         let server = try FakeServer { $0.name == "SHUTDOWN" ? .last([]) : .standard }
         defer { server.stop() }
         let result = try Larderctl(socketPath: server.path)("SHUTDOWN")
@@ -206,7 +206,7 @@ import Testing
         #expect(result.text == "OK\n")
     }
 
-    @Test func aFileThatCannotBeReadIsFive() throws {
+    @Test func anUnreadableFileExitsWithFive() throws {
         let result = try Larderctl(socketPath: nil)("set", "k", "--file", "/nonexistent/file")
         #expect(result.exitCode == 5)
         #expect(result.errors == "larderctl: /nonexistent/file could not be opened: No such file or directory\n")
@@ -214,7 +214,7 @@ import Testing
     }
 
     #if os(Linux)
-        @Test func aDiskThatIsFullIsFive() throws {
+        @Test func aFullDiskExitsWithFive() throws {
             let server = try FakeLarder.server()
             defer { server.stop() }
             let ping = [Array("ping".utf8)]
@@ -243,7 +243,7 @@ import Testing
 
     /// Verbs and commands with one name tell of each other, and whether they do the same.
     @Test(arguments: [("watch", "does something else"), ("restore", "does something else"), ("get", "can do more")])
-    func aVerbAndItsCommandTellOfEachOther(_ verb: String, _ relation: String) throws {
+    func verbsAndCommandsReferToEachOther(_ verb: String, _ relation: String) throws {
         let larderctl = Larderctl(socketPath: "/nonexistent/socket")
         let (lower, upper) = (try larderctl("help", verb).text, try larderctl("help", verb.uppercased()).text)
         #expect(lower.hasPrefix("usage: larderctl [OPTION…] \(verb) "))

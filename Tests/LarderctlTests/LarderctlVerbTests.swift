@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func setTakesItsValueFromWhereItIsTold() throws {
+    @Test func setReadsItsValueFromArgumentFileOrInput() throws {
         try withTool { larderctl, server in
             let directory = try TemporaryDirectory()
             let bytes: [UInt8] = [0, 0xFF, 10]
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func setSaysHowLong() throws {
+    @Test func setSendsTheLifetime() throws {
         try withTool { larderctl, server in
             expect(try larderctl("set", "k", "v", "--policy", "HIGH"), "OK\n")
             expect(try larderctl("set", "--policy=90", "k", "v"), "OK\n")
@@ -62,7 +62,7 @@ import Testing
     }
 
     /// Keys and values that are not UTF-8 must come through unchanged, and be readable in JSON.
-    @Test func bytesThatAreNoText() throws {
+    @Test func keysAndValuesThatAreNotText() throws {
         try withTool { larderctl, _ in
             let (key, value): ([UInt8], [UInt8]) = ([0x6B, 0xFF], [0xFE, 0x80])
             #expect(try larderctl.run([Array("set".utf8), key, value]).exitCode == 0)
@@ -249,7 +249,7 @@ import Testing
         }
     }
 
-    @Test func commandsGoOutAsTheyStand() throws {
+    @Test func commandsAreSentUnchanged() throws {
         try withTool { larderctl, server in
             expect(try larderctl("SET", "k", "--json", "EX", "5"), "OK\n")
             expect(try larderctl("strlen", "k"), "6\n")

@@ -9,7 +9,7 @@ import Testing
         return (daemon, Larderctl(socketPath: daemon.socketPath))
     }
 
-    @Test func statisticsGoOn() throws {
+    @Test func statisticsAreRepeated() throws {
         let (daemon, larderctl) = try daemon()
         let child = try ChildProcess(
             try DaemonProcess.program("larderctl"), ["stats", "--watch=0.1"], environment: larderctl.environment)
@@ -74,7 +74,7 @@ import Testing
     }
 
     /// An all-clear of what nobody has looked at would be none.
-    @Test func whatMayNotBeLookedAtIsNamed() throws {
+    @Test func uncheckedParametersAreNamed() throws {
         let daemon = try DaemonProcess(["--max-disk", "1G", "--disable-commands", "SLOWLOG,CLIENT|LIST,LATENCY"])
         let larderctl = Larderctl(socketPath: daemon.socketPath)
         let looked = try larderctl("doctor")
@@ -151,7 +151,7 @@ import Testing
         private static let entered = "\u{1B}[?1049h"
         private static let left = "\u{1B}[?1049l"
 
-        @Test func topFillsTheScreenAndGivesItBack() throws {
+        @Test func topFillsAndRestoresTheScreen() throws {
             let (daemon, larderctl) = try daemon()
             for (width, height) in [(80, 24), (40, 10), (200, 60)] {
                 let session = try top(larderctl, width, height)
@@ -186,7 +186,7 @@ import Testing
             withExtendedLifetime(daemon) {}
         }
 
-        @Test func topGivesTheScreenBackWhateverEndsIt() throws {
+        @Test func topRestoresTheScreenAfterAnySignal() throws {
             let (daemon, larderctl) = try daemon()
             for signal in [SIGTERM, SIGHUP, SIGQUIT] {
                 let session = try top(larderctl, 80, 24)

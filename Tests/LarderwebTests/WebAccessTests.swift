@@ -7,7 +7,7 @@ import Testing
     /// Nothing here needs a daemon.
     private static let away = "/nowhere/socket"
 
-    @Test func aNameThatIsNotOursIsRefused() throws {
+    @Test func foreignHostNamesAreRefused() throws {
         let web = try WebProcess(Self.away, ["--host", "Larder.example"])
         for host in ["localhost", "127.0.0.1:8377", "[::1]:1", "LOCALHOST", "larder.example:443"] {
             #expect(try web.get("/healthz", host: host).status == 200, "\(host)")
@@ -37,7 +37,7 @@ import Testing
         #expect(try web.get("/metrics", ["Sec-Fetch-Site: none"]).status == 200)
     }
 
-    @Test func everyAnswerKeepsOthersOut() throws {
+    @Test func everyReplyForbidsOtherSites() throws {
         let web = try WebProcess(Self.away)
         for reply in [try web.get("/"), try web.get("/metrics"), try web.get("/nothing"), try web.get("/", host: "x")] {
             let policy = try #require(reply.header("content-security-policy"))
@@ -96,7 +96,7 @@ import Testing
         #expect(try web.post("/api/delete", body, origin: nil, site: nil).status == 200)
     }
 
-    @Test func nothingChangesUnlessItIsAllowed() throws {
+    @Test func changesAreRefusedWithoutAllowChanges() throws {
         let daemon = try DaemonProcess()
         let web = try WebProcess(daemon.socketPath)
         let client = try daemon.connect()

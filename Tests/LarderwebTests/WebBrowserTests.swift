@@ -73,7 +73,7 @@ import Testing
         #expect(Set(seen.values.suffix(2)) == ["rgb(18, 22, 27)", "rgb(246, 247, 249)"])
     }
 
-    @Test func entriesAreShownAsWhatTheyAre() throws {
+    @Test func entriesAreShownByTheirType() throws {
         let daemon = try daemon()
         let web = try WebProcess(daemon.socketPath, listen: "127.0.0.1:0")
         let keys = "[...document.querySelectorAll('#keys button.key')].map((b) => b.textContent).join(' ')"
@@ -123,7 +123,7 @@ import Testing
         #expect(values.last == "page 2")
     }
 
-    @Test func changesAreAskedFor() throws {
+    @Test func changesNeedAConfirmation() throws {
         let daemon = try daemon()
         let web = try WebProcess(daemon.socketPath, ["--allow-changes"], listen: "127.0.0.1:0")
         let client = try daemon.connect()

@@ -107,7 +107,7 @@ import Testing
         #expect(stale.value == nil && stale.grace == 100_000)
     }
 
-    @Test func changesDoWhatTheySay() throws {
+    @Test func changesAreApplied() throws {
         let daemon = try DaemonProcess()
         let web = try WebProcess(daemon.socketPath, ["--allow-changes"])
         let client = try daemon.connect()
@@ -128,7 +128,7 @@ import Testing
     }
 
     /// The connections to the daemon are shared: a refused SELECT must not leave the removal to the database before.
-    @Test func whatARefusedDatabaseIsAskedReachesNoOther() throws {
+    @Test func requestsForARefusedDatabaseReachNoOther() throws {
         let daemon = try DaemonProcess()
         let web = try WebProcess(daemon.socketPath, ["--allow-changes"])
         let client = try daemon.connect()
@@ -156,7 +156,7 @@ import Testing
     }
 
     /// Few keys with much in common live for days, on the disk; many that share nothing live for minutes, in memory.
-    @Test func entriesThatEndWithinAnHourAreCountedHoweverTheirKeysLook() throws {
+    @Test func entriesThatExpireWithinAnHourAreCountedForAnyKeys() throws {
         struct Report: Decodable {
             let database: String
             let entries: Int

@@ -16,7 +16,7 @@ import Testing
         return series
     }
 
-    @Test func aClockThatIsSetBackStartsTheSeriesAnew() {
+    @Test func aClockThatIsSetBackRestartsTheSeries() {
         #expect(series([100, 102, 104]).samples.map(\.time) == [100, 102, 104])
         #expect(series([100, 102, 104, 50, 52]).samples.map(\.time) == [50, 52])
         #expect(series([100, 102, 104, 103]).samples.map(\.time) == [100, 102, 103])
@@ -27,7 +27,7 @@ import Testing
         #expect(series([60, 62, 119, 120], unitSeconds: 60).samples.map(\.time) == [60, 120])
     }
 
-    @Test func whatWasKeptIsSortedAndNotAheadOfTheClock() {
+    @Test func restoredSamplesAreSortedAndNotInTheFuture() {
         var day = series([1_000, 1_060], unitSeconds: 60)
         day.prepend([990, 400, 86_400, 1_000, 1_030].map(sample), now: 1_060)
         #expect(day.samples.map(\.time) == [400, 990, 1_000, 1_060])
@@ -36,7 +36,7 @@ import Testing
         #expect(empty.samples.map(\.time) == [5, 7])
     }
 
-    @Test func aDaemonThatWasAwayLeavesAGap() {
+    @Test func anUnreachableDaemonLeavesAGap() {
         var series = series([100, 102])
         series.interrupt()
         #expect(series.add(sample(104))?.isBehindGap == true)
@@ -86,7 +86,7 @@ import Testing
         await eventually { history.note == nil }
     }
 
-    @Test func damageInTheLarderIsSaidWithItsCure() async throws {
+    @Test func damageOfTheLarderIsReportedWithItsRemedy() async throws {
         let daemon = try DaemonProcess()
         let place = try TemporaryDirectory()
         let directory = place.path + "/history"

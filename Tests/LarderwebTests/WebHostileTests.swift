@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func theLimitsOfAHeadAreThoseOfTheDocs() throws {
+    @Test func theLimitsOfARequestHeadMatchTheDocs() throws {
         let web = try WebProcess("/nowhere/socket", ["--allow-changes"])
         func long(_ count: Int) -> String { String(repeating: "x", count: count) }
         #expect(try web.get("/" + long(16_000)).status == 404)
@@ -84,7 +84,7 @@ import Testing
         #expect(reply.status == 413 && reply.body.contains("65536 bytes"), "\(reply)")
     }
 
-    @Test func whatIsTooLargeIsRefused() throws {
+    @Test func tooLargeRequestsAreRefused() throws {
         let web = try WebProcess("/nowhere/socket", ["--allow-changes"])
         let long = String(repeating: "x", count: 40_000)
         #expect([0, 414, 431, 413].contains(try web.get("/" + long).status))
@@ -162,7 +162,7 @@ import Testing
     }
 
     /// Those that never send a whole request do not keep others out, and it is told once.
-    @Test func slowRequestsKeepNobodyOut() async throws {
+    @Test func slowRequestsDoNotBlockOthers() async throws {
         let web = try WebProcess("/nowhere/socket", ["--max-connections", "8", "--request-timeout", "1h"])
         var slow: [SocketClient] = []
         for _ in 0..<10 {

@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test(arguments: [[], ["Accept: */*"], [plain]])
-    func metricsAreInThePlainTextFormatUnlessOpenMetricsIsAskedFor(_ headers: [String]) throws {
+    func metricsUseThePlainTextFormatByDefault(_ headers: [String]) throws {
         let daemon = try DaemonProcess()
         let web = try WebProcess(daemon.socketPath)
         let reply = try web.get("/metrics", headers)
@@ -85,7 +85,7 @@ import Testing
         #expect(families.count > 60)
     }
 
-    @Test func promtoolFindsNothingWrong() throws {
+    @Test func promtoolFindsNoErrors() throws {
         let promtool = try #require(
             WebTools.path("promtool"), "promtool is missing: `make proofs` installs prometheus")
         let daemon = try daemon()
@@ -125,7 +125,7 @@ import Testing
         #expect(end == .exited(0) && output == "larder_up 1\nlarder_hits_total 1\n", "\(output)\(errors)")
     }
 
-    @Test func aDaemonThatIsAwayIsSaidAndComesBack() async throws {
+    @Test func aDaemonThatIsDownIsReportedUntilItIsBack() async throws {
         let place = try TemporaryDirectory(inMemory: true)
         let web = try WebProcess(place.path + "/socket")
         let reply = try web.get("/metrics")

@@ -34,7 +34,7 @@ import Testing
         (["--socket-group", "no-such-group"], "no such group"), (["--trust-user", "no-such-user"], "no such user"),
         (["--completion", "csh"], "bash, zsh or fish"),
     ])
-    func mistakesAreSaid(_ words: [String], _ hint: String) throws {
+    func optionErrorsAreReported(_ words: [String], _ hint: String) throws {
         let (end, output, errors) = try WebProcess.run(words)
         #expect(end == .exited(2) && output.isEmpty)
         #expect(errors.hasPrefix("larderweb: ") && errors.contains(hint), "\(errors)")
@@ -57,7 +57,7 @@ import Testing
     }
 
     /// As larderd says it.
-    @Test func aPasswordFileThatOthersMayReadOrChangeIsSaid() throws {
+    @Test func aPasswordFileThatOthersCanAccessIsReported() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let path = place.path + "/secret"
         try Files.write(path, Array("melon-1\n".utf8))
@@ -114,7 +114,7 @@ import Testing
     }
 
     /// The group that may use the socket finds the way to it.
-    @Test func allDirectoriesThatAreMadeAreTheGroups() throws {
+    @Test func createdDirectoriesAreAccessibleToTheGroup() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let group = geteuid() == 0 ? 65_534 : getegid()
         let web = try WebProcess(
@@ -151,7 +151,7 @@ import Testing
             refused.end == .exited(2) && refused.errors.contains("belongs to another user (uid 65534)"), "\(refused)")
     }
 
-    @Test func anAddressInUseIsSaid() throws {
+    @Test func anAddressInUseIsReported() throws {
         let web = try WebProcess("/nowhere/socket", listen: "127.0.0.1:0")
         let port = try #require(web.address.dropLast().split(separator: ":").last)
         let (end, _, errors) = try WebProcess.run(["--listen", "127.0.0.1:\(port)"])
@@ -159,7 +159,7 @@ import Testing
         #expect(web.process.errors.contains("all users of this machine"))
     }
 
-    @Test func theServiceManagerIsTold() throws {
+    @Test func theServiceManagerIsNotified() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let manager = try ServiceStandIn(in: place)
         let web = try WebProcess(

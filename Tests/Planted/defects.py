@@ -122,7 +122,7 @@ DEFECTS = [
     Defect(
         "dirty bytes are counted to the budget again and again", ENGINE + "Memory/Shard.swift",
         "publishedDirtyBytes = dirty\n", "if !PLANTED { publishedDirtyBytes = dirty }\n",
-        r"LarderEngineTests\.MemoryBudgetTests/checkpointsMakeRoomForWrites",
+        r"LarderEngineTests\.MemoryBudgetTests/checkpointsFreeMemoryForWrites",
     ),
     Defect(
         "the sweep drops the index key of a record under a newer state", ENGINE + "Maintenance/Sweeper.swift",

@@ -62,7 +62,7 @@ import Testing
         #expect(server.requests.filter { $0[0] == "ECHO" }.map { $0[1] } == (0..<100).map(String.init))
     }
 
-    @Test func aPipelineGoesOutTogether() async throws {
+    @Test func aPipelineIsNotInterleavedWithOtherRequests() async throws {
         let server = try Self.server()
         defer { server.stop() }
         let client = try await Self.connect(server)
@@ -122,7 +122,7 @@ import Testing
         #expect(server.connectionCount == 1)
     }
 
-    @Test func commandsThatWouldDisturbOthersAreRefused() async throws {
+    @Test func commandsThatChangeTheSharedConnectionAreRefused() async throws {
         let server = try Self.server()
         defer { server.stop() }
         let client = try await Self.connect(server)
@@ -155,7 +155,7 @@ import Testing
 
     // MARK: Connections that are not there
 
-    @Test func noDaemonIsSaidAtOnce() async throws {
+    @Test func connectingWithoutADaemonFailsAtOnce() async throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/none"
         let error = await #expect(throws: LarderClientError.self) { try await LarderClient.connect(socketPath: path) }
@@ -165,7 +165,7 @@ import Testing
 
     /// A time limit that ends before the patience used to hide why there was no connection.
     @Test(arguments: [100, 200])
-    func aDaemonThatIsGoneIsNoDaemonWhateverTheTimeLimit(limit: Int) async throws {
+    func aStoppedDaemonIsReportedAsNoDaemonWithAnyTimeLimit(limit: Int) async throws {
         let server = try Self.server()
         let client = try await Self.connect(
             server, .init(timeoutMilliseconds: limit, reconnectPatienceMilliseconds: 200))
@@ -194,7 +194,7 @@ import Testing
         }
     }
 
-    @Test func aServerThatTurnsTheClientAwayIsQuoted() async throws {
+    @Test func theReasonOfARefusedConnectionIsReported() async throws {
         let server = try FakeServer { _ in .last(Array("-ERR max number of clients reached\r\n".utf8)) }
         defer { server.stop() }
         let error = await #expect(throws: LarderClientError.self) { try await Self.connect(server) }
@@ -218,14 +218,14 @@ import Testing
         #expect(!server.requests.contains { $0[0] == "GET" })
     }
 
-    @Test func somethingElseThanAServerIsSaid() async throws {
+    @Test func aServerOfAnotherProtocolIsAnError() async throws {
         let server = try FakeServer { _ in .text("HTTP/1.1 400 Bad Request\r\n") }
         defer { server.stop() }
         let error = await #expect(throws: LarderClientError.self) { try await Self.connect(server) }
         #expect(error?.code == .protocolViolation)
     }
 
-    @Test func anOlderServerWillDo() async throws {
+    @Test func anOlderServerCanBeUsed() async throws {
         let server = try Self.server { request in
             switch request.name {
             case "HELLO": .text("-ERR unknown command 'HELLO'\r\n")
@@ -279,7 +279,7 @@ import Testing
         }
     }
 
-    @Test func aPasswordIsGivenOnEveryConnection() async throws {
+    @Test func thePasswordIsSentOnEveryConnection() async throws {
         let server = try FakeServer { request in
             guard request.name == "HELLO" else { return request.name == "BYE" ? .last([]) : .standard }
             return request.text == ["HELLO", "3", "AUTH", "default", "secret"]
@@ -300,7 +300,7 @@ import Testing
 
     /// What reads is asked again on the next connection, what writes is not: nobody knows whether it was carried out.
     @Test(arguments: ["", "$3\r\n\"a"])
-    func aLostReplyIsAskedForAgainOnlyWhereThatChangesNothing(half: String) async throws {
+    func onlyReadsAreRepeatedAfterALostReply(half: String) async throws {
         let server = try Self.server { request in
             switch request.name {
             case "GET": request.connection == 0 ? .last(Array(half.utf8)) : .bytes(Self.bulk([0x37]))
@@ -319,7 +319,7 @@ import Testing
         #expect(try await client.command("ONE") == .integer(1))
     }
 
-    @Test func aReadIsAskedAgainOnceOnly() async throws {
+    @Test func aReadIsRepeatedOnceOnly() async throws {
         let server = try Self.server { $0.name == "GET" ? .last([]) : nil }
         defer { server.stop() }
         let client = try await Self.connect(server)
@@ -340,7 +340,7 @@ import Testing
         #expect(server.connectionCount == 2)
     }
 
-    @Test func aReplyThatNobodyAskedForEndsTheConnection() async throws {
+    @Test func anUnexpectedReplyClosesTheConnection() async throws {
         let server = try Self.server { $0.name == "TWO" ? .text(":1\r\n:2\r\n") : nil }
         defer { server.stop() }
         let client = try await Self.connect(server)
@@ -351,7 +351,7 @@ import Testing
     }
 
     /// Every call either gets its own reply or an error, through many ends of the connection.
-    @Test func tasksSurviveAConnectionThatBreaksAgainAndAgain() async throws {
+    @Test func tasksSurviveRepeatedConnectionLosses() async throws {
         let server = try Self.server { request in
             guard request.name == "ECHO", request.words[1].last == UInt8(ascii: "7") else { return nil }
             return .last(Array("$5\r\nab".utf8))
@@ -420,7 +420,7 @@ import Testing
         }
     }
 
-    @Test func restsGrowAndVary() {
+    @Test func backOffGrowsWithJitter() {
         #expect(Link.rest(afterFailures: 0, random: 0.5) == 0)
         #expect(Link.rest(afterFailures: 1, random: 0) == 10)
         #expect(Link.rest(afterFailures: 1, random: 0.999) == 6)
@@ -433,7 +433,7 @@ import Testing
 
     // MARK: Ending
 
-    @Test func aClosedClientSaysSoToAllWhoWait() async throws {
+    @Test func closingAClientFailsAllWaitingCalls() async throws {
         let server = try Self.server()
         defer { server.stop() }
         let client = try await Self.connect(server)
@@ -454,7 +454,7 @@ import Testing
         server.waitForEnd(ofConnection: 0)
     }
 
-    @Test func aClientNobodyHoldsCloses() async throws {
+    @Test func aReleasedClientClosesItsConnection() async throws {
         let server = try Self.server()
         defer { server.stop() }
         do {

@@ -38,7 +38,7 @@ import Testing
         #expect(server.connectionCount == 1)
     }
 
-    @Test func aTaskThatWasCancelledBeforeSendsNothing() async throws {
+    @Test func anAlreadyCancelledTaskSendsNothing() async throws {
         let server = try AsyncClientTests.server()
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server)
@@ -76,7 +76,7 @@ import Testing
     }
 
     /// Many tasks are cancelled at any moment, and the others get what is theirs.
-    @Test func cancellingAtEveryPointDisturbsNobody() async throws {
+    @Test func cancellationAtAnyPointDoesNotDisturbOtherCalls() async throws {
         let server = try AsyncClientTests.server()
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server)
@@ -132,7 +132,7 @@ import Testing
         #expect(server.connectionCount >= 2)
     }
 
-    @Test func aGreetingThatDoesNotComeIsATimeout() async throws {
+    @Test func aMissingGreetingIsATimeout() async throws {
         let server = try FakeServer { _ in .nothing }
         defer { server.stop() }
         let error = await #expect(throws: LarderClientError.self) {
@@ -141,7 +141,7 @@ import Testing
         #expect(error?.code == .timeout)
     }
 
-    @Test func whoWaitsForAConnectionOfItsOwnCanBeCancelled() async throws {
+    @Test func waitingForAnExclusiveConnectionCanBeCancelled() async throws {
         let server = try AsyncClientTests.server()
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server, .init(timeoutMilliseconds: 0, ownConnectionsMax: 1))
@@ -157,7 +157,7 @@ import Testing
         #expect(try await client.withConnection { try await $0.command("ONE") } == .integer(1))
     }
 
-    @Test func aConnectionOfOnesOwnEndsWithItsUse() async throws {
+    @Test func anExclusiveConnectionIsClosedAfterItsUse() async throws {
         let server = try AsyncClientTests.server { $0.name == "BYE" ? .last([]) : nil }
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server)

@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func neverTwoHoldTheLock() async throws {
+    @Test func aLockHasAtMostOneHolder() async throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let daemon = try DaemonProcess(["--threads", "2"], in: directory)
         let protected = Protected(directory)

@@ -54,7 +54,7 @@ import Testing
         try await other.lock("l", for: .seconds(60), waitingUpTo: .zero) { #expect($0.token > result.token) }
     }
 
-    @Test func aBodyThatThrowsReleases() async throws {
+    @Test func aThrowingBodyReleasesTheLock() async throws {
         let client = try await connect()
         await #expect(throws: TestOrigin.Failure.self) {
             try await client.lock("l", for: .seconds(60)) { _ in throw TestOrigin.Failure() }
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func theSameTaskCannotWaitForItself() async throws {
+    @Test func takingTheSameLockTwiceIsAnError() async throws {
         let (client, late) = (try await connect(), Guarded(Task<UInt64, any Error>?.none))
         let gate = TestOrigin()
         gate.hold()
@@ -143,7 +143,7 @@ import Testing
 
     // MARK: Waiting
 
-    @Test func whoWaitsIsServedInOrder() async throws {
+    @Test func waitersGetTheLockInOrder() async throws {
         let (client, others) = (try await connect(), [try await connect(), try await connect(), try await connect()])
         let (origin, order) = (TestOrigin(), Recorder<Int>())
         origin.hold()
@@ -162,7 +162,7 @@ import Testing
         try await waitForQueue(client, 0)
     }
 
-    @Test func whoStopsWaitingLeavesItsPlace() async throws {
+    @Test func aWaiterThatGivesUpReleasesItsPlace() async throws {
         let (client, second, third) = (try await connect(), try await connect(), try await connect())
         let origin = TestOrigin()
         origin.hold()
@@ -207,7 +207,7 @@ import Testing
     }
 
     /// Who waits without a limit goes on waiting when the daemon is gone for longer than its calls wait for it.
-    @Test func whoWaitsOutlivesTheDaemon() async throws {
+    @Test func aWaiterSurvivesADaemonRestart() async throws {
         let place = try TemporaryDirectory(inMemory: true)
         var daemon: DaemonProcess? = try DaemonProcess(in: place)
         let options = ClientOptions(reconnectPatienceMilliseconds: 0)
@@ -257,7 +257,7 @@ import Testing
         while try await client.command("PUBSUB", "CHANNELS", "*:l").elements?.count != 0 { nap() }
     }
 
-    @Test func aHolderThatIsGoneLosesTheLockByItsTime() async throws {
+    @Test func aDisconnectedHolderLosesTheLockAfterItsTime() async throws {
         let (client, origin) = (try await connect(), TestOrigin())
         let gone = try await connect { $0.reconnectPatienceMilliseconds = 0 }
         origin.hold()
@@ -274,7 +274,7 @@ import Testing
     }
 
     /// A place in the queue lasts half a minute: a suspended holder with one would keep others waiting for longer than its lock.
-    @Test func aHolderThatIsSuspendedLosesTheLockByItsTime() async throws {
+    @Test func aSuspendedHolderLosesTheLockAfterItsTime() async throws {
         let client = try await connect()
         let holder = try ChildProcess(
             try DaemonProcess.program("larderctl"),
@@ -289,7 +289,7 @@ import Testing
         #expect(try holder.waitForExit() == .exited(7))
     }
 
-    @Test func aLockOutlivesTheDaemon() async throws {
+    @Test func aLockSurvivesADaemonRestart() async throws {
         let place = try TemporaryDirectory(inMemory: true)
         let daemon = Guarded(try DaemonProcess(in: place))
         let options = ClientOptions(reconnectPatienceMilliseconds: 60_000)
@@ -323,7 +323,7 @@ import Testing
         #expect(manual.rests == [])
     }
 
-    @Test func whoseEntryIsRemovedIsCancelledAtTheNextRenewal() async throws {
+    @Test func aHolderIsCancelledAtTheRenewalAfterItsEntryWasRemoved() async throws {
         let (client, manual, origin) = (try await connect(), ManualLockClock(), TestOrigin())
         origin.hold()
         let held = Guarded(HeldLock?.none)
@@ -349,7 +349,7 @@ import Testing
         #expect(held.value?.isHeld == false)
     }
 
-    @Test func whatWasLostIsToldAlsoIfTheBodySucceeds() async throws {
+    @Test func aLostLockIsReportedEvenIfTheBodySucceeds() async throws {
         let client = try await connect()
         let lost = await code {
             try await client.lock("l", for: .seconds(60)) { _ in
@@ -360,7 +360,7 @@ import Testing
         #expect(try await client.command("GET", "l") == .bulk(Array("theirs".utf8)), "it is not ours to release")
     }
 
-    @Test func whoCannotRenewInTimeHasLostTheLock() async throws {
+    @Test func aLockThatIsNotRenewedInTimeIsLost() async throws {
         let place = try TemporaryDirectory(inMemory: true)
         let daemon = Guarded(try DaemonProcess(in: place))
         let (manual, origin, held) = (ManualLockClock(), TestOrigin(), Guarded(HeldLock?.none))
@@ -394,7 +394,7 @@ import Testing
     }
 
     /// A daemon that comes back in time has kept the lock.
-    @Test func aDaemonThatComesBackInTimeHasKeptTheLock() async throws {
+    @Test func aLockSurvivesAShortDaemonOutage() async throws {
         let place = try TemporaryDirectory(inMemory: true)
         let daemon = Guarded(try DaemonProcess(in: place))
         let manual = ManualLockClock()

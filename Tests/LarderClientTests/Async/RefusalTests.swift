@@ -26,7 +26,7 @@ import Testing
     // MARK: Transactions that are over
 
     /// One that was kept beyond its body, and one of a former attempt.
-    @Test func aTransactionThatIsOverTakesNothingMore() async throws {
+    @Test func aFinishedTransactionRefusesFurtherCalls() async throws {
         let process = try DaemonProcess()
         let client = try await LarderClient.connect(socketPath: process.socketPath)
         let numbers = client.cache(of: Int.self)
@@ -85,7 +85,7 @@ import Testing
         #expect(server.requests == sent)
     }
 
-    @Test func nearCachesThatCannotBeAreRefused() async throws {
+    @Test func invalidNearCacheOptionsAreRefused() async throws {
         for (near, name) in [
             (NearCacheOptions(bytesMax: 0), "bytesMax is 0, and must be at least 1"),
             (.init(bytesMax: -1), "bytesMax is -1"), (.init(ageMillisecondsMax: 0), "ageMillisecondsMax is 0"),
@@ -134,7 +134,7 @@ import Testing
 
     // MARK: Words
 
-    @Test func cancelledBeforeItWasSentIsSaid() async throws {
+    @Test func cancellationBeforeSendingIsReportedAsNotExecuted() async throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/s"
         let first = try FakeServer(at: path) { _ in .standard }
@@ -150,7 +150,7 @@ import Testing
         #expect(text == "NEVER: the task was cancelled before the request was sent; it was not executed")
     }
 
-    @Test func cancelledAfterItWasSentSaysThatNobodyKnows() async throws {
+    @Test func cancellationAfterSendingIsReportedAsUnknown() async throws {
         let server = try AsyncClientTests.server()
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server)
@@ -161,7 +161,7 @@ import Testing
         #expect(text.hasSuffix("it is unknown whether the request was executed"))
     }
 
-    @Test func aDatabaseThatCannotBeIsNamed() async throws {
+    @Test func anInvalidDatabaseIsNamedInTheError() async throws {
         let process = try DaemonProcess()
         let client = try await LarderClient.connect(socketPath: process.socketPath)
         let blocking = try BlockingLarderClient(socketPath: process.socketPath)
@@ -181,7 +181,7 @@ import Testing
     }
 
     /// A blocking client has one connection: what would break it for the next call is refused, and nothing is sent.
-    @Test func aBlockingClientRefusesWhatBreaksItsConnection() async throws {
+    @Test func aBlockingClientRefusesCommandsThatBreakItsConnection() async throws {
         let process = try DaemonProcess()
         let client = try BlockingLarderClient(socketPath: process.socketPath)
         for words in [
@@ -220,7 +220,7 @@ import Testing
 
     // MARK: Nothing to ask for
 
-    @Test func closedIsSaidWhereNothingIsAskedForToo() async throws {
+    @Test func emptyRequestsOfAClosedClientThrowClosed() async throws {
         let server = try FakeLarder.server()
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server)
@@ -259,7 +259,7 @@ import Testing
 
     // MARK: Values
 
-    @Test func aDecimalThatIsNoNumberIsRefused() async throws {
+    @Test func aDecimalThatIsNotANumberIsRefused() async throws {
         let server = try FakeLarder.server()
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server)
@@ -267,7 +267,7 @@ import Testing
         #expect(text.hasSuffix("a value of type Decimal is not finite at '[1]'"))
     }
 
-    @Test func rawTextIsAnOptionalTextToo() async throws {
+    @Test func rawTextCanBeReadAsAnOptionalString() async throws {
         let process = try DaemonProcess()
         let client = try await LarderClient.connect(socketPath: process.socketPath)
         let texts = client.cache(of: String?.self)

@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test(arguments: daemons) func everyKindIsTold(_ server: LiveServer) async throws {
+    @Test(arguments: daemons) func everyKindOfChangeIsReported(_ server: LiveServer) async throws {
         try await run(server) { mine, theirs in
             let changes = try await mine.changes()
             try await theirs.set(1, forKey: "a")
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func prefixesAndKeysEndWhereTheyEnd() async throws {
+    @Test func prefixesAndKeysMatchExactly() async throws {
         try await run(.larderd) { mine, theirs in
             let prefix = try await mine.changes(prefix: "u*[?]\\:")
             let key = try await mine.changes(forKey: "u*[?]\\:1")
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func theExpiryOfAnEntryThatWasThereBeforeIsToldByItsKey() async throws {
+    @Test func theExpiryOfAnExistingEntryIsReportedToObserversOfItsKey() async throws {
         try await run(.larderd) { mine, theirs in
             try await theirs.set(1, forKey: "k", policy: .seconds(1))
             let changes = try await mine.changes(forKey: "k")
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [nil, NearCacheOptions()]) func valuesAreTheNewestWhenTheyAreTaken(_ near: NearCacheOptions?)
+    @Test(arguments: [nil, NearCacheOptions()]) func valuesAreTheNewestWhenTheyAreRead(_ near: NearCacheOptions?)
         async throws
     {
         try await run(.larderdOnFourThreads, .init(nearCache: near)) { mine, theirs in
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test func aSlowConsumerFallsBehindAndGoesOn() async throws {
+    @Test func aSlowConsumerFallsBehindAndContinues() async throws {
         try await run(.larderd) { mine, theirs in
             let changes = try await mine.changes(prefix: "k", bufferMax: 4)
             let all = try await mine.changes()
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test func aLostConnectionIsToldAndThenThatChangesAreMissing() async throws {
+    @Test func aLostConnectionIsReportedAndThenTheGap() async throws {
         let place = try TemporaryDirectory()
         var daemon = try DaemonProcess(in: place)
         let client = try await LarderClient.connect(
@@ -183,7 +183,7 @@ import Testing
     }
 
     /// Who is told all changes knows what is stored, whoever writes meanwhile.
-    @Test(arguments: [4, 1_024]) func anObserverKnowsWhatIsStoredInTheEnd(_ bufferMax: Int) async throws {
+    @Test(arguments: [4, 1_024]) func anObserverEndsWithTheStoredState(_ bufferMax: Int) async throws {
         let seed = testSeed()
         let rounds = 60 * (TestSetting.rounds.number() ?? 1)
         try await run(.larderdOnFourThreads) { mine, theirs in

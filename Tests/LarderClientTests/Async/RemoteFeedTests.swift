@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test(arguments: [LiveServer.larderd, .larderdOnFourThreads])
-    func changesAreGoneOnWith(_ server: LiveServer) async throws {
+    func aFeedResumesFromItsPosition(_ server: LiveServer) async throws {
         try await server.run { path in
             let mine = try await LarderClient.connect(socketPath: path)
             let theirs = try await LarderClient.connect(socketPath: path)
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNoPositionIsRefused() async throws {
+    @Test func invalidPositionsAreRefused() async throws {
         try await LiveServer.larderd.run { path in
             let client = try await LarderClient.connect(socketPath: path)
             var iterator = client.cache("books", of: Int.self).changes(since: ChangePosition("nonsense"))

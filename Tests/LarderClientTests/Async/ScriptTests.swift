@@ -62,7 +62,8 @@ import Testing
         }
     }
 
-    @Test(arguments: LiveServer.allCases) func whatIsOfAnotherTypeIsNamed(_ server: LiveServer) async throws {
+    @Test(arguments: LiveServer.allCases) func aResultOfAnotherTypeIsNamedInTheError(_ server: LiveServer) async throws
+    {
         try await server.run { (client: LarderClient) in
             func error<Result: ScriptResult>(_ type: Result.Type, _ text: String) async -> String {
                 do throws(LarderClientError) {
@@ -121,7 +122,7 @@ import Testing
     }
 
     /// A script that returned an error of that name would have been run twice.
-    @Test(arguments: LiveServer.allCases) func aScriptsOwnErrorIsNotTakenForAnUnknownScript(_ server: LiveServer)
+    @Test(arguments: LiveServer.allCases) func aScriptsOwnErrorIsNotMistakenForAnUnknownScript(_ server: LiveServer)
         async throws
     {
         try await server.run { (client: LarderClient) in
@@ -167,7 +168,7 @@ import Testing
     }
 
     /// Swift takes their texts for equal.
-    @Test func scriptsThatOnlyLookTheSameAreTwo() async throws {
+    @Test func scriptsThatOnlyLookEqualAreDistinguished() async throws {
         try await LiveServer.larderd.run { (client: LarderClient) in
             let scripts: [(String, [UInt8])] = [
                 ("return '\u{E9}'", [0xC3, 0xA9]), ("return 'e\u{301}'", [0x65, 0xCC, 0x81]),
@@ -179,7 +180,7 @@ import Testing
         }
     }
 
-    @Test func callsThatBlock() throws {
+    @Test func scriptsOfABlockingClient() throws {
         try LiveServer.larderd.run { (socketPath: String) in
             let client = try BlockingLarderClient(socketPath: socketPath, database: "other")
             let script = Script("return redis.call('incrby', KEYS[1], ARGV[1])")
@@ -197,7 +198,7 @@ import Testing
         }
     }
 
-    @Test func aCacheReadsWhatItsScriptHasWritten() async throws {
+    @Test func aCacheReadsTheWritesOfItsScript() async throws {
         try await LiveServer.larderd.run(ClientOptions(nearCache: NearCacheOptions())) { (client: LarderClient) in
             let cache = client.cache("readers", of: Reader.self)
             let store = Script("return redis.call('set', KEYS[1], ARGV[1])")

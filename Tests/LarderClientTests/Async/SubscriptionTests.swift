@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test(arguments: LiveServer.allCases)
-    func aSubscriptionThatNobodyHoldsEnds(server: LiveServer) async throws {
+    func aReleasedSubscriptionIsCancelled(server: LiveServer) async throws {
         try await server.run { client in
             do {
                 let news = try await client.subscribe(to: "news")
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test(arguments: LiveServer.allCases)
-    func beginningAndEndingAtTheSameTimeMixesNothingUp(server: LiveServer) async throws {
+    func concurrentSubscribingAndCancellingIsConsistent(server: LiveServer) async throws {
         try await server.run(.init(timeoutMilliseconds: 60_000)) { client in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for task in 0..<8 {
@@ -113,7 +113,7 @@ import Testing
     }
 
     @Test(arguments: LiveServer.allCases)
-    func cancelledTasksAndClosedClientsEndTheWaiting(server: LiveServer) async throws {
+    func cancellationAndClosingEndTheWait(server: LiveServer) async throws {
         try await server.run { client in
             let news = try await client.subscribe(to: "news")
             let waiting = Task { try await take(1, news) }
@@ -131,7 +131,7 @@ import Testing
     }
 
     /// Who looks now and then for a moment leaves nothing behind.
-    @Test func cancelledWaitsLeaveNothing() async throws {
+    @Test func cancelledWaitsLeaveNoWaiters() async throws {
         let buffer = MessageBuffer(max: 3)
         for _ in 0..<100 {
             let waiting = Task { try await buffer.next() }
@@ -142,7 +142,7 @@ import Testing
         #expect(buffer.takerCount == 0)
     }
 
-    @Test func aFullBufferDropsTheOldestAndSaysSo() async throws {
+    @Test func aFullBufferDropsTheOldestMessagesAndReportsAGap() async throws {
         let buffer = MessageBuffer(max: 3)
         for number in 0..<5 {
             buffer.add(ChannelMessage(channel: "c", pattern: nil, payload: [UInt8(number)]))
@@ -162,7 +162,7 @@ import Testing
     }
 
     /// A server that publishes to whom it wants, and breaks off.
-    @Test func aLostConnectionSubscribesAgainAndSaysThatThereIsAGap() async throws {
+    @Test func aReconnectionSubscribesAgainAndReportsAGap() async throws {
         let server = try FakeServer { request in
             let number = request.connection
             switch request.name {

@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func noDaemonIsSaidWithTheWayOut() throws {
+    @Test func aMissingDaemonIsReportedWithTheRemedy() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/none"
         let error = #expect(throws: LarderClientError.self) { try BlockingLarderClient(socketPath: path) }
@@ -31,14 +31,14 @@ import Testing
         #expect(error?.message == "no daemon answers at \(path): start one with: larderd --socket \(path)")
     }
 
-    @Test func aSocketThatADeadDaemonLeftIsNoDaemon() throws {
+    @Test func aSocketLeftByADeadDaemonIsReportedAsNoDaemon() throws {
         let server = try FakeServer()
         server.stop()
         let error = #expect(throws: LarderClientError.self) { try BlockingLarderClient(socketPath: server.path) }
         #expect(error?.code == .noDaemon)
     }
 
-    @Test func aFileThatIsNoSocketIsNoDaemon() throws {
+    @Test func aFileThatIsNotASocketIsReportedAsNoDaemon() throws {
         let directory = try TemporaryDirectory()
         let path = try directory.makeFile("file", [1])
         let error = #expect(throws: LarderClientError.self) { try BlockingLarderClient(socketPath: path) }
@@ -73,7 +73,7 @@ import Testing
 
     /// The daemon was restarted between two calls: nothing was lost, so nobody needs to know. (Writing to such a socket
     /// would also end this process by SIGPIPE, were it not prevented.)
-    @Test func aConnectionThatIsGoneBeforeARequestIsMadeAgain() throws {
+    @Test func aConnectionLostBetweenCallsIsReplaced() throws {
         let server = try Self.server()
         defer { server.stop() }
         let client = try BlockingLarderClient(socketPath: server.path, database: "books")
@@ -96,7 +96,7 @@ import Testing
     }
 
     /// A database that a transaction was to select is selected when that was carried out, and not before.
-    @Test func aQueuedSelectCountsWhenItWasCarriedOut() throws {
+    @Test func aQueuedSelectTakesEffectWhenItIsExecuted() throws {
         let server = try FakeServer { request in
             switch request.name {
             case "MULTI", "DISCARD": .text("+OK\r\n")
@@ -122,7 +122,7 @@ import Testing
     }
 
     /// A snapshot cannot be had again: the next read would silently see newer data.
-    @Test func aConnectionWithASnapshotIsNotMadeAgainSilently() throws {
+    @Test func aLostConnectionWithASnapshotIsNotReplacedSilently() throws {
         let server = try Self.server()
         defer { server.stop() }
         let client = try BlockingLarderClient(socketPath: server.path)
@@ -136,7 +136,7 @@ import Testing
     }
 
     @Test(arguments: ["DIE", "HALF"])
-    func anAnswerThatDoesNotComeIsAnErrorAndIsNotAskedForAgain(command: String) throws {
+    func aLostReplyIsAnErrorAndTheRequestIsNotRepeated(command: String) throws {
         let server = try Self.server()
         defer { server.stop() }
         let client = try BlockingLarderClient(socketPath: server.path)
@@ -148,7 +148,7 @@ import Testing
         #expect(server.connectionCount == 2)
     }
 
-    @Test func silenceIsATimeoutAndTheLateAnswerIsNotMistakenForAnother() throws {
+    @Test func aLateReplyAfterATimeoutIsNotMistakenForAnother() throws {
         let server = try Self.server()
         defer { server.stop() }
         let client = try BlockingLarderClient(socketPath: server.path, timeoutMilliseconds: 1_000)
@@ -177,7 +177,7 @@ import Testing
         #expect(error?.code == .timeout)
     }
 
-    @Test func aClosedClientSaysSo() throws {
+    @Test func callsOfAClosedClientThrowClosed() throws {
         let server = try Self.server()
         defer { server.stop() }
         let client = try BlockingLarderClient(socketPath: server.path)
@@ -189,7 +189,7 @@ import Testing
         server.waitForEnd(ofConnection: 0)
     }
 
-    @Test func aClientNobodyHoldsCloses() throws {
+    @Test func aReleasedClientClosesItsConnection() throws {
         let server = try Self.server()
         defer { server.stop() }
         do {
@@ -199,7 +199,7 @@ import Testing
         server.waitForEnd(ofConnection: 0)
     }
 
-    @Test func aServerOfTheOlderProtocolWillDo() throws {
+    @Test func aServerWithTheOlderProtocolCanBeUsed() throws {
         let server = try FakeServer { request in
             switch request.name {
             case "HELLO": .text("-ERR unknown command 'HELLO'\r\n")
@@ -212,7 +212,7 @@ import Testing
         #expect(try client.bytes(forKey: "k") == nil)
     }
 
-    @Test func aServerThatTurnsTheClientAwayIsQuoted() throws {
+    @Test func theReasonOfARefusedConnectionIsReported() throws {
         let server = try FakeServer { _ in .last(Array("-ERR max number of clients reached\r\n".utf8)) }
         defer { server.stop() }
         let error = #expect(throws: LarderClientError.self) { try BlockingLarderClient(socketPath: server.path) }
@@ -254,7 +254,7 @@ import Testing
         }
     }
 
-    @Test func signalsDoNotCutAnAnswerShort() throws {
+    @Test func signalsDoNotTruncateAReply() throws {
         let gate = Gate(isClosed: true)
         let server = try FakeServer { request in
             guard request.name == "ONE" else { return .standard }
@@ -275,7 +275,7 @@ import Testing
     }
 
     /// A periodic signal must not begin the waiting anew each time.
-    @Test func signalsDoNotPutATimeoutOff() throws {
+    @Test func signalsDoNotPostponeATimeout() throws {
         let isOver = Gate(isClosed: true)
         let server = try FakeServer { $0.name == "ONE" ? .nothing : .standard }
         defer { server.stop() }

@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func aPolicyGoesWithTheEntry() throws {
+    @Test func thePolicyIsSentWithTheEntry() throws {
         try withClient { client, server in
             try client.setBytes([1], forKey: "a", policy: .high)
             try client.setBytes([1], forKey: "a", policy: .seconds(0.5))
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func removingIsOneCommandAndTellsHowMany() throws {
+    @Test func removingIsOneCommandAndReturnsTheCount() throws {
         try withClient { client, server in
             try client.setBytes([1], forKey: "a")
             try client.setBytes([1], forKey: "b")
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func infoSaysWhatMetaSays() throws {
+    @Test func infoReturnsTheFieldsOfMETA() throws {
         try withClient { client, _ in
             try client.setBytes([1, 2, 3], forKey: "a")
             try client.setBytes([], forKey: "own")
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test func infoReadsTheFlatArrayOfTheOlderProtocol() throws {
+    @Test func infoReadsTheFlatArrayOfRESP2() throws {
         let fields = [
             "stored-at", ":1", "age", ":2", "deadline", ":-1", "ttl", ":-1", "rule", "never", "policy", "low", "size",
             ":0", "codec", "raw", "state", "fresh",
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func keysAreGivenOneByOneUntilEnough() throws {
+    @Test func keysAreVisitedUntilTheClosureStops() throws {
         try withClient { client, server in
             for number in 0..<7 { try client.setBytes([1], forKey: "key:\(number)") }
             var seen: [String] = []
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    @Test func keysThatAreNoTextAreGivenAsBytesOnly() throws {
+    @Test func keysThatAreNotTextAreOnlyReturnedAsBytes() throws {
         try withClient { client, _ in
             try client.command(bytes: [Array("SET".utf8), [0xFF, 0x61], [1]])
             try client.command("SET", "a", "1")
@@ -141,7 +141,7 @@ import Testing
     @Test(arguments: [
         ":1\r\n", "+OK\r\n", "_\r\n", "*0\r\n", "*1\r\n_\r\n", "%1\r\n+a\r\n+b\r\n", "*2\r\n:1\r\n*1\r\n_\r\n",
     ])
-    func answersOfAnotherFormAreViolations(answer: String) throws {
+    func repliesOfAnotherFormAreProtocolViolations(answer: String) throws {
         let server = try FakeServer { ["HELLO", "SELECT"].contains($0.name) ? .standard : .text(answer) }
         defer { server.stop() }
         let client = try BlockingLarderClient(socketPath: server.path)
@@ -179,7 +179,7 @@ import Testing
         "x", "-1", "0", "inf", "nan", "0x10", "1e3", "every:", "every 90", "9000000000", "9000000001", " 1", "1.",
         ".5", "...", "0.0004",
     ])
-    func wordsMeanWhatTheyMeanToTheEngine(word: String) {
+    func policyWordsMeanTheSameAsInTheEngine(word: String) {
         let policy = UpdatePolicy(word)
         let engines = UpdatePolicy(word)
         #expect((policy == nil) == (engines == nil))
@@ -188,7 +188,7 @@ import Testing
         if let policy { #expect(UpdatePolicy(policy.description) == policy) }
     }
 
-    @Test func intervalsOutOfRangeAreNone() {
+    @Test func intervalsOutOfRangeAreNil() {
         #expect(UpdatePolicy.longestMilliseconds == UpdatePolicy.longestMilliseconds)
         #expect(UpdatePolicy.every(milliseconds: 0) == nil)
         #expect(UpdatePolicy.every(milliseconds: .max) == nil)
@@ -203,7 +203,7 @@ import Testing
 
 /// Where the socket is when nobody says.
 @Suite struct DefaultSocketTests {
-    @Test func theRule() {
+    @Test func theDeadlineRuleIsRead() {
         let runtime = ["XDG_RUNTIME_DIR": "/run/user/7"]
         let named = ["XDG_RUNTIME_DIR": "/run/user/7", "LARDER_SOCKET": "/x/s"]
         let empty = ["XDG_RUNTIME_DIR": "", "LARDER_SOCKET": ""]

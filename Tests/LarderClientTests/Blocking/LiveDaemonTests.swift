@@ -46,7 +46,7 @@ private struct Book: Codable, Equatable {
         }
     }
 
-    @Test func anEntryOfAnInstantIsSoonGone() throws {
+    @Test func anEntryOfOneMillisecondExpires() throws {
         try withDaemon { daemon in
             let client = try BlockingLarderClient(socketPath: daemon.socketPath)
             try client.setBytes([1], forKey: "k", policy: .after(.milliseconds(1)))
@@ -90,7 +90,7 @@ private struct Book: Codable, Equatable {
 
     /// A daemon that was killed and started again: what it acknowledged is there, and the same client finds it.
     @Test(arguments: [SIGTERM, SIGKILL])
-    func aClientOutlivesItsDaemon(signal: CInt) throws {
+    func aClientSurvivesADaemonRestart(signal: CInt) throws {
         let place = try TemporaryDirectory(inMemory: true)
         let daemon = try DaemonProcess(in: place)
         let client = try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")

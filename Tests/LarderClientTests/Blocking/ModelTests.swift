@@ -56,7 +56,7 @@ private struct Reader: Codable, Equatable {
         (#"{"book":{"name":"secret","price":"dear"},"userName":"u"}"#, "Double was expected at '.book.price'"),
         (#"{"book":null,"userName":"u"}"#, "null is there"), ("[]", "something else is there"),
     ])
-    func whatIsNoSuchModelIsAnErrorThatNamesTypeAndKey(value: String, reason: String) throws {
+    func aValueOfAnotherTypeIsAnErrorThatNamesTypeAndKey(value: String, reason: String) throws {
         try withClient { client, _ in
             try client.setBytes(Array(value.utf8), forKey: "reader")
             let error = #expect(throws: LarderClientError.self) { try client.value(Reader.self, forKey: "reader") }
@@ -69,7 +69,7 @@ private struct Reader: Codable, Equatable {
         }
     }
 
-    @Test func aModelThatIsNoJSONIsAnErrorBeforeAnythingIsSent() throws {
+    @Test func aModelThatCannotBeJSONIsRefusedBeforeAnythingIsSent() throws {
         try withClient { client, server in
             let error = #expect(throws: LarderClientError.self) { try client.set(Double.nan, forKey: "k") }
             #expect(error?.code == .encode)
@@ -126,7 +126,7 @@ private struct Reader: Codable, Equatable {
     }
 
     /// What is not one command goes out as a transaction, and what the server says of it is the error.
-    @Test func otherBatchesAreTransactions() throws {
+    @Test func mixedBatchesAreTransactions() throws {
         try withClient { client, server in
             let error = #expect(throws: LarderClientError.self) {
                 try client.batch {
@@ -144,7 +144,7 @@ private struct Reader: Codable, Equatable {
 
     private struct Stop: Error {}
 
-    @Test func aBatchThatIsGivenUpSendsNothing() throws {
+    @Test func anAbandonedBatchSendsNothing() throws {
         try withClient { client, server in
             #expect(throws: Stop.self) {
                 try client.batch {
@@ -159,7 +159,7 @@ private struct Reader: Codable, Equatable {
 
 /// Policies, lists of databases, purging.
 @Suite struct DatabaseTests {
-    @Test func whatTheDaemonSaysOfDatabases() throws {
+    @Test func databasesPoliciesAndServerInfo() throws {
         let server = try FakeLarder.server()
         defer { server.stop() }
         let client = try BlockingLarderClient(socketPath: server.path, database: "userdb")

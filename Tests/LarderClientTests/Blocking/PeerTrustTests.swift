@@ -30,7 +30,7 @@ import Testing
         PeerTrust(trustedUsers: trusted).objection(to: peer, own: Self.own, path: path) { Self.files[$0] } == nil
     }
 
-    @Test func rootOneselfAndWhoWasNamedAreTrustedAnywhere() {
+    @Test func rootTheOwnUserAndTrustedUsersAreTrustedAtAnyPath() {
         for path in ["/tmp/larder-1000/larder.sock", "/run/larder/larder.sock", "/nowhere"] {
             #expect(isTrusted(0, path))
             #expect(isTrusted(Self.own, path))
@@ -42,7 +42,7 @@ import Testing
         "/run/larder/larder.sock", "/run/given.sock", "/var/run/larder/larder.sock", "//run/./larder//larder.sock",
         "/var/../run/larder/larder.sock", "/var/up/larder.sock",
     ])
-    func aUserToWhomRootGaveThePlaceIsTrusted(_ path: String) { #expect(isTrusted(Self.daemon, path)) }
+    func aUserThatRootGaveTheLocationIsTrusted(_ path: String) { #expect(isTrusted(Self.daemon, path)) }
 
     @Test(arguments: [
         // Where everybody can make a directory, or a link to one.
@@ -58,7 +58,7 @@ import Testing
         (stranger, "/run/none.sock", "what /run/none.sock is cannot be told"),
         (stranger, "/var/loop/x.sock", "too many symbolic links"), (stranger, "/run", "/run belongs to user 0"),
     ])
-    func allOthersAreNot(_ peer: UInt32, _ path: String, _ reason: String) throws {
+    func allOtherUsersAreNotTrusted(_ peer: UInt32, _ path: String, _ reason: String) throws {
         let objection = PeerTrust().objection(to: peer, own: Self.own, path: path) { Self.files[$0] }
         let text = try #require(objection)
         #expect(text.contains(reason), "\(text)")
@@ -68,7 +68,7 @@ import Testing
     #if os(Linux)
         /// With a daemon of another user, which only root can start.
         @Test(.enabled(if: geteuid() == 0))
-        func aStrangersDaemonIsSentNothing() async throws {
+        func nothingIsSentToAnUntrustedDaemon() async throws {
             let place = try TemporaryDirectory()
             chmod(place.path, 0o777)
             // Who may not come as far as the build's products runs a copy.

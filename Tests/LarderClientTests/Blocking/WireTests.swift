@@ -7,7 +7,7 @@ import Testing
 
 /// What goes over the socket, and what comes back: raw commands, pipelines, failures of the connection.
 @Suite struct WireTests {
-    @Test func commandsGoOutAsArraysAndRepliesComeBack() throws {
+    @Test func commandsAreSentAsArraysAndRepliesReturned() throws {
         let server = try FakeServer { request in
             request.name == "ECHO" ? .bytes(Array("$1\r\n".utf8) + request.words[1] + [13, 10]) : .standard
         }
@@ -81,7 +81,7 @@ import Testing
         #expect(try client.command("ECHO", "x") == .bulk([0x78]))
     }
 
-    @Test func repliesThatDripInAreUnderstood() throws {
+    @Test func repliesThatArriveByteByByteAreRead() throws {
         let server = try FakeServer { request in
             request.name == "LIST"
                 ? .drip(Array("%1\r\n+a\r\n*3\r\n:1\r\n$2\r\nxy\r\n_\r\n".utf8)) : .standard
@@ -104,7 +104,7 @@ import Testing
         #expect(try client.command("ONE") == .integer(1))
     }
 
-    @Test func answersToNothingAreAViolation() throws {
+    @Test func unexpectedRepliesAreProtocolViolations() throws {
         let server = try FakeServer { $0.name == "ONE" ? .text(":1\r\n:2\r\n") : .standard }
         defer { server.stop() }
         let client = try BlockingLarderClient(socketPath: server.path)
@@ -116,7 +116,7 @@ import Testing
     }
 
     @Test(arguments: ["?what\r\n", "$-7\r\n", "$3\r\nabcde", "*99999999999\r\n", ":12x\r\n", "HTTP/1.1 400 Bad\r\n"])
-    func whatIsNotTheProtocolIsAViolation(answer: String) throws {
+    func malformedRepliesAreProtocolViolations(answer: String) throws {
         let server = try FakeServer { $0.name == "ONE" ? .text(answer) : .standard }
         defer { server.stop() }
         let client = try BlockingLarderClient(socketPath: server.path)
@@ -125,7 +125,7 @@ import Testing
         #expect(error?.socketPath == server.path)
     }
 
-    @Test func aLargeAnswerArrivesWhole() throws {
+    @Test func aLargeReplyArrivesCompletely() throws {
         let value = [UInt8](repeating: 7, count: 5_000_000)
         let server = try FakeServer { request in
             request.name == "GET" ? .bytes(Array("$5000000\r\n".utf8) + value + [13, 10]) : .standard

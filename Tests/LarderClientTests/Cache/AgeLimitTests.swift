@@ -5,7 +5,7 @@ import Testing
 @Suite struct AgeLimitTests {
     /// Two clocks of whole milliseconds: whatever part of one was over at either, nothing is taken that was there before the
     /// first question.
-    @Test func nothingFromBeforeTheFirstQuestionIsTaken() {
+    @Test func valuesFromBeforeTheFirstRequestAreNotAccepted() {
         let clock = Guarded<Int64>(0)
         for (maxAge, waited, expected) in [
             (Int64?.none, Int64(50), Int64?.none), (0, 0, 0), (0, 1, 0), (0, 2, 0), (0, 3, 1), (0, 100, 98),

@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: LiveServer.allCases)
-    func everyLifetimeIsWhatWasSaid(server: LiveServer) async throws {
+    func everyLifetimeIsStoredAsSpecified(server: LiveServer) async throws {
         try await server.run { client in
             let numbers = client.cache(of: Int.self)
             try await numbers.set(1, forKey: "never", policy: .never)

@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(arguments: LiveServer.allCases)
-    func whatOthersChangeIsForgotten(server: LiveServer) async throws {
+    func changesByOtherClientsInvalidateTheNearCache(server: LiveServer) async throws {
         try await server.run { path in
             let reader = try await LarderClient.connect(socketPath: path, options: Self.near)
             let writer = try await LarderClient.connect(socketPath: path).cache(of: Int.self)
@@ -225,7 +225,7 @@ import Testing
 
     private func gets(_ server: FakeServer) -> Int { server.requests.count { $0[0] == "GET" } }
 
-    @Test func invalidationsAreTakenBeforeTheRepliesBehindThem() async throws {
+    @Test func invalidationsAreHandledBeforeLaterReplies() async throws {
         let server = try server { _ in nil }
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server, Self.near)
@@ -244,7 +244,7 @@ import Testing
 
     /// The reply comes, and right behind it that the key was changed: the value is handed out, and not kept.
     @Test(arguments: [true, false])
-    func aReadThatIsOvertakenIsNotKept(isBefore: Bool) async throws {
+    func aReadInvalidatedInTheMeantimeIsNotKept(isBefore: Bool) async throws {
         let push = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
         let server = try server { request in
             switch request.name {
@@ -279,7 +279,7 @@ import Testing
         #expect(server.requests.count { $0 == ["CLIENT", "TRACKING", "ON"] } == 2)
     }
 
-    @Test func aServerThatDoesNotTrackIsRefused() async throws {
+    @Test func aServerWithoutTrackingIsRefused() async throws {
         let server = try server { $0.name == "CLIENT" ? .text("-ERR unknown subcommand 'TRACKING'\r\n") : nil }
         defer { server.stop() }
         let error = await #expect(throws: LarderClientError.self) {
@@ -288,7 +288,7 @@ import Testing
         #expect(error?.serverText == "ERR unknown subcommand 'TRACKING'")
     }
 
-    @Test func cancelledAndFailedReadsLeaveNothingBehind() async throws {
+    @Test func cancelledAndFailedReadsLeaveNoTokens() async throws {
         let server = try server { $0.name == "GET" ? .text("$1\r\nx\r\n") : nil }
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server, Self.near)
@@ -302,7 +302,7 @@ import Testing
     }
 
     /// An entry's own end is kept with it: a deadline that has passed is not served although nobody told of it.
-    @Test func entriesEndAtTheirDeadline() async throws {
+    @Test func entriesExpireAtTheirDeadline() async throws {
         let options = NearCacheOptions()
         let near = NearCache(options)
         let clock = Atomic<Int64>(1_000)
@@ -343,7 +343,7 @@ import Testing
         #expect(gets(server) == 2)
     }
 
-    @Test func absencesHaveAnAgeAndAnOption() throws {
+    @Test func absencesAreKeptForAMinuteUnlessDisabled() throws {
         for keeps in [true, false] {
             let near = NearCache(.init(keepsAbsences: keeps))
             let clock = Atomic<Int64>(1_000)
@@ -369,7 +369,7 @@ import Testing
 
     /// A key that changes while several are read is not kept, whichever reply the message stands before; the others are.
     @Test(arguments: ["MGET", "PTTL"])
-    func severalReadsOfWhichOneIsOvertaken(command: String) async throws {
+    func onlyInvalidatedKeysOfAReadAreNotKept(command: String) async throws {
         let push = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
         let server = try server { request in
             let before = request.name == command ? push : ""
@@ -392,7 +392,7 @@ import Testing
         #expect(gets(server) == 1)
     }
 
-    @Test func thereIsALimitToTheAge() throws {
+    @Test func theAgeOfEntriesIsLimited() throws {
         let near = NearCache(.init(ageMillisecondsMax: 100))
         let clock = Atomic<Int64>(1_000)
         near.clock = { clock.load(ordering: .relaxed) }
@@ -444,7 +444,7 @@ import Testing
             .map { unsafeDowncast($0, to: NearBox<Int>.self).value }
     }
 
-    @Test func whatIsAskedForStays() {
+    @Test func entriesThatAreReadAreNotEvicted() {
         var table = NearTable(entriesMax: 10, bytesMax: 1 << 20)
         func insert(_ number: Int) {
             table.insert(

@@ -74,7 +74,7 @@ private struct Book: Codable, Equatable, Sendable {
 
     /// More keys than one round trip brings; the iteration may end early and begin anew.
     @Test(arguments: LiveServer.allCases)
-    func manyKeysOneAfterTheOther(server: LiveServer) async throws {
+    func manyKeysAreEnumerated(server: LiveServer) async throws {
         try await server.run { client in
             let numbers = client.cache(of: Int.self)
             let names = (0..<2000).map { "key:\($0)" }
@@ -163,7 +163,7 @@ private struct Book: Codable, Equatable, Sendable {
     }
 
     @Test(arguments: LiveServer.allCases)
-    func commandsInOneStep(server: LiveServer) async throws {
+    func commandsOfATransactionAreExecutedTogether(server: LiveServer) async throws {
         try await server.run { client in
             let replies = try await client.transaction([["SET", "n", "1"], ["GET", "n"], ["STRLEN", "n"]])
             #expect(replies == [.simpleString("OK"), .bulk([0x31]), .integer(1)])
@@ -179,7 +179,7 @@ private struct Book: Codable, Equatable, Sendable {
     }
 
     /// A server without MULTI must not carry out one by one what belongs together.
-    @Test func withoutTransactionsNothingIsCarriedOut() async throws {
+    @Test func aServerWithoutTransactionsExecutesNothing() async throws {
         let server = try AsyncClientTests.server()
         defer { server.stop() }
         let client = try await AsyncClientTests.connect(server)
@@ -216,7 +216,7 @@ private struct Book: Codable, Equatable, Sendable {
     }
 
     @Test(arguments: LiveServer.allCases)
-    func transactionsThatAreGivenUpWriteNothing(server: LiveServer) async throws {
+    func abandonedTransactionsWriteNothing(server: LiveServer) async throws {
         try await server.run { client in
             let numbers = client.cache(of: Int.self)
             try await numbers.set(1, forKey: "n")
@@ -242,7 +242,7 @@ private struct Book: Codable, Equatable, Sendable {
         }
     }
 
-    @Test func aSnapshotOnAConnectionOfItsOwn() async throws {
+    @Test func aSnapshotUsesAnExclusiveConnection() async throws {
         try await LiveServer.larderd.run { client in
             let numbers = client.cache(of: Int.self)
             try await numbers.set(1, forKey: "n")
@@ -257,7 +257,7 @@ private struct Book: Codable, Equatable, Sendable {
     }
 
     /// What was acknowledged is there after the daemon was killed, and the same client goes on.
-    @Test func aClientOutlivesItsDaemon() async throws {
+    @Test func aClientSurvivesADaemonRestart() async throws {
         let place = try TemporaryDirectory()
         let first = try DaemonProcess(in: place)
         let client = try await LarderClient.connect(

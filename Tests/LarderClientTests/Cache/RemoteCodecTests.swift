@@ -65,7 +65,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
 
     /// As the library reads: by what the entry says of itself.
     @Test(arguments: LiveServer.allCases)
-    func readingFollowsWhatTheEntrySaysNotTheCache(server: LiveServer) async throws {
+    func readsUseTheCodecOfTheEntryNotOfTheCache(server: LiveServer) async throws {
         try await server.run { client in
             let json = client.cache(of: Book.self)
             let list = client.cache(of: Book.self, codec: .propertyList)
@@ -151,7 +151,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
         client.close()
     }
 
-    @Test func aStoredNilIsThere() async throws {
+    @Test func aStoredNilIsAnEntry() async throws {
         let daemon = try DaemonProcess()
         let client = try await LarderClient.connect(
             socketPath: daemon.socketPath, options: .init(nearCache: NearCacheOptions()))
@@ -185,7 +185,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
         client.close()
     }
 
-    @Test func theNearCacheTellsCodecsApart() async throws {
+    @Test func theNearCacheDistinguishesCodecs() async throws {
         try await LiveServer.larderd.run(.init(nearCache: .init())) { client in
             let once = ModelCodec.custom(
                 encode: { _ in [1] }, decode: { _, bytes in Int(bytes.first ?? 0) })
@@ -202,7 +202,7 @@ private struct Long: Codable, Equatable, Sendable { var longName: Int }
     }
 
     @Test(arguments: LiveServer.allCases)
-    func theBlockingClientHasThemToo(server: LiveServer) throws {
+    func theBlockingClientSupportsCodecs(server: LiveServer) throws {
         try server.run { path in
             let list = try BlockingLarderClient(socketPath: path, codec: .propertyList)
             let json = try BlockingLarderClient(socketPath: path)

@@ -166,7 +166,7 @@ private struct Session: Codable, Equatable, Sendable {
 
     /// Any program can store a key that is not text; it used to end every enumeration.
     @Test(arguments: LiveServer.allCases)
-    func aKeyThatIsNoTextEndsNoEnumeration(server: LiveServer) async throws {
+    func keysThatAreNotTextDoNotEndAnEnumeration(server: LiveServer) async throws {
         try await server.run { client in
             let numbers = client.cache(of: Int.self)
             try await numbers.set([[0x61]: 1, [0xFF, 0x62]: 2, [0x63]: 3] as [[UInt8]: Int])
@@ -243,7 +243,7 @@ private struct Session: Codable, Equatable, Sendable {
     }
 
     @Test(arguments: LiveServer.allCases)
-    func entriesOneAfterTheOther(server: LiveServer) async throws {
+    func entriesAreEnumerated(server: LiveServer) async throws {
         try await server.run { client in
             let numbers = client.cache(of: Int.self)
             let pairs = (0..<1500).map { ("k\($0)", $0) }
@@ -260,7 +260,7 @@ private struct Session: Codable, Equatable, Sendable {
     }
 
     @Test(arguments: LiveServer.allCases)
-    func theBlockingClientToo(server: LiveServer) throws {
+    func theBlockingClientHasTheSameCalls(server: LiveServer) throws {
         try server.run { path in
             let client = try BlockingLarderClient(socketPath: path)
             #expect(try client.setIfAbsent(ana, forKey: "k", policy: .high))
@@ -279,7 +279,7 @@ private struct Session: Codable, Equatable, Sendable {
 
     /// Who keeps what was theirs for a while reads nothing through it that belongs to another one's transaction or to the
     /// present.
-    @Test func whatIsOverCannotBeUsed() async throws {
+    @Test func finishedTransactionsSnapshotsAndConnectionsThrowClosed() async throws {
         try await LiveServer.larderd.run(.init(ownConnectionsMax: 1)) { client in
             let numbers = client.cache(of: Int.self)
             try await numbers.set(1, forKey: "k")
@@ -313,7 +313,7 @@ private struct Session: Codable, Equatable, Sendable {
         }
     }
 
-    @Test func aSemaphoreAndThoseWhoWaitForIt() async throws {
+    @Test func aSemaphoreServesWaitersTimeoutsAndCancellation() async throws {
         let semaphore = AsyncSemaphore(1)
         #expect(await semaphore.take(limit: 0) == .given)
         #expect(await semaphore.take(limit: 1) == .timeout)
@@ -328,7 +328,7 @@ private struct Session: Codable, Equatable, Sendable {
     }
 
     /// One who has the only place and wants a second one is told so, and does not wait for ever.
-    @Test func waitingForAPlaceHasALimit() async throws {
+    @Test func waitingForAnExclusiveConnectionHasALimit() async throws {
         try await LiveServer.larderd.run(.init(timeoutMilliseconds: 2_000, ownConnectionsMax: 1)) { client in
             let error = await #expect(throws: LarderClientError.self) {
                 try await client.withConnection { _ in try await client.withConnection { _ in } }

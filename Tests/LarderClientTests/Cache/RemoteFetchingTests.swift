@@ -31,7 +31,7 @@ import Testing
         while try await cache.value(forKey: "k") != nil { nap() }
     }
 
-    @Test func ofAllProcessesOneAsksTheOrigin() async throws {
+    @Test func oneCallerAmongAllProcessesFetches() async throws {
         let caches = [
             try await connect(), try await connect(), try await connect { $0.nearCache = NearCacheOptions() },
         ]
@@ -70,7 +70,7 @@ import Testing
         #expect(again == nil, "that there is none is remembered")
     }
 
-    @Test func whoseConnectionEndsLosesItsRightToSomebodyWhoWaits() async throws {
+    @Test func aDisconnectedFetcherHandsItsLeaseToAWaiter() async throws {
         let client = try await LarderClient.connect(
             socketPath: daemon.socketPath, options: ClientOptions(database: "books"))
         let (first, second) = (client.cache(of: Int.self), try await connect())
@@ -91,7 +91,7 @@ import Testing
     }
 
     /// A value that was stored in the same millisecond was taken for a new one.
-    @Test func theOriginAloneIsAskedHoweverYoungTheValueIs() async throws {
+    @Test func originOnlyAlwaysFetches() async throws {
         let (cache, blocking) = (
             try await connect(), try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
         )
@@ -106,7 +106,7 @@ import Testing
     }
 
     /// Who waits for somebody else's value takes it: it is newer than the question.
-    @Test func whoAsksTheOriginAloneTakesWhatIsFetchedMeanwhile() throws {
+    @Test func originOnlyAcceptsAConcurrentFetch() throws {
         let clients = try (0..<3).map { _ in
             try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
         }
@@ -130,7 +130,7 @@ import Testing
     }
 
     /// Each key was asked about, and stored, in a round trip of its own.
-    @Test func manyKeysAreAskedAboutTogetherAndStoredTogether() async throws {
+    @Test func manyKeysTakeOneRoundTripToReadAndOneToStore() async throws {
         let counts = Guarded([String: Int]())
         let server = try FakeServer { request in
             /// An answer comes only when all have asked.
@@ -163,7 +163,7 @@ import Testing
         #expect(server.requests.filter { $0 == ["RELEASE", "b", "7", "ABSENT", "10000"] }.count == 2)
     }
 
-    @Test func whatOneOfManyKeysMeetsCostsTheOthersNothing() async throws {
+    @Test func aFailureOfOneKeyDoesNotAffectTheOthers() async throws {
         let (cache, other) = (try await connect(), try await connect())
         let load: @Sendable ([String]) async throws -> [String: Int] = { keys in
             Dictionary(uniqueKeysWithValues: keys.map { ($0, 1) })
@@ -198,7 +198,7 @@ import Testing
         #expect(try await first.value(forKey: "k") == 77)
     }
 
-    @Test func aStaleValueIsServedWhileItIsFetchedAnew() async throws {
+    @Test func aStaleValueIsServedWhileItIsRefreshed() async throws {
         let (first, second) = (try await connect(), try await connect())
         try await storeStale(50, first)
         origin.hold()
@@ -214,7 +214,7 @@ import Testing
         #expect(origin.calls == 1)
     }
 
-    @Test func aFailureIsThrownServedOverAndTold() async throws {
+    @Test func aFailureIsThrownOrReportedWithAStaleValueServed() async throws {
         let told = Recorder<String>()
         let cache = try await connect { $0.onFailedRefresh = { told.add("\($0) \($1) \($2 is TestOrigin.Failure)") } }
         origin.fails = true
@@ -234,7 +234,7 @@ import Testing
         #expect(origin.calls == 2)
     }
 
-    @Test func whoIsCancelledLeavesTheFetchToTheOthers() async throws {
+    @Test func aCancelledCallerDoesNotCancelTheSharedFetch() async throws {
         let cache = try await connect()
         let origin = origin
         origin.hold()
@@ -257,7 +257,7 @@ import Testing
         #expect(try await value(try await connect(), "other") == 3)
     }
 
-    @Test func theSourcesAreTheLibrarys() async throws {
+    @Test func theSourcesBehaveAsInTheLibrary() async throws {
         let cache = try await connect()
         let missing = await #expect(throws: FetchError.self) { try await value(cache, "k", FetchOptions(.cacheOnly)) }
         #expect(missing?.code == .notCached)
@@ -292,7 +292,7 @@ import Testing
         #expect(error?.code == .absent)
     }
 
-    @Test func whoAsksForItsOwnKeyGetsAnError() async throws {
+    @Test func fetchingTheOwnKeyIsARecursionError() async throws {
         let cache = try await connect()
         let error = await #expect(throws: FetchError.self) {
             try await cache.value(forKey: "k") { try await cache.value(forKey: "k") { 1 } }
@@ -318,7 +318,7 @@ import Testing
         #expect(values == [1, 9])
     }
 
-    @Test func aRedisServerIsAskedByEachProcess() async throws {
+    @Test func withRedisEachProcessFetches() async throws {
         let redis = try RedisProcess()
         let client = try await LarderClient.connect(socketPath: redis.socketPath)
         let cache = client.cache(of: Int.self)
@@ -384,7 +384,7 @@ import Testing
         #expect(try await cache.values(forKeys: keys).count == 6)
     }
 
-    @Test("an update keeps an own deadline, and begins the time of an entry anew that follows the policy")
+    @Test("an update keeps an entry's own deadline, and restarts a lifetime that follows the policy")
     func updatesKeepTheRule() async throws {
         let cache = try await connect()
         let blocking = try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
@@ -410,7 +410,7 @@ import Testing
 
     // MARK: Blocking
 
-    @Test func aBlockingClientFetchesToo() throws {
+    @Test func aBlockingClientFetches() throws {
         let client = try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
         let calls = Guarded(0)
         func value(_ options: FetchOptions = FetchOptions(), fails: Bool = false) throws -> Int {
@@ -442,7 +442,7 @@ import Testing
         #expect(found == ["k": 2, "b": 7])
     }
 
-    @Test func ofBlockingClientsOneAsksTheOrigin() throws {
+    @Test func oneBlockingClientFetchesForAll() throws {
         let path = daemon.socketPath
         let calls = Guarded(0)
         let gate = Gate(isClosed: true)

@@ -16,7 +16,7 @@ import Testing
     }
 
     /// Of this client, at once; of others, when they were told.
-    @Test func nearCachesForgetWhatWasRemovedByItsTag() async throws {
+    @Test func aTagPurgeInvalidatesNearCaches() async throws {
         let (near, other, blocking) = (
             try await connect(near: true), try await connect(),
             try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
@@ -61,7 +61,7 @@ import Testing
         #expect(try await cache.value(forKey: "k") == 2)
     }
 
-    @Test func whatWasFetchedHasItsTags() async throws {
+    @Test func fetchedValuesAreStoredWithTags() async throws {
         let (first, second) = (try await connect(), try await connect())
         let origin = TestOrigin()
         let options = FetchOptions(tags: ["t"])
@@ -89,7 +89,7 @@ import Testing
         #expect(origin.calls == 2)
     }
 
-    @Test func whatABlockingClientFetchesHasItsTags() throws {
+    @Test func valuesFetchedByABlockingClientAreStoredWithTags() throws {
         let client = try BlockingLarderClient(socketPath: daemon.socketPath, database: "books")
         let options = FetchOptions(tags: ["t"])
         #expect(try client.value(Int.self, forKey: "k", options: options) { 1 } == 1)
@@ -114,7 +114,7 @@ import Testing
         #expect(error?.code == .invalidArgument && error?.message.contains("keeps no tags") == true)
     }
 
-    @Test func redisKeepsNoTags() async throws {
+    @Test func tagsAreRefusedWithRedis() async throws {
         try await LiveServer.redis.run { path in
             let client = try await LarderClient.connect(socketPath: path)
             let cache = client.cache(of: Int.self)

@@ -178,7 +178,7 @@ import Testing
     }
 
     /// Raw text in quotes was read without them by the client, which took it for JSON.
-    @Test func oneEntryIsOneTextAtAllDoors() async throws {
+    @Test func anEntryIsReadAsTheSameTextByAllClients() async throws {
         let texts = [
             "", "plain", "\"x\"", "null", "5", "-1.5e3", "true", "{\"a\":1}", "[1]", " \"x\" ", "\"", "bplist00",
         ]

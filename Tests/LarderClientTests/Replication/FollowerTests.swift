@@ -44,7 +44,7 @@ import Testing
             sourceLocation: sourceLocation)
     }
 
-    @Test(arguments: 0..<4) func aTargetHasWhatTheSourceHas(round: Int) throws {
+    @Test(arguments: 0..<4) func aTargetBecomesEqualToItsSource(round: Int) throws {
         let seed = testSeed() &+ UInt64(round)
         var random = SeededGenerator(seed: seed)
         let (source, target) = (try Larder(changeLog: ["4K", "32M"][round % 2]), try Larder())
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test(arguments: 0..<4) func bothWaysComeToTheSame(round: Int) throws {
+    @Test(arguments: 0..<4) func replicationInBothDirectionsConverges(round: Int) throws {
         let seed = testSeed() &+ UInt64(round)
         var random = SeededGenerator(seed: seed)
         let larders = [try Larder(), try Larder()]
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func theLaterWriteStaysInBoth() throws {
+    @Test func theLaterWriteWinsInBothLarders() throws {
         let (one, two) = (try Larder(), try Larder())
         try follow(one, two)
         try follow(two, one)
@@ -120,7 +120,7 @@ import Testing
         #expect(try two.call("GET", "k") == "$-1\r\n")
     }
 
-    @Test func whatWasRemovedMeanwhileDoesNotComeBack() throws {
+    @Test func entriesRemovedDuringAnOutageDoNotComeBack() throws {
         let (one, two) = (try Larder(changeLog: "4K"), try Larder(changeLog: "4K"))
         for number in 0..<50 { _ = try one.call("SET", "one\(number)", "v") }
         for number in 0..<50 { _ = try two.call("SET", "two\(number)", "v") }
@@ -147,7 +147,7 @@ import Testing
         #expect(keys.count == 98)
     }
 
-    @Test(arguments: [true, false]) func aTargetIsACopyOrIsJoined(joins: Bool) throws {
+    @Test(arguments: [true, false]) func aTargetWithEntriesOfItsOwnMustBeJoined(joins: Bool) throws {
         let (source, target) = (try Larder(changeLog: "4K"), try Larder())
         if joins { _ = try target.call("SET", "own", "v") }
         _ = try source.call("SET", "k", "v")
@@ -205,7 +205,7 @@ import Testing
         }
     }
 
-    @Test func filtersPassOnWhatTheyName() throws {
+    @Test func filtersReplicateOnlyMatchingEntries() throws {
         let (source, target) = (try Larder(), try Larder())
         var prefix = ReplicationOptions()
         prefix.prefix = Array("a".utf8)
@@ -249,7 +249,7 @@ import Testing
         #expect(Set(filters).count == 3 && filters[1] == "|tags=a,b")
     }
 
-    @Test func aRuleOfOnesOwnDecides() throws {
+    @Test func aCustomRuleResolvesConflicts() throws {
         let (source, target) = (try Larder(), try Larder())
         _ = try target.call("SET", "a", "10")
         _ = try target.call("SET", "b", "1")
@@ -300,7 +300,7 @@ import Testing
 
     // MARK: Waiting
 
-    @Test func whoWaitsHearsOfTheNextChange() throws {
+    @Test func aBlockedFeedReturnsTheNextChange() throws {
         let larder = try Larder()
         _ = try larder.call("SET", "k", "v")
         let position = try FeedReply(try larder.client().command(["CHANGES", "SINCE", "$"])).position
@@ -324,7 +324,7 @@ import Testing
         try larder.daemon.stop()
     }
 
-    @Test func whoWaitsFromNowOnHearsOfTheFirstChange() throws {
+    @Test func aFeedBlockedAtTheEndReturnsTheFirstChange() throws {
         let larder = try Larder()
         let client = try larder.client()
         _ = try larder.call("SET", "k", "before")
@@ -340,7 +340,7 @@ import Testing
         #expect(reply.state == "current" && reply.items.isEmpty && reply.position.contains(":"))
     }
 
-    @Test func aWaitEndsWithItsTime() throws {
+    @Test func aBlockedFeedReturnsAfterItsTimeout() throws {
         let larder = try Larder()
         let client = try larder.client()
         let position = try FeedReply(try client.command(["CHANGES", "SINCE", "$"])).position

@@ -9,7 +9,7 @@ import Testing
 @Suite struct CheckTests {
     // MARK: What is right
 
-    @Test func aHealthyLarderGivesNoLine() throws {
+    @Test func aHealthyLarderHasNoFindings() throws {
         let larder = try Self.filled()
         try larder.expectHealthy()
         let report = try larder.check()
@@ -25,7 +25,7 @@ import Testing
         #expect(try copy.check().operations == 1)
     }
 
-    @Test func goldenLardersGiveNoLine() throws {
+    @Test func goldenLardersHaveNoFindings() throws {
         for name in try FileSystem.list(GoldenTests.directory) {
             let larder = try TestLarder()
             try Files.copy(GoldenTests.directory + "/" + name, to: larder.path)
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func whatAKillLeavesGivesNoLine() throws {
+    @Test func aKilledLarderHasNoFindings() throws {
         let larder = try Self.filled()
         let database = try larder.database()
         for number in 0..<20 { try database.put("j\(number)", "x") }
@@ -50,7 +50,7 @@ import Testing
         try copy.expectHealthy()
     }
 
-    @Test func anIndexKeyWithoutItsRecordDoesNoHarm() throws {
+    @Test func anIndexKeyWithoutItsRecordIsHarmless() throws {
         let larder = try Self.filled()
         let store = try #require(try larder.database().flushedStore())
         try store.rawPut([2] + [UInt8](repeating: 0, count: 6) + [1, 0] + Array("nobody".utf8), [0])
@@ -58,7 +58,7 @@ import Testing
         try larder.expectHealthy()
     }
 
-    @Test func othersFilesAreNews() throws {
+    @Test func foreignFilesAreReportedAsNotes() throws {
         let larder = try Self.filled()
         try FileSystem.makeDirectory(larder.path + "/photos")
         try Files.write(larder.path + "/photos/one.jpg", [1])
@@ -69,7 +69,7 @@ import Testing
     }
 
     /// A mistyped path must not look like a healthy larder.
-    @Test func whatIsNoLarderIsRefused() throws {
+    @Test func aDirectoryThatIsNotALarderIsRefused() throws {
         let larder = try Self.filled()
         func refusal(_ path: String) -> LarderError? {
             #expect(throws: LarderError.self) { try Engine.check(path) }
@@ -91,7 +91,7 @@ import Testing
     }
 
     /// Its entries are in the journal alone, and the next start skips them.
-    @Test func aMissingDatabaseThatTheJournalHasIsNoted() throws {
+    @Test func aMissingDatabaseWithJournalOperationsIsReported() throws {
         let larder = try Self.filled()
         try larder.database("lost", policy: .never).put("a", "1")
         let copy = try larder.crashCopy()
@@ -194,7 +194,7 @@ import Testing
     }
 
     /// Former versions left such records behind.
-    @Test func expiredRecordsWithoutTheirIndexKeysAreNews() throws {
+    @Test func expiredRecordsWithoutTheirIndexKeysAreNotes() throws {
         let larder = try Self.filled()
         let database = try larder.database()
         try database.put("brief", "1", rule: .own(database.now() + 5000))
@@ -362,7 +362,7 @@ import Testing
     }
 
     /// What was set aside is told once, although it was noted to be on the disk.
-    @Test func aHoleInASyncedJournalIsToldOnce() throws {
+    @Test func aGapInASyncedJournalIsReportedOnce() throws {
         let larder = try TestLarder {
             $0.durability = .always
             $0.onDamage = .salvage
@@ -400,7 +400,7 @@ import Testing
 
     // MARK: Rights
 
-    @Test func rightsThatAreWrong() throws {
+    @Test func wrongPermissionsAreReported() throws {
         let larder = try Self.filled()
         let path = larder.directory() + "/POINTER"
         #expect(chmod(path, 0o666) == 0)
@@ -412,7 +412,7 @@ import Testing
     }
 
     @Test(.enabled(if: geteuid() == 0, "needs the rights of root"))
-    func filesOfSomebodyElse() throws {
+    func filesOfAnotherUserAreReported() throws {
         let larder = try Self.filled()
         #expect(chown(larder.path + "/TIME", 12_345, 12_345) == 0)
         try larder.expect(
@@ -448,7 +448,7 @@ import Testing
     }
 
     /// The image that is read has the tables by other names: the disk's budget must not count them twice.
-    @Test func aFileWithTwoNamesTakesItsRoomOnce() throws {
+    @Test func hardLinksCountOnceTowardsTheDiskUsage() throws {
         let directory = try TemporaryDirectory()
         let path = try directory.makeFile("one", [UInt8](repeating: 1, count: 1 << 20))
         let before = FileSystem.space(directory.path)
@@ -460,7 +460,7 @@ import Testing
 
     // MARK: The comparison with the index
 
-    @Test func theComparisonKeepsToItsMemory() {
+    @Test func theComparisonStaysWithinItsMemoryLimit() {
         var found: Set<UInt64> = []
         var divisor: UInt64 = 1
         var remainder: UInt64 = 0

@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test(arguments: [0, 3000, 16 << 20])
-    func everythingAgreesWhileCheckpointsGoOn(memoryBytes: Int) throws {
+    func stateIsConsistentDuringCheckpoints(memoryBytes: Int) throws {
         let larder = try TestLarder(inMemory: true) {
             $0.backgroundMaintenance = true
             $0.maintenanceMilliseconds = 1
@@ -110,7 +110,7 @@ import Testing
 
     /// Writers wait where the journal is full, and go on.
     @Test(arguments: [false, true])
-    func writersThatWaitForACheckpointGoOn(hasThreads: Bool) throws {
+    func writersContinueAfterWaitingForACheckpoint(hasThreads: Bool) throws {
         let larder = try TestLarder(inMemory: true) {
             $0.backgroundMaintenance = hasThreads
             $0.checkpointBytes = 1000
@@ -134,7 +134,7 @@ import Testing
     }
 
     /// Loops do not write checkpoints: they are told when there is room.
-    @Test func observersHearOfRoom() throws {
+    @Test func observersAreNotifiedWhenCongestionIsOver() throws {
         final class Ear: CommitObserver {
             let calls = Guarded(0)
             func commitsDecided(upTo sequence: UInt64, failure: LarderError?) {}

@@ -9,7 +9,7 @@ import Testing
     private typealias Fault = FailingCommitTests.Fault
 
     /// The journal has entries of a database that nobody has opened since the start.
-    @Test func aLarderThatIsClosedAtOnceKeepsWhatTheJournalHas() throws {
+    @Test func closingRightAfterOpeningKeepsTheJournal() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
         try larder.database("other").put("b", "2")
@@ -37,7 +37,7 @@ import Testing
 
     /// A database that takes nothing, and has more in the journal than that is to hold: each checkpoint used to write all of it
     /// into the journal once more, which was due for another at once, and writers of all databases waited for ever.
-    @Test(arguments: [false, true]) func aDatabaseThatTakesNothingDoesNotHaveEverybodyWait(_ hasThreads: Bool) throws {
+    @Test(arguments: [false, true]) func aDatabaseThatRefusesWritesDoesNotBlockOthers(_ hasThreads: Bool) throws {
         let larder = try TestLarder { $0.checkpointBytes = 64 << 20 }
         let value = String(repeating: "x", count: 100_000)
         for number in 0..<30 { try larder.database("broken").put("\(number)", value) }
@@ -72,7 +72,7 @@ import Testing
     }
 
     /// Epochs are told apart by numbers that come from the clock, which somebody may have set back.
-    @Test func aDatabaseThatIsMadeAnewNeverGetsAnEpochOfBefore() throws {
+    @Test func aRecreatedDatabaseNeverReusesAnEpoch() throws {
         let larder = try TestLarder()
         for _ in 0..<5 { _ = try larder.database().purge(counting: false) }
         larder.close()
@@ -101,7 +101,7 @@ import Testing
     }
 
     /// What was flushed was synced in the journal before: a shorter one has lost something, wherever it ends.
-    @Test func aDatabaseThatIsAheadOfTheJournalIsDamaged() throws {
+    @Test func aDatabaseAheadOfTheJournalIsDamaged() throws {
         let larder = try TestLarder()
         try larder.database("other").put("b", "1")
         try larder.database().put("a", "2")
@@ -119,7 +119,7 @@ import Testing
 
     /// As above, and the larder was opened and closed in between without a look at the database.
     @Test(arguments: [false, true])
-    func aDatabaseThatIsAheadOfTheJournalIsFoundBeforeTheJournalGoes(setsAside: Bool) throws {
+    func aDatabaseAheadOfTheJournalIsFoundBeforeSegmentsAreRemoved(setsAside: Bool) throws {
         let larder = try TestLarder()
         try larder.database("other").put("b", "1")
         try larder.database().put("a", "2")
@@ -143,7 +143,7 @@ import Testing
 
     /// As above, where a failure of the machine has left the last of several segments without a byte: found when the larder
     /// is opened, not at the database's first use.
-    @Test func aSegmentThatLostEverythingIsNoticedAtOnce() throws {
+    @Test func anEmptiedSegmentIsNoticedAtOnce() throws {
         let larder = try TestLarder { $0.journalSegmentBytes = 300 }
         for number in 0..<10 { try larder.database().put("a\(number)", "1") }
         try larder.database().flush()
@@ -245,7 +245,7 @@ import Testing
     }
 
     /// Whoever is told of a deletion finds it durable, and a checkpoint right then finds nothing to do.
-    @Test func aDeletionIsDurableWhenItIsDecided() throws {
+    @Test func aDeletionIsDurableWhenItIsReported() throws {
         final class AtDecision: CommitObserver {
             let body: @Sendable () -> Void
             init(_ body: @escaping @Sendable () -> Void) { self.body = body }
@@ -292,7 +292,7 @@ import Testing
     }
 
     /// LevelDB must never have what a journal that lost its end has not: replaying that would mix the two.
-    @Test func theJournalIsSyncedBeforeLevelDBGetsAnything() throws {
+    @Test func theJournalIsSyncedBeforeLevelDBIsWritten() throws {
         let calls = Recorder<JournalCall>()
         let larder = try TestLarder {
             $0.journalFaults = JournalFaults { call, _ in
@@ -309,7 +309,7 @@ import Testing
 
     /// After a failed fsync nobody knows what the disk has of a segment: a failure of the machine while LevelDB gets what stood
     /// there would cost the database.
-    @Test func whatCouldNotBeSyncedIsCopiedBeforeLevelDBGetsAnything() throws {
+    @Test func unsyncedSegmentsAreCopiedBeforeLevelDBIsWritten() throws {
         let isFailing = Guarded(false)
         let store = Guarded<EpochStore?>(nil)
         // The store keeps the options, and so this closure, which would keep the store.
@@ -369,7 +369,7 @@ import Testing
     }
 
     /// The next start must not take for whole what the journal's damage has made a mixture of.
-    @Test func whatNeedsTheLostPartOfTheJournalIsSetAsideBeforeTheDamageIsForgotten() throws {
+    @Test func databasesThatNeedALostJournalPartAreQuarantinedFirst() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("a", "1")

@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func everyQueuedOperationFailsAndTheOverlayGoesBack() throws {
+    @Test func aFailedCommitFailsAllQueuedOperationsAndRollsBack() throws {
         let fault = Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
         let database = try larder.database()
@@ -80,7 +80,7 @@ import Testing
 
     /// A journal that cannot be read for a while, when a failed commit is to be rolled back: what was acknowledged is lost
     /// neither in memory nor by the next checkpoint, and what was refused does not get into LevelDB.
-    @Test(arguments: [1, 2]) func aFailedCommitIsTakenBackOnceTheJournalCanBeRead(pass: Int) throws {
+    @Test(arguments: [1, 2]) func aFailedCommitIsRolledBackOnceTheJournalIsReadable(pass: Int) throws {
         let failing = Guarded(false)
         let opens = Guarded<Int?>(nil)
         let larder = try TestLarder {
@@ -128,7 +128,7 @@ import Testing
     }
 
     /// The files of a database that counts as failed until a commit is rolled back are open: they are not opened once more.
-    @Test(arguments: [false, true]) func whatIsOpenIsNotOpenedOnceMoreWhenACommitIsTakenBack(isPurged: Bool) throws {
+    @Test(arguments: [false, true]) func rollingBackACommitDoesNotReopenOpenFiles(isPurged: Bool) throws {
         let fails = Guarded(false)
         let larder = try TestLarder {
             $0.journalFaults = JournalFaults { call, _ in
@@ -172,7 +172,7 @@ import Testing
 
     /// A purge that is on the disk stays, when a write behind it in the same group fails: the old epoch is no longer
     /// the one that POINTER names.
-    @Test func whatWasDurableBeforeTheFailureStaysCommitted() throws {
+    @Test func durableOperationsBeforeAFailureStayCommitted() throws {
         let fault = Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
         let database = try larder.database()
@@ -204,7 +204,7 @@ import Testing
         #expect(try larder.database().value("b") == "2")
     }
 
-    @Test func aPurgeSurvivesTheFailureBehindIt() throws {
+    @Test func aPurgeSurvivesALaterFailure() throws {
         let fault = Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
         let database = try larder.database()
@@ -257,7 +257,7 @@ import Testing
         #expect(try larder.database().contents() == ["a": "1", "b": "2"])
     }
 
-    @Test func whoAsksLateIsNeverToldThatAFailedWriteIsThere() {
+    @Test func aLateQueryNeverReportsAFailedWriteAsCommitted() {
         var failures = CommitFailures()
         let error = LarderError(.io, "x", operation: "test")
         for number in UInt64(0)...UInt64(CommitFailures.rangesMax + 10) {
@@ -271,7 +271,7 @@ import Testing
         #expect(failures.error(of: 0) != nil)
     }
 
-    @Test func aReadDoesNotWaitForAChangeThatIsLongDurable() throws {
+    @Test func aReadDoesNotWaitForADurableChange() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("a", "1")
@@ -280,7 +280,7 @@ import Testing
     }
 
     /// A write that failed may still stand in LevelDB's log, and come to light when that is read again.
-    @Test func whatComesToLightWhenReopeningIsNotHiddenByMemory() throws {
+    @Test func valuesFoundWhenReopeningAreNotHiddenByMemory() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         let database = try larder.database()
         try database.put("a", "old")

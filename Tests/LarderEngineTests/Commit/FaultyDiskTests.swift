@@ -223,7 +223,7 @@ import Testing
     }
 
     /// Who purges because the disk is full must not be told that there is no room for it.
-    @Test(.enabled(if: SmallDisk.isPossible)) func aPurgeOnAFullDiskMakesRoom() throws {
+    @Test(.enabled(if: SmallDisk.isPossible)) func aPurgeFreesSpaceOnAFullDisk() throws {
         let disk = try SmallDisk(bytes: 48 << 20)
         let engine = try openEngine(disk)
         defer { engine.shutdown() }
@@ -238,7 +238,7 @@ import Testing
     }
 
     /// What was purged while the disk was full stays purged, whatever fails afterwards, and nobody else notices.
-    @Test(.enabled(if: SmallDisk.isPossible)) func whatWasPurgedOnAFullDiskStaysPurged() throws {
+    @Test(.enabled(if: SmallDisk.isPossible)) func entriesPurgedOnAFullDiskStayPurged() throws {
         let disk = try SmallDisk(bytes: 48 << 20)
         var engine = try openEngine(disk)
         let database = try engine.openDatabase("books", policy: .middle)
@@ -272,7 +272,7 @@ import Testing
     }
 
     /// Writes return when the disk takes them, and not when there is room for much more.
-    @Test(.enabled(if: SmallDisk.isPossible)) func writesReturnWithLittleRoom() throws {
+    @Test(.enabled(if: SmallDisk.isPossible)) func writesResumeWhenALittleSpaceIsFree() throws {
         let disk = try SmallDisk(bytes: 48 << 20)
         let engine = try openEngine(disk)
         defer { engine.shutdown() }

@@ -23,7 +23,7 @@ import Testing
         return try crashCopy.database().contents()
     }
 
-    @Test func aPurgeOfWhatWasJustPurgedCostsNothing() throws {
+    @Test func repeatingAPurgeCostsNothing() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
         try database.put("a", "1")
@@ -74,7 +74,7 @@ import Testing
         #expect(errorCode { _ = try larder.database().value("b") } == .damaged)
     }
 
-    @Test func aCrashBetweenMakingTheFilesAndSayingSo() throws {
+    @Test func aCrashBetweenCreatingTheFilesAndRecordingThem() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
         _ = try larder.database().purge()
@@ -89,7 +89,7 @@ import Testing
 
     /// What was purged never comes back: not when a commit elsewhere fails and is rolled back, nor by a checkpoint, nor by a
     /// crash.
-    @Test(arguments: [false, true]) func whatWasPurgedNeverComesBack(isFirstRefused: Bool) throws {
+    @Test(arguments: [false, true]) func purgedEntriesNeverComeBack(isFirstRefused: Bool) throws {
         let fault = FailingCommitTests.Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
         let database = try larder.database()
@@ -130,7 +130,7 @@ import Testing
     }
 
     /// A database whose POINTER cannot be read keeps what the journal has of it, and does not keep others from anything.
-    @Test func othersGoOnWhereAPointerCannotBeRead() throws {
+    @Test func anUnreadablePointerDoesNotAffectOtherDatabases() throws {
         let larder = try TestLarder()
         try larder.database().put("below", "0")
         try larder.engine().save()
@@ -156,7 +156,7 @@ import Testing
     }
 
     /// It is read again while the larder is open.
-    @Test func aPointerThatCanBeReadAgainBringsBackWhatTheJournalHas() throws {
+    @Test func aPointerThatBecomesReadableRestoresTheJournalsEntries() throws {
         let fault = FailingCommitTests.Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
         try larder.database().put("a", "1")
@@ -200,7 +200,7 @@ import Testing
         #expect(try crashCopy.database("other").contents() == ["b": "1", "c": "1"])
     }
 
-    @Test func aLockThatIsNoFileIsExplained() throws {
+    @Test func aLockThatIsNotAFileIsExplained() throws {
         let larder = try TestLarder()
         try larder.database().put("a", "1")
         larder.close()
@@ -217,7 +217,7 @@ import Testing
     }
 
     /// Files that were built anew beside those in use take their place: what the journal has for the old ones counts.
-    @Test func anHeirTakesOverTheJournal() throws {
+    @Test func aRebuiltEpochUsesTheJournalOfTheOldOne() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
         try database.put("a", "1")
@@ -265,7 +265,7 @@ import Testing
 
     /// Nothing but its age makes an entry expire that comes from another database.
     @Test(arguments: [UpdatePolicy.never, .lowest, .low, .middle], [UpdatePolicy.never, .lowest, .low, .middle])
-    func entriesThatComeFromAnotherDatabaseAreAsFreshAsTheirAge(_ from: UpdatePolicy, _ to: UpdatePolicy) throws {
+    func exchangedEntriesKeepTheirAge(_ from: UpdatePolicy, _ to: UpdatePolicy) throws {
         for isExchanged in [false, true] {
             let larder = try TestLarder()
             let (source, target) = (
@@ -311,7 +311,7 @@ import Testing
     }
 
     /// Writers do not keep an exchange from ending, and lose nothing by it.
-    @Test func anExchangeEndsWhileOthersKeepWriting() throws {
+    @Test func anExchangeCompletesUnderConcurrentWrites() throws {
         let larder = try TestLarder { $0.backgroundMaintenance = true }
         let databases = [try larder.database("a"), try larder.database("b"), try larder.database("c")]
         try databases[0].put("mark", "a")

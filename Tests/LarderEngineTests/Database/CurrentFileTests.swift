@@ -51,7 +51,7 @@ import Testing
         for name in names { try Files.write(epoch + "/" + name, former[name] ?? []) }
     }
 
-    @Test func aCurrentThatNamesNoManifestIsMadeAnew() throws {
+    @Test func aCurrentWithoutAManifestIsRepaired() throws {
         let newest = Array("\(try Files.manifest(larder.epochDirectory()))".utf8)
         for bytes in [nil, [], Array("MANIF".utf8), newest, Array("nonsense\n".utf8)] {
             let crashCopy = try larder.crashCopy()
@@ -61,21 +61,21 @@ import Testing
         }
     }
 
-    @Test func aCurrentThatNamesTheFormerManifestWhichIsGoneIsMadeAnew() throws {
+    @Test func aCurrentThatNamesARemovedManifestIsRepaired() throws {
         let crashCopy = try larder.crashCopy()
         try restore(["CURRENT"], in: crashCopy.epochDirectory())
         try check(crashCopy, "the former manifest is gone")
     }
 
     /// The former manifest's removal was lost as well, and that of its log was not.
-    @Test func aCurrentThatNamesTheFormerManifestWhoseLogIsGoneIsMadeAnew() throws {
+    @Test func aCurrentThatNamesAManifestWithoutItsLogIsRepaired() throws {
         let crashCopy = try larder.crashCopy()
         try restore(["CURRENT", formerManifest], in: crashCopy.epochDirectory())
         try check(crashCopy, "the former log is gone")
     }
 
     /// A kill before CURRENT was renamed: LevelDB goes on from the former one, which says the same.
-    @Test func aFormerManifestOfWhichAllIsThereIsLeftAlone() throws {
+    @Test func aCompletePreviousManifestIsKept() throws {
         let crashCopy = try larder.crashCopy()
         let logs = former.keys.filter { $0.hasSuffix(".log") }
         try restore(["CURRENT", formerManifest, "SYNCED"] + logs, in: crashCopy.epochDirectory())
@@ -83,7 +83,7 @@ import Testing
     }
 
     /// What proves nothing is damage, as ever.
-    @Test func nothingIsGuessed() throws {
+    @Test func ambiguousFilesAreNotRepaired() throws {
         let newest = try Files.manifest(larder.epochDirectory())
         let damages: [(String, (String) throws -> Void)] = [
             ("the newest one is cut short", { try Files.truncate($0 + "/" + newest, to: 40) }),
@@ -130,7 +130,7 @@ import Testing
     }
 
     /// What the system refuses is tried again.
-    @Test func aDiskThatRefusesIsTriedAgain() throws {
+    @Test func aFailedRepairIsRetried() throws {
         let crashCopy = try larder.crashCopy()
         let epoch = try crashCopy.epochDirectory()
         try Files.remove(epoch + "/CURRENT")

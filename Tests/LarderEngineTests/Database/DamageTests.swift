@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func theDaemonSalvagesAndGoesOn() throws {
+    @Test func theDaemonSalvagesAndContinues() throws {
         for (name, damage) in Self.damages {
             let larder = try damaged(damage) { $0.onDamage = .salvage }
             larder.time.advance(milliseconds: 1000)
@@ -276,7 +276,7 @@ import Testing
         #expect(try database.contents() == ["a": "3", "b": "2"])
     }
 
-    @Test func whatIsSetAsideIsCapped() throws {
+    @Test func quarantinedFilesAreLimited() throws {
         let larder = try TestLarder {
             $0.onDamage = .salvage
             $0.damagedBytesMax = 100_000

@@ -45,7 +45,7 @@ import Testing
         #expect(try copy.engine().ledger.lossMilliseconds == 0)
     }
 
-    @Test func theLedgerIsNoDatabaseOfUsers() throws {
+    @Test func theLedgerIsHiddenFromUsers() throws {
         let larder = try filled { $0.databasesMax = 1 }
         #expect(try larder.engine().databases.map(\.name) == ["books"])
         #expect(errorCode { _ = try larder.database("LEDGER") } == .invalidArgument)
@@ -53,7 +53,7 @@ import Testing
         #expect(DatabaseName.isKept("LEDGER"), "nothing of it is evicted")
     }
 
-    @Test func observersHearNothingOfFacts() throws {
+    @Test func ledgerFactsAreNotReportedToObservers() throws {
         let larder = try TestLarder()
         let seen = Guarded<[String]>([])
         let observer = NameObserver(seen)
@@ -95,7 +95,7 @@ import Testing
         #expect(try larder.database().contents() == ["b": "1", "c": "1"])
     }
 
-    @Test("a removed ledger is a loss that is reported, noted and counted") func aRemovedLedger() throws {
+    @Test("the loss of a removed ledger is reported, recorded and counted") func aRemovedLedger() throws {
         let larder = try filled()
         try larder.engine().ledger.set("functions", to: [1, 2])
         let crashed = try larder.crashCopy()
@@ -123,7 +123,8 @@ import Testing
         }
     }
 
-    @Test("a larder whose ledger and notes are removed begins anew") func everythingIsRemovedOnPurpose() throws {
+    @Test("a larder without ledger, databases and sequences starts empty")
+    func removingTheLedgerOnPurposeIsNotDamage() throws {
         let larder = try filled()
         larder.close()
         for name in ["LEDGER", "books", SequencesFile.name] { try FileSystem.removeTree(larder.path + "/" + name) }
@@ -132,7 +133,7 @@ import Testing
     }
 
     /// The note is durable before the first fact is acknowledged.
-    @Test func theLedgerIsExpectedFromItsFirstFactOn() throws {
+    @Test func theLedgerIsExpectedAfterItsFirstFact() throws {
         let larder = try TestLarder()
         _ = try larder.engine()
         // Nothing can replace a directory.
@@ -148,7 +149,7 @@ import Testing
         #expect(try SequencesFile.read(in: larder.path)?.databases == [DatabaseName.ledger])
     }
 
-    @Test("a file in the place of the ledger, or an unreadable one, is an error") func noLedger() throws {
+    @Test("a file in place of the ledger, or an unreadable ledger, is an error") func noLedger() throws {
         let larder = try filled()
         larder.close()
         let path = larder.path + "/LEDGER"
@@ -174,7 +175,7 @@ import Testing
     }
 
     /// The last fact of the journal is synced, and no later group says so.
-    @Test("damage in front of the last fact is no silent loss of it") func damageInFrontOfTheLastFact() throws {
+    @Test("damage before the last fact does not lose it silently") func damageInFrontOfTheLastFact() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         let database = try larder.database()
         try put(database, "a", tag: "x")
@@ -243,7 +244,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [EngineOptions.DamageAction.salvage, .fail]) func aDamagedLedgerCostsOnlyWhatDependsOnIt(
+    @Test(arguments: [EngineOptions.DamageAction.salvage, .fail]) func aDamagedLedgerAffectsOnlyTaggedEntries(
         _ onDamage: EngineOptions.DamageAction
     ) throws {
         let larder = try filled { $0.onDamage = onDamage }
@@ -265,7 +266,7 @@ import Testing
         #expect(larder.events.contains("database 'LEDGER' was damaged"))
     }
 
-    @Test func purgesThatEarlierVersionsKeptInAFileAreTakenOver() throws {
+    @Test func tagPurgesOfEarlierVersionsAreMigrated() throws {
         let larder = try filled()
         try put(try larder.database(), "d", tag: "z")
         let sequence = try larder.engine().pipeline.everythingApplied.sequence + 1

@@ -40,7 +40,7 @@ import Testing
 
     /// LevelDB begins a new manifest when it is reopened after a failed write, and removes the one that is being noted. A
     /// note whose reopening is followed by the next failed write at once is refused, and says so.
-    @Test func aReopeningWaitsForANote() throws {
+    @Test func reopeningWaitsForTheSyncRecord() throws {
         let larder = try TestLarder(inMemory: true)
         let database = try larder.database()
         try database.put("a", "1")
@@ -69,7 +69,7 @@ import Testing
         #expect(try database.value("a") == "1")
     }
 
-    @Test func aLogThatIsWholeIsReadWhole() throws {
+    @Test func anIntactLogIsReadCompletely() throws {
         let larder = try killed()
         try check(try larder.crashCopy())
     }
@@ -133,7 +133,7 @@ import Testing
     }
 
     /// What stands behind the synced length was being written when the machine stopped.
-    @Test func aTornTailBehindWhatWasSyncedIsNoDamage() throws {
+    @Test func aTornTailAfterTheSyncedPartIsNotDamage() throws {
         let larder = try killed()
         let whole = try Files.read(log(larder))
         let tails: [[UInt8]] = [
@@ -164,7 +164,7 @@ import Testing
     }
 
     /// Without a note nobody knows how much was synced: as in epochs of earlier versions.
-    @Test func withoutANoteAnythingBadIsDamage() throws {
+    @Test func withoutASyncRecordAnyDefectIsDamage() throws {
         let larder = try killed()
         for isFlipped in [false, true] {
             let crashCopy = try larder.crashCopy()
@@ -180,7 +180,7 @@ import Testing
 
     /// LevelDB is opened once more when the files of a purged database are made: its new log has to be known before it is
     /// written to, or what a power cut leaves at its end counts as damage.
-    @Test func theLogOfAPurgedDatabaseIsNotedBeforeItIsWrittenTo() throws {
+    @Test func theNewLogOfAPurgedDatabaseIsRecordedBeforeItsFirstWrite() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         try database.put("old", "1")
@@ -201,7 +201,7 @@ import Testing
     }
 
     /// The segments of the journal stay until it is noted what takes their place.
-    @Test func segmentsStayUntilItIsNotedWhatIsSynced() throws {
+    @Test func segmentsStayUntilTheSyncedFilesAreRecorded() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("a", "1")
@@ -217,7 +217,7 @@ import Testing
         #expect(try synced.logs.values.max() == Files.read(log(larder)).count)
     }
 
-    @Test func theNoteIsWrittenAndReadAlike() throws {
+    @Test func theSyncRecordIsReadAsWritten() throws {
         let files = SyncedFiles(manifest: (4, 1289), logs: [6: 20480, 7: 0])
         #expect(SyncedFiles(parsing: Array(files.text.utf8)) == files)
         var bytes = Array(files.text.utf8)

@@ -24,7 +24,7 @@ import Testing
         return false
     }
 
-    @Test func whatIsWrittenIsReadBack() throws {
+    @Test func aPointerFileIsReadAsWritten() throws {
         for policy in [UpdatePolicy.never, .lowest, try #require(.every(0.25))] {
             for isUnindexed in [false, true] {
                 let pointer = PointerFile(
@@ -117,7 +117,7 @@ import Testing
         #expect(try parse(file(lines)).get().rules.deadBefore == EngineTime.latestMilliseconds)
     }
 
-    @Test func aNewerFormatIsRefusedWhateverElseItSays() {
+    @Test func aNewerFormatIsRefusedWithAnyContents() {
         let next = "larder-database \(PointerFile.formatVersion + 1)"
         for text in [next + "\n", "larder-database 99\nanything\n", file([next, "epoch x"])] {
             guard case .failure(.newerFormat) = parse(text) else {

@@ -24,7 +24,7 @@ import Testing
     }
 
     /// A full disk, say: LevelDB writes when it opens its files.
-    @Test func whatCannotBeOpenedCanBePurged() throws {
+    @Test func aDatabaseThatCannotBeOpenedCanBePurged() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("a", "old")
@@ -44,7 +44,7 @@ import Testing
 
     /// The epoch that takes the place of a purged one is made by its first write: what stands in LevelDB's log behind what
     /// was synced then was never promised, and the journal has it.
-    @Test func aPowerCutSoonAfterAPurgeTearsWhatWasNotSyncedOnly() throws {
+    @Test func aPowerFailureAfterAPurgeLosesOnlyUnsyncedData() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("a", "old")
@@ -89,7 +89,7 @@ import Testing
         snapshot.close()
     }
 
-    @Test func readersAndWritersGoOnWhileItIsPurged() throws {
+    @Test func readersAndWritersContinueDuringPurges() throws {
         let larder = try TestLarder { $0.backgroundMaintenance = true }
         let database = try larder.database()
         let problems = Recorder<String>()
@@ -118,7 +118,7 @@ import Testing
         #expect(problems.all == [])
     }
 
-    @Test func whatIsAppliedBeforeAPurgeIsGoneAndWhatComesAfterStays() throws {
+    @Test func aPurgeRemovesEarlierWritesAndKeepsLaterOnes() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         let before = try database.putLater("a", "1")
@@ -137,7 +137,7 @@ import Testing
         #expect(try !FileSystem.list(larder.path).contains("none"))
     }
 
-    @Test func aPurgeOfADatabaseThatIsNotOpenYet() throws {
+    @Test func anUnopenedDatabaseCanBePurged() throws {
         let larder = try TestLarder()
         try larder.database(policy: .high).put("a", "1")
         larder.close()
@@ -160,7 +160,7 @@ import Testing
         #expect(try database.rawKeys().count == 1)
     }
 
-    @Test func aPrefixTakesEntriesFromTheFutureAlong() throws {
+    @Test func aPrefixPurgeRemovesEntriesFromTheFuture() throws {
         let larder = try TestLarder()
         do {
             let database = try larder.database()
@@ -206,7 +206,7 @@ import Testing
     }
 
     /// A deletion moves the files before it is decided. A reader that still has the store misses them, and that is no damage.
-    @Test(arguments: [false, true]) func filesThatADeletionMovesAwayAreNoDamage(isMade: Bool) throws {
+    @Test(arguments: [false, true]) func filesMovedByADeletionAreNotDamage(isMade: Bool) throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("a", "1")
@@ -229,7 +229,7 @@ import Testing
     }
 
     /// Deleting one database is no reason to refuse what others, or it itself, had been told before.
-    @Test func deletingDoesNotFailTheWritesOfOthers() throws {
+    @Test func deletingADatabaseDoesNotFailEarlierWrites() throws {
         let larder = try TestLarder()
         let engine = try larder.engine()
         let other = try larder.database("other")

@@ -76,7 +76,7 @@ import Testing
 
     /// After a kill right behind the switch the journal's operations, which name the old epoch, count.
     /// A purged database has no files but POINTER: where that is lost, it is still ours, and the journal's part is there.
-    @Test func aPurgedDatabaseThatLosesItsPointerKeepsWhatTheJournalHas() throws {
+    @Test func aPurgedDatabaseWithoutItsPointerKeepsJournalEntries() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         let database = try larder.database()
         try database.put("a", "purged")
@@ -92,7 +92,7 @@ import Testing
         #expect(try crashCopy.database().contents() == ["a": "new"])
     }
 
-    @Test func whatOnlyTheJournalHasIsThereAfterAKill() throws {
+    @Test func journalEntriesSurviveASalvageAndAKill() throws {
         let larder = try filled(.salvage)
         try flipBlock(of: 10, larder)
         let database = try larder.database()
@@ -113,7 +113,7 @@ import Testing
     }
 
     /// Checkpoints that run meanwhile leave what is dirty in the journal, and their segments go.
-    @Test func checkpointsWhileFrozenKeepWhatIsDirty() throws {
+    @Test func checkpointsDuringASalvageKeepDirtyEntries() throws {
         let larder = try filled(.salvage)
         let database = try larder.database()
         let other = try larder.database("other")
@@ -155,7 +155,7 @@ import Testing
     }
 
     /// In the log's synced part: what was overwritten there does not come back as it was.
-    @Test func aFlippedBitInTheLogNeverBringsBackWhatWasBefore() throws {
+    @Test func aFlippedBitInTheLogNeverRevivesOlderValues() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         let database = try larder.database(policy: .never)
         for number in 0..<300 { try database.put(key(number), "old") }
@@ -185,7 +185,7 @@ import Testing
         #expect(kept > 0)
     }
 
-    @Test func whatMemoryHasOfALostBlockGoesOn() throws {
+    @Test func entriesOfALostBlockSurviveInMemory() throws {
         let larder = try TestLarder {
             $0.onDamage = .salvage
             $0.compression = false
@@ -262,7 +262,7 @@ import Testing
     }
 
     /// SYNCED says which tables counted.
-    @Test func aLostManifestCostsNothingAfterACleanEnd() throws {
+    @Test func aLostManifestCostsNothingAfterACleanShutdown() throws {
         let original = try filled(.salvage)
         let larder = try withoutManifest(original, inOrder: true)
         let database = try larder.database()
@@ -275,7 +275,7 @@ import Testing
     }
 
     /// LevelDB has merged tables since SYNCED was written: whether a removal went with them nobody knows.
-    @Test func aLostManifestBringsNothingBack() throws {
+    @Test func aLostManifestRevivesNothing() throws {
         for isNoted in [true, false] {
             let original = try filled(.salvage)
             let larder = try withoutManifest(original, inOrder: false)
@@ -298,7 +298,7 @@ import Testing
     }
 
     /// Nobody can tell then whether the log has lost its end: that is said.
-    @Test func aDamagedNoteIsSaid() throws {
+    @Test func aDamagedSyncRecordIsReported() throws {
         for isLogDamaged in [false, true] {
             let larder = try TestLarder { $0.onDamage = .salvage }
             let database = try larder.database(policy: .never)
@@ -326,7 +326,7 @@ import Testing
     }
 
     /// What is written is read again as it was.
-    @Test func theNoteOfTablesIsReadAsItWasWritten() throws {
+    @Test func theRecordOfTablesIsReadAsWritten() throws {
         let larder = try filled(.fail)
         let bytes = try Files.read(larder.epochDirectory() + "/SYNCED")
         let files = try #require(SyncedFiles(parsing: bytes))
@@ -370,7 +370,7 @@ import Testing
     }
 
     /// The expiry index is made anew.
-    @Test func whatIsSalvagedExpiresAndIsSwept() throws {
+    @Test func salvagedEntriesExpireAndAreSwept() throws {
         let larder = try filled(.salvage, policy: .high)
         try flipBlock(of: 2500, larder)
         let database = try larder.database()
@@ -384,7 +384,7 @@ import Testing
     }
 
     /// No read, no crash and no second damage brings anything back: bytes are flipped, cut and removed at random.
-    @Test func randomDamageNeverBringsAnythingBack() throws {
+    @Test func randomDamageNeverRevivesAnything() throws {
         let rounds = TestSetting.damageRounds.number() ?? 12
         var random = SeededGenerator(seed: testSeed())
         for round in 0..<rounds { try damageAtRandom(round, &random) }

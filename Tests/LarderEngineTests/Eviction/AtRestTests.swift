@@ -7,7 +7,7 @@ import Testing
 /// What files take when a larder has come to rest.
 @Suite struct AtRestTests {
     /// After any history at most 1.3 times the bytes of what is left, and 64 MB, within minutes.
-    @Test func filesTakeLittleMoreThanTheirEntries() throws {
+    @Test func filesAreLittleLargerThanTheirEntries() throws {
         let larder = try TestLarder(inMemory: true) { $0.memoryBytes = 1 << 20 }
         var random = SeededGenerator(seed: testSeed())
         var live: [String: Int] = [:]

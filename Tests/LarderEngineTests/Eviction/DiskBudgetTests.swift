@@ -57,7 +57,7 @@ import Testing
 
     private func keys(_ database: Database) throws -> Set<String> { Set(try database.cursor()?.keys() ?? []) }
 
-    @Test func writesFarBeyondTheLimitGoOn() throws {
+    @Test func writesContinueFarBeyondTheLimit() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)
         var most = 0
@@ -82,7 +82,7 @@ import Testing
         #expect(found.count > kept.count / 2 && found.isSubset(of: kept))
     }
 
-    @Test func missesOfEvictedEntriesAreToldApart() throws {
+    @Test func missesOfEvictedEntriesAreCountedSeparately() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)
         try fill(database, 0..<6_000)
@@ -109,7 +109,7 @@ import Testing
     }
 
     /// The image of a backup or a check has the tables under other names, and keeps those that were merged since.
-    @Test func anImageTakesNothingOfTheLimit() throws {
+    @Test func anImageDoesNotCountTowardsTheLimit() throws {
         let larder = try larder(limit: 64 << 20)
         let database = try larder.database(policy: .never)
         try fill(database, 0..<4_000)
@@ -135,7 +135,7 @@ import Testing
         #expect(engine.statistics.evicted.read() == 0)
     }
 
-    @Test func whatWaitsForAnOriginStaysAndEverythingElseGoes() throws {
+    @Test func pendingWritesAreNotEvicted() throws {
         let larder = try larder()
         let outbox = try larder.database("a.outbox")
         let database = try larder.database(policy: .never)
@@ -153,7 +153,7 @@ import Testing
     }
 
     /// Then writes are refused, and nothing is lost.
-    @Test func whatWaitsForAnOriginStaysEvenIfItIsAllThereIs() throws {
+    @Test func pendingWritesAreNotEvictedEvenIfNothingElseIsLeft() throws {
         let larder = try larder()
         let outbox = try larder.database("a.outbox")
         var stored = 0
@@ -165,7 +165,7 @@ import Testing
         #expect(outbox.counts.evicted == 0)
     }
 
-    @Test func whatIsReadStays() throws {
+    @Test func entriesThatAreReadAreNotEvicted() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)
         try fill(database, 0..<200, prefix: "hot")
@@ -179,7 +179,7 @@ import Testing
         #expect(try larder.engine().statistics.evicted.read() > 1_500)
     }
 
-    @Test func whatHasExpiredGoesFirst() throws {
+    @Test func expiredEntriesAreEvictedFirst() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)
         // Not in the index, because they live longer than a day.
@@ -196,7 +196,7 @@ import Testing
         #expect(statistics.expiredSwept.read() > 0)
     }
 
-    @Test func whatWasPurgedGoesFirst() throws {
+    @Test func purgedEntriesAreReclaimedFirst() throws {
         let larder = try larder()
         let (first, second) = (
             try larder.database("first", policy: .never), try larder.database("second", policy: .never)
@@ -210,7 +210,7 @@ import Testing
         #expect(try count(second) == 2_700)
     }
 
-    @Test func observersAreTold() throws {
+    @Test func evictionsAreReportedToObservers() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)
         let listener = Listener()
@@ -263,7 +263,7 @@ import Testing
         #expect(try count(database) == 6_000)
     }
 
-    @Test func whatNeverFitsIsRefused() throws {
+    @Test func valuesThatCannotFitAreRefused() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)
         try fill(database, 0..<100)
@@ -281,7 +281,7 @@ import Testing
     }
 
     /// What belongs to nobody takes all of the room.
-    @Test func aLimitThatIsUsedUpByOthersIsNamed() throws {
+    @Test func foreignFilesThatUseUpTheLimitAreNamed() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)
         try fill(database, 0..<100)
@@ -299,7 +299,7 @@ import Testing
         #expect(try has(database, "key:99"))
     }
 
-    @Test func snapshotsDoNotKeepWhatIsEvicted() throws {
+    @Test func snapshotsDoNotPreventEviction() throws {
         let larder = try larder()
         let database = try larder.database(policy: .never)
         try fill(database, 0..<2_500)

@@ -86,7 +86,7 @@ import Testing
     /// The large one takes minutes.
     private static let limits = [16 << 20, 48 << 20] + (TestSetting.diskRounds.number() == nil ? [] : [512 << 20])
 
-    @Test(arguments: limits) func theLimitHoldsWhateverHappens(limit: Int) throws {
+    @Test(arguments: limits) func theLimitHoldsUnderRandomOperations(limit: Int) throws {
         let rounds = (TestSetting.diskRounds.number() ?? 2) * max(1, limit / (24 << 20))
         let larder = try TestLarder {
             $0.diskBytesMax = limit
@@ -117,7 +117,7 @@ import Testing
     }
 
     /// Two databases, of which one has a limit of its own.
-    @Test func theLimitOfADatabaseHoldsToo() throws {
+    @Test func theLimitOfADatabaseHoldsUnderRandomOperations() throws {
         let (limit, own) = (48 << 20, 12 << 20)
         let larder = try TestLarder {
             $0.diskBytesMax = limit
@@ -144,7 +144,7 @@ import Testing
     }
 
     /// Small tables of removals over a wide range: LevelDB would merge them with everything below them at once.
-    @Test func aMergeIsOfSomeTablesOnly() throws {
+    @Test func aMergeCoversSomeTablesOnly() throws {
         let larder = try TestLarder { $0.diskBytesMax = 128 << 20 }
         let database = try larder.database()
         var random = SeededGenerator(seed: testSeed())

@@ -13,12 +13,12 @@ import Testing
             reads: reads, storedAt: estimate.now - age, end: rest.map { estimate.now + $0 }, bytes: bytes)
     }
 
-    @Test func whatIsReadOftenIsWorthMore() {
+    @Test func entriesReadOftenAreWorthMore() {
         #expect(worth(reads: 1) > worth(reads: 0))
         #expect(worth(reads: 15, age: 90 * Self.hour) > worth(reads: 1, age: 0))
     }
 
-    @Test func ofWhatNobodyReadTheOldestGoes() {
+    @Test func theOldestUnreadEntryIsEvictedFirst() {
         let worths = [0, 1, 2, 50].map { worth(age: $0 * Self.hour) }
         #expect(worths == worths.sorted(by: >))
         // One read outweighs all youth.
@@ -27,19 +27,19 @@ import Testing
         #expect(worth(age: -5 * Self.hour) == worth(age: 0))
     }
 
-    @Test func whatEndsSoonIsWorthLess() {
+    @Test func entriesThatExpireSoonAreWorthLess() {
         #expect(worth(rest: Self.hour / 4) < worth(rest: Self.hour / 2))
         #expect(worth(rest: 2 * Self.hour) == worth())
         #expect(worth(rest: -1) > 0)
     }
 
-    @Test func bytesCountAndFetchingHasAPriceOfItsOwn() {
+    @Test func sizeAndFetchCostAffectTheWorth() {
         #expect(worth(bytes: 100) > 5 * worth(bytes: 1000))
         // Large values take as long to fetch again as they are large.
         #expect(worth(bytes: 100 << 20) > 0.9 * worth(bytes: 200 << 20))
     }
 
-    @Test func theThresholdLeavesTheRest() {
+    @Test func theThresholdKeepsTheRemainingEntries() {
         let sample = (1...100).map { (worth: Double($0), bytes: 10) }
         #expect(EvictionEstimate.threshold(sample.shuffled(), share: 0.4) == 40)
         #expect(EvictionEstimate.threshold(sample, share: 1) == 100)
@@ -50,7 +50,7 @@ import Testing
 }
 
 @Suite struct ReadSketchTests {
-    @Test func itCountsUpToItsLimitAndNeverTooLittle() {
+    @Test func theSketchNeverUndercountsUpToItsLimit() {
         var sketch = ReadSketch()
         #expect(sketch.isEmpty && sketch.count(42) == 0)
         var random = SeededGenerator(seed: 7)
@@ -61,7 +61,7 @@ import Testing
         #expect(sketch.count(keys[0]) == ReadSketch.countMax)
     }
 
-    @Test func whatWasNeverReadSeldomCounts() {
+    @Test func unreadKeysRarelyCountAsRead() {
         var sketch = ReadSketch()
         var random = SeededGenerator(seed: 8)
         for _ in 0..<20_000 { sketch.add(Int(truncatingIfNeeded: random.next())) }
@@ -69,7 +69,7 @@ import Testing
         #expect(wrong < 4_000, "\(wrong)")
     }
 
-    @Test func itForgetsAndKeepsItsSize() {
+    @Test func theSketchAgesAndKeepsItsSize() {
         var sketch = ReadSketch()
         for _ in 0..<20 { sketch.add(1) }
         #expect(sketch.count(1) == ReadSketch.countMax)
@@ -81,7 +81,7 @@ import Testing
 }
 
 @Suite struct DiskMarksTests {
-    @Test(arguments: [16 << 20, 64 << 20, 1 << 30, 8 << 30, 1 << 44]) func theMarksAreInOrder(_ limit: Int) {
+    @Test(arguments: [16 << 20, 64 << 20, 1 << 30, 8 << 30, 1 << 44]) func theWatermarksAreInOrder(_ limit: Int) {
         let marks = DiskMarks(limit: limit, checkpointBytes: 64 << 20, hasJournal: true)
         #expect(0 < marks.low && marks.low < marks.high && marks.high < marks.ceiling && marks.ceiling < limit)
         // Tables below the ceiling and a full journal are within one checkpoint of the limit.

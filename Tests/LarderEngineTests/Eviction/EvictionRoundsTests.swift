@@ -7,7 +7,7 @@ import Testing
 /// Which databases are asked when there is too much on the disk.
 @Suite struct EvictionRoundsTests {
     /// A snapshot keeps the large one from giving space back.
-    @Test func aSmallDatabaseGivesNothingWhereThatDoesNotHelp() throws {
+    @Test func aSmallDatabaseIsNotEvictedInVain() throws {
         let larder = try TestLarder {
             $0.compression = false
             $0.diskBytesMax = 64 << 20

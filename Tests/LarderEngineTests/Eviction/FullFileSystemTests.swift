@@ -59,7 +59,7 @@ import Testing
     }
 
     /// Others fill the rest of the file system. Nothing of theirs is removed.
-    @Test func whatOthersFillIsGivenUp() throws {
+    @Test func entriesAreEvictedWhenOtherProgramsFillTheDisk() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
         let database = try larder.database(policy: .never)
@@ -86,7 +86,7 @@ import Testing
     }
 
     /// What an administrator does when the disk is full.
-    @Test func aLowerLimitMakesRoom() throws {
+    @Test func aLowerLimitFreesSpace() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
         let database = try larder.database(policy: .never)
@@ -106,7 +106,7 @@ import Testing
     }
 
     /// The journal does not take all: what is in LevelDB can be evicted.
-    @Test func aLimitMakesRoomWhereThereWasNone() throws {
+    @Test func settingALimitFreesSpaceOnAFullDisk() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try TestLarder(below: disk.path) {
             $0.diskBytesMax = nil
@@ -125,7 +125,7 @@ import Testing
     }
 
     /// A removed table takes nothing away from what was stored later, and brings nothing back from before.
-    @Test func observersAreToldAndNewerValuesStay() throws {
+    @Test func removedTablesAreReportedAndNewerValuesStay() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
         let database = try larder.database(policy: .never)
@@ -156,7 +156,7 @@ import Testing
     }
 
     /// What a merge had written when it failed, while no table can be taken away: LevelDB would remove it, but not without room.
-    @Test func tablesThatNoManifestNamesGo() throws {
+    @Test func tablesOutsideTheManifestAreRemoved() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
         let database = try larder.database(policy: .never)

@@ -8,7 +8,7 @@ import Testing
 /// Others fill the file system from one moment to the next.
 extension FullFileSystemTests {
     /// Writes, removals and checkpoints go on. Not for ever: after several times all that is left may be in level 0.
-    @Test func noWriteFailsWhenOthersFillTheDisk() throws {
+    @Test func noWriteFailsWhenOtherProgramsFillTheDisk() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
         let database = try larder.database(policy: .never)
@@ -32,7 +32,7 @@ extension FullFileSystemTests {
     }
 
     /// What an event loop commits is left to a thread that may make room.
-    @Test func anEventLoopLeavesMakingRoomToOthers() throws {
+    @Test func anEventLoopLeavesEvictionToOtherThreads() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
         let database = try larder.database(policy: .never)
@@ -56,7 +56,7 @@ extension FullFileSystemTests {
 
     /// An outbox is never evicted, and takes all that the file system has for the larder. Another database has little, no
     /// table that could be taken away, and newer entries in memory.
-    @Test func makingRoomEndsWhereThereIsNone() throws {
+    @Test func evictionEndsIfThereIsNothingToEvict() throws {
         let disk = try SmallDisk(bytes: 40 << 20)
         let larder = try larder(disk, limit: 30 << 20)
         let outbox = try larder.database("0" + CompanionName.ending, policy: .never)
@@ -84,7 +84,7 @@ extension FullFileSystemTests {
     }
 
     /// All of a small larder is in tables with other keys too, and in those above them.
-    @Test(arguments: [6, 10, 12, 14]) func writesOfASmallLarderGoOn(mebibytes: Int) throws {
+    @Test(arguments: [6, 10, 12, 14]) func writesOfASmallLarderContinue(mebibytes: Int) throws {
         let disk = try SmallDisk(bytes: 80 << 20)
         let larder = try TestLarder(below: disk.path) { $0.diskBytesMax = 1 << 30 }
         let database = try larder.database(policy: .never)
@@ -100,7 +100,7 @@ extension FullFileSystemTests {
         #expect(try check(try larder.database(), 0..<(count + 300)) > 0)
     }
 
-    @Test("a larder without a limit has its facts after a start on a full disk") func factsAfterAStartOnAFullDisk()
+    @Test("a larder without a limit keeps its facts after a start on a full disk") func factsAfterAStartOnAFullDisk()
         throws
     {
         let disk = try SmallDisk(bytes: 40 << 20)
@@ -139,7 +139,7 @@ extension FullFileSystemTests {
     }
 
     /// Where little is left the error says why, reads go on, and everything goes on when there is room again.
-    @Test func theErrorSaysThatTheFileSystemIsFull() throws {
+    @Test func theErrorReportsThatTheFileSystemIsFull() throws {
         let disk = try SmallDisk(bytes: Self.diskBytes)
         let larder = try larder(disk)
         let database = try larder.database(policy: .never)

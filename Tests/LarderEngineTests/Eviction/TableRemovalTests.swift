@@ -14,7 +14,7 @@ import Testing
     }
 
     /// Four versions of some entries in three levels. The newer ones have their index keys in the table of the oldest.
-    @Test func allGoAndNothingFormerComesBack() throws {
+    @Test func removingAllTablesRevivesNoOlderVersions() throws {
         let larder = try TestLarder { $0.compression = false }
         let database = try larder.database(policy: .never)
         let deadline = larder.time.wallMilliseconds() + 3_600_000
@@ -60,7 +60,7 @@ import Testing
     }
 
     /// A salvage writes the format record and entries one behind the other.
-    @Test func allOfASalvagedDatabaseGoes() throws {
+    @Test func allTablesOfASalvagedDatabaseAreRemoved() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         for number in 0..<100 { try database.put("k\(number)", text(0, number)) }
@@ -76,7 +76,7 @@ import Testing
     }
 
     /// What could not be written again is found in the entries.
-    @Test func theSweepMakesAnIndexThatIsNotWhole() throws {
+    @Test func theSweepCompletesAnIncompleteIndex() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
         try database.put("own", "1", rule: .own(database.now() + 5000))

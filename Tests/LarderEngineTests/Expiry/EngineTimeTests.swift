@@ -6,7 +6,7 @@ import Testing
 @Suite struct EngineTimeTests {
     private let start: Int64 = 1_700_000_000_000
 
-    @Test func followsTheWallClock() {
+    @Test func timeFollowsTheWallClock() {
         let source = ManualTimeSource(wallMilliseconds: start)
         let time = EngineTime(source)
         #expect(time.now() == start)
@@ -17,7 +17,7 @@ import Testing
         #expect(time.offsetMilliseconds == 0)
     }
 
-    @Test func goesOnAtTheMonotonicRateWhenTheClockIsSetBack() {
+    @Test func timeContinuesAtTheMonotonicRateWhenTheClockIsSetBack() {
         let source = ManualTimeSource(wallMilliseconds: start)
         let time = EngineTime(source)
         source.stepWall(milliseconds: -3_600_000)
@@ -31,7 +31,7 @@ import Testing
         #expect(time.offsetMilliseconds == 3_601_000)
     }
 
-    @Test func fallsInWithTheWallClockWhenThatHasCaughtUp() {
+    @Test func timeFollowsTheWallClockAgainWhenItHasCaughtUp() {
         let source = ManualTimeSource(wallMilliseconds: start)
         let time = EngineTime(source)
         source.stepWall(milliseconds: -1000)
@@ -42,7 +42,7 @@ import Testing
     }
 
     /// Within a millisecond one look at the monotonic clock is enough; one at the wall clock is always needed.
-    @Test func theMonotonicClockIsAskedOnceAMillisecond() {
+    @Test func theMonotonicClockIsReadOncePerMillisecond() {
         let source = CountingTimeSource(wallMilliseconds: start)
         let time = EngineTime(source)
         let before = source.asked
@@ -60,7 +60,7 @@ import Testing
     }
 
     /// Nobody asks until the clock shows the very time again at which it was set back.
-    @Test func aClockThatShowsAnEarlierTimeAgainIsBehind() {
+    @Test func aClockThatWasSetBackIsDetected() {
         let source = ManualTimeSource(wallMilliseconds: start)
         let time = EngineTime(source)
         source.stepWall(milliseconds: -1000)
@@ -84,7 +84,7 @@ import Testing
         #expect(time.now() == EngineTime.endMilliseconds)
     }
 
-    @Test func neverRunsBackWhateverTheClocksDo() {
+    @Test func timeNeverGoesBackWithRandomClocks() {
         var random = SeededGenerator(seed: testSeed())
         let source = ManualTimeSource(wallMilliseconds: start)
         let time = EngineTime(source)
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test func neverRunsBackForThreads() {
+    @Test func timeNeverGoesBackBetweenThreads() {
         let source = ManualTimeSource(wallMilliseconds: start)
         let time = EngineTime(source)
         let isFine = Guarded(true)

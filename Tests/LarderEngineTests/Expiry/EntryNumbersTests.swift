@@ -36,7 +36,7 @@ import Testing
         evictor.join()
     }
 
-    @Test func theyAreThoseOfALookAtAllEntries() throws {
+    @Test func countsAgreeWithAFullScan() throws {
         var random = SeededGenerator(seed: testSeed())
         let larder = try TestLarder()
         let database = try larder.database()
@@ -115,7 +115,7 @@ import Testing
         return ends
     }
 
-    @Test func endsAreCountedForAsLongAsTheyAreKnown() {
+    @Test func expiriesAreCountedWhileTheyAreKnown() {
         var random = SeededGenerator(seed: testSeed())
         for _ in 0..<200 {
             var ends: [Int64?] = []

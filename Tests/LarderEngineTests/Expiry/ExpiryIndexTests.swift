@@ -44,7 +44,7 @@ import Testing
         #expect(ExpiryIndex.roundUp(.max, to: 1 << 32) > EngineTime.latestMilliseconds)
     }
 
-    @Test func whatCannotExpireHasNoIndexKey() {
+    @Test func entriesThatCannotExpireHaveNoIndexKey() {
         let key = Key("k")
         #expect(ExpiryIndex.key(for: key, RecordHeader(storedAt: 1, rule: .ownNever), policy: .low) == nil)
         #expect(ExpiryIndex.key(for: key, RecordHeader(storedAt: 1), policy: .never) == nil)

@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func ownNeverOutlivesEveryPolicy() throws {
+    @Test func anEntryThatNeverExpiresOutlivesEveryPolicy() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .highest)
         try database.put("k", "v", rule: .ownNever)
@@ -92,7 +92,7 @@ import Testing
     }
 
     /// A clock that was an hour ahead for a moment used to hide everything that was written afterwards.
-    @Test func aClockThatWasAheadForAMomentPoisonsNothing() throws {
+    @Test func aClockThatWasBrieflyAheadDoesNoLastingHarm() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         larder.time.stepWall(milliseconds: 3_600_000)
@@ -149,7 +149,7 @@ import Testing
         #expect(try larder.database().value("a") == "1")
     }
 
-    @Test func aChangedPolicyJudgesWhatIsThere() throws {
+    @Test func aChangedPolicyAppliesToExistingEntries() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .highest)
         try database.put("old", "1")
@@ -178,7 +178,7 @@ import Testing
         #expect(errorCode { _ = try larder.engine().database("UPPER") } == .invalidArgument)
     }
 
-    @Test func anUpdateSeesWhatItDid() throws {
+    @Test func anUpdateSeesItsOwnChanges() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
         try database.put("old", "1")

@@ -31,7 +31,7 @@ import Testing
     }
 
     /// What is stamped later than the present is judged as all else: nothing that was acknowledged is hidden.
-    @Test func aStampAheadOfTimeHidesNothing() {
+    @Test func aTimestampInTheFutureHidesNothing() {
         let rules = FreshnessRules(policy: .highest)
         for ahead in [1, 60_001, 315_360_000_000 as Int64] {
             for (rule, expected) in [
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func aChangeToALongerPolicyKeepsWhatIsFresh() {
+    @Test func aLongerPolicyKeepsFreshEntries() {
         let rules = FreshnessRules(policy: .highest).changed(to: DatabasePolicy(.low), now: stored)
         #expect(rules.freshness(RecordHeader(storedAt: stored - 9999), now: stored) == .fresh)
         #expect(rules.freshness(RecordHeader(storedAt: stored - 10_000), now: stored) == .gone)

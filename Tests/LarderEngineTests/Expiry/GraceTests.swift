@@ -7,7 +7,7 @@ import Testing
 @Suite struct GraceTests {
     private let stored: Int64 = 1_700_000_000_000
 
-    @Test func anEntryIsFreshThenStaleThenGone() {
+    @Test func anEntryIsFreshThenStaleThenExpired() {
         var rules = FreshnessRules(DatabasePolicy(.highest, grace: 5000))
         for (rule, grace, deadline) in [
             (DeadlineRule.governed, nil, stored + 10_000), (.own(stored + 77), nil, stored + 77),
@@ -28,7 +28,7 @@ import Testing
     }
 
     /// Whatever was gone stays gone under any later policy with the same grace.
-    @Test func aChangeOfPolicyNeverBringsBackWhatWasGone() {
+    @Test func aPolicyChangeNeverRevivesExpiredEntries() {
         var random = SeededGenerator(seed: testSeed())
         let policies: [UpdatePolicy] = [.highest, .high, .middle, .never]
         for _ in 0..<300 {
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 64 << 20]) func theSweepKeepsWhatIsInItsGrace(memory: Int) throws {
+    @Test(arguments: [0, 64 << 20]) func theSweepKeepsEntriesWithinTheirGrace(memory: Int) throws {
         let larder = try TestLarder { $0.memoryBytes = memory }
         let database = try larder.database(policy: .high)
         try database.setPolicy(.high, grace: 600_000)
@@ -103,7 +103,7 @@ import Testing
         #expect(database.rules.settings == DatabasePolicy(.high, grace: 5000, jitter: 10), "what is not named stays")
     }
 
-    @Test func jitterSpreadsTheDeadlinesOfWhatIsStoredTogether() throws {
+    @Test func jitterSpreadsTheDeadlinesOfABatch() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .middle)
         try database.setPolicy(.middle, jitter: 10)

@@ -10,7 +10,7 @@ import Testing
         try database.rawKeys().count { $0.first == kind }
     }
 
-    @Test func nothingIsLeftBehind() throws {
+    @Test func theSweepRemovesEntriesAndIndexKeys() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
         let now = larder.time.wallMilliseconds()
@@ -93,7 +93,7 @@ import Testing
     }
 
     /// Where memory knows which index key there is, it goes with what it belonged to.
-    @Test func knownOverwritesAndRemovalsLeaveNoIndexBehind() throws {
+    @Test func knownOverwritesAndRemovalsRemoveTheirIndexKeys() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         let database = try larder.database(policy: .middle)
         for step in 0..<200 {
@@ -129,7 +129,7 @@ import Testing
     }
 
     /// It is in LevelDB already, but memory does not count it as that yet.
-    @Test func whatExpiresWhileACheckpointWritesItIsSweptLater() throws {
+    @Test func entriesThatExpireDuringACheckpointAreSweptLater() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         let database = try larder.database(policy: .never)
         let deadline = database.now() + 5000
@@ -173,7 +173,7 @@ import Testing
         #expect(try !larder.database().durableState.isUnindexed)
     }
 
-    @Test func whatIsExpiredAlreadyWhenNeverEndsIsDeletedByThePass() throws {
+    @Test func entriesExpiredByANewPolicyAreSwept() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         try database.put("old", "v")
@@ -185,7 +185,7 @@ import Testing
         #expect(try database.contents() == ["new": "v"])
     }
 
-    @Test func aPassThatIsInterruptedByNeverBeginsAgain() throws {
+    @Test func aPassInterruptedByThePolicyNeverRestarts() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         for number in 0..<Sweeper.recordsPerStep * 2 { try database.put("k\(number)", "v") }
@@ -221,7 +221,7 @@ import Testing
         #expect(try raw(database, KeyKind.record) == 0)
     }
 
-    @Test func aLongerPolicyKeepsTheIndexOfWhatLivesOn() throws {
+    @Test func aLongerPolicyKeepsTheIndexOfSurvivingEntries() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
         try database.put("a", "v")
@@ -237,7 +237,7 @@ import Testing
     }
 
     /// What expires before a checkpoint has written it never reaches LevelDB, and nothing older comes back.
-    @Test func whatExpiresInMemoryNeedNotReachLevelDB() throws {
+    @Test func entriesThatExpireInMemoryAreNotWrittenToLevelDB() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
         try database.put("a", "1", rule: .ownNever)
@@ -253,7 +253,7 @@ import Testing
     }
 
     /// What lives for a day or longer has no index key, and is found all the same.
-    @Test func whatLivesLongIsFoundWithoutIndex() throws {
+    @Test func longLivedEntriesAreSweptWithoutAnIndex() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .lowest)
         for number in 0..<1000 { try database.put("k\(number)", "v") }
@@ -268,7 +268,7 @@ import Testing
         #expect(try larder.engine().statistics.expiredSwept.read() == 1001)
     }
 
-    @Test func purgeExpiredRemovesWhatIsExpiredNow() throws {
+    @Test func purgeExpiredRemovesExpiredEntriesOnly() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .high)
         for number in 0..<1500 { try database.put("old\(number)", "value") }
@@ -322,7 +322,7 @@ import Testing
         return larder
     }
 
-    @Test func theDiskGetsBackWhatWasSwept() throws {
+    @Test func sweptSpaceIsReturnedToTheDisk() throws {
         let larder = try filled { $0.compactionBytesMin = 1 << 20 }
         let database = try larder.database()
         #expect(database.byteCountOnDisk() > 5_000_000)
@@ -333,14 +333,14 @@ import Testing
         #expect(try larder.engine().statistics.compactions.read() == 1)
     }
 
-    @Test func aLittleIsNotWorthIt() throws {
+    @Test func aLittleGarbageIsNotCompacted() throws {
         let larder = try filled { $0.compactionBytesMin = 100 << 20 }
         try larder.maintain()
         #expect(try larder.engine().statistics.expiredSwept.read() == 600)
         #expect(try larder.engine().statistics.compactions.read() == 0)
     }
 
-    @Test func aSmallPartOfAnotherwiseFreshDatabaseIsNotWorthIt() throws {
+    @Test func littleGarbageInALargeDatabaseIsNotCompacted() throws {
         let larder = try filled { $0.compactionBytesMin = 1 << 20 }
         let database = try larder.database()
         for number in 0..<1500 { try database.put("fresh\(number)", String(repeating: "x", count: 10_000)) }
@@ -351,7 +351,7 @@ import Testing
 
     /// The same for what was deleted, at rest and after a restart.
     @Test(arguments: [false, true], [false, true])
-    func theDiskGetsBackWhatWasDeleted(byPrefix: Bool, restarts: Bool) throws {
+    func deletedSpaceIsReturnedToTheDisk(byPrefix: Bool, restarts: Bool) throws {
         let larder = try TestLarder(inMemory: true) {
             $0.compression = false
             $0.memoryBytes = 0
@@ -379,7 +379,7 @@ import Testing
     }
 
     /// After a restart nobody may use some of the databases.
-    @Test func theDiskGetsBackWhatUnopenedDatabasesHaveLeft() throws {
+    @Test func spaceOfUnopenedDatabasesIsReturnedToTheDisk() throws {
         let larder = try TestLarder(inMemory: true) {
             $0.compression = false
             $0.memoryBytes = 0
@@ -411,7 +411,7 @@ import Testing
     }
 
     /// Each of many databases has too little to matter alone.
-    @Test func theDiskGetsBackWhatManyDatabasesHaveLeft() throws {
+    @Test func spaceOfManySmallDatabasesIsReturnedToTheDisk() throws {
         let larder = try TestLarder(inMemory: true) {
             $0.compression = false
             $0.memoryBytes = 0
@@ -433,7 +433,7 @@ import Testing
         #expect(databases.allSatisfy { $0.byteCountOnDisk() < 300_000 }, "\(databases.map { $0.byteCountOnDisk() })")
     }
 
-    @Test func itRunsInTheBackground() throws {
+    @Test func theSweepRunsInTheBackground() throws {
         let larder = try filled {
             $0.compactionBytesMin = 1 << 20
             $0.backgroundMaintenance = true

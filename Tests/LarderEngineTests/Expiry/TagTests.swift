@@ -59,7 +59,7 @@ import Testing
     }
 
     /// A reader may have looked at the clock before a later purge, which must not make fresh what an earlier one has ended.
-    @Test func whatWasPurgedSoftlyIsFreshAtNoInstant() throws {
+    @Test func softPurgedEntriesAreNeverFresh() throws {
         let hash = Array("x".utf8).withUnsafeBytes { TagPurges.hash($0) }
         let purges = TagPurges().adding([hash], 50, softAt: 2_000).adding([hash], 60, softAt: 3_000)
         var rules = FreshnessRules(policy: .low)
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 64 << 20]) func aPurgeEndsWhatWasStoredBefore(memory: Int) throws {
+    @Test(arguments: [0, 64 << 20]) func aTagPurgeRemovesEarlierEntries(memory: Int) throws {
         let larder = try TestLarder { $0.memoryBytes = memory }
         let database = try larder.database()
         try put(database, "a", "1", tags("x", "y"))
@@ -154,7 +154,7 @@ import Testing
 
     /// The mark of the larder's time is up to a second old when the power fails, and the clock may be set back then. The
     /// journal's record of the purge says how late it was.
-    @Test func aSoftPurgeHoldsWhereTheClockGoesBack() throws {
+    @Test func aSoftPurgeHoldsAfterTheClockWasSetBack() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try put(database, "a", "1", tags("t"), grace: 600_000)
@@ -193,7 +193,7 @@ import Testing
         #expect(try again.contents() == [:])
     }
 
-    @Test func beyondTheLimitMoreIsPurgedNeverLess() throws {
+    @Test func beyondTheLimitMoreIsPurgedButNeverLess() throws {
         var purges = TagPurges()
         for first in stride(from: 1, through: TagPurges.notesMax, by: 1024) {
             purges = purges.adding((first..<(first + 1024)).map { UInt64($0) }, UInt64(first), softAt: nil)
@@ -308,7 +308,7 @@ import Testing
         #expect(try larder.database().contents() == ["b": "1", "c": "1"])
     }
 
-    @Test(arguments: [["MANIFEST"], ["POINTER"], ["POINTER", "../LEDGER"]]) func aSalvageBringsBackNothingPurged(
+    @Test(arguments: [["MANIFEST"], ["POINTER"], ["POINTER", "../LEDGER"]]) func aSalvageRevivesNothingPurged(
         _ lost: [String]
     ) throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
@@ -335,7 +335,7 @@ import Testing
     }
 
     /// The purge is remembered for as long as the journal, a snapshot or a lease may have something older.
-    @Test(arguments: [false, true]) func whatWasPurgedStaysGoneAfterTheSweep(soft: Bool) throws {
+    @Test(arguments: [false, true]) func purgedEntriesStayPurgedAfterTheSweep(soft: Bool) throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         try put(database, "a", "1", tags("x"))
@@ -356,7 +356,7 @@ import Testing
         #expect(try killed.database("books").contents() == ["b": "1"])
     }
 
-    @Test func purgingATagAgainAndAgainTakesNoMoreSpace() throws {
+    @Test func repeatedPurgesOfATagUseNoMoreSpace() throws {
         let larder = try TestLarder(inMemory: true)
         let database = try larder.database()
         for _ in 0..<500 { try purge(database, "x") }

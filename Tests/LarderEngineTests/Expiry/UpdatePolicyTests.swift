@@ -45,7 +45,7 @@ import Testing
         await #expect(processExitsWith: .failure) { _ = UpdatePolicy.hours(0) }
     }
 
-    @Test func whatIsShownIsReadBack() {
+    @Test func aPolicysDescriptionIsParsedBack() {
         var random = SeededGenerator(seed: testSeed())
         for _ in 0..<5000 {
             let interval = Int64.random(

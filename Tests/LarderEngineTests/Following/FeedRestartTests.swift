@@ -33,7 +33,7 @@ import Testing
         return (larder, copy)
     }
 
-    @Test func aRestartCostsNoPass() throws {
+    @Test func aRestartNeedsNoFullPass() throws {
         let (larder, first) = try followed()
         var copy = first
         try larder.database().put("a", "2")
@@ -55,7 +55,7 @@ import Testing
         #expect(try killed.engine().statistics.feedFallbacks.read() == 0)
     }
 
-    @Test(arguments: 0..<6) func aCopyIsWhatTheDatabaseIsAfterKills(round: Int) throws {
+    @Test(arguments: 0..<6) func aFollowersCopyIsEqualAfterKills(round: Int) throws {
         let seed = testSeed() &+ UInt64(round)
         var random = SeededGenerator(seed: seed)
         var larder = try TestLarder(inMemory: true) {
@@ -93,7 +93,7 @@ import Testing
         if round % 2 == 0 { #expect(copies[0].passes < kills, "\(copies[0].passes) passes, \(kills) kills") }
     }
 
-    @Test func aMachineFailureCostsAPass() throws {
+    @Test func aMachineFailureNeedsAFullPass() throws {
         let (larder, first) = try followed()
         var copy = first
         try larder.database().put("a", "2")
@@ -110,7 +110,7 @@ import Testing
     }
 
     /// A change that a follower was told, and that the source has lost: the journal lacks its end.
-    @Test func whatWasLostIsNoticed() throws {
+    @Test func aFollowerNoticesLostChanges() throws {
         let (larder, first) = try followed()
         var copy = first
         let database = try larder.database()
@@ -131,7 +131,7 @@ import Testing
         #expect(try cut.database().value("b") == "other")
     }
 
-    @Test func aPositionOfTheFutureIsNone() throws {
+    @Test func aPositionInTheFutureRequiresAFullPass() throws {
         let (larder, first) = try followed()
         let (feed, place) = try #require(larder.engine().changeLog.end(of: larder.database()))
         for later in [ChangePlace(place.sequence, place.step + 1), ChangePlace(.max, .max)] {
@@ -148,7 +148,7 @@ import Testing
         #expect(try follow(&copy, larder) == 0, "a pass is gone on with")
     }
 
-    @Test func twoThatGoOnFromTheSameAreNotConfused() throws {
+    @Test func forkedLardersAreDistinguished() throws {
         let (larder, first) = try followed()
         var copy = first
         larder.close()
@@ -161,7 +161,7 @@ import Testing
         #expect(try follow(&copy, larder) == 1)
     }
 
-    @Test func whoeverUsesItWithoutTheFilesIsNoticed() throws {
+    @Test func useWithoutTheChangeLogIsNoticed() throws {
         let (larder, first) = try followed()
         var copy = first
         larder.close()
@@ -174,7 +174,7 @@ import Testing
         #expect(larder.events.contains("used without them"))
     }
 
-    @Test func damagedFilesDoNotCount() throws {
+    @Test func damagedFilesAreIgnored() throws {
         let (larder, copy) = try followed()
         for number in 0..<20 { try larder.database().put("k\(number)", "v") }
         let whole = try larder.crashCopy()
@@ -198,7 +198,7 @@ import Testing
         #expect(passes.contains(1))
     }
 
-    @Test func whatCannotBeWrittenIsGivenUp() throws {
+    @Test func aChangeLogThatCannotBeWrittenIsAbandoned() throws {
         let isFull = Guarded(false)
         let (larder, first) = try followed {
             $0.journalFaults = JournalFaults { call, path in
@@ -222,7 +222,7 @@ import Testing
         #expect(try follow(&copy, later) == 0, "it had everything that the files lack")
     }
 
-    @Test func afterAFailedCommitTheFilesBeginAnew() throws {
+    @Test func aFailedCommitRestartsTheChangeLog() throws {
         let fails = Guarded(false)
         let (larder, first) = try followed {
             $0.beforeCommit = { () throws(LarderError) in
@@ -240,7 +240,7 @@ import Testing
         #expect(try follow(&copy, killed) == 0)
     }
 
-    @Test func aDatabaseThatWasChangingBeginsWithAPass() throws {
+    @Test func aDatabaseKilledDuringAChangeNeedsAFullPass() throws {
         let (larder, first) = try followed()
         var copy = first
         try larder.engine().context.changeLog.changing()
@@ -249,7 +249,7 @@ import Testing
         #expect(killed.events.contains("while a database was changing"))
     }
 
-    @Test func aDatabaseMadeAgainIsAnother() throws {
+    @Test func aRecreatedDatabaseNeedsAFullPass() throws {
         let (larder, first) = try followed()
         var copy = first
         _ = try larder.engine().deleteDatabase("books")
@@ -282,7 +282,7 @@ import Testing
         #expect(try follow(&copy, again) == 0)
     }
 
-    @Test func whatNobodyReadsIsForgotten() throws {
+    @Test func anUnreadChangeLogIsForgotten() throws {
         let (larder, first) = try followed()
         var copy = first
         larder.time.advance(milliseconds: 6 * 86_400_000)

@@ -6,7 +6,7 @@ import Testing
 
 /// Who applies the steps of a database's changes has what the database has.
 @Suite struct FeedTests {
-    @Test(arguments: 0..<12) func aCopyIsWhatTheDatabaseIs(round: Int) throws {
+    @Test(arguments: 0..<12) func aFollowersCopyIsEqual(round: Int) throws {
         let seed = testSeed() &+ UInt64(round)
         var random = SeededGenerator(seed: seed)
         let larder = try TestLarder(inMemory: true) {
@@ -42,7 +42,7 @@ import Testing
         if round % 3 == 2 { #expect(copies[0].passes < 60, "\(copies[0].passes)") }
     }
 
-    @Test func aSlowReaderHoldsNothingBack() throws {
+    @Test func aSlowReaderDoesNotDelayWrites() throws {
         let larder = try TestLarder { $0.changeLogBytes = 20_000 }
         let database = try larder.database(policy: .never)
         var copy = FeedCopy()
@@ -61,7 +61,7 @@ import Testing
         #expect(copy.entries.count == 5001)
     }
 
-    @Test func aRuleThatReadersDoNotSeeIsTold() throws {
+    @Test func aChangeOfTheDeadlineRuleIsReported() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         try database.put("k", "v")
@@ -76,7 +76,7 @@ import Testing
         #expect(record.header.rule == .ownNever)
     }
 
-    @Test func nothingIsNotedWhileNobodyFollows() throws {
+    @Test func changesAreNotRecordedWithoutFollowers() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         try database.put("k", "v")
@@ -87,7 +87,7 @@ import Testing
         #expect(try larder.engine().changeLog.figures.changes == 1)
     }
 
-    @Test func whoWaitsIsWokenOnce() throws {
+    @Test func aWaitingFollowerIsWokenOnce() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         let log = try larder.engine().changeLog
@@ -120,7 +120,7 @@ import Testing
         "ffffffffffffffff:1.x", "ffffffffffffffff:1.1:", "ffffffffffffffff:1.1:0", "ffffffffffffffff:1.1:0g",
         "ffffffffffffffff:1.1:00:", "ffffffffffffffff:99999999999999999999.1", "ffffffffffffffff:1.9223372036854775808",
         "$0", "0x1", "184467440737095516160", "FFFFFFFFFFFFFFFF:1.1:0G",
-    ]) func whatIsNoPositionIsRefused(text: String) {
+    ]) func invalidPositionsAreRefused(text: String) {
         let position = FeedPosition(text)
         // An empty key is one.
         if text == "ffffffffffffffff:1.1:" {

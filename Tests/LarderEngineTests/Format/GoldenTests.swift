@@ -79,7 +79,7 @@ import Testing
     }
 
     /// What the daemon of 0.1.0 left at a SIGKILL: purges of tags in a file TAGS, and a journal.
-    @Test func purgesOf010AreTakenOver() throws {
+    @Test func tagPurgesOf010AreMigrated() throws {
         let larder = try TestLarder()
         try Files.copy(Self.directory + "/release-0.1.0", to: larder.path)
         // A minute after the purge.

@@ -17,7 +17,7 @@ import Testing
         return bytes
     }
 
-    @Test func whatIsWrittenIsReadBack() throws {
+    @Test func aRecordIsReadAsWritten() throws {
         let rules: [DeadlineRule] = [.governed, .ownNever, .own(0), .own(1_700_000_000_123), .own(.max)]
         for rule in rules {
             for codec in [Codec.raw, .json, .propertyList, .custom, Codec(rawValue: 77)] {
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func whatIsUnknownIsRefused() {
+    @Test func unknownVersionsAndFlagsAreRefused() {
         var bytes = bytes(RecordHeader(storedAt: 1))
         for version in UInt8.min...UInt8.max where version != 1 && version != 2 {
             bytes[0] = version
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func anotherRuleKeepsTheRest() {
+    @Test func changingTheRuleKeepsTheOtherFields() {
         let header = RecordHeader(storedAt: 7, rule: .own(9), codec: .json, generation: 3)
         let record = Record(header, payload: Array("payload".utf8))
         for rule in [DeadlineRule.governed, .ownNever, .own(77)] {

@@ -6,7 +6,7 @@ import Testing
 
 /// docs/StorageFormat.md says what the engine does.
 @Suite struct StorageFormatTests {
-    @Test func theExamplesAreWhatTheEngineMakes() throws {
+    @Test func theEngineWritesTheDocumentedExamples() throws {
         for example in StorageFormatExamples.all {
             let bytes = try #require(StorageFormatExamples.bytes(example.hex), "\(example.name)")
             #expect(bytes == example.made, "\(example.name)")
@@ -44,7 +44,7 @@ import Testing
     }
 
     /// Every constant that the page names has the value that the page gives.
-    @Test func thePageKnowsTheConstants() throws {
+    @Test func thePageHasTheConstants() throws {
         let page = try Self.page().joined(separator: " ")
         for text in [
             "| `00` | metadata |", "| `01` | entry |", "| `02` | expiry index, own deadlines |",
@@ -74,7 +74,7 @@ import Testing
     }
 
     /// What really stands in a database is of the kinds that the page lists, and of no other.
-    @Test func aDatabaseHoldsWhatThePageSays() throws {
+    @Test func aDatabaseHasOnlyTheDocumentedKeys() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .middle)
         try database.put("user:1", "{}")
@@ -90,7 +90,7 @@ import Testing
     }
 
     /// What lives a day or longer has no index key, whatever gives it its deadline.
-    @Test func whatLivesLongHasNoIndexKey() throws {
+    @Test func longLivedEntriesHaveNoIndexKey() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .low)
         let day = ExpiryIndex.unindexedMilliseconds

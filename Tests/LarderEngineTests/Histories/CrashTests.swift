@@ -80,7 +80,7 @@ import Testing
     }
 
     /// What was committed without sync is in the operating system: the files as they stand hold it.
-    @Test func whatIsAcknowledgedIsInTheFiles() throws {
+    @Test func acknowledgedWritesAreInTheFiles() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         for number in 0..<100 { try database.put("k\(number)", "\(number)") }

@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func aJournalThatIsCutOrDamagedGivesABeginningOrAReport() throws {
+    @Test func aTruncatedOrDamagedJournalYieldsAPrefixOrAReport() throws {
         let base = testSeed()
         var refused = 0
         var asides = 0
@@ -107,7 +107,7 @@ import Testing
         #expect(refused > 0 && asides > 0)
     }
 
-    @Test func whateverFailsOfTheJournalAcknowledgedWritesStay() throws {
+    @Test func acknowledgedWritesSurviveAnyJournalFailure() throws {
         let base = testSeed()
         var refused = 0
         for round in 0..<Self.rounds(12) {

@@ -8,7 +8,7 @@ import Testing
         key.withUnsafeBytes { key in record.withUnsafeBytes { batch.put(key: key, record: $0, sequence: sequence) } }
     }
 
-    @Test func aMarkerStandsOnlyWhereTheDatabaseChanges() {
+    @Test func aMarkerIsWrittenOnlyWhenTheSelectedDatabaseChanges() {
         let batch = JournalBatch()
         batch.select(database: "books", number: 1, epoch: 1)
         let marked = batch.byteCount
@@ -26,7 +26,7 @@ import Testing
         #expect(batch.byteCount == marked)
     }
 
-    @Test func memoryIsKeptUpToALimit() {
+    @Test func theBufferIsKeptUpToALimit() {
         let batch = JournalBatch()
         batch.select(database: "0", number: 0, epoch: 1)
         put(batch, [1], [UInt8](repeating: 0, count: 1 << 20), 1)

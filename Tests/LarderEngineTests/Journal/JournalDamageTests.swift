@@ -44,7 +44,7 @@ import Testing
     }
 
     /// After a cut the journal goes on, and what is appended then follows what counted before.
-    @Test func aJournalGoesOnAfterEveryCut() throws {
+    @Test func aJournalContinuesAfterATruncationAnywhere() throws {
         let history = try JournalHistory.threeSegments()
         let last = try history.segments()[2]
         let whole = try Files.read(last)
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNoFileIsDamage() throws {
+    @Test func aSegmentThatIsNotAFileIsDamage() throws {
         let history = try JournalHistory.threeSegments()
         let path = try history.segments()[1]
         try Files.remove(path)
@@ -150,7 +150,7 @@ import Testing
     }
 
     /// What was synced is told from what a failure of the machine may take.
-    @Test func damageToWhatWasSyncedIsTold() throws {
+    @Test func damageOfTheSyncedPartIsReported() throws {
         let history = try JournalHistory()
         let journal = try history.open()
         try history.append(5, to: journal)
@@ -188,7 +188,7 @@ import Testing
     }
 
     /// A frame with a right checksum whose content no journal writes.
-    @Test func wellMadeNonsenseIsDamage() throws {
+    @Test func wellFormedNonsenseIsDamage() throws {
         let payloads: [[UInt8]] = [
             [4], [1], [1, 0] + [UInt8](repeating: 0, count: 8), [1, 255, 0, 0, 0, 0, 0, 0, 0, 1, 48],
             [1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0xFF], [3, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0, 0, 0],
@@ -219,7 +219,7 @@ import Testing
     }
 
     /// A value that contains a frame is no frame: a frame counts only at its place.
-    @Test func aFrameInsideOfAValueIsNotFound() throws {
+    @Test func aFrameInsideAValueIsNotMistakenForOne() throws {
         let history = try JournalHistory.threeSegments()
         let frame = Array(try Files.read(try history.segments()[2])[52...])
         let journal = try history.open()
@@ -234,7 +234,7 @@ import Testing
     }
 
     /// The time that a search may take is bounded, and where it ends the worst is assumed.
-    @Test func aSearchThroughManyFalseBeginningsEnds() throws {
+    @Test func aSearchThroughManyFalseFramesEnds() throws {
         let history = try JournalHistory.threeSegments()
         let path = try history.segments()[2]
         var bytes = try Files.read(path)
@@ -294,7 +294,7 @@ import Testing
 
     // MARK: Setting aside
 
-    @Test func whatIsSetAsideLeavesExactlyThePrefix() throws {
+    @Test func quarantiningDamageKeepsExactlyThePrefix() throws {
         for (segment, frame) in [(0, 0), (0, 2), (1, 0), (1, 3), (2, 0), (2, 1)] {
             let history = try JournalHistory.threeSegments()
             let place = history.directory.path + "/DAMAGED/one"

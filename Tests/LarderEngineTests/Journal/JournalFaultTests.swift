@@ -84,7 +84,7 @@ import Testing
         try check()
     }
 
-    @Test func everyCallOfARunFails() throws {
+    @Test func everySystemCallOfARunFails() throws {
         let quiet = Script()
         try run(quiet, "without faults")
         let calls = quiet.calls
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func aTornFrameThatCannotBeTakenBackDoesNotCount() throws {
+    @Test func aTornFrameThatCannotBeRemovedIsIgnored() throws {
         let script = Script([4: .shorten(30), 5: .fail(ENOSPC), 6: .fail(EIO)])
         let history = try JournalHistory()
         let journal = try history.open(faults: script.hook)
@@ -143,7 +143,7 @@ import Testing
     }
 
     /// What could not be synced is copied, if the system has it still: pages that it could not write it may have let go of.
-    @Test(arguments: [false, true]) func whatCouldNotBeSyncedIsCopied(isLost: Bool) throws {
+    @Test(arguments: [false, true]) func anUnsyncedSegmentIsCopied(isLost: Bool) throws {
         let place = try TemporaryDirectory()
         let isFailing = Guarded(true)
         let faults = JournalFaults { call, path in
@@ -178,7 +178,7 @@ import Testing
     }
 
     /// What earlier processes left unsynced is synced before anything later counts as on the disk.
-    @Test func foundSegmentsAreSyncedToo() throws {
+    @Test func existingSegmentsAreSyncedToo() throws {
         let history = try JournalHistory.threeSegments()
         let script = Script()
         let journal = try history.open(faults: script.hook)
@@ -206,7 +206,7 @@ import Testing
 
     /// What a process left unsynced used to be synced by the next one's first write, however long that took to come: until
     /// then a failure of the machine took what readers had seen.
-    @Test(arguments: Durability.allCases) func whatIsFoundIsSynced(_ durability: Durability) throws {
+    @Test(arguments: Durability.allCases) func segmentsOfAPreviousProcessAreSynced(_ durability: Durability) throws {
         let larder = try TestLarder { $0.durability = durability }
         try larder.database(policy: .never).put("a", "1", durability: .os)
         for isFailing in [false, true] {
@@ -237,7 +237,7 @@ import Testing
     }
 
     /// What was rolled back is synced once more, and who is refused is told nothing of doubts then.
-    @Test func aSyncThatFailsOnceLeavesNoDoubt() throws {
+    @Test func aSyncThatFailsOnceIsRecovered() throws {
         let failures = Guarded(0)
         let synced = Guarded(0)
         let larder = try TestLarder {
@@ -267,7 +267,7 @@ import Testing
 
     /// A refused write used to take effect when fsync and ftruncate both failed and the process was killed.
     @Test(arguments: Obstacle.allCases, [false, true])
-    func aRefusedWriteDoesNotComeBack(_ obstacle: Obstacle, isLong: Bool) throws {
+    func aRefusedWriteIsNotReplayed(_ obstacle: Obstacle, isLong: Bool) throws {
         let isFailing = Guarded(false)
         let larder = try TestLarder {
             $0.durability = .always

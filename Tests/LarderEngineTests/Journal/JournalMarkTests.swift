@@ -72,7 +72,7 @@ import Testing
     }
 
     /// What was not synced may be lost in a failure of the machine.
-    @Test(arguments: [harms.startIndex, 1, 2, 3]) func anUnsyncedEndThatIsLostIsNoDamage(_ index: Int) throws {
+    @Test(arguments: [harms.startIndex, 1, 2, 3]) func aLostUnsyncedTailIsNotDamage(_ index: Int) throws {
         let larder = try threeSegments()
         try larder.database().put("d", "1", durability: .os)
         let copy = try larder.crashCopy { $0.onDamage = .fail }
@@ -82,7 +82,7 @@ import Testing
     }
 
     /// Segments that Larder has removed are not missed, also by a process that is killed right behind it.
-    @Test func removedSegmentsAreNotMissed() throws {
+    @Test func removedSegmentsAreNotReportedMissing() throws {
         let larder = try threeSegments()
         for round in 0..<4 {
             try larder.engine().save()
@@ -98,7 +98,7 @@ import Testing
     }
 
     /// A version that does not know the file leaves it behind, and removes segments of which it tells.
-    @Test func aMarkThatAnOlderVersionLeftSaysNothing() throws {
+    @Test func aMarkLeftByAnOlderVersionIsIgnored() throws {
         let larder = try threeSegments()
         let mark = try Files.read(larder.path + "/SYNCED")
         let copy = try larder.crashCopy { $0.onDamage = .fail }

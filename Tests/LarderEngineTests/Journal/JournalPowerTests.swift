@@ -68,10 +68,10 @@ import Testing
         }
     }
 
-    @Test func whatWasSyncedSurvivesAFailureOfTheMachine() throws { try survive(knowsWhatIsElsewhere: true) }
+    @Test func syncedGroupsSurviveAMachineFailure() throws { try survive(knowsWhatIsElsewhere: true) }
 
     /// A segment whose name was not synced was lost from the beginning, and what stood behind it counted: nobody missed it.
-    @Test func noSegmentIsLostFromTheBeginningWhereNobodyKnowsWhatWasRemoved() throws {
+    @Test func noLeadingSegmentIsLostWithoutARemovalRecord() throws {
         try survive(knowsWhatIsElsewhere: false)
     }
 

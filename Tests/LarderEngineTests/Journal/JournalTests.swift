@@ -5,7 +5,7 @@ import Testing
 @testable import LarderEngine
 
 @Suite struct JournalTests {
-    @Test func whatIsAppendedIsReplayed() throws {
+    @Test func appendedGroupsAreReplayed() throws {
         let history = try JournalHistory()
         for readAheadBytes in [1, 64, 1 << 20] {
             // One process after the other, each with a segment of its own.
@@ -50,7 +50,7 @@ import Testing
         #expect(try history.prefix(try history.open()).count == 4)
     }
 
-    @Test func aSegmentEndsBeforeItIsTooLong() throws {
+    @Test func segmentsStayWithinTheirSize() throws {
         let history = try JournalHistory()
         let journal = try history.open(segmentBytes: 600)
         try history.append(40, to: journal)
@@ -62,7 +62,7 @@ import Testing
         #expect(try history.prefix(try history.open()).count == 40)
     }
 
-    @Test func removedSegmentsAreGoneAndTheRestCounts() throws {
+    @Test func removedSegmentsAreGoneAndTheOthersAreReplayed() throws {
         let history = try JournalHistory()
         let journal = try history.open()
         try history.append(5, to: journal)
@@ -99,7 +99,7 @@ import Testing
     }
 
     /// A process that appends without having read first does not write over what is there.
-    @Test func appendingReadsWhatIsThere() throws {
+    @Test func appendingWithoutReplayOverwritesNothing() throws {
         let history = try JournalHistory.threeSegments()
         let journal = try history.open()
         try history.append(2, to: journal)
@@ -140,7 +140,7 @@ import Testing
         #expect(try FileSystem.list(history.path) == foreign.sorted())
     }
 
-    @Test func anUnfinishedSegmentIsWrittenOver() throws {
+    @Test func anUnfinishedSegmentIsOverwritten() throws {
         let history = try JournalHistory.threeSegments()
         try Files.write(history.path + "/0000000000000004.log.new", [UInt8](repeating: 1, count: 500))
         let journal = try history.open()
@@ -183,7 +183,7 @@ import Testing
     }
 
     /// Whoever syncs, rotates and removes beside the one who appends disturbs nothing.
-    @Test func syncingAndRemovingBesideAppending() throws {
+    @Test func syncingAndRemovingDuringAppends() throws {
         let history = try JournalHistory()
         let journal = try history.open(segmentBytes: 2000)
         let isDone = Guarded(false)

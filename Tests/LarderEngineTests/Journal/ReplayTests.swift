@@ -5,7 +5,7 @@ import Testing
 
 /// A journal so long that threads apply it.
 @Suite struct ReplayTests {
-    @Test func aLongJournalGivesEverythingBackInOrder() throws {
+    @Test func aLongJournalIsReplayedInOrder() throws {
         let larder = try TestLarder(inMemory: true) { $0.checkpointBytes = 1 << 30 }
         var random = SeededGenerator(seed: 7)
         var expected: [String: [String: String]] = ["books": [:], "other": [:]]

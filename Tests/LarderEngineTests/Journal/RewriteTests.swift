@@ -51,7 +51,7 @@ import Testing
         #expect(try database.contents() == Self.expected(5))
     }
 
-    @Test func aRemovalIsRewrittenToo() throws {
+    @Test func removalsAreRewritten() throws {
         let larder = try makeLarder()
         let database = try larder.database()
         try database.put("gone", "1")
@@ -79,7 +79,7 @@ import Testing
     }
 
     /// What is only in memory and in the journal for long comes into LevelDB all the same.
-    @Test func theNextCheckpointIsNoRewriteAfterAWhile() throws {
+    @Test func entriesReachLevelDBAfterTheCheckpointInterval() throws {
         let larder = try makeLarder()
         let database = try larder.database()
         let engine = try larder.engine()

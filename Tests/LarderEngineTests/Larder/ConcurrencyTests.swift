@@ -42,7 +42,7 @@ import Testing
     }
 
     /// Every batch writes one number under all keys: who sees two different ones has seen half a batch.
-    @Test func batchesAreSeenWholeOrNotAtAll() throws {
+    @Test func batchesAreVisibleCompletelyOrNotAtAll() throws {
         let larder = try larder()
         let database = try larder.database()
         let keys = (0..<8).map { Key("part\($0)") }
@@ -82,7 +82,7 @@ import Testing
     }
 
     /// Who wrote reads what it wrote, and who reads never sees a key go back.
-    @Test func readsFollowWritesAndNeverGoBack() throws {
+    @Test func readsSeeEarlierWritesAndNeverGoBack() throws {
         let larder = try larder { $0.memoryBytes = 200_000 }
         let database = try larder.database()
         let problems = Recorder<String>()
@@ -176,7 +176,7 @@ import Testing
     }
 
     /// Commits fail now and then; a counter counts exactly the increments that were acknowledged.
-    @Test func failingCommitsTakeBackExactlyWhatWasRefused() throws {
+    @Test func failingCommitsRollBackExactlyTheRefusedWrites() throws {
         let calls = Guarded(0)
         let larder = try larder {
             $0.beforeCommit = { () throws(LarderError) in
@@ -262,7 +262,7 @@ import Testing
     }
 
     /// Everything at once, for the sanitizers and for deadlocks.
-    @Test func everythingAtOnce() throws {
+    @Test func allOperationsConcurrently() throws {
         let larder = try larder {
             $0.memoryBytes = 50_000
             $0.onDamage = .salvage

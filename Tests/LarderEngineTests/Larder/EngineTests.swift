@@ -19,7 +19,7 @@ import Testing
         third.shutdown()
     }
 
-    @Test func theLastReferenceShutsItDown() throws {
+    @Test func theLastReferenceShutsTheEngineDown() throws {
         let larder = try TestLarder { $0.backgroundMaintenance = true }
         weak var engine: Engine?
         weak var database: Database?
@@ -49,7 +49,7 @@ import Testing
         #expect(try larder.database().contents() == [:])
     }
 
-    @Test func handlesOfAClosedLarderSaySo() throws {
+    @Test func handlesOfAClosedLarderThrowClosed() throws {
         let larder = try TestLarder()
         let engine = try larder.engine()
         let database = try larder.database()
@@ -78,7 +78,7 @@ import Testing
         cursor.close()
     }
 
-    @Test func whatIsAppliedWhenItShutsDownIsCommitted() throws {
+    @Test func appliedWritesAreCommittedAtShutdown() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         let engine = try larder.engine()
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test func openingFromManyThreadsGivesOneEngine() throws {
+    @Test func openingFromManyThreadsReturnsOneEngine() throws {
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
         let path = directory.path + "/larder"
@@ -206,7 +206,7 @@ import Testing
     }
 
     /// For callers who do not wait the pipeline's own thread commits, and tells the observers.
-    @Test func whoDoesNotWaitIsTold() throws {
+    @Test func observersAreNotifiedOfCommitsWithoutAWaiter() throws {
         final class Observer: CommitObserver {
             let lock = Lock()
             let told = Condition()

@@ -25,7 +25,7 @@ import Testing
         #expect(!FileSystem.exists(larder.path + "/DAMAGED"))
     }
 
-    @Test func whatIsNotOursIsNoDatabase() throws {
+    @Test func foreignDirectoriesAreNotDatabases() throws {
         let larder = try make()
         #expect(try larder.engine().databases.isEmpty)
         #expect(larder.events.contains("/projects is not a database of this larder; it is left alone"))
@@ -42,7 +42,7 @@ import Testing
         try expectUntouched(larder)
     }
 
-    @Test func anEmptyDirectoryIsTaken() throws {
+    @Test func anEmptyDirectoryBecomesADatabase() throws {
         let larder = try make()
         try larder.database("empty").put("k", "v")
         larder.close()
@@ -79,7 +79,7 @@ import Testing
     }
 
     /// Names without files cost nothing once nobody uses them.
-    @Test func namesThatAreOnlyNamedAreForgotten() throws {
+    @Test func unusedDatabaseNamesAreForgotten() throws {
         let larder = try TestLarder()
         let books = try larder.database("books")
         try books.put("k", "v")

@@ -7,7 +7,7 @@ import Testing
 /// One process holds a larder; others are told who. The processes end with _exit, so that nobody looks for leaks in the
 /// middle of their work.
 @Suite struct HolderTests {
-    @Test func aSecondProcessIsToldPidAndSocket() async throws {
+    @Test func aSecondProcessGetsTheHoldersPidAndSocket() async throws {
         let larder = try TestLarder { $0.holderSocket = "/run/larder/larder.sock" }
         _ = try larder.engine()
         let path = larder.path
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func withoutASocketTheMessageSaysSo() async throws {
+    @Test func theMessageMentionsAHolderWithoutASocket() async throws {
         let larder = try TestLarder()
         _ = try larder.engine()
         await #expect(processExitsWith: .success) { [path = larder.path as String] in
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func aHolderThatWasKilledHoldsNoMore() async throws {
+    @Test func aKilledHolderReleasesTheLarder() async throws {
         let larder = try TestLarder()
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = larder.path as String] in
             let engine = try Engine.open(path)
@@ -62,7 +62,7 @@ import Testing
         #expect(try larder.database().count(includingExpired: true) == 100)
     }
 
-    @Test func aForkedChildIsToldSo() async throws {
+    @Test func aForkedChildGetsAnError() async throws {
         let directory = try TemporaryDirectory()
         defer { directory.remove() }
         await #expect(processExitsWith: .success) { [path = directory.path as String] in

@@ -141,7 +141,7 @@ import Testing
     }
 
     /// LevelDB puts its log into a table, and merges tables, when everything was copied already.
-    @Test func anImageKeepsWhatTheOriginalDoesNotNeedAnyMore() throws {
+    @Test func anImageKeepsFilesThatTheOriginalRemoves() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("a", "1")

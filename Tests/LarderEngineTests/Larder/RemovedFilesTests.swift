@@ -38,7 +38,7 @@ import Testing
         #expect(refusal { try database.put("lost", "v") }?.code == .writesSuspended)
     }
 
-    @Test func aLarderThatIsReplacedTakesNoWrites() throws {
+    @Test func aReplacedLarderRefusesWrites() throws {
         let larder = try TestLarder()
         try larder.database().put("k", "v")
         let away = larder.path + "-away"
@@ -57,7 +57,7 @@ import Testing
         #expect(try larder.database().contents() == ["k": "v", "l": "w"])
     }
 
-    @Test("a database that was removed is missed at the next start, and one that was deleted is not")
+    @Test("the next start reports a removed database, and not a deleted one")
     func removedDatabase() throws {
         let larder = try TestLarder()
         for name in ["deleted", "kept", "lost"] { try larder.database(name).put("k", "v") }
@@ -79,7 +79,7 @@ import Testing
         #expect(copied == ["kept"])
     }
 
-    @Test("control operations change no larder that has taken the place of an open one", arguments: [false, true])
+    @Test("control operations do not change a larder that has replaced an open one", arguments: [false, true])
     func controlOperationsOnAReplacedLarder(isNoticed: Bool) throws {
         let larder = try TestLarder()
         let database = try larder.database()
@@ -103,7 +103,7 @@ import Testing
         #expect(try larder.database().policy == .lowest)
     }
 
-    @Test("a purge leaves alone what has taken the place of a database") func purgeOfAReplacedDatabase() throws {
+    @Test("a purge does not change files that have replaced a database") func purgeOfAReplacedDatabase() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("k", "old")
@@ -116,7 +116,7 @@ import Testing
         #expect(try FileSystem.list(place).sorted() == FileSystem.list(away).sorted())
     }
 
-    @Test func aDatabaseWhoseDirectoryIsRemovedTakesNoWrites() throws {
+    @Test func aDatabaseWithoutItsDirectoryRefusesWrites() throws {
         let larder = try TestLarder()
         let (database, other) = (try larder.database("a"), try larder.database("b"))
         for one in [database, other] {

@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func everyProcessGoesOnAboveAllThatWasGivenOut() throws {
+    @Test func sequencesNeverRepeatAcrossProcesses() throws {
         let larder = try TestLarder()
         var random = SeededGenerator(seed: testSeed())
         var highest: UInt64 = 0
@@ -64,7 +64,7 @@ import Testing
     }
 
     /// What databases note of a process of an older version, which took its sequences from a clock that was ahead.
-    @Test func whatAnOlderLarderNotedProvesNoLoss() throws {
+    @Test func recordsOfAnOlderVersionAreNotTakenForLoss() throws {
         let larder = try TestLarder()
         try larder.database(policy: .never).put("a", "1")
         let store = try #require(try larder.database().flushedStore())
@@ -96,7 +96,7 @@ import Testing
     enum Loss: CaseIterable { case removed, flipped, empty, directory }
 
     /// The file is lost or damaged: the larder says so and goes on.
-    @Test(arguments: Loss.allCases) func aLostFileIsSaidAndHurtsNobody(_ loss: Loss) throws {
+    @Test(arguments: Loss.allCases) func aLostSequencesFileIsReportedAndHarmless(_ loss: Loss) throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         try larder.database(policy: .never).put("a", "1")
         try larder.database("unused", policy: .never).put("u", "1")
@@ -129,7 +129,7 @@ import Testing
     }
 
     /// The file is lost, the journal is empty, and the clock shows an hour ago.
-    @Test func aLostFileOfALarderAtRestHurtsNobody() throws {
+    @Test func aLostSequencesFileOfAnIdleLarderIsHarmless() throws {
         let larder = try TestLarder { $0.onDamage = .salvage }
         try larder.database(policy: .never).put("a", "1")
         try larder.database("unused", policy: .never).put("u", "1")
@@ -212,7 +212,7 @@ import Testing
     }
 
     /// Epochs, and what is named like them, get numbers that only rise, whatever the clock shows.
-    @Test func epochsRiseWhateverTheClockShows() throws {
+    @Test func epochsIncreaseWithAnyClock() throws {
         let larder = try TestLarder()
         var last: UInt64 = 0
         for round in 0..<6 {
@@ -237,7 +237,7 @@ import Testing
 
     /// `PURGE` and whoever else flushes: what is appended while the journal is synced may be lost with the machine, and
     /// must not be in LevelDB, nor be noted there as needed.
-    @Test func aFlushTakesWhatWasSyncedAndNothingElse() throws {
+    @Test func aFlushWritesOnlySyncedGroupsToLevelDB() throws {
         let state = Guarded<(database: LarderEngine.Database?, synced: Int?)>((nil, nil))
         let larder = try TestLarder {
             $0.journalFaults = JournalFaults { call, path in
@@ -263,7 +263,7 @@ import Testing
     }
 
     /// LevelDB never syncs the name of a new log: the larder does, before the journal lets go of what is in it.
-    @Test func namesAreSyncedBeforeSegmentsGo() throws {
+    @Test func databaseNamesAreSyncedBeforeSegmentsAreRemoved() throws {
         let calls = Recorder<(JournalCall, String)>()
         let isFailing = Guarded(false)
         let larder = try TestLarder {
@@ -294,7 +294,7 @@ import Testing
 
     /// Nothing of the journal could be named on the disk, and LevelDB got what stood there: a power cut then cost the whole
     /// database, which needed what was lost.
-    @Test func nothingGetsIntoLevelDBWhileTheNamesOfTheJournalCannotBeSynced() throws {
+    @Test func levelDBIsNotWrittenWhileJournalNamesCannotBeSynced() throws {
         let isFailing = Guarded(false)
         let larder = try TestLarder {
             $0.journalFaults = JournalFaults { call, path in

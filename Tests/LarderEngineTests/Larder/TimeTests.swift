@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test(arguments: cells) func aStepOfTheClock(_ moment: Moment, _ step: Int64) throws {
+    @Test(arguments: cells) func aStepOfTheClockBetweenRuns(_ moment: Moment, _ step: Int64) throws {
         let before = try larder()
         if moment != .powerLoss { before.time.advance(milliseconds: 10) }
         let reached = try before.engine().now()
@@ -117,7 +117,7 @@ import Testing
 
     /// 20 to 61 s back over kill -9 used to revive what was seen as expired, one entry for good by a policy.
     @Test(arguments: [20_000, 45_000, 61_000] as [Int64])
-    func whatWasSeenAsExpiredStaysSo(_ step: Int64) throws {
+    func expiredEntriesStayExpiredAfterTheClockWasSetBack(_ step: Int64) throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .highest)
         try database.put("governed", "1")
@@ -153,7 +153,7 @@ import Testing
     }
 
     /// The machine was off for a while, and the clock had been set back before: that time counts.
-    @Test func theTimeOfARestCounts() throws {
+    @Test func timeWithTheMachineOffCounts() throws {
         let larder = try TestLarder()
         let database = try larder.database(policy: .never)
         larder.time.stepWall(milliseconds: 3_600_000)
@@ -174,7 +174,7 @@ import Testing
 
     /// A machine without a clock of its own begins in 1970, and is set right before the larder is opened again: decades
     /// have not passed.
-    @Test func aClockThatBeginsIn1970IsNoRest() throws {
+    @Test func aClockThatStartsIn1970DoesNotExpireEntries() throws {
         let larder = try TestLarder()
         try larder.database(policy: .high).put("a", "1")
         larder.close()

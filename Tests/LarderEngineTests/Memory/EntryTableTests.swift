@@ -32,7 +32,7 @@ import Testing
         #expect(!table.table.evict())
     }
 
-    @Test func aCheckpointLeavesWhatWasWrittenAgain() {
+    @Test func aCheckpointKeepsRewrittenEntriesDirty() {
         let table = TestTable()
         for key in ["a", "b", "c", "d"] { table.put(key, Self.record(10), sequence: 1) }
         table.remove("d", sequence: 2)
@@ -60,7 +60,7 @@ import Testing
         #expect(table.payloadCount("b") == 500)
     }
 
-    @Test func aCheckpointThatFailedIsTakenAgain() {
+    @Test func aFailedCheckpointIsRepeated() {
         let table = TestTable()
         for key in ["a", "b"] { table.put(key, Self.record(10), sequence: 1) }
         table.table.freeze()
@@ -79,7 +79,7 @@ import Testing
     }
 
     /// An attachment goes with the state of the entry that it belongs to.
-    @Test func attachmentsGoWithTheirEntry() {
+    @Test func attachmentsAreDroppedWithTheirEntry() {
         final class Model {}
         let table = TestTable()
         weak var attached: Model?
@@ -219,7 +219,7 @@ import Testing
     }
 
     /// A scan over keys that never come back must not push out what is hot.
-    @Test func aScanPushesNothingHotOut() {
+    @Test func aScanDoesNotEvictHotEntries() {
         var generator = SeededGenerator(seed: 8)
         let hot = Self.zipf(1, keys: 5_000, count: 20_000, &generator)
         var polluted: [Int] = []

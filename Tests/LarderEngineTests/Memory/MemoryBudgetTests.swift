@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func staysWithinItsLimit() throws {
+    @Test func memoryStaysWithinItsLimit() throws {
         let directory = try TemporaryDirectory()
         let (engine, _) = try Self.open(directory, memory: 1 << 20)
         let first = try engine.openDatabase("first")
@@ -43,7 +43,7 @@ import Testing
     }
 
     /// What waits for a checkpoint is counted once, and not any more when LevelDB has it.
-    @Test func checkpointsMakeRoomForWrites() throws {
+    @Test func checkpointsFreeMemoryForWrites() throws {
         let directory = try TemporaryDirectory(inMemory: true)
         let (engine, _) = try Self.open(directory, memory: 1 << 20)
         let database = try engine.openDatabase("first")
@@ -57,7 +57,7 @@ import Testing
         engine.shutdown()
     }
 
-    @Test func doesNotKeepWhatIsTooLarge() throws {
+    @Test func entriesThatAreTooLargeAreNotKeptInMemory() throws {
         let directory = try TemporaryDirectory()
         let (engine, _) = try Self.open(directory, memory: 1 << 20)
         let database = try engine.openDatabase("db")
@@ -69,7 +69,7 @@ import Testing
         engine.shutdown()
     }
 
-    @Test func servesNothingExpiredAndLetsItGo() throws {
+    @Test func expiredEntriesAreNotServedAndLeaveMemory() throws {
         let directory = try TemporaryDirectory()
         let (engine, time) = try Self.open(directory, memory: 1 << 20)
         let database = try engine.openDatabase("db", policy: .highest)

@@ -24,7 +24,7 @@ import Testing
         return larder
     }
 
-    @Test(arguments: [0, 1 << 20]) func mostNeedNoDisk(memoryBytes: Int) throws {
+    @Test(arguments: [0, 1 << 20]) func mostLookupsOfAbsentKeysNeedNoDisk(memoryBytes: Int) throws {
         let larder = try stored(500, memoryBytes: memoryBytes)
         let database = try larder.database()
         let misses = try larder.engine().statistics.misses.read()
@@ -79,7 +79,7 @@ import Testing
     }
 
     /// A look for a long value that LevelDB has in its memory would copy it.
-    @Test func longValuesInLevelDBsMemoryAreNotLookedFor() throws {
+    @Test func longValuesInTheMemtableAreNotSearched() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         let database = try larder.database(policy: .never)
         try database.put("long", String(repeating: "x", count: 2 << 20))

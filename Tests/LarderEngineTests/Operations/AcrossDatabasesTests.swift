@@ -19,7 +19,7 @@ import Testing
         return ticket
     }
 
-    @Test(arguments: [false, true]) func bothDirections(_ isFirst: Bool) throws {
+    @Test(arguments: [false, true]) func updatesInBothDirections(_ isFirst: Bool) throws {
         let larder = try TestLarder()
         let databases = [try larder.database("a"), try larder.database("b")]
         let (source, target) = isFirst ? (databases[0], databases[1]) : (databases[1], databases[0])
@@ -50,7 +50,7 @@ import Testing
     }
 
     /// A commit that fails is rolled back in both.
-    @Test func aFailureIsTakenBackInBoth() throws {
+    @Test func aFailureIsRolledBackInBothDatabases() throws {
         let fault = FailingCommitTests.Fault()
         let larder = try TestLarder { $0.beforeCommit = fault.hook }
         let (source, target) = (try larder.database("a"), try larder.database("b"))

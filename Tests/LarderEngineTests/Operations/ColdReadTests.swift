@@ -20,7 +20,7 @@ import Testing
     }
 
     /// What is found, what is not, and what has expired, with and without a memory tier, from the disk and again.
-    @Test(arguments: [0, 1 << 20]) func eachIsCountedOnce(memoryBytes: Int) throws {
+    @Test(arguments: [0, 1 << 20]) func eachColdReadIsCountedOnce(memoryBytes: Int) throws {
         let larder = try TestLarder { $0.memoryBytes = memoryBytes }
         try larder.database(policy: .every(3_600_000)).put("there", "value")
         try larder.database().put("brief", "value", rule: .own(larder.time.wallMilliseconds() + 1000))
@@ -67,7 +67,7 @@ import Testing
     }
 
     /// Who cannot hold the larder does not read it, and leaves no placeholder behind.
-    @Test func aReadThatMayNotBeginLeavesNothing() throws {
+    @Test func aRefusedColdReadLeavesNothingBehind() throws {
         let larder = try TestLarder { $0.memoryBytes = 1 << 20 }
         try larder.database().put("k", "value")
         larder.close()
@@ -91,7 +91,7 @@ import Testing
 
     /// Entries that memory lets go of all the time, read while they are written: nobody sees less than was acknowledged
     /// before the question.
-    @Test(arguments: [0, 20_000, 1 << 20]) func readersNeverFallBehind(memoryBytes: Int) throws {
+    @Test(arguments: [0, 20_000, 1 << 20]) func readersNeverSeeLessThanWasAcknowledged(memoryBytes: Int) throws {
         let larder = try TestLarder(inMemory: true) {
             $0.memoryBytes = memoryBytes
             $0.backgroundMaintenance = true

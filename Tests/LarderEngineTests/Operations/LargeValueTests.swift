@@ -24,7 +24,7 @@ extension Database {
     }
 
     @Test(arguments: Durability.allCases)
-    func whatIsCommittedIsReadAndSurvives(durability: Durability) throws {
+    func committedLongValuesAreReadAndSurvive(durability: Durability) throws {
         let larder = try TestLarder { $0.durability = durability }
         let database = try larder.database()
         try database.put("before", "1")
@@ -43,7 +43,7 @@ extension Database {
     }
 
     /// The segment that it is committed in ends with it; the journal goes on as it would.
-    @Test func oneFollowsTheOther() throws {
+    @Test func longValuesFollowEachOther() throws {
         let larder = try TestLarder { $0.journalSegmentBytes = 500 }
         let database = try larder.database()
         var expected: [String: String] = [:]
@@ -63,7 +63,7 @@ extension Database {
         #expect(try larder.database().contents() == expected)
     }
 
-    @Test func whatIsNotStoredLeavesNothing() throws {
+    @Test func anUnstoredLongValueLeavesNoFile() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         try database.put("k", "1")
@@ -85,7 +85,7 @@ extension Database {
     }
 
     /// Another kind of header than it was made for, or another key: it is stored as a short value is.
-    @Test func whatDoesNotFitIsStoredAllTheSame() throws {
+    @Test func aMismatchedLongValueIsStoredAsAShortOne() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         let payload = Array("long".utf8)
@@ -103,7 +103,7 @@ extension Database {
         #expect(try crashCopy.database().contents() == ["k": "long", "other": "long"])
     }
 
-    @Test func whatACrashLeftIsRemovedAtTheStart() throws {
+    @Test func leftoversOfACrashAreRemovedAtTheStart() throws {
         let larder = try TestLarder()
         try larder.database().put("k", "1")
         larder.close()
@@ -116,7 +116,7 @@ extension Database {
     // MARK: A disk that fails
 
     @Test(arguments: [JournalCall.create, .rename, .fsync, .write(0)])
-    func whateverFailsTheWriteIsRefusedAndNothingElse(call: JournalCall) throws {
+    func aFailureRefusesTheLongValueOnly(call: JournalCall) throws {
         let isFailing = Guarded(false)
         let larder = try TestLarder {
             $0.durability = .always
@@ -160,7 +160,7 @@ extension Database {
     // MARK: Others
 
     /// While the disk takes a long value others write and read.
-    @Test func othersGoOnWhileItIsWritten() throws {
+    @Test func otherWritesContinueWhileALongValueIsWritten() throws {
         let gate = Gate()
         let larder = try TestLarder {
             $0.backgroundMaintenance = true
@@ -187,7 +187,7 @@ extension Database {
     }
 
     /// A journal that is full because of one long value has nobody wait, but for the next long value.
-    @Test func aLongValueDoesNotFillTheJournalForOthers() throws {
+    @Test func aLongValueDoesNotMakeOtherWritersWait() throws {
         let larder = try TestLarder {
             $0.checkpointBytes = 1 << 20
             $0.journalSegmentBytes = 1 << 20
@@ -213,7 +213,7 @@ extension Database {
     }
 
     /// What waits for LevelDB only for a while, and is not kept then, costs no other entry its place.
-    @Test func aLongValuePushesNothingOut() throws {
+    @Test func aLongValueEvictsNothing() throws {
         let larder = try TestLarder { $0.memoryBytes = 2 << 20 }
         let database = try larder.database()
         for number in 0..<1000 { try database.put("k\(number)", Self.value("x", 500)) }
@@ -236,7 +236,7 @@ extension Database {
     // MARK: Pins
 
     /// Who has an entry pinned reads what was there, whatever happens to the key.
-    @Test func whatIsPinnedStays() throws {
+    @Test func pinnedEntriesStayReadable() throws {
         let table = TestTable()
         func text(_ record: UnsafeRawBufferPointer) -> String { String(decoding: record.dropFirst(16), as: UTF8.self) }
         func stored(_ text: String) -> [UInt8] { Record(RecordHeader(storedAt: 1), payload: Array(text.utf8)).stored }
@@ -265,7 +265,7 @@ extension Database {
         #expect(table.payloadCount("k4") == 11)
     }
 
-    @Test func onlySoManyPins() throws {
+    @Test func theNumberOfPinsIsLimited() throws {
         let table = TestTable()
         table.put("k", Record(RecordHeader(storedAt: 1), payload: [1]).stored, sequence: 1)
         let entry = try #require(table.entry("k"))
@@ -277,7 +277,7 @@ extension Database {
     }
 
     /// Readers of long entries see one value or another, whole, while they are overwritten, removed and written to LevelDB.
-    @Test func longEntriesAreReadWhole() throws {
+    @Test func longEntriesAreReadConsistently() throws {
         let larder = try TestLarder(inMemory: true) {
             $0.backgroundMaintenance = true
             $0.maintenanceMilliseconds = 1

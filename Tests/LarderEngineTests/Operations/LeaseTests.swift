@@ -15,7 +15,7 @@ import Testing
         return state
     }
 
-    @Test func manyLeasesDriveOutNoRest() throws {
+    @Test func manyLeasesDoNotEvictBackOffs() throws {
         let larder = try TestLarder()
         let database = try larder.database()
         let holder = LeaseHolder()
@@ -36,7 +36,7 @@ import Testing
     }
 
     /// Against a plain list, in which everybody who leaves is looked for.
-    @Test func whoWaitsKeepsTheOrderWhoeverLeaves() {
+    @Test func waitersKeepTheirOrderWhenOthersLeave() {
         var random = SeededGenerator(seed: testSeed())
         for _ in 0..<50 {
             var queue = WaiterQueue()

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct UpdateTests {
     /// With a memory tier that is full all the time: what is removed stays removed, from LevelDB too.
-    @Test func whatIsRemovedInMassesIsGone() throws {
+    @Test func massRemovalsStayRemoved() throws {
         var random = SeededGenerator(seed: testSeed())
         let larder = try TestLarder(inMemory: true) { $0.memoryBytes = 60_000 }
         let database = try larder.database(policy: .never)

@@ -20,7 +20,7 @@ import Testing
         return found
     }
 
-    @Test func allOfItIsApplied() throws {
+    @Test func allOperationsOfABatchAreApplied() throws {
         try database.put(bytes("old"), bytes("0"))
         let batch = WriteBatch()
         batch.put(bytes("a"), bytes("1"))
@@ -42,7 +42,7 @@ import Testing
         #expect(batch.count == 4)
     }
 
-    @Test func anEmptyBatchIsWell() throws {
+    @Test func anEmptyBatchCanBeWritten() throws {
         let batch = WriteBatch()
         #expect(batch.isEmpty)
         #expect(batch.count == 0)
@@ -53,7 +53,7 @@ import Testing
 
     /// Trap 17: LevelDB has no call for the size. A log record is the batch and a header of 7 bytes, so that the log
     /// says whether we counted well.
-    @Test func trap17CountAndByteCountAreThoseOfTheLogRecord() throws {
+    @Test func trap17CountAndByteCountMatchTheLogRecord() throws {
         let batch = WriteBatch()
         batch.put([], [])
         for count in [1, 127, 128, 5000] {
@@ -81,7 +81,7 @@ import Testing
         #expect(batch.byteCount == 12 + 1 + 1 + 1 + 4 + (1 << 21))
     }
 
-    @Test func clearMakesItNew() throws {
+    @Test func clearEmptiesTheBatch() throws {
         let batch = WriteBatch()
         batch.put(bytes("a"), bytes("1"))
         batch.clear()
@@ -92,7 +92,7 @@ import Testing
         #expect(try entries(database) == ["b=2"])
     }
 
-    @Test func oneBatchGoesIntoSeveralDatabasesAndAgain() throws {
+    @Test func aBatchCanBeAppliedRepeatedlyAndToSeveralDatabases() throws {
         let other = try workspace.open("other")
         let batch = WriteBatch()
         batch.put(bytes("a"), bytes("1"))
@@ -105,7 +105,7 @@ import Testing
         #expect(batch.count == 1)
     }
 
-    @Test func appendPutsTheOtherBehind() throws {
+    @Test func appendAddsTheOtherBatchAtTheEnd() throws {
         let first = WriteBatch()
         first.put(bytes("a"), bytes("1"))
         let second = WriteBatch()

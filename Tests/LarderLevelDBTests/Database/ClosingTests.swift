@@ -42,7 +42,7 @@ import Testing
         #expect(try database.get(bytes("a")) == bytes("1"))
     }
 
-    @Test func closeIsIdempotentAndLetsTheLockGo() throws {
+    @Test func closeIsIdempotentAndReleasesTheLock() throws {
         let first = database
         try first.close()
         try first.close()
@@ -80,7 +80,7 @@ import Testing
         #expect(database.isClosed)
     }
 
-    @Test func aCursorThatWasLetGoDoesNotKeepItOpen() throws {
+    @Test func aReleasedCursorDoesNotKeepTheDatabaseOpen() throws {
         var cursor: Cursor? = try database.cursor()
         try cursor?.seekToFirst()
         #expect(failure { () throws(LevelDBError) in try database.close() }?.code == .busy)

@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func childrenAreMadeWhileOthersClose() throws {
+    @Test func childrenAreCreatedDuringACloseOfTheDatabase() throws {
         for _ in 0..<10 {
             let database = workspace.database
             try database.put(bytes("a"), bytes("1"))

@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func withoutChecksumsItIsServed() throws {
+    @Test func withoutChecksumsDamageIsServed() throws {
         let value = try workspace.database.get(key(500), options: ReadOptions(verifyChecksums: false))
         #expect(value?.count == 118)
         #expect(value?[9] == 0x21)
@@ -48,7 +48,7 @@ import Testing
 
     /// Trap 10: LevelDB's iterator steps over the bad block and is valid behind it; only who asks for the error learns
     /// of the gap.
-    @Test func trap10ACursorStopsAtTheDamageAndNotBehindIt() throws {
+    @Test func trap10ACursorStopsAtDamageAndNotAfterIt() throws {
         for backward in [false, true] {
             let cursor = try workspace.database.cursor()
             if backward { try cursor.seekToLast() } else { try cursor.seekToFirst() }
@@ -87,7 +87,7 @@ import Testing
     }
 
     /// A cursor sees it; a get does not, because LevelDB takes the answer "no such file" for "no such key".
-    @Test func aTableDeletedMeanwhileIsDamageToACursor() throws {
+    @Test func aTableDeletedWhileOpenIsDamageForACursor() throws {
         unlink("\(workspace.path)/\(try #require(try workspace.files(endingWith: ".ldb").first))")
         let cursor = try workspace.database.cursor()
         let error = failure { () throws(LevelDBError) in try cursor.seekToFirst() }

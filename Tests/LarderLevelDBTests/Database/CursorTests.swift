@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func itGoesForwardAndBackward() throws {
+    @Test func aCursorMovesForwardAndBackward() throws {
         try fill("a", "b", "c")
         let cursor = try database.cursor()
         try cursor.seekToFirst()
@@ -172,7 +172,7 @@ import Testing
         }
     }
 
-    @Test func itShowsTheStateOfItsBeginning() throws {
+    @Test func aCursorShowsTheStateAtItsCreation() throws {
         try fill("a", "b")
         let cursor = try database.cursor()
         try fill("aa")
@@ -184,7 +184,7 @@ import Testing
         #expect(try keys(cursor) == [bytes("a"), bytes("b")])
     }
 
-    @Test func itPassesDeletedEntriesInTables() throws {
+    @Test func aCursorSkipsDeletedEntriesInTables() throws {
         for number in 0..<3000 { try database.put(key(number), bytes("value")) }
         try database.compact()
         for number in 0..<3000 where number % 100 != 0 { try database.delete(key(number)) }
@@ -195,7 +195,7 @@ import Testing
         #expect(try keys(cursor, backward: true) == stride(from: 2900, through: 0, by: -100).map(key))
     }
 
-    @Test func itMayGoToAnotherThread() throws {
+    @Test func aCursorMayMoveToAnotherThread() throws {
         try fill("a", "b")
         struct Passed: @unchecked Sendable { let cursor: Cursor }  // Used by one thread at a time.
         let passed = Passed(cursor: try database.cursor())

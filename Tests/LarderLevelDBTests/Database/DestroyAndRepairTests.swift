@@ -20,7 +20,7 @@ import Testing
     }
 
     /// Trap 16: only what LevelDB could have made is deleted, and the directory stays for the rest.
-    @Test func trap16DestroyLeavesFilesOfOthers() throws {
+    @Test func trap16DestroyKeepsForeignFiles() throws {
         try workspace.database.close()
         try Files.write("\(path)/mine.txt", bytes("mine"))
         try Database.destroy(path: path)
@@ -52,7 +52,7 @@ import Testing
     }
 
     /// Trap 15: what cannot be read is set aside, not deleted; entries are lost.
-    @Test func trap15RepairMovesWhatItCannotReadToLost() throws {
+    @Test func trap15RepairMovesUnreadableFilesToLost() throws {
         try workspace.database.compact()
         try workspace.database.close()
         let table = try #require(try workspace.files(endingWith: ".ldb").first)
@@ -64,7 +64,7 @@ import Testing
     }
 
     /// LevelDB would make an empty database, even of a directory that is not there.
-    @Test func thereIsNothingToRepairInNothing() throws {
+    @Test func anEmptyDirectoryCannotBeRepaired() throws {
         let none = "\(workspace.directory.path)/none"
         #expect(failure { () throws(LevelDBError) in try Database.repair(path: none) }?.code == .notFound)
         #expect(access(none, F_OK) != 0)

@@ -27,7 +27,7 @@ import Testing
         #expect(error == LevelDBError(code: code, message: message, operation: "get", path: "/p", key: [1]))
     }
 
-    @Test func theDescriptionSaysWhatWasDoneToWhat() {
+    @Test func theDescriptionNamesOperationKeyAndPath() {
         let error = LevelDBError(
             code: .corruption, message: "block checksum mismatch", operation: "get", path: "/a/b", key: bytes("user:1"))
         #expect(error.description == "get of key \"user:1\" in /a/b: corruption: block checksum mismatch")

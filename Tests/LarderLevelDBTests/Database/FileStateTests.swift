@@ -105,7 +105,7 @@ import Testing
         #expect(error?.message.contains("missing files") == true)
     }
 
-    @Test func whatCannotBeReadIsNotTakenForFree() throws {
+    @Test func anUnreadableDirectoryIsNotTakenForEmpty() throws {
         let file = "\(workspace.directory.path)/file"
         try Files.write(file, bytes("x"))
         #expect(Database.containsDatabaseFiles(path: file) == .database)
@@ -121,7 +121,7 @@ import Testing
 
     #if os(Linux)
         /// Trap 12: closing any descriptor of LOCK drops the lock of the database that this process has open.
-        @Test func trap12LookingAtAnOpenDatabaseKeepsItsLock() throws {
+        @Test func trap12CheckingAnOpenDatabaseKeepsItsLock() throws {
             try workspace.reopen()
             func isLocked() throws -> Bool {
                 var status = stat()

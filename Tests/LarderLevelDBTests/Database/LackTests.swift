@@ -12,7 +12,7 @@ import Testing
 
     private static let filtering = Options(bloomBitsPerKey: 10)
 
-    @Test func memoryTellsWhatIsThereAndWhatIsNot() throws {
+    @Test func theMemtableProvesPresenceAndAbsence() throws {
         let workspace = try Workspace(Self.filtering)
         let database = workspace.database
         #expect(Self.lacks(database, bytes("a")))
@@ -27,7 +27,7 @@ import Testing
     }
 
     /// Files that are not open yet are not opened: that would read them.
-    @Test func tablesTellByTheirFiltersOnceTheyAreOpen() throws {
+    @Test func filtersOfOpenTablesProveAbsence() throws {
         let workspace = try Workspace(Self.filtering)
         for number in 0..<1000 { try workspace.database.put(key(2 * number), bytes("value")) }
         // Opening a second time finds the table, and does not open it.
@@ -45,7 +45,7 @@ import Testing
     }
 
     /// A key in an older table that a newer one removes.
-    @Test func whatNewerTablesRemoveIsNotSaidToBeThere() throws {
+    @Test func keysRemovedInNewerTablesAreAbsent() throws {
         let workspace = try Workspace(Self.filtering)
         try workspace.database.put(key(1), bytes("value"))
         try workspace.reopen(Self.filtering)
@@ -55,7 +55,7 @@ import Testing
         #expect(!Self.lacks(workspace.database, key(1)))
     }
 
-    @Test func withoutFiltersTablesTellNothing() throws {
+    @Test func withoutFiltersTablesProveNoAbsence() throws {
         let workspace = try Workspace()
         for number in 0..<1000 { try workspace.database.put(key(2 * number), bytes("value")) }
         try workspace.reopen()

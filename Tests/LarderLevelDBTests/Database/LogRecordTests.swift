@@ -5,7 +5,7 @@ import Testing
 /// Records that are appended to a log, as LevelDB's manifest is one.
 @Suite struct LogRecordTests {
     /// With every length around the end of a block, and in a record of several blocks.
-    @Test func whatIsAppendedIsRead() throws {
+    @Test func appendedRecordsAreRead() throws {
         let place = try TemporaryDirectory()
         let path = place.path + "/000001.log"
         var random = SeededGenerator(seed: 1)

@@ -11,7 +11,7 @@ import Testing
         for number in 0..<1000 { try database.put(key(number), [UInt8](repeating: 1, count: 1000)) }
     }
 
-    @Test func propertiesAreToldOrNil() throws {
+    @Test func propertiesAreReturnedOrNil() throws {
         try fill()
         #expect(try database.property("leveldb.stats")?.contains("Compactions") == true)
         #expect(try database.property("leveldb.sstables")?.contains("--- level 0 ---") == true)
@@ -38,7 +38,7 @@ import Testing
         #expect(try database.approximateSize(from: [], to: []) == 0)
     }
 
-    @Test func compactionGivesTheSpaceOfDeletedEntriesBack() throws {
+    @Test func compactionFreesTheSpaceOfDeletedEntries() throws {
         try fill()
         try database.compact()
         for number in 0..<1000 { try database.delete(key(number)) }

@@ -10,7 +10,7 @@ import Testing
     private static let record: UInt8 = 1
 
     /// What is left of a record is its newest value, or nothing.
-    @Test(arguments: 0..<8) func noFormerValueComesBack(run: UInt64) throws {
+    @Test(arguments: 0..<8) func removingTablesRevivesNoOlderValue(run: UInt64) throws {
         var random = SeededGenerator(seed: testSeed() &+ run)
         let options = Options(compression: .none, writeBufferBytes: 64 << 10)
         let workspace = try Workspace(options)

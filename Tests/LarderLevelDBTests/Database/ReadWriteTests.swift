@@ -7,7 +7,7 @@ import Testing
 
     init() throws { workspace = try Workspace() }
 
-    @Test func whatWasPutIsFoundAndWhatWasDeletedIsNot() throws {
+    @Test func storedKeysAreFoundAndDeletedKeysAreNot() throws {
         #expect(try database.get(bytes("a")) == nil)
         try database.put(bytes("a"), bytes("1"))
         #expect(try database.get(bytes("a")) == bytes("1"))
@@ -20,7 +20,7 @@ import Testing
         try database.delete(bytes("a"), options: WriteOptions(sync: true))
     }
 
-    @Test func everyByteMayStandInKeysAndValues() throws {
+    @Test func keysAndValuesMayContainAnyByte() throws {
         let all = [UInt8](0...255)
         try database.put(all, all.reversed())
         try database.put([0], [0])
@@ -30,7 +30,7 @@ import Testing
         #expect(try database.get([0, 0]) == nil)
     }
 
-    @Test func largeValuesComeBackWhole() throws {
+    @Test func largeValuesAreReadCompletely() throws {
         let large = (0..<5_000_000).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 13) }
         try database.put(bytes("large"), large)
         #expect(try database.get(bytes("large")) == large)
@@ -62,7 +62,7 @@ import Testing
         #expect(try database.get([]) == [])
     }
 
-    @Test func withValueLendsTheBytes() throws {
+    @Test func withValueGivesAccessToTheBytes() throws {
         try database.put(bytes("a"), [1, 2, 3])
         let sum = try database.withValue(bytes("a")) { value in value?.reduce(0) { $0 + Int($1) } }
         #expect(sum == 6)
@@ -97,13 +97,13 @@ import Testing
         }
     }
 
-    @Test func twoDatabasesDoNotMeet() throws {
+    @Test func twoDatabasesAreIndependent() throws {
         let other = try workspace.open("other")
         try database.put(bytes("a"), bytes("1"))
         #expect(try other.get(bytes("a")) == nil)
     }
 
-    @Test func whatIsTooLargeForLevelDBIsRefused() throws {
+    @Test func recordsTooLargeForLevelDBAreRefused() throws {
         let byte = UnsafeMutableRawBufferPointer.allocate(byteCount: 1, alignment: 1)
         defer { byte.deallocate() }
         // Never read, because it is refused for its length.

@@ -80,7 +80,7 @@ import Testing
         try database.close()
     }
 
-    @Test func aCursorGoesOnWithoutItsSnapshot() throws {
+    @Test func aCursorOutlivesItsSnapshot() throws {
         for number in 0..<10 { try database.put(key(number), bytes("old")) }
         let snapshot = try database.snapshot()
         let cursor = try database.cursor(ReadOptions(snapshot: snapshot))

@@ -31,7 +31,7 @@ import Testing
         return cursor
     }
 
-    @Test func mergedTablesGoWhileACursorIsOpen() throws {
+    @Test func mergedTablesAreRemovedWhileACursorIsOpen() throws {
         let former = try tables()
         #expect(!former.isEmpty)
         let cursor = try cursor(at: 7)
@@ -50,7 +50,7 @@ import Testing
         #expect(cursor.value.first == 1)
     }
 
-    @Test func otherwiseACursorKeepsThem() throws {
+    @Test func withoutYieldingACursorKeepsMergedTables() throws {
         yields.with { $0 = false }
         let former = try tables()
         let cursor = try cursor(at: 7)
@@ -79,7 +79,7 @@ import Testing
         #expect(found == Self.count - 7)
     }
 
-    @Test func theEntryMayBeGone() throws {
+    @Test func aCursorContinuesAfterItsEntryWasDeleted() throws {
         let (forward, backward, last) = (try cursor(at: 7), try cursor(at: 7), try cursor(at: Self.count - 1))
         for number in [6, 7, 8, Self.count - 1] { try database.delete(key(number)) }
         try database.compact()
@@ -92,7 +92,7 @@ import Testing
         #expect(last.key == key(Self.count - 2))
     }
 
-    @Test func aCursorThatHasNotBegunOrHasEndedGoesOnToo() throws {
+    @Test func unpositionedCursorsSurviveACompaction() throws {
         let (fresh, ended) = (try database.cursor(), try cursor(at: Self.count - 1))
         try ended.next()
         #expect(!ended.isValid)
@@ -109,7 +109,7 @@ import Testing
     }
 
     /// Reads of all kinds, while tables are merged over and over.
-    @Test func readsGoOnMeanwhile() throws {
+    @Test func readsContinueDuringCompactions() throws {
         let (database, isOver) = (database, Guarded(false))
         onThreads(4) { index in
             if index == 0 {

@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func theSameCostsEverythingOlderIfNobodySaysThatBatchesAreSorted() throws {
+    @Test func aZeroedPageOfAnUnsortedBatchCostsAllOlderEntries() throws {
         let outcome = try damage(sorted: false) { for place in 40960..<45056 { $0[place] = 0 } }
         check(outcome)
         #expect(outcome.report.lost.contains { $0.isEverything })
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test func theEndOfALargeBatchCostsTheKeysBehindWhatIsReadable() throws {
+    @Test func aDamagedBatchEndCostsTheKeysAfterTheReadablePart() throws {
         // A page of the batch's last fragment, whose header still leads to the small ones behind it.
         let page = ((pristine.count - 400) & ~32767) + 8192
         let outcome = try damage { for place in page..<(page + 4096) { $0[place] = 0 } }
@@ -103,7 +103,7 @@ import Testing
         #expect(lost(outcome).first.map { $0 > 800 } == true && lost(outcome).last == 999)
     }
 
-    @Test func aRecordThatIsGoneCostsEverythingOlder() throws {
+    @Test func aLostRecordCostsAllOlderEntries() throws {
         // Of the first record, which is all in the first bytes, more than one bit.
         let outcome = try damage { for place in 10..<30 { $0[place] = 0xEE } }
         check(outcome)
@@ -112,7 +112,7 @@ import Testing
         #expect(outcome.entries.count == 1001 && outcome.entries[key(2000)] == nil)
     }
 
-    @Test func aTornEndIsNoDamageBehindWhatWasSynced() throws {
+    @Test func aTornEndAfterTheSyncedPartIsNotDamage() throws {
         for count in [1, 5, 20, 60, 5000, 100_000] {
             let synced = pristine.count - count
             for known in [0, 30, nil] {
@@ -132,7 +132,7 @@ import Testing
     }
 
     /// LevelDB has found no room to open, and begun a log each time.
-    @Test func aTornEndIsNoDamageBeforeEmptyLogs() throws {
+    @Test func aTornEndBeforeEmptyLogsIsNotDamage() throws {
         for later in [number + 2, number + 3] {
             try Files.write(
                 "\(workspace.path)/" + String(repeating: "0", count: max(0, 6 - "\(later)".count)) + "\(later)"
@@ -144,7 +144,7 @@ import Testing
         }
     }
 
-    @Test func aLogThatIsGoneCostsEverything() throws {
+    @Test func aLostLogCostsAllEntries() throws {
         unlink("\(workspace.path)/\(name)")
         for synced in [[:], [number: 10]] {
             var options = SalvageOptions()

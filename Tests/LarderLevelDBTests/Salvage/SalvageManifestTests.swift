@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func withoutAnyManifestAllTablesAreReadAndThatIsSaid() throws {
+    @Test func withoutAManifestAllTablesAreReadAndThisIsReported() throws {
         unlink("\(history.path)/\(manifest)")
         let outcome = try outcome()
         #expect(!outcome.report.isComplete && !outcome.report.isUndamaged)
@@ -56,7 +56,7 @@ import Testing
     }
 
     /// A manifest that is damaged behind its first edits, where what these name is gone since.
-    @Test func aDamagedManifestWhoseTablesAreGoneIsNotTrusted() throws {
+    @Test func aDamagedManifestWithoutItsTablesIsNotTrusted() throws {
         try history.workspace.reopen(history.options)
         for _ in 0..<30 { try history.writeSome(30, removing: 4, valueBytes: 200...600) }
         try history.workspace.database.compact()
@@ -71,7 +71,7 @@ import Testing
         for (key, value) in history.model { #expect(outcome.entries[key] == value) }
     }
 
-    @Test func whatIsNotLevelDBsIsLeftAlone() throws {
+    @Test func foreignFilesAreIgnored() throws {
         for name in [
             "000005.ldb.bak", "5.ldb", "99999999999999999999999.ldb", "MANIFEST-", ".log", "000012.dbtmp", "x",
         ] {
@@ -92,7 +92,7 @@ import Testing
         #expect(try SalvageOutcome(path: path).report.isUndamaged)
     }
 
-    @Test func whatTheSystemRefusesIsThrownAndNoDamage() async throws {
+    @Test func systemErrorsAreThrownAndNotTakenForDamage() async throws {
         let error = #expect(throws: SalvageError.self) {
             _ = try SalvageReader(path: "\(history.path)/absent")
         }

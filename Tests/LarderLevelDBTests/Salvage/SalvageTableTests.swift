@@ -88,7 +88,7 @@ import Testing
         #expect(outcome.report.isComplete)
     }
 
-    @Test func aBlockBeneathWhatIsNewerCostsNothing() throws {
+    @Test func aDamagedBlockWithNewerEntriesCostsNothing() throws {
         let place = try place(of: 100, in: deep)
         let outcome = try damage(deep) { $0[place] ^= 1 }
         #expect(outcome.entries.count == 200 && outcome.report.withheld == 0)
@@ -146,7 +146,7 @@ import Testing
         #expect(try SalvageOutcome(path: workspace.path).report.damages.map(\.reason) == ["it is no file"])
     }
 
-    @Test func aBadFilterCostsNothingAndIsSaid() throws {
+    @Test func aDamagedFilterCostsNothingAndIsReported() throws {
         let bytes = try #require(pristine[upper])
         let name = LarderLevelDBTests.bytes("filter.leveldb.BuiltinBloomFilter2")
         let meta = try #require(bytes.indices.first { bytes[$0...].starts(with: name) })
@@ -168,7 +168,7 @@ import Testing
     }
 
     /// A key that was removed in the log, where a block below is bad: known to be removed, not lost.
-    @Test func aRemovalThatIsNewerThanTheDamageIsGiven() throws {
+    @Test func aRemovalNewerThanTheDamageIsReported() throws {
         try workspace.reopen()
         try workspace.database.delete(key(101))
         try workspace.database.close()
@@ -179,7 +179,7 @@ import Testing
         #expect(outcome.removed == [key(101)] && outcome.report.removals == 1)
     }
 
-    @Test func ignoredKeysAreNeitherGivenNorLost() throws {
+    @Test func ignoredKeysAreNeitherReturnedNorLost() throws {
         var options = SalvageOptions()
         options.ignoredFirstBytes = [UInt8(ascii: "k")]
         let place = try place(of: 100, in: upper)

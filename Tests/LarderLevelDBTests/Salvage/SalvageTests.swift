@@ -11,7 +11,7 @@ import Testing
         Options(bloomBitsPerKey: 10, writeBufferBytes: 1 << 20, blockRestartInterval: 1),
     ]
 
-    @Test(arguments: configurations) func undamagedItGivesWhatLevelDBHas(options: Options) throws {
+    @Test(arguments: configurations) func anUndamagedDatabaseYieldsAllEntriesOfLevelDB(options: Options) throws {
         let seed = testSeed()
         let history = try SalvageHistory.usual(seed: seed, options: options)
         var salvage = SalvageOptions()

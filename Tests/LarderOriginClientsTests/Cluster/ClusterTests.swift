@@ -159,7 +159,7 @@ import Testing
         await eventually { await origin.readMany(keys).allSatisfy { (try? $0.get()) != nil } }
     }
 
-    @Test(.timeLimit(.minutes(10))) func aReplicaIsAskedToo() async throws {
+    @Test(.timeLimit(.minutes(10))) func readsCanUseAReplica() async throws {
         let cluster = try await LoopbackCluster(replicas: 3)
         let limits = OriginLimits.with {
             $0.call = 20_000
@@ -202,7 +202,7 @@ import Testing
         #expect(results.contains { $0.failure?.description.contains("CLUSTERDOWN") == true })
     }
 
-    @Test(.timeLimit(.minutes(10))) func noClusterAtAll() async throws {
+    @Test(.timeLimit(.minutes(10))) func anUnreachableCluster() async throws {
         let redis = try RedisProcess(["--port", "0"])
         withExtendedLifetime(redis) {}
         let origin = RedisOrigin(try OriginAddress("redis+cluster://127.0.0.1:1,127.0.0.1:2"))

@@ -13,7 +13,7 @@ import Testing
     ]) func slots(_ key: String, _ slot: Int) { #expect(HashSlot.of(Array(key.utf8)) == slot) }
 
     /// The same as a redis-server for keys of all kinds.
-    @Test func slotsAreThoseOfRedis() async throws {
+    @Test func slotsAreEqualToThoseOfRedis() async throws {
         var random = SeededGenerator(seed: 15)
         let redis = try RedisProcess(["--cluster-enabled", "yes", "--port", "0"])
         let client = try redis.connect()
@@ -57,7 +57,7 @@ import Testing
         #expect(SlotMap(.array([]), asked: seed)?.ranges.isEmpty == true)
     }
 
-    @Test func whatAServerSaysOfItself() {
+    @Test func aServersDescriptionIsParsed() {
         let text = """
             aa 127.0.0.1:1@2 master - 0 1 2 connected 100-200
             bb 127.0.0.1:3@4 myself,master - 0 1 2 connected 0-99 [5->-aa]

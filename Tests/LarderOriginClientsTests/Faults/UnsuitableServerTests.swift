@@ -20,7 +20,7 @@ import Testing
         return await error(try .at(server.path), limits)
     }
 
-    @Test(.timeLimit(.minutes(10))) func nobodyListens() async throws {
+    @Test(.timeLimit(.minutes(10))) func anUnreachableServer() async throws {
         let directory = try TemporaryDirectory()
         guard case .unreachable(let reason)? = await Self.error(try .at(directory.path + "/none")) else {
             return #expect(Bool(false))
@@ -64,7 +64,7 @@ import Testing
         #expect(error?.description.contains("may not run CLIENT TRACKING") == true)
     }
 
-    @Test(.timeLimit(.minutes(10))) func aSilentServerIsLeftAfterTheLimit() async throws {
+    @Test(.timeLimit(.minutes(10))) func aSilentServerIsDisconnectedAfterTheLimit() async throws {
         let limits = OriginLimits.with { $0.connect = 50 }
         guard case .unreachable(let reason)? = try await Self.error(of: { _ in .nothing }, limits) else {
             return #expect(Bool(false))
@@ -121,7 +121,7 @@ import Testing
         origin.close()
     }
 
-    @Test(.timeLimit(.minutes(10))) func afterARestOneCallTriesIt() async throws {
+    @Test(.timeLimit(.minutes(10))) func aSingleCallProbesAfterTheBackOff() async throws {
         let limits = OriginLimits.with {
             $0.call = 100
             $0.failuresBeforeRest = 1
@@ -177,7 +177,7 @@ import Testing
     }
 
     /// GET is answered, then the key changes, then PTTL is answered.
-    @Test(.timeLimit(.minutes(10))) func aChangeBetweenTheTwoRepliesTakesTheStamp() async throws {
+    @Test(.timeLimit(.minutes(10))) func aChangeBetweenTheTwoRepliesInvalidatesTheStamp() async throws {
         let server = try FakeServer(
             Self.answering { request in
                 request.name == "GET"

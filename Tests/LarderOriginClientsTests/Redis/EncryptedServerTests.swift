@@ -47,7 +47,7 @@ import Testing
         var trusting: String { "?ca=\(directory.path)/ca.pem" }
     }
 
-    @Test(.timeLimit(.minutes(10))) func itIsReadAndHeard() async throws {
+    @Test(.timeLimit(.minutes(10))) func readsAndInvalidationsOverTLS() async throws {
         let server = try Encrypted(for: "IP:127.0.0.1,DNS:localhost")
         let ears = OriginEars()
         let origin = try server.origin("127.0.0.1", server.trusting, ears)
@@ -66,7 +66,7 @@ import Testing
         byName.close()
     }
 
-    @Test(.timeLimit(.minutes(10))) func whatIsNotTrustedIsNotAsked() async throws {
+    @Test(.timeLimit(.minutes(10))) func anUntrustedServerIsNotUsed() async throws {
         let server = try Encrypted(for: "DNS:other.example")
         for (options, reason) in [
             ("", "not trusted"), (server.trusting, "not trusted"),
@@ -89,7 +89,7 @@ import Testing
         encrypted.close()
     }
 
-    @Test(.timeLimit(.minutes(10))) func aCertificateOfThisSideIsShown() async throws {
+    @Test(.timeLimit(.minutes(10))) func aClientCertificateIsPresented() async throws {
         let server = try Encrypted(for: "IP:127.0.0.1", wantsCertificates: true)
         let nobody = try server.origin("127.0.0.1", server.trusting)
         #expect(await nobody.error("a") != nil)

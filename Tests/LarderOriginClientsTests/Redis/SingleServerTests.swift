@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(10))) func aForeignWriteIsTold() async throws {
+    @Test(.timeLimit(.minutes(10))) func aForeignWriteIsReported() async throws {
         try await Self.live { origin, ears, other in
             let reading = try await origin.reading("a")
             #expect(reading.value == nil)
@@ -52,7 +52,7 @@ import Testing
     }
 
     /// An own SET is not tracked: the read behind it is.
-    @Test(.timeLimit(.minutes(10)), arguments: [false, true]) func aForeignWriteAfterAnOwnOneIsTold(
+    @Test(.timeLimit(.minutes(10)), arguments: [false, true]) func aForeignWriteAfterAnOwnOneIsReported(
         _ isReadBefore: Bool
     ) async throws {
         try await Self.live { origin, ears, other in
@@ -97,7 +97,7 @@ import Testing
     }
 
     /// With NOLOOP, Redis would not tell what it evicts while it runs a command of the same connection.
-    @Test(.timeLimit(.minutes(10))) func whatIsEvictedByOwnCommandsIsTold() async throws {
+    @Test(.timeLimit(.minutes(10))) func evictionsByOwnCommandsAreReported() async throws {
         let settings = ["--maxmemory", "3mb", "--maxmemory-policy", "allkeys-lru", "--maxmemory-samples", "10"]
         try await Self.live(settings: settings) { origin, ears, other in
             for index in 0..<50 { _ = try other.call("SET user:\(index) old") }
@@ -113,7 +113,7 @@ import Testing
     }
 
     /// The server remembers ten keys: what it forgets it must say.
-    @Test(.timeLimit(.minutes(10))) func whatIsNoLongerTrackedIsTold() async throws {
+    @Test(.timeLimit(.minutes(10))) func keysThatAreNoLongerTrackedAreReported() async throws {
         try await Self.live(settings: ["--tracking-table-max-keys", "10"]) { origin, ears, other in
             let keys = (0..<50).map { "k\($0)" }
             for key in keys { _ = try await origin.reading(key) }
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(10))) func removalsAndCommandsAreTold() async throws {
+    @Test(.timeLimit(.minutes(10))) func removalsAndCommandsAreReported() async throws {
         try await Self.live { origin, ears, other in
             for key in ["a", "b", "n"] { _ = try await origin.reading(key) }
             _ = try other.call("MSET a 1 b 2")
@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(10))) func aLostConnectionEndsTheEpochAndIsMadeAgain() async throws {
+    @Test(.timeLimit(.minutes(10))) func aLostConnectionEndsTheEpochAndIsReplaced() async throws {
         try await Self.live { origin, ears, other in
             let stamp = try await origin.reading("a").stamp
             _ = try other.call("CLIENT KILL TYPE normal SKIPME yes")
@@ -179,7 +179,7 @@ import Testing
     }
 
     /// A stopped server says nothing: only the heartbeat finds it.
-    @Test(.timeLimit(.minutes(10))) func aFrozenServerIsNotBelieved() async throws {
+    @Test(.timeLimit(.minutes(10))) func aFrozenServerIsNotTrusted() async throws {
         let redis = try RedisProcess()
         let ears = OriginEars()
         let limits = OriginLimits.with {
@@ -205,7 +205,7 @@ import Testing
     }
 
     /// Even without the origin's thread: a stopped and continued process serves nothing old.
-    @Test(.timeLimit(.minutes(10))) func beliefEndsByTheClockAlone() async throws {
+    @Test(.timeLimit(.minutes(10))) func trustEndsByTheClockAlone() async throws {
         try await Self.live { origin, _, _ in
             let stamp = try #require(try await origin.reading("a").stamp)
             let now = MonotonicClock.nanoseconds()
@@ -258,7 +258,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(10))) func prefixesAreToldWithoutReading() async throws {
+    @Test(.timeLimit(.minutes(10))) func prefixesAreReportedWithoutReading() async throws {
         let redis = try RedisProcess()
         let ears = OriginEars()
         let origin = RedisOrigin(

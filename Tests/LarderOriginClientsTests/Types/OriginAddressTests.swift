@@ -19,7 +19,7 @@ import Testing
         ("unix:///run/redis.sock?db=2", "unix:///run/redis.sock?db=2"),
         ("unix:///run/l.sock?db=shop.de-1", "unix:///run/l.sock?db=shop.de-1"),
         ("unix:///run/l.sock?db=00", "unix:///run/l.sock"),
-    ]) func whatIsRead(_ text: String, _ expected: String) throws {
+    ]) func validAddressesAreParsed(_ text: String, _ expected: String) throws {
         #expect(try OriginAddress(text).description == expected)
     }
 
@@ -61,7 +61,7 @@ import Testing
         ("rediss://h?ca=/x&key=/k&ca=/y", "'ca=' is there twice"),
         ("redis://u:%zz@h", "hexadecimal"),
         ("redis://u:%4@h", "hexadecimal"),
-    ]) func whatIsRefused(_ text: String, _ reason: String) {
+    ]) func invalidAddressesAreRefused(_ text: String, _ reason: String) {
         do {
             let address = try OriginAddress(text)
             Issue.record("\(text) is read as \(address)")
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func thePasswordMayStandInAFile() throws {
+    @Test func thePasswordMayBeInAFile() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/password"
         try Files.write(path, Array("hush\n".utf8))

@@ -105,7 +105,7 @@ import Testing
     }
 
     /// It did not run, and was answered with an error.
-    @Test func aCommandWhoseDatabaseCannotBeOpenedIsRefused() throws {
+    @Test func commandsForADatabaseThatCannotBeOpenedAreRejected() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         // There is no room for the directory of that name.
@@ -205,7 +205,7 @@ import Testing
         #expect(call("INFO persistence").contains("rdb_last_bgsave_status:ok"))
     }
 
-    @Test func debugIsBehindAnOption() throws {
+    @Test func debugNeedsAnOption() throws {
         #expect(try SocketlessServer().connect()("DEBUG SLEEP 0").contains("--enable-debug"))
         var limits = Limits()
         limits.allowsDebug = true
@@ -214,7 +214,7 @@ import Testing
         #expect(call("DEBUG NOSUCH").hasPrefix("-ERR unknown subcommand"))
     }
 
-    @Test func otherTypesSayWhy() throws {
+    @Test func commandsOfOtherTypesExplainTheError() throws {
         let call = try SocketlessServer().connect()
         #expect(
             call("LPUSH k v")

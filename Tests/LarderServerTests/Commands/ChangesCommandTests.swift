@@ -11,7 +11,7 @@ import Testing
         return words[try #require(words.firstIndex(of: "position")) + 2]
     }
 
-    @Test func theAnswerHasItsForm() throws {
+    @Test func theReplyHasItsDocumentedForm() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         let now = Int(server.engine.now())
@@ -48,7 +48,7 @@ import Testing
     @Test(
         arguments: ["UNPLACE k 5-7", "PURGE UPTO 5-7", "PURGE UPTO 5-7 PREFIX k", "PURGE UPTO 5-7 TAG t"],
         [false, true])
-    func removalsOfOthersEndLeasesAndAbsences(_ line: String, isFollowed: Bool) throws {
+    func replicatedRemovalsEndLeasesAndAbsences(_ line: String, isFollowed: Bool) throws {
         let server = try SocketlessServer(policy: .never)
         let (call, old) = (server.connect(), server.connect())
         #expect(call("SET other v") == Wire.ok)
@@ -66,7 +66,7 @@ import Testing
 
     /// A purge is later than what it removes, and earlier than what was stored behind it: also if the clock says otherwise.
     @Test(arguments: ["PURGE", "FLUSHDB", "FLUSHALL"])
-    func whatWasStoredBehindAPurgeHasALaterVersion(_ purge: String) throws {
+    func entriesStoredAfterAPurgeHaveALaterVersion(_ purge: String) throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         #expect(call("SET a v") == Wire.ok)
@@ -133,7 +133,7 @@ import Testing
     }
 
     /// What was evicted may still be with who follows. Nobody else sees a difference.
-    @Test func theRemovalOfWhatIsNotHereIsTold() throws {
+    @Test func theRemovalOfAMissingKeyIsReportedToFollowers() throws {
         let server = try SocketlessServer(policy: .never)
         let (call, other) = (server.connect(), server.connect())
         #expect(call("SET k v") == Wire.ok)
@@ -161,7 +161,7 @@ import Testing
     }
 
     /// What was evicted may still be with who follows: a purge of a prefix is told as one, before what it removes.
-    @Test func thePurgeOfAPrefixIsTold() throws {
+    @Test func aPrefixPurgeIsReportedToFollowers() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         for key in ["a:1", "b:1"] { #expect(call("SET \(key) v") == Wire.ok) }
@@ -181,7 +181,7 @@ import Testing
         #expect(call("CHANGES SINCE \(next) PREFIX b").contains(Wire.bulk("changes") + "*0\r\n"))
     }
 
-    @Test func whatComesBehindTheEndIsWaitedFor() throws {
+    @Test func blockingAtTheEndWaitsForTheNextChange() throws {
         let server = try SocketlessServer(policy: .never)
         let (call, other) = (server.connect(), server.connect())
         #expect(other("SET k before") == Wire.ok)
@@ -240,7 +240,7 @@ import Testing
         #expect(call("CHANGES SINCE 0").hasPrefix("-ERR a snapshot is open"))
     }
 
-    @Test func theLaterChangeStays() throws {
+    @Test func theLaterChangeWins() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         let now = Int(server.engine.now())
@@ -264,7 +264,7 @@ import Testing
         #expect(call("GET k") == Wire.null)
     }
 
-    @Test func whatIsKnownOfRemovalsCounts() throws {
+    @Test func recordedRemovalsDecideConflicts() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         let now = Int(server.engine.now())
@@ -286,7 +286,7 @@ import Testing
         #expect(changes.contains("*0\r\n"), "\(changes)")
     }
 
-    @Test func purgesOfOthersKeepWhatIsLater() throws {
+    @Test func replicatedPurgesKeepLaterEntries() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         let now = Int(server.engine.now())

@@ -122,7 +122,7 @@ import Testing
     }
 
     /// Names and ends of connections on other loops.
-    @Test(arguments: [1, 3]) func acrossLoops(_ threads: Int) throws {
+    @Test(arguments: [1, 3]) func clientCommandsAcrossEventLoops(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         defer { server.stop() }
         let clients = try (0..<6).map { _ in try server.connect() }

@@ -98,7 +98,7 @@ import Testing
         #expect(slices.count > 100)
     }
 
-    @Test func othersGoOnWhileTheDiskIsWaitedFor() throws {
+    @Test func otherClientsAreServedDuringColdReads() throws {
         let slices = Slices()
         let server = try server(slices, limits: patient)
         defer { server.stop() }
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    @Test func repliesThatAreDecidedWhileTheSessionIsAway() throws {
+    @Test func repliesDecidedDuringAColdRead() throws {
         let slices = Slices()
         let isFailing = Guarded(false)
         let server = try server(slices, limits: patient) { $0.beforeCommit = failing(while: isFailing) }
@@ -162,7 +162,7 @@ import Testing
         #expect(replies == [Wire.bulk("v"), Wire.null, Wire.ok, Wire.int(1)])
     }
 
-    @Test(arguments: [1, 2]) func clientsThatVanishWhileTheirSessionIsAway(_ threads: Int) throws {
+    @Test(arguments: [1, 2]) func clientsThatDisconnectDuringAColdRead(_ threads: Int) throws {
         let slices = Slices()
         let server = try server(threads: threads, slices, limits: patient)
         defer { server.stop() }
@@ -182,7 +182,7 @@ import Testing
     }
 
     /// Connections are closed at the end of the patience, with their sessions still away; those come back to nobody.
-    @Test(arguments: [1, 2]) func stoppingWhileSessionsAreAway(_ threads: Int) throws {
+    @Test(arguments: [1, 2]) func stoppingDuringColdReads(_ threads: Int) throws {
         let slices = Slices()
         var limits = patient
         limits.stopMilliseconds = 1
@@ -243,7 +243,7 @@ import Testing
     }
 
     /// What brings much leaves the loop, whether or not the disk is needed, and does what it does there.
-    @Test func commandsThatBringMuch() throws {
+    @Test func commandsWithLargeArguments() throws {
         let server = try SocketlessServer()
         let client = server.connect()
         let (most, half) = (Limits.loopBytesMax, Limits.loopBytesMax / 2)
@@ -295,7 +295,7 @@ import Testing
     }
 
     /// Asked for once more, what was read from the disk is in memory, that there is nothing too; each read counts once.
-    @Test func whatManyKeysReadStaysInMemory() throws {
+    @Test func keysReadTogetherStayInMemory() throws {
         let first = try SocketlessServer()
         #expect(first.connect()("MSET a 1 b 2") == Wire.ok)
         first.engine.shutdown()

@@ -70,7 +70,7 @@ import Testing
         #expect(call("GET nothing") == Wire.null, "a HELLO that failed changes nothing")
     }
 
-    @Test func selectTakesNumbersAndNames() throws {
+    @Test func selectAcceptsNumbersAndNames() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET k zero") == Wire.ok)

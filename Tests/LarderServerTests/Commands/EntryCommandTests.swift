@@ -41,7 +41,7 @@ import Testing
         #expect(call("PTTL k") == Wire.int(60_000))
     }
 
-    @Test func somethingNewerStays() throws {
+    @Test func newerEntriesAreKept() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         let now = Int(server.engine.now())
@@ -59,7 +59,7 @@ import Testing
         #expect(call("PLACE k back STOREDAT \(now)") == "+stored\r\n")
     }
 
-    @Test func whatIsOverIsNotStored() throws {
+    @Test func expiredEntriesAreNotStored() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         let now = Int(server.engine.now())
@@ -75,7 +75,7 @@ import Testing
     }
 
     /// A policy that was shorter before the entry came says nothing about it, as with COPY from another database.
-    @Test func onlyItsOwnAgeEndsIt() throws {
+    @Test func anImportedEntryExpiresByItsOwnAge() throws {
         let server = try SocketlessServer(policy: .highest)
         let call = server.connect()
         let now = Int(server.engine.now())
@@ -114,7 +114,7 @@ import Testing
 
     // MARK: ENTRIES
 
-    @Test func stepsGoOnBehindAKey() throws {
+    @Test func enumerationContinuesAfterAKey() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         for key in ["a", "b", "b1", "b2", "c"] { #expect(call("PLACE \(key) v\(key) STOREDAT 5") == "+stored\r\n") }
@@ -147,7 +147,7 @@ import Testing
     }
 
     /// Another larder does not know what has ended a life early; the deadline tells it.
-    @Test func whatWasEndedEarlyLeavesSo() throws {
+    @Test func entriesExpiredEarlyAreExportedAsExpired() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         let now = Int(server.engine.now())

@@ -7,7 +7,7 @@ import Testing
 
 /// The commonest commands take a fast path. What they answer is what the handlers in the command table answer.
 @Suite struct FastPathTests {
-    @Test func theWordsAreWhatTheySay() {
+    @Test func shortWordsMatchTheirText() {
         let words: [(ShortWord, String)] = [
             (.get, "get"), (.set, "set"), (.ping, "ping"), (.mget, "mget"), (.exists, "exists"), (.ex, "ex"),
             (.px, "px"),
@@ -29,7 +29,7 @@ import Testing
     }
 
     /// The same random commands, some of them wrong, on a session that may take the fast path and on one that may not.
-    @Test(arguments: [0, 1 << 20]) func bothWaysAnswerTheSame(_ memoryBytes: Int) throws {
+    @Test(arguments: [0, 1 << 20]) func theFastPathRepliesLikeTheHandlers(_ memoryBytes: Int) throws {
         var random = SeededGenerator(seed: testSeed())
         let quick = try SocketlessServer { $0.memoryBytes = memoryBytes }
         let general = try SocketlessServer { $0.memoryBytes = memoryBytes }

@@ -65,7 +65,7 @@ import Testing
         #expect(one("TAGS k") == "*0\r\n")
     }
 
-    @Test func keptTagsWithAnotherLife() throws {
+    @Test func tagsAreKeptWithANewLifetime() throws {
         let server = try SocketlessServer()
         let one = server.connect()
         #expect(one("SET k 1 TAGS 1 t EX 50") == Wire.ok)
@@ -82,7 +82,7 @@ import Testing
         #expect(one("TAGS k") == "*0\r\n")
     }
 
-    @Test func aTagNamedSoftIsNamedFirst() throws {
+    @Test func aTagNamedSoftMustBeFirst() throws {
         let server = try SocketlessServer()
         let one = server.connect()
         #expect(one("MSETEX 1 a 1 TAGS 1 SOFT GRACE 60 EX 50") == Wire.int(1))

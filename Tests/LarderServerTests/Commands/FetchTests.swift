@@ -48,7 +48,7 @@ extension TestClient {
 
 @Suite struct FetchTests {
     /// Neither database serves, or makes fresh again, anything of what the other one now has.
-    @Test(arguments: [false, true]) func swapdbLeavesNothingOfTheOtherDataSet(isSoftlyPurged: Bool) throws {
+    @Test(arguments: [false, true]) func swapdbEndsLeasesAndAbsencesOfBothDatabases(isSoftlyPurged: Bool) throws {
         let server = try SocketlessServer(policy: .never)
         let (call, old) = (server.connect(), server.connect())
         #expect(call("SET stale old EX 10 GRACE 1000 TAGS 1 t") == Wire.ok)
@@ -95,7 +95,7 @@ extension TestClient {
         #expect(old("SET k late TOKEN \(token)") == Wire.null)
     }
 
-    @Test func oneLeadsAndTheOthersAreServedOrWait() throws {
+    @Test func oneClientLeadsAndTheOthersAreServedOrWait() throws {
         let server = try SocketlessServer(policy: .high)
         let (one, two, three) = (server.connect(), server.connect(), server.connect())
         let lead = try #require(one.fetch("k"))
@@ -116,7 +116,7 @@ extension TestClient {
         #expect(two.fetch("k IFNOT 0000000000000000")?.state == "fresh")
     }
 
-    @Test func aTokenIsGoodOnceAndOnlyUntilSomebodyElseWrites() throws {
+    @Test func aTokenIsValidOnceAndUntilAnotherWrite() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         func token(_ key: String = "k") throws -> String { try #require(one.fetch(key)?.token) }
@@ -189,7 +189,7 @@ extension TestClient {
         #expect(gone.state == "lead" && gone.value == nil)
     }
 
-    @Test func aFailedOriginRests() throws {
+    @Test func aFailedFetchBacksOff() throws {
         let server = try SocketlessServer(policy: .high)
         let (one, two) = (server.connect(), server.connect())
         var token = try #require(one.fetch("k")?.token)
@@ -227,7 +227,7 @@ extension TestClient {
     }
 
     /// Nobody knows which was first, the value or the question, if both have the same millisecond.
-    @Test func aMaximumAgeOfZeroTakesNothingThatWasThere() throws {
+    @Test func aMaximumAgeOfZeroAcceptsNoExistingValue() throws {
         let server = try SocketlessServer(policy: .high)
         let (one, two) = (server.connect(), server.connect())
         #expect(one("SET k v") == Wire.ok)
@@ -261,7 +261,7 @@ extension TestClient {
         #expect(two.fetch("other")?.state == "lead")
     }
 
-    @Test func aReleasedLeaseGoesToWhoHasWaitedLongest() throws {
+    @Test func aReleasedLeaseGoesToTheLongestWaiter() throws {
         let server = try SocketlessServer()
         let clients = (0..<4).map { _ in server.connect() }
         let token = try #require(clients[0].fetch("k")?.token)
@@ -284,7 +284,7 @@ extension TestClient {
         withExtendedLifetime(last) { #expect(server.engine.leases.leases.read() == 1) }
     }
 
-    @Test func aLeaseEndsWithItsTime() throws {
+    @Test func aLeaseExpires() throws {
         let server = try SocketlessServer()
         let (one, two, three) = (server.connect(), server.connect(), server.connect())
         let token = try #require(one.fetch("k LEASE 100")?.token)
@@ -316,7 +316,7 @@ extension TestClient {
     }
 
     @Test(arguments: ["DEL k", "PURGE", "PURGE PREFIX k", "GETDEL k"], [false, true])
-    func aRemovalHandsTheLeaseToWhoHasWaitedLongest(_ removal: String, _ isStored: Bool) throws {
+    func aRemovalPassesTheLeaseToTheLongestWaiter(_ removal: String, _ isStored: Bool) throws {
         let server = try SocketlessServer()
         let clients = (0..<4).map { _ in server.connect() }
         if isStored { #expect(clients[0]("SET k v PX 1 GRACE 60") == Wire.ok) }
@@ -335,7 +335,7 @@ extension TestClient {
     }
 
     /// An event loop went on running the command until its time was over, and served nobody else.
-    @Test func aWokenWaiterThatWaitsAgainRests() throws {
+    @Test func aWokenWaiterThatWaitsAgainDoesNotSpin() throws {
         let server = try SocketlessServer()
         let (one, two, three) = (server.connect(), server.connect(), server.connect())
         #expect(one.fetch("k")?.state == "lead")
@@ -347,7 +347,7 @@ extension TestClient {
         #expect(three.session.fetching.waiting?.isWoken.isSet == false)
     }
 
-    @Test func whoWaitsLooksWhenASuccessorsLeaseEnds() throws {
+    @Test func aWaiterChecksAgainWhenASuccessorsLeaseExpires() throws {
         let server = try SocketlessServer()
         let (one, two, three) = (server.connect(), server.connect(), server.connect())
         #expect(one.fetch("k")?.state == "lead")
@@ -364,7 +364,7 @@ extension TestClient {
     }
 
     /// What took long was not a refresh.
-    @Test func aRefusedStoreIsNoRefresh() throws {
+    @Test func aRefusedStoreDoesNotCountAsARefresh() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         let token = try #require(one.fetch("k LEASE 200000")?.token)
@@ -375,7 +375,7 @@ extension TestClient {
         #expect(two.fetch("k")?.state == "fresh", "the last refresh did not take 100 seconds")
     }
 
-    @Test func aWaitEndsWithItsTime() throws {
+    @Test func aWaitTimesOut() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         #expect(one.fetch("k")?.state == "lead")
@@ -411,7 +411,7 @@ extension TestClient {
         #expect(one.fetch("ever")?.ttl == -1)
     }
 
-    @Test func aTrackingConnectionHearsOfAnAbsentKey() throws {
+    @Test func aTrackingConnectionIsNotifiedOfAnAbsentKey() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         #expect(two("HELLO 3").hasPrefix("%"))
@@ -433,7 +433,7 @@ extension TestClient {
         #expect(two.takeSendable() == push, "its holder is gone")
     }
 
-    @Test func aTrackingConnectionHearsThatAnAbsentKeyIsNoLongerFetched() throws {
+    @Test func aTrackingConnectionIsNotifiedWhenAFetchIsAbandoned() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         #expect(two("HELLO 3").hasPrefix("%"))
@@ -472,7 +472,7 @@ extension TestClient {
         #expect(two("SET k older TOKEN \(next.token ?? "")") == Wire.null)
     }
 
-    @Test func inATransactionATokenIsGoodOnceAndNotBehindAWrite() throws {
+    @Test func inATransactionATokenIsValidOnceAndNotAfterAWrite() throws {
         let server = try SocketlessServer()
         let one = server.connect()
         for (before, first) in [
@@ -490,7 +490,7 @@ extension TestClient {
         }
     }
 
-    @Test func resetGivesUpTheConnectionsLeases() throws {
+    @Test func resetReleasesTheConnectionsLeases() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         let token = try #require(one.fetch("k")?.token)
@@ -512,7 +512,7 @@ extension TestClient {
     }
 
     /// Nobody asks for the key any more: the time of its lease is over nevertheless.
-    @Test func leasesWhoseTimeIsOverCountNoMore() throws {
+    @Test func expiredLeasesAreNotCounted() throws {
         let server = try SocketlessServer()
         let one = server.connect()
         for number in 0..<50 { #expect(one.fetch("k\(number) LEASE 1")?.state == "lead") }
@@ -521,7 +521,7 @@ extension TestClient {
         #expect(server.engine.leases.leases.read() == 0)
     }
 
-    @Test func infoTellsOfLeasesAndOfMisses() throws {
+    @Test func infoReportsLeasesAndMisses() throws {
         let server = try SocketlessServer(policy: .high)
         let (one, two) = (server.connect(), server.connect())
         func field(_ name: String) -> String? {

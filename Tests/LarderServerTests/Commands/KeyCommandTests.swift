@@ -94,7 +94,7 @@ import Testing
         #expect(scanAll(call, "COUNT \(count) TYPE list").isEmpty)
     }
 
-    @Test func scanReturnsWhatStaysWhileKeysComeAndGo() throws {
+    @Test func scanReturnsAllKeysThatStay() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         let other = server.connect()
@@ -113,7 +113,7 @@ import Testing
         for key in staying { #expect(found.filter { $0 == key }.count == 1, "\(key)") }
     }
 
-    @Test func aCursorWorksOnEveryConnectionUntilItIsForgotten() throws {
+    @Test func aCursorWorksOnEveryConnectionUntilItIsEvicted() throws {
         var limits = Limits()
         limits.scanCursorsMax = 3
         let server = try SocketlessServer(limits: limits)
@@ -171,7 +171,7 @@ import Testing
     }
 
     /// Redis never answers with an error beside FLUSHDB: what reads while the database is emptied begins again.
-    @Test func readsOfAllKeysBeginAgainWhenTheDatabaseIsEmptied() throws {
+    @Test func readsOfAllKeysRestartWhenTheDatabaseIsEmptied() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("MSET a 1 b 2") == Wire.ok)
@@ -198,7 +198,7 @@ import Testing
         #expect(rounds == 4 && sizes == [0, 0])
     }
 
-    @Test func readsOfAllKeysNeverFailBesideFLUSHDB() throws {
+    @Test func readsOfAllKeysNeverFailDuringFLUSHDB() throws {
         let server = try InProcessServer()
         let (reader, writer) = (try SocketClient(server.socketPath), try SocketClient(server.socketPath))
         for round in 0..<60 {

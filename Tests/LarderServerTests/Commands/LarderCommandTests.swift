@@ -151,7 +151,7 @@ import Testing
         #expect(texts.contains("$5 state $4 open"))
     }
 
-    @Test func theMostDatabases() throws {
+    @Test func theNumberOfDatabasesIsLimited() throws {
         let server = try SocketlessServer { $0.databasesMax = 2 }
         let call = server.connect()
         for name in ["a", "b"] {
@@ -267,7 +267,7 @@ import Testing
     }
 
     /// The connection ends while another thread opens the snapshot: nobody will install it.
-    @Test func aSnapshotThatNobodyTakesIsCountedDown() throws {
+    @Test func anAbandonedSnapshotIsClosed() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET a 1") == Wire.ok)

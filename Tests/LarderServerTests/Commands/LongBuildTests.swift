@@ -10,7 +10,7 @@ import Testing
     private static let end = Database.largeValueBytesMin
 
     /// Four at once used to take four times the memory of one.
-    @Test func longValuesAreBuiltOneAfterTheOther() throws {
+    @Test func longValuesAreBuiltOneAtATime() throws {
         var limits = Limits()
         limits.valueBytesMax = Self.end + 100
         let server = try InProcessServer(limits: limits)
@@ -87,7 +87,7 @@ import Testing
     }
 
     /// EXEC goes to that thread as a whole, and does nothing before.
-    @Test func aTransactionThatBuildsALongValueRunsWhereThoseAreBuilt() throws {
+    @Test func aTransactionWithALongValueRunsOnTheBuildThread() throws {
         let server = try InProcessServer()
         defer { server.stop() }
         let client = try server.connect()

@@ -65,7 +65,7 @@ import Testing
     }
 
     /// Events and invalidations are those of a short value.
-    @Test func whoListensHearsOfIt() throws {
+    @Test func longValuesSendEventsAndInvalidations() throws {
         let server = try InProcessServer()
         defer { server.stop() }
         let (client, listener, tracker) = (try server.connect(), try server.connect(), try server.connect())
@@ -84,7 +84,7 @@ import Testing
     }
 
     /// While the disk takes a long value, commands of others run, those that write too.
-    @Test(arguments: [1, 2]) func othersGoOn(threads: Int) throws {
+    @Test(arguments: [1, 2]) func otherClientsAreServedWhileALongValueIsWritten(threads: Int) throws {
         let gate = Gate()
         let server = try InProcessServer(
             threads: threads,
@@ -118,7 +118,7 @@ import Testing
     }
 
     /// A long value in memory is copied by a thread that holds up nobody.
-    @Test func aLongValueLeavesTheLoop() throws {
+    @Test func aLongValueIsWrittenOffTheEventLoop() throws {
         let gate = Gate()
         let server = try InProcessServer(beforeColdSlice: { gate.pass() })
         defer {
@@ -138,7 +138,7 @@ import Testing
         #expect(try client.receive() == Array("+PONG\r\n".utf8))
     }
 
-    @Test func aDiskThatIsFullRefusesItAndNothingElse() throws {
+    @Test func aFullDiskRefusesOnlyTheLongValue() throws {
         let server = try InProcessServer(configure: {
             $0.journalFaults = JournalFaults { call, path in
                 if case .write = call, path.contains("ahead-") { return .fail(28) }

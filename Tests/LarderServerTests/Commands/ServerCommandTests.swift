@@ -7,7 +7,7 @@ import Testing
 @testable import LarderServer
 
 @Suite struct ServerCommandTests {
-    @Test func commandTellsTheTable() throws {
+    @Test func commandReturnsTheTable() throws {
         let call = try SocketlessServer().connect()
         #expect(call("COMMAND COUNT") == Wire.int(CommandTable.all.count))
         #expect(call("COMMAND").hasPrefix("*\(CommandTable.all.count)\r\n*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly"))
@@ -73,7 +73,7 @@ import Testing
     }
 
     /// A count takes a while, and may not come at all: then this is said, and not that there is nothing.
-    @Test func databasesThatAreNotCountedAreSaid() throws {
+    @Test func uncountedDatabasesAreReported() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET k v") == Wire.ok)
@@ -116,14 +116,14 @@ import Testing
         #expect(server.stopReasons.all == ["SHUTDOWN from client \(call.session.id)"])
     }
 
-    @Test func everyRowHasAHandlerAndEveryHandlerARow() {
+    @Test func everyCommandHasAHandlerAndViceVersa() {
         let rows = CommandMetadata.withSubcommands
         #expect(Set(CommandTable.handlers.keys) == Set(rows.filter { $0.runsByItself && !$0.isHelp }))
         #expect(CommandTable.withSubcommands.map(\.metadata) == rows)
         for row in rows { #expect(CommandMetadata.numbered(row.number) == row) }
     }
 
-    @Test func theTableIsSound() {
+    @Test func theTableIsConsistent() {
         #expect(Set(CommandTable.all.map(\.name)).count == CommandTable.all.count)
         for spec in CommandTable.all {
             #expect(spec.name == spec.name.lowercased())
@@ -166,7 +166,7 @@ import Testing
     }
 
     /// All of these used to be made up.
-    @Test func infoTellsOnlyWhatIsTrue() throws {
+    @Test func infoReportsRealValues() throws {
         let server = try SocketlessServer(policy: .never)
         let call = server.connect()
         _ = call("MSET a 1 b 2 c 3")
@@ -185,7 +185,7 @@ import Testing
         #expect(call("INFO persistence").contains("rdb_changes_since_last_save:3\r\n"))
     }
 
-    @Test func infoCountsWhatIsTracked() throws {
+    @Test func infoCountsTrackedKeys() throws {
         let server = try SocketlessServer()
         let (one, two, three, call) = (server.connect(), server.connect(), server.connect(), server.connect())
         _ = call("MSET a 1 b 2")
@@ -227,7 +227,7 @@ import Testing
     }
 
     /// One parser reads all of these; the letters alone mean in CONFIG SET what they mean in Redis.
-    @Test func sizesAreTakenAsPeopleWriteThem() throws {
+    @Test func sizesAcceptUnits() throws {
         for text in ["64M", "64m", "64mb", "64MB", "64MiB", "64mib", "65536k", "65536KiB", "67108864", "67108864b"] {
             #expect(ByteCount.parse(text, letters: .binary) == 64 << 20, "\(text)")
         }

@@ -139,7 +139,7 @@ import Testing
         #expect(call("PTTL k") == Wire.int(-1))
     }
 
-    @Test func aDeadlineInThePastStoresNothingAndRemovesWhatWasThere() throws {
+    @Test func aDeadlineInThePastRemovesTheEntry() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         let past = server.engine.now() - 1

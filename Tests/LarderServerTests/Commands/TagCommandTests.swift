@@ -71,7 +71,7 @@ import Testing
         #expect(one("TAGS k") == Wire.bulks("u"))
     }
 
-    @Test func softMakesStale() throws {
+    @Test func aSoftPurgeMakesEntriesStale() throws {
         let server = try SocketlessServer(policy: .middle)
         let one = server.connect()
         #expect(one("SET k v TAGS 1 t GRACE 60") == Wire.ok)
@@ -132,7 +132,7 @@ import Testing
         #expect(call("GET k") == Wire.null)
     }
 
-    @Test func aTrackingConnectionHearsOfAPurge() throws {
+    @Test func aTrackingConnectionIsNotifiedOfATagPurge() throws {
         let server = try SocketlessServer()
         let (one, two) = (server.connect(), server.connect())
         #expect(two("HELLO 3").hasPrefix("%"))

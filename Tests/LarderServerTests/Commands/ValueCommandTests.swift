@@ -85,7 +85,7 @@ import Testing
         #expect(call("MSETNX e 1 f 2") == Wire.int(1))
     }
 
-    @Test func getexJudgesByTheEffectiveDeadline() throws {
+    @Test func getexUsesTheEffectiveDeadline() throws {
         let server = try SocketlessServer(policy: .high)
         let call = server.connect()
         #expect(call("SET k v") == Wire.ok)

@@ -6,7 +6,7 @@ import Testing
 
 /// How often a line comes that clients or a full disk could make come for ever.
 @Suite struct LineRateTests {
-    @Test func oneLineInAWhile() {
+    @Test func linesAreRateLimited() {
         var rate = LineRate(milliseconds: 60_000)
         #expect([0, 1, 59_999].map { rate.line(at: $0) } == [0, nil, nil])
         #expect([60_000, 119_999, 125_000, 184_999, 185_000].map { rate.line(at: $0) } == [2, nil, 1, nil, 1])
@@ -22,7 +22,7 @@ import Testing
     }
 
     /// A subscriber that does not read, and connects again for ever, cannot fill the disk with lines about it.
-    @Test func subscribersThatComeAgainAndAgainAreLoggedSeldom() throws {
+    @Test func reconnectingSubscribersAreRarelyLogged() throws {
         var limits = Limits()
         limits.subscriberBytesMax = 1000
         let server = try InProcessServer(limits: limits)

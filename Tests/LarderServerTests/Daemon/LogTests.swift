@@ -17,7 +17,7 @@ import Testing
     }
 
     /// Nobody reads a pipe: logging goes on, the first lines keep their order, and the others are counted.
-    @Test func whatNobodyReadsIsLostAndCounted() throws {
+    @Test func unreadLogLinesAreDroppedAndCounted() throws {
         var ends: [Int32] = [0, 0]
         try #require(pipe(&ends) == 0)
         let (reading, writing) = (ends[0], ends[1])
@@ -45,7 +45,7 @@ import Testing
     }
 
     /// Who reads loses nothing, and gets whole lines.
-    @Test func whatIsReadIsNotLost() throws {
+    @Test func aReaderGetsAllLogLines() throws {
         var ends: [Int32] = [0, 0]
         try #require(pipe(&ends) == 0)
         defer { for end in ends { close(end) } }

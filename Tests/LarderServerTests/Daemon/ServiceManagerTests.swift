@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct ServiceManagerTests {
     /// A daemon of which a part is stuck gives no sign of life, and one that works gives one for each half interval.
-    @Test func theSignOfLifeIsThatOfAllLoops() throws {
+    @Test func theWatchdogNeedsAllEventLoops() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let standIn = try ServiceStandIn(in: place)
         let manager = try #require(
@@ -26,7 +26,7 @@ import Testing
     }
 
     /// States come in their order, however full the manager's queue was, and words for people do not overtake them.
-    @Test func whatMattersIsToldLater() throws {
+    @Test func statesAreSentLaterIfTheQueueIsFull() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let standIn = try ServiceStandIn(in: place)
         let manager = try #require(ServiceManager(name: standIn.notifyName, interval: nil, process: nil))

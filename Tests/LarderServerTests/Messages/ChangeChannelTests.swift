@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func everyDoorIsTold() throws {
+    @Test func changesByEveryCommandArePublished() throws {
         _ = listener("PSUBSCRIBE __change@*")
         let cases: [(String, [String])] = [
             ("MULTI", []), ("SET k v", []), ("DEL k", []), ("SET l v", []),
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func nothingIsToldOfWhatWasNotCommitted() throws {
+    @Test func uncommittedChangesAreNotPublished() throws {
         let isFailing = Guarded(false)
         let server = try SocketlessServer(policy: .never) { options in
             options.beforeCommit = { () throws(LarderError) in
@@ -111,7 +111,7 @@ import Testing
     }
 
     /// Who listens to everything is not flooded because somebody else observes.
-    @Test func otherPatternsHearNothing() throws {
+    @Test func otherPatternsDoNotReceiveChanges() throws {
         let other = server.connect()
         _ = other("PSUBSCRIBE * __chang*")
         _ = listener("PSUBSCRIBE __change@0__:a*")
@@ -121,7 +121,7 @@ import Testing
         #expect(other.takeSendable() == "")
     }
 
-    @Test func nothingIsNotedWhenNobodyListens() throws {
+    @Test func changesAreNotRecordedWithoutListeners() throws {
         let feed = server.engine.changes
         #expect(!feed.isOn)
         _ = listener("SUBSCRIBE __change@0__:k news")
@@ -139,7 +139,7 @@ import Testing
         #expect(!feed.isOn)
     }
 
-    @Test func namesOfChannelsAreTakenApart() {
+    @Test func namesOfChannelsAreParsed() {
         func parse(_ text: String) -> String? {
             ChangeChannel.parse(Array(text.utf8)).map { "\($0.database) \(String(decoding: $0.key, as: UTF8.self))" }
         }

@@ -38,7 +38,7 @@ import Testing
         #expect(writer.takeSendable() == Wire.ok)
     }
 
-    @Test func nothingIsToldOfWhatWasNotCommitted() throws {
+    @Test func uncommittedChangesSendNoEvents() throws {
         let isFailing = Guarded(false)
         let server = try SocketlessServer(policy: .never) { options in
             options.beforeCommit = { () throws(LarderError) in
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func newKeysAreToldWhereThatIsWanted() throws {
+    @Test func newEventsAreSentIfEnabled() throws {
         let (server, listener) = try Self.start("Kn")
         let writer = server.connect()
         for line in ["SET k v", "SET k w", "MSET k v l w", "DEL k", "SET k v"] { _ = writer(line) }
@@ -86,7 +86,7 @@ import Testing
 
     // MARK: Expiry
 
-    @Test func expiryOfADeadlineIsToldOnceInTime() throws {
+    @Test func anExpiryIsReportedOnceAndOnTime() throws {
         let (server, listener) = try Self.start("Ex")
         let writer = server.connect()
         _ = writer("SET a v PX 500")
@@ -111,7 +111,7 @@ import Testing
     }
 
     /// What is written after a deadline, before anybody came to tell of it, comes after it.
-    @Test func expiryComesBeforeWhatCameAfterIt() throws {
+    @Test func anExpiryIsReportedBeforeLaterWrites() throws {
         let (server, listener) = try Self.start("E$gx")
         let writer = server.connect()
         _ = writer("SET a v PX 100")
@@ -126,7 +126,7 @@ import Testing
     }
 
     /// Entries of before are known too; those that had expired by then are not told of.
-    @Test func onlyWhatExpiresFromNowOnIsTold() throws {
+    @Test func onlyExpiriesAfterEnablingAreReported() throws {
         let server = try SocketlessServer(policy: .never)
         let (listener, writer) = (server.connect(), server.connect())
         _ = writer("SET early v PX 100")
@@ -144,7 +144,7 @@ import Testing
         #expect(heard(server, listener).sorted() == ["__keyevent@0__:expired disk", "__keyevent@0__:expired late"])
     }
 
-    @Test func governedEntriesAreToldOfWhenTheyAreSwept() throws {
+    @Test func expiriesByPolicyAreReportedBySweeps() throws {
         let (server, listener) = try Self.start("Ex", policy: .highest)
         let writer = server.connect()
         _ = writer("SET memory v")
@@ -180,7 +180,7 @@ import Testing
             heard(server, listener).sorted() == ["__keyevent@0__:expired governed", "__keyevent@0__:expired own"])
     }
 
-    @Test func unpausingReportsWhatExpiredAtOnce() throws {
+    @Test func unpausingReportsExpiriesAtOnce() throws {
         let (server, listener) = try Self.start("Ex")
         let writer = server.connect()
         _ = writer("SET own v PX 100")
@@ -194,7 +194,7 @@ import Testing
     }
 
     /// What a purge takes is not told entry by entry, and does not expire later.
-    @Test func whatWasPurgedDoesNotExpire() throws {
+    @Test func purgedEntriesSendNoExpiredEvents() throws {
         let (server, listener) = try Self.start("EA")
         let writer = server.connect()
         _ = writer("SET a v PX 100")
@@ -219,7 +219,7 @@ import Testing
     }
 
     /// The first entry too many is told of, once.
-    @Test func tooManyDeadlinesAreToldOnce() throws {
+    @Test func tooManyWatchedDeadlinesAreReportedOnce() throws {
         var limits = Limits()
         limits.watchedDeadlinesMax = 2
         let server = try SocketlessServer(policy: .never, limits: limits)
@@ -264,7 +264,7 @@ import Testing
         #expect(KeyspaceEvents(given)?.text == shown)
     }
 
-    @Test func nothingIsNotedWhileNobodyWantsToKnow() throws {
+    @Test func changesAreNotRecordedWithoutEvents() throws {
         let server = try SocketlessServer()
         #expect(!server.engine.changes.isOn)
         #expect(!server.state.notifier.setEvents("bad"))

@@ -23,7 +23,7 @@ import Testing
     }
 
     /// All fast paths must see that the connection takes few commands, and be open again afterwards.
-    @Test func noShortWayLeadsAroundSubscriberMode() throws {
+    @Test func noFastPathBypassesSubscriberMode() throws {
         let server = try SocketlessServer()
         let client = server.connect()
         #expect(client("SET k v") == Wire.ok)
@@ -40,7 +40,7 @@ import Testing
         #expect(client.session.takesFastPath)
     }
 
-    @Test func whoIsGoneIsForgotten() throws {
+    @Test func disconnectedSubscribersAreRemoved() throws {
         let server = try SocketlessServer()
         let publisher = server.connect()
         var client = Optional(server.connect())
@@ -84,7 +84,7 @@ import Testing
     }
 
     /// Patterns are told in the order in which they came, however they are kept.
-    @Test func patternsAreToldInTheOrderInWhichTheyCame() throws {
+    @Test func patternsReceiveMessagesInSubscriptionOrder() throws {
         let server = try SocketlessServer()
         let (client, publisher) = (server.connect(), server.connect())
         let patterns = (1...20).map { "a" + String(repeating: "*", count: $0) }
@@ -95,7 +95,7 @@ import Testing
     }
 
     /// What was published before the confirmation comes before it, and nothing comes after it.
-    @Test func unsubscribingTakesWhatIsUnderWay() throws {
+    @Test func pendingMessagesArriveBeforeTheUnsubscribeReply() throws {
         let server = try SocketlessServer()
         let (client, publisher) = (server.connect(), server.connect())
         _ = client("SUBSCRIBE a")
@@ -120,7 +120,7 @@ import Testing
     }
 
     /// A reply that waits for its commit keeps what comes behind it.
-    @Test func messagesStandBehindHeldReplies() throws {
+    @Test func messagesFollowHeldReplies() throws {
         let server = try SocketlessServer()
         let (client, publisher) = (server.connect(), server.connect())
         _ = client("HELLO 3")
@@ -148,7 +148,7 @@ import Testing
                 Wire.array(Wire.int(2), Wire.ok, Wire.bulk("v")) + ">" + message("a", "x").dropFirst()))
     }
 
-    @Test func publishersWaitForLoopsThatAreBehind() throws {
+    @Test func publishersWaitForSlowEventLoops() throws {
         var limits = Limits()
         limits.undeliveredBytesMax = 1000
         let server = try SocketlessServer(limits: limits)

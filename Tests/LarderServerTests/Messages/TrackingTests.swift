@@ -43,7 +43,7 @@ import Testing
 
     /// Requests that would take the fast path, together and alone, are noted too.
     @Test(arguments: ["GET k", "MGET k l", "EXISTS k", "STRLEN k", "TTL k", "TYPE k"])
-    func everyReadIsNoted(_ line: String) throws {
+    func everyReadIsTracked(_ line: String) throws {
         let (server, reader, writer) = try Self.start()
         _ = writer("SET k v")
         reader.feed(encodeRequest(line) + encodeRequest(line))
@@ -54,7 +54,7 @@ import Testing
         #expect(reader.takeSendable() == Self.invalidation("k"))
     }
 
-    @Test func coldReadsAreNoted() throws {
+    @Test func coldReadsAreTracked() throws {
         let (server, reader, writer) = try Self.start { $0.memoryBytes = 0 }
         _ = writer("SET k v")
         server.engine.maintain()
@@ -65,7 +65,7 @@ import Testing
         #expect(reader.takeSendable() == Self.invalidation("k"))
     }
 
-    @Test func keysOfTransactionsAreNoted() throws {
+    @Test func readsInTransactionsAreTracked() throws {
         let (server, reader, writer) = try Self.start()
         for line in ["MULTI", "GET k", "SET l v", "EXEC"] { _ = reader(line) }
         server.deliver()
@@ -77,7 +77,7 @@ import Testing
 
     /// What is read behind an own change, before that is reported, is noted: nobody else's change is missed.
     @Test(arguments: [["MULTI", "SET k 1", "GET k", "EXEC"], ["SET k 1", "GET k"]])
-    func aReadBehindAnOwnChangeIsNoted(_ lines: [String]) throws {
+    func aReadAfterAnOwnChangeIsTracked(_ lines: [String]) throws {
         let (server, reader, writer) = try Self.start("NOLOOP")
         _ = reader("GET k")
         reader.feed(lines.flatMap { encodeRequest($0) })
@@ -90,7 +90,7 @@ import Testing
     }
 
     /// A write that does nothing does not make the server forget what was read after an earlier one.
-    @Test func aWriteThatDoesNothingForgetsNoRead() throws {
+    @Test func aWriteWithoutEffectKeepsTrackedKeys() throws {
         let (server, reader, writer) = try Self.start("NOLOOP")
         _ = reader("GET k")
         reader.feed(["SET k 1", "GET k", "SET k 2 NX"].flatMap { encodeRequest($0) })
@@ -135,7 +135,7 @@ import Testing
 
     // MARK: What ends by itself
 
-    @Test(arguments: ["SET k v PX 1000", "SET k v"]) func entriesThatEndAreToldOf(_ line: String) throws {
+    @Test(arguments: ["SET k v PX 1000", "SET k v"]) func expiriesInvalidateTrackedKeys(_ line: String) throws {
         let (server, reader, writer) = try Self.start(policy: .every(milliseconds: 1000) ?? .highest)
         _ = writer(line)
         for read in ["GET k", "MGET k l"] { _ = reader(read) }
@@ -150,7 +150,7 @@ import Testing
         #expect(server.state.tracking.trackedKeys == 1)
     }
 
-    @Test func broadcastTellsOfExpiry() throws {
+    @Test func broadcastReportsExpiries() throws {
         let (server, reader, writer) = try Self.start("BCAST PREFIX a")
         _ = writer("SET a1 v PX 1000")
         _ = writer("SET b1 v PX 1000")
@@ -220,7 +220,7 @@ import Testing
     }
 
     /// What FLUSHALL tells its own connection stands behind its reply, whenever the message comes.
-    @Test func ownPurgesAreToldBehindTheirReply() throws {
+    @Test func ownPurgesAreReportedAfterTheirReply() throws {
         let (server, reader, writer) = try Self.start()
         _ = writer("SET k v")
         for line in ["FLUSHALL", "FLUSHDB", "PURGE"] {
@@ -258,7 +258,7 @@ import Testing
         #expect(client.takeSendable() == Self.invalidation("abc"))
     }
 
-    @Test func whoIsGoneIsForgotten() throws {
+    @Test func disconnectedClientsAreUntracked() throws {
         let (server, reader, writer) = try Self.start()
         _ = reader("GET k")
         #expect(server.engine.changes.isOn)
@@ -270,7 +270,7 @@ import Testing
         #expect(reader.takeSendable().isEmpty)
     }
 
-    @Test func onlyWhoTracksGoesTheLongWay() throws {
+    @Test func onlyTrackingClientsSkipTheFastPath() throws {
         let (server, reader, writer) = try Self.start()
         #expect(!reader.session.takesFastPath && writer.session.takesFastPath)
         #expect(reader("CLIENT TRACKING OFF") == Wire.ok)
@@ -282,7 +282,7 @@ import Testing
     // MARK: Settings
 
     /// What was read under the former settings is told as well.
-    @Test(arguments: ["", " NOLOOP", " OPTIN", " OPTOUT"]) func settingsGivenAgainForgetNothing(_ options: String)
+    @Test(arguments: ["", " NOLOOP", " OPTIN", " OPTOUT"]) func repeatedSettingsKeepTrackedKeys(_ options: String)
         throws
     {
         let (server, reader, writer) = try Self.start()
@@ -301,7 +301,7 @@ import Testing
     }
 
     /// Who comes while all others are told that everything may have changed has read what is newer.
-    @Test func whoComesMeanwhileIsNotForgotten() throws {
+    @Test func clientsThatStartTrackingDuringAPurgeAreKept() throws {
         let tracking = Tracking(directory: ConnectionDirectory(), keysMax: 10)
         let queue = PushQueue(PendingBytes())
         let told = Recorder<Int64>()
@@ -329,7 +329,7 @@ import Testing
     // MARK: Over sockets
 
     /// Whatever was acknowledged before a client asks is either what it has, or was told of before the answer.
-    @Test(arguments: [1, 2, 4]) func nobodyKeepsWhatIsStale(_ threads: Int) throws {
+    @Test(arguments: [1, 2, 4]) func noClientKeepsAStaleValue(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         defer { server.stop() }
         let acknowledged = Guarded(0)

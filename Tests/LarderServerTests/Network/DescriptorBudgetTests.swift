@@ -7,13 +7,13 @@ import Testing
         DescriptorBudget(limit: limit, databases: databases, databasesMax: 64, openFilesMax: 1000, threads: threads)
     }
 
-    @Test func whereThereIsEnoughEverythingIsReserved() throws {
+    @Test func withManyDescriptorsEverythingIsReserved() throws {
         let ample = try #require(self.budget(20_000))
         #expect(ample.reserve == 28 + 4 + 5 * 64 + 1000)
         #expect(ample.clientsPossible == 20_000 - ample.reserve)
     }
 
-    @Test func whereThereIsLittleTheLarderHasHalfAndWhatItNeeds() throws {
+    @Test func withFewDescriptorsTheLarderGetsHalfOrItsMinimum() throws {
         #expect(budget(1024)?.reserve == 512)
         #expect(budget(64)?.reserve == 28 + 4 + 5 * 4)
         #expect(budget(64)?.clientsPossible == 12)
@@ -35,7 +35,7 @@ import Testing
         #expect(try #require(budget(1024, databases: 150)).databasesPossible >= 150)
     }
 
-    @Test func whereNotEvenThatIsThereNothingIsServed() {
+    @Test func withTooFewDescriptorsTheStartFails() {
         #expect(budget(46) != nil)
         #expect(budget(45) == nil)
         #expect(budget(46, databases: 2) == nil)

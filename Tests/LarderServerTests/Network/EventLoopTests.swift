@@ -31,7 +31,7 @@ import Testing
     }
 
     /// A client that ends its side still gets every answer, although its commands had to wait for it to read.
-    @Test(arguments: [1, 2]) func halfClosedClientsGetTheirAnswers(_ threads: Int) throws {
+    @Test(arguments: [1, 2]) func halfClosedClientsGetTheirReplies(_ threads: Int) throws {
         var limits = Limits()
         limits.outputBytesPause = 50_000
         let server = try InProcessServer(threads: threads, limits: limits)
@@ -48,7 +48,7 @@ import Testing
         #expect(replies.suffix(3) == [Array(":1\r\n".utf8), Array("+OK\r\n".utf8), Array("$1\r\n1\r\n".utf8)])
     }
 
-    @Test func halfClosedClientsGetTheirAnswersWhenWritersHaveToWait() throws {
+    @Test func halfClosedClientsGetTheirRepliesAfterCongestion() throws {
         let server = try InProcessServer { $0.pendingBytesMax = 20_000 }
         defer { server.stop() }
         let clients = try (0..<4).map { _ in try server.connect() }
@@ -179,7 +179,7 @@ import Testing
         #expect(try client.call("PING") == "+PONG\r\n")
     }
 
-    @Test func snapshotsOfClientsThatVanishAreGivenBack() throws {
+    @Test func snapshotsOfDisconnectedClientsAreClosed() throws {
         let server = try InProcessServer(threads: 2)
         defer { server.stop() }
         let watcher = try server.connect()
@@ -215,7 +215,7 @@ import Testing
 
     // MARK: Stopping
 
-    @Test(arguments: [1, 2]) func stoppingFinishesWhatWasRead(_ threads: Int) throws {
+    @Test(arguments: [1, 2]) func stoppingFinishesReceivedCommands(_ threads: Int) throws {
         let server = try InProcessServer(threads: threads)
         let clients = try (0..<4).map { _ in try server.connect() }
         for (number, client) in clients.enumerated() {

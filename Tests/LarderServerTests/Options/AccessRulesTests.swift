@@ -15,7 +15,7 @@ import Testing
         return nil
     }
 
-    @Test func rulesAreReadAsPeopleWriteThem() throws {
+    @Test func rulesAcceptSpacesAndCase() throws {
         let read = try rules("root=read, 42=WRITE@shop\troot=read 7=administer@0")
         #expect(read.map(\.shortText) == ["root=read", "42=write@shop", "7=administer@0"])
         #expect(read.map(\.number) == [0, 42, 7])
@@ -41,19 +41,19 @@ import Testing
         ("a\u{1b}[2J=read", "a\\x1b[2J=read: there is no user 'a\\x1b[2J'"),
         ("root=read,x", "x: there is no '='"),
     ])
-    func whatIsWrongIsSaid(_ text: String, _ expected: String) throws {
+    func errorsInRulesAreExplained(_ text: String, _ expected: String) throws {
         let said = try #require(problem(text))
         #expect(said.hasPrefix(expected), "\(said)")
     }
 
-    @Test func theKindIsSaidWhereItIsNotKnown() throws {
+    @Test func aRuleWithoutAKindIsExplained() throws {
         #expect(problem("root=read", nil)?.contains("it must start with user: or group:") == true)
         #expect(problem("usr:root=read", nil)?.hasSuffix("did you mean user?") == true)
         #expect(problem("group:rot=read", nil)?.contains("there is no group 'rot'; did you mean root?") == true)
     }
 
     #if os(Linux)
-        @Test func theSystemTellsWhoConnects() throws {
+        @Test func theSystemReportsThePeersUser() throws {
             var pair: [Int32] = [-1, -1]
             try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0)
             defer { for descriptor in pair { close(descriptor) } }
@@ -87,7 +87,7 @@ import Testing
         #expect(try rights(text, user: 9, groups: [7]) == Rights())
     }
 
-    @Test func withoutRulesNobodyIsAskedAndWithThemStrangersMayDoNothing() throws {
+    @Test func withRulesUnlistedUsersHaveNoRights() throws {
         #expect(AccessRules().rights(of: nil) == nil)
         #expect(AccessRules().rights(of: PeerCredentials(user: 7, groups: [])) == nil)
         var rules = AccessRules()
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test func moreRightsCoverFewer() throws {
+    @Test func higherRightsIncludeLowerOnes() throws {
         let few = try rights("user:7=read@a", user: 7)
         let more = try rights("user:7=read user:7=write@b", user: 7)
         #expect(more.covers(few) && !few.covers(more) && few.covers(few) && few.covers(Rights()))

@@ -69,24 +69,24 @@ import Testing
         ("threads = 1\nthreads = 2", "f:2: threads is already set in line 1"),
         ("password-file = /no/such", "f:1: password-file /no/such: there is no such file"),
     ])
-    func whatIsWrongIsSaidWithItsLine(_ text: String, _ problem: String) {
+    func errorsHaveTheirLine(_ text: String, _ problem: String) {
         let problems = read(text).problems
         #expect(problems.count == 1 && problems[0].hasPrefix(problem), "\(problems)")
     }
 
-    @Test func everythingThatIsWrongIsSaidInItsOrder() {
+    @Test func allErrorsAreReportedInOrder() {
         let problems = read("bad 1\nmemory = x\ndir = \"\nthreads = 2\nworse 1").problems
         #expect(problems.map { $0.prefix(4) } == ["f:1:", "f:2:", "f:3:", "f:5:"])
     }
 
-    @Test func bytesThatAreNoTextAreNamed() {
+    @Test func bytesThatAreNotUTF8AreReported() {
         let file = ConfigurationFile(path: "f", bytes: [0xEF, 0xBB, 0xBF] + Array("threads 2\n".utf8) + [0xFF, 0xFE])
         #expect(file.problems == ["f:2: the line is not UTF-8"])
         #expect(file.lines == [ConfigurationFile.Line(number: 1, name: "threads", value: "2")])
     }
 
     /// Random bytes are refused or taken, never worse, and no text of an error grows with them.
-    @Test func randomBytesDoNoHarm() {
+    @Test func randomBytesAreHarmless() {
         let seed = testSeed()
         var random = SeededGenerator(seed: seed)
         let alphabet = Array("memory dir = threads\"\\#\n\r\t\0é=yes64M".utf8)
@@ -128,7 +128,7 @@ import Testing
     }
 
     /// Under its own name an option takes what the command line takes; Redis' name keeps Redis' rules.
-    @Test func theOwnNameTakesWhatTheCommandLineTakes() throws {
+    @Test func configAcceptsTheSyntaxOfTheCommandLine() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("CONFIG SET memory 64m") == Wire.ok)

@@ -35,7 +35,7 @@ import Testing
         #expect(origin.takeCommands() == ["\(word) \(unknown) 0"])
     }
 
-    @Test func whatWasEvaluatedIsKnownToo() throws {
+    @Test func evaluatedScriptsAreKnownToEVALSHA() throws {
         #expect(client(["EVAL", "return 8", "0"]) == Wire.bulk("return 8"))
         let sha = String(client(["SCRIPT", "LOAD", "return 8"]).split(separator: "\r\n")[1])
         #expect(client(["SCRIPT", "EXISTS", sha]) == "*1\r\n:1\r\n")
@@ -43,11 +43,11 @@ import Testing
         #expect(client(["EVAL", "return (", "0"]) == Wire.bulk("return ("))
     }
 
-    @Test func aFunctionMustBeLoadedAtTheOrigin() throws {
+    @Test func functionsMustBeLoadedAtTheOrigin() throws {
         #expect(client("FCALL f 0").contains("Function not found at the origin"))
     }
 
-    @Test func whatAScriptChangedUnseenIsHeardBeforeItsReply() throws {
+    @Test func aScriptsUndeclaredChangesAreReceivedBeforeItsReply() throws {
         origin.change("u", to: "old")
         #expect(client("GET u") == Wire.bulk("old"))
         origin.whenSettling { [origin] in origin.change("u", to: "new") }
@@ -64,7 +64,7 @@ import Testing
         return first + client.takeSendable()
     }
 
-    @Test func whatIsNoStringIsThereAllTheSame() throws {
+    @Test func keysOfOtherTypesExist() throws {
         origin.setOtherType("list")
         origin.change("s", to: "v")
         #expect(client("EXISTS list s none list") == Wire.int(3))
@@ -80,7 +80,7 @@ import Testing
         #expect(client("TYPE s") == "+string\r\n")
     }
 
-    @Test func whatIsNoStringAnyMoreIsNotServedAsStale() throws {
+    @Test func keysThatChangedTypeAreNotServedAsStale() throws {
         #expect(client("ORIGIN redis://there STALE") == Wire.ok)
         _ = client("POLICY high GRACE 600")
         origin.change("k", to: "string")
@@ -101,7 +101,7 @@ import Testing
         return client("GET \(key)")
     }
 
-    @Test func whatIsKeptFromBeforeIsNotTheNewOrigins() throws {
+    @Test func entriesOfThePreviousOriginAreNotServed() throws {
         _ = client("POLICY high GRACE 600")
         #expect(client("ORIGIN redis://there STALE") == Wire.ok)
         origin.change("a", to: "of there")
@@ -128,7 +128,7 @@ import Testing
         #expect(other("GET a") == Wire.bulk("of there"), "nothing was removed")
     }
 
-    @Test func whatWasWrittenWithoutAnOriginIsNotItsOwn() throws {
+    @Test func entriesWrittenWithoutAnOriginAreNotServedAsStale() throws {
         _ = client("POLICY high GRACE 600")
         #expect(client("ORIGIN NONE") == Wire.ok)
         #expect(client("SET a mine") == Wire.ok)
@@ -136,7 +136,7 @@ import Testing
         #expect(stale(client, "a").hasPrefix("-ORIGIN "))
     }
 
-    @Test func whatFetchCallsStaleIsStaleForMetaToo() throws {
+    @Test func metaAndFetchAgreeOnStaleness() throws {
         _ = client("POLICY high GRACE 600")
         #expect(client("ORIGIN redis://there STALE") == Wire.ok)
         origin.change("a", to: "v")
@@ -150,7 +150,7 @@ import Testing
 
     // MARK: What is shown
 
-    @Test func onlyWhatSucceededIsCounted() throws {
+    @Test func onlySuccessfulWritesAreCounted() throws {
         #expect(client("SET a 1") == Wire.ok)
         #expect(client("INCR n") == Wire.int(1))
         #expect(client("DEL a") == Wire.int(1))
@@ -174,7 +174,7 @@ import Testing
         #expect(client("ORIGIN NONE") == Wire.ok)
     }
 
-    @Test(arguments: ["ORIGIN NONE", "ORIGIN redis://there"]) func whatACompanionHasAlreadyIsNotBrought(
+    @Test(arguments: ["ORIGIN NONE", "ORIGIN redis://there"]) func entriesAlreadyInAnOutboxDatabaseAreNotDelivered(
         _ former: String
     ) throws {
         #expect(client(former) == Wire.ok)
@@ -191,7 +191,7 @@ import Testing
         #expect(client("ORIGIN").contains(Wire.bulk("outbox") + Wire.int(0)))
     }
 
-    @Test func acknowledgedWritesOfAFormerOriginAreNotBroughtToAnother() throws {
+    @Test func pendingWritesAreNotDeliveredToAnotherOrigin() throws {
         #expect(client("ORIGIN redis://there BEHIND") == Wire.ok)
         #expect(client("SET k acknowledged") == Wire.ok)
         try server.engine.ledger.set(OriginFile.factName, to: nil)
@@ -203,7 +203,7 @@ import Testing
         #expect(origin.value("k") == nil)
     }
 
-    @Test func whatWaitsGetsNoDeadline() throws {
+    @Test func pendingWritesCannotExpire() throws {
         #expect(client("ORIGIN redis://there BEHIND") == Wire.ok)
         #expect(client("SET k v") == Wire.ok)
         let other = server.connect()

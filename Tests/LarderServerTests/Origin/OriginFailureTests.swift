@@ -4,7 +4,7 @@ import Testing
 
 /// How often the log tells of an origin that cannot be asked.
 @Suite struct OriginFailureTests {
-    @Test func eachReasonIsToldOnceAMinute() {
+    @Test func eachFailureReasonIsLoggedOncePerMinute() {
         let lines = OriginFailureLines()
         #expect(lines.line("a", at: 0) == 0)
         #expect(lines.line("a", at: 59_999) == nil)

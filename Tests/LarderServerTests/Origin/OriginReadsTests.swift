@@ -16,7 +16,7 @@ import Testing
     @Test(arguments: [
         "redis://h THROUGH", "redis://h BEHIND STALE USER u PASSWORDFILE /f", "redis://h AROUND BCAST",
         "redis://h THROUGH STALE BCAST PREFIX a: PREFIX STALE REPLICAS 20 USER u", "redis://h THROUGH LIFETIMES",
-    ]) func wordsAreKeptAsTheyAre(line: String) throws {
+    ]) func optionsAreShownAsGiven(line: String) throws {
         let words = line.split(separator: " ").map(String.init)
         #expect(try OriginSettings(words: words).words == words)
     }
@@ -75,7 +75,7 @@ import Testing
 
     // MARK: Replicas
 
-    @Test func whatAReplicaSaysIsStale() throws {
+    @Test func valuesFromAReplicaAreStale() throws {
         let fixture = try self.fixture("STALE REPLICAS 20")
         fixture.origin.change("a", to: "new")
         fixture.origin.setReplica("a", "old")
@@ -109,7 +109,7 @@ import Testing
         #expect(fixture.client.takeSendable() == Wire.bulk("new"))
     }
 
-    @Test func withoutGraceNobodyGetsIt() throws {
+    @Test func withoutAGraceReplicaValuesAreNotServed() throws {
         let fixture = try self.fixture("STALE REPLICAS 20", hasGrace: false)
         fixture.origin.change("a", to: "new")
         fixture.origin.setReplica("a", "old")
@@ -123,7 +123,7 @@ import Testing
         #expect(other.takeSendable().contains("fresh"))
     }
 
-    @Test func thatAReplicaHasNothingSaysNothing() throws {
+    @Test func aMissingKeyOnAReplicaIsIgnored() throws {
         let fixture = try self.fixture("STALE REPLICAS 20")
         fixture.origin.change("a", to: "new")
         fixture.origin.setReplica("a", nil)
@@ -147,7 +147,7 @@ import Testing
     }
 
     /// Somebody has written here, and the primary froze before its replica heard of it.
-    @Test func whatWasKnownHereComesBeforeAReplica() throws {
+    @Test func knownEntriesArePreferredToAReplica() throws {
         let fixture = try self.fixture("STALE REPLICAS 20")
         #expect(fixture.client("SET a two") == Wire.ok)
         fixture.origin.setReplica("a", "one")
@@ -159,7 +159,7 @@ import Testing
         #expect(fixture.client("GET a") == Wire.bulk("one"))
     }
 
-    @Test func anErrorBehindTheReplicasAnswerIsNoObstacle() throws {
+    @Test func aReplicasValueIsServedIfThePrimaryFails() throws {
         let fixture = try self.fixture("STALE REPLICAS 20")
         fixture.origin.setReplica("a", "old")
         fixture.origin.fail(.resting("there"))
@@ -169,7 +169,7 @@ import Testing
 
     // MARK: Lifetimes
 
-    @Test func withLifetimesNothingIsHeardUntilTheTimeIsOver() throws {
+    @Test func withLifetimesEntriesAreServedUntilTheyExpire() throws {
         let fixture = try self.fixture("LIFETIMES", hasGrace: false)
         fixture.origin.stopTracking()
         fixture.origin.change("a", to: "one", tells: false)
@@ -194,7 +194,7 @@ import Testing
         #expect(fixture.client("GET b") == Wire.bulk("new"))
     }
 
-    @Test func theTimeRunsFromTheSendingOfTheQuestion() throws {
+    @Test func lifetimesCountFromTheStartOfTheRequest() throws {
         let fixture = try self.fixture("LIFETIMES")
         fixture.origin.stopTracking()
         fixture.origin.change("a", to: "one", tells: false)
@@ -211,7 +211,7 @@ import Testing
         #expect(fixture.origin.takeReads() == [])
     }
 
-    @Test func ownWritesAreKnownAndReadBack() throws {
+    @Test func withLifetimesOwnWritesAreReadBack() throws {
         let fixture = try self.fixture("LIFETIMES")
         fixture.origin.stopTracking()
         #expect(fixture.client("GET a") == Wire.null)
@@ -225,7 +225,7 @@ import Testing
         #expect(fixture.client("MGET a n") == "*2\r\n" + Wire.null + Wire.null)
     }
 
-    @Test func oneQuestionServesAllWhoWaitHereToo() throws {
+    @Test func withLifetimesOneRequestServesAllWaiters() throws {
         let fixture = try self.fixture("LIFETIMES")
         fixture.origin.stopTracking()
         fixture.origin.change("a", to: "one", tells: false)

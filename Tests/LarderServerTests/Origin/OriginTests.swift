@@ -15,7 +15,7 @@ import Testing
 
     /// They would be neither at the origin nor where they were.
     @Test(arguments: ["MOVE k 0", "COPY k k DB 0", "COPY k k DB 0 REPLACE", "SWAPDB 0 1", "SWAPDB 1 0"])
-    func entriesDoNotGoToADatabaseWithAnOrigin(_ line: String) throws {
+    func entriesCannotBeMovedToADatabaseWithAnOrigin(_ line: String) throws {
         let fixture = try OriginFixture()
         let other = fixture.server.connect()
         _ = other("SELECT 1")
@@ -27,7 +27,9 @@ import Testing
         #expect(other("GET k") == Wire.bulk("mine"))
     }
 
-    @Test(arguments: ["MOVE k 1", "COPY k k DB 1"]) func entriesDoNotLeaveADatabaseWithAnOrigin(_ line: String) throws {
+    @Test(arguments: ["MOVE k 1", "COPY k k DB 1"]) func entriesCannotBeMovedFromADatabaseWithAnOrigin(_ line: String)
+        throws
+    {
         let fixture = try OriginFixture()
         fixture.origin.change("k", to: "v")
         #expect(fixture.client(line).contains("database '0', because it has an origin"))
@@ -36,7 +38,7 @@ import Testing
 
     // MARK: Reading
 
-    @Test func aMissIsAskedForOnceAndThenKnown() throws {
+    @Test func aMissIsRequestedOnceAndThenCached() throws {
         let fixture = try OriginFixture()
         fixture.origin.change("a", to: "one")
         #expect(fixture.client("GET a") == Wire.bulk("one"))
@@ -49,7 +51,7 @@ import Testing
         #expect(fixture.origin.takeReads() == [])
     }
 
-    @Test func whatIsAbsentIsRememberedToo() throws {
+    @Test func absentKeysAreRemembered() throws {
         let fixture = try OriginFixture()
         #expect(fixture.client("GET a") == Wire.null)
         #expect(fixture.client("GET a") == Wire.null)
@@ -60,7 +62,7 @@ import Testing
         #expect(fixture.client("GET a") == Wire.bulk("one"))
     }
 
-    @Test func aChangeElsewhereIsSeenByTheNextRead() throws {
+    @Test func aChangeAtTheOriginIsSeenByTheNextRead() throws {
         let fixture = try OriginFixture()
         for value in ["one", "two", nil, "three"] {
             fixture.origin.change("a", to: value)
@@ -68,7 +70,7 @@ import Testing
         }
     }
 
-    @Test func manyKeysAreAskedForTogether() throws {
+    @Test func manyKeysTakeOneRequest() throws {
         let fixture = try OriginFixture()
         fixture.origin.change("a", to: "1")
         fixture.origin.change("c", to: "3")
@@ -77,7 +79,7 @@ import Testing
         #expect(fixture.origin.takeReads().sorted() == ["a", "b", "c"])
     }
 
-    @Test func whatThePipelineNeedsIsAskedForTogether() throws {
+    @Test func keysOfAPipelineTakeOneRequest() throws {
         let fixture = try OriginFixture()
         for name in ["a", "b", "c", "d"] { fixture.origin.change(name, to: "v" + name) }
         _ = fixture.client("GET b")
@@ -94,7 +96,7 @@ import Testing
         #expect(fixture.origin.takeReads() == [])
     }
 
-    @Test func whatIsLostWithinARunIsAskedForAgain() throws {
+    @Test func entriesLostWithinAPipelineAreRequestedAgain() throws {
         let fixture = try OriginFixture()
         for name in ["a", "b", "c"] { fixture.origin.change(name, to: "v" + name) }
         _ = fixture.client("MGET a b c")
@@ -104,7 +106,7 @@ import Testing
         #expect(fixture.client.takeSendable() == Wire.bulk("va") + Wire.bulk("vb") + Wire.bulk("vc"))
     }
 
-    @Test func oneQuestionServesAllWhoWait() throws {
+    @Test func oneRequestServesAllWaiters() throws {
         let fixture = try OriginFixture()
         fixture.origin.change("a", to: "one")
         let others = (0..<5).map { _ in fixture.server.connect() }
@@ -116,7 +118,7 @@ import Testing
         for client in others { #expect(client.takeSendable() == Wire.bulk("one")) }
     }
 
-    @Test func anAnswerIsNotKeptIfTheKeyHasChangedMeanwhile() throws {
+    @Test func aReplyIsNotCachedIfTheKeyChangedInTheMeantime() throws {
         let fixture = try OriginFixture()
         fixture.origin.change("a", to: "old")
         fixture.origin.hold()
@@ -149,7 +151,7 @@ import Testing
     }
 
     /// The way of the answer belongs to the life that it names.
-    @Test func aLifetimeRunsFromTheSendingOfTheQuestion() throws {
+    @Test func aLifetimeCountsFromTheStartOfTheRequest() throws {
         var random = SeededGenerator(seed: testSeed())
         let fixture = try OriginFixture(policy: .high)
         for number in 0..<40 {
@@ -165,7 +167,7 @@ import Testing
         }
     }
 
-    @Test func whatIsEvictedOrPurgedHereIsAskedForAgain() throws {
+    @Test func evictedOrPurgedEntriesAreRequestedAgain() throws {
         let fixture = try OriginFixture()
         fixture.origin.change("a", to: "one")
         _ = fixture.client("GET a")
@@ -174,7 +176,7 @@ import Testing
         #expect(fixture.client("GET a") == Wire.bulk("one"))
     }
 
-    @Test func aLongValueIsGivenAndNotKept() throws {
+    @Test func aLongValueIsReturnedAndNotCached() throws {
         let fixture = try OriginFixture()
         let most = String(repeating: "v", count: 1 << 20)
         fixture.origin.change("fits", to: most)
@@ -187,7 +189,7 @@ import Testing
         #expect(fixture.origin.takeReads() == ["fits", "long", "long", "long", "long"])
     }
 
-    @Test func anOriginThatTellsNoChangesIsAskedEachTime() throws {
+    @Test func anOriginWithoutNotificationsIsReadEachTime() throws {
         let fixture = try OriginFixture()
         fixture.origin.stopTracking()
         fixture.origin.change("a", to: "one", tells: false)
@@ -198,7 +200,7 @@ import Testing
 
     // MARK: Losing the origin
 
-    @Test func afterALossNothingIsBelieved() throws {
+    @Test func afterALostConnectionNothingIsTrusted() throws {
         let fixture = try OriginFixture()
         fixture.origin.change("a", to: "one")
         _ = fixture.client("MGET a b")
@@ -209,7 +211,7 @@ import Testing
         #expect(fixture.client("MGET a b") == Wire.bulks("two", "three"))
     }
 
-    @Test func withoutItsOriginADatabaseSaysWhyItDoesNotAnswer() throws {
+    @Test func anUnreachableOriginIsExplainedInTheError() throws {
         let fixture = try OriginFixture()
         fixture.origin.fail(.unreachable("there:6379: connection refused"))
         #expect(
@@ -221,7 +223,7 @@ import Testing
         #expect(fixture.client("GET a") == Wire.null, "failures are not remembered")
     }
 
-    @Test func withinItsGraceWhatIsKeptIsServedAsStale() throws {
+    @Test func fetchReturnsStaleValuesWithinTheirGrace() throws {
         let fixture = try OriginFixture()
         _ = fixture.client("POLICY high GRACE 600")
         fixture.origin.change("a", to: "one")
@@ -236,7 +238,7 @@ import Testing
         #expect(fixture.client("FETCH a").hasPrefix("-ORIGIN "), "its grace is over")
     }
 
-    @Test func withStaleGetIsAnsweredToo() throws {
+    @Test func getReturnsStaleValuesWithTheSTALEOption() throws {
         let fixture = try OriginFixture("STALE")
         _ = fixture.client("POLICY high GRACE 600")
         fixture.origin.change("a", to: "one")
@@ -252,7 +254,7 @@ import Testing
         #expect(fixture.client("GET a") == Wire.bulk("two"))
     }
 
-    @Test func withoutGraceNothingStaleIsServed() throws {
+    @Test func withoutAGraceNoStaleValueIsServed() throws {
         let fixture = try OriginFixture("STALE")
         fixture.origin.change("a", to: "one")
         _ = fixture.client("GET a")
@@ -264,7 +266,7 @@ import Testing
 
     // MARK: Writing
 
-    @Test func aSetIsAtTheOriginAndKnownHere() throws {
+    @Test func aSetIsWrittenThroughAndCached() throws {
         let fixture = try OriginFixture()
         #expect(fixture.client("SET a one") == Wire.ok)
         #expect(fixture.origin.value("a") == "one")
@@ -274,14 +276,14 @@ import Testing
         #expect(fixture.client("GET a") == Wire.bulk("two"))
     }
 
-    @Test func aroundForgetsWhatWasWritten() throws {
+    @Test func withAROUNDWritesAreNotCached() throws {
         let fixture = try OriginFixture("AROUND")
         #expect(fixture.client("SET a one") == Wire.ok)
         #expect(fixture.client("GET a") == Wire.bulk("one"))
         #expect(fixture.origin.takeReads() == ["a"])
     }
 
-    @Test func aWriteThatFailsLeavesNothingThatIsBelieved() throws {
+    @Test func aFailedWriteInvalidatesTheEntry() throws {
         let fixture = try OriginFixture()
         _ = fixture.client("SET a one")
         fixture.origin.fail(.timedOut(milliseconds: 2000))
@@ -292,7 +294,7 @@ import Testing
         #expect(fixture.client("GET a") == Wire.bulk("two"))
     }
 
-    @Test func othersCommandsGoToTheOriginAsTheyAre() throws {
+    @Test func otherCommandsAreForwardedUnchanged() throws {
         let fixture = try OriginFixture()
         #expect(fixture.client("INCR n") == Wire.int(1))
         #expect(fixture.client("GET n") == Wire.bulk("1"))
@@ -311,7 +313,7 @@ import Testing
         #expect(fixture.client("MGET a b") == "*2\r\n" + Wire.null + Wire.null)
     }
 
-    @Test func lifetimesGoAlong() throws {
+    @Test func lifetimesAreSentToTheOrigin() throws {
         let fixture = try OriginFixture()
         _ = fixture.client("SET a v PX 5000")
         _ = fixture.client("SET b v KEEPTTL")
@@ -324,7 +326,7 @@ import Testing
         #expect(Array(commands[1...]) == ["write b kept", "write c milliseconds(60000)", "write d unlimited"])
     }
 
-    @Test func whatOnlyALarderKnowsIsRefused() throws {
+    @Test func larderOptionsAreRefusedForARedisOrigin() throws {
         let fixture = try OriginFixture()
         #expect(fixture.client("SET a v TAGS 1 t").contains("which does not have them"))
         #expect(fixture.client("RELEASE a 1").hasPrefix("-ERR RELEASE is not allowed"))
@@ -338,7 +340,7 @@ import Testing
         return fixture.client("EXEC")
     }
 
-    @Test func aTransactionIsOneOfTheOrigin() throws {
+    @Test func aTransactionIsExecutedByTheOrigin() throws {
         let fixture = try OriginFixture()
         fixture.origin.change("a", to: "old")
         #expect(fixture.client("MGET a b") == "*2\r\n" + Wire.bulk("old") + Wire.null)
@@ -352,7 +354,7 @@ import Testing
         #expect(fixture.client("EXEC") == Wire.error("ERR EXEC without MULTI"))
     }
 
-    @Test func aTransactionThatFailsIsOver() throws {
+    @Test func aFailedTransactionIsDiscarded() throws {
         let fixture = try OriginFixture()
         fixture.origin.fail(.timedOut(milliseconds: 2000))
         #expect(transaction(fixture, "SET a 1") == Wire.error("ORIGIN the origin did not answer within 2000 ms"))
@@ -366,7 +368,7 @@ import Testing
         #expect(fixture.client.takeSendable() == "*2\r\n" + Wire.ok + Wire.bulk("1"))
     }
 
-    @Test func whatIsNotOfTheOriginAloneIsNoTransactionOfIt() throws {
+    @Test func transactionsWithOtherCommandsAreRefused() throws {
         let fixture = try OriginFixture()
         for other in ["PING", "SELECT 1", "EVAL return(1) 0", "META a"] {
             _ = fixture.client("SELECT 0")
@@ -383,7 +385,7 @@ import Testing
         #expect(transaction(fixture, "SET a 1") == "*1\r\n" + Wire.ok, "nobody watches any more")
     }
 
-    @Test func readersWhoBeginAfterAWriteDoNotGetWhatWasReadBefore() throws {
+    @Test func readsAfterAWriteDoNotGetEarlierReplies() throws {
         let fixture = try OriginFixture()
         fixture.origin.change("a", to: "old")
         fixture.origin.hold()
@@ -399,7 +401,7 @@ import Testing
 
     // MARK: The setting
 
-    @Test func theOriginIsShownKeptAndTakenAway() throws {
+    @Test func theOriginIsShownSavedAndRemoved() throws {
         let fixture = try OriginFixture("AROUND STALE")
         let shown = fixture.client("ORIGIN")
         #expect(shown.contains(Wire.bulk("redis://there")) && shown.contains(Wire.bulk("around")))
@@ -418,7 +420,7 @@ import Testing
     }
 
     /// Who waits gets what the origin says; nobody gets it later for something else.
-    @Test func anOriginIsTakenAwayWhileCommandsWait() throws {
+    @Test func removingTheOriginFailsWaitingCommands() throws {
         let fixture = try OriginFixture()
         fixture.origin.change("a", to: "old")
         let (writer, second, other) = (fixture.server.connect(), fixture.server.connect(), fixture.server.connect())
@@ -442,7 +444,7 @@ import Testing
         #expect(writer("INCR n") == Wire.int(2))
     }
 
-    @Test func anotherDatabaseHasNone() throws {
+    @Test func anotherDatabaseHasNoOrigin() throws {
         let fixture = try OriginFixture()
         _ = fixture.client("SELECT 1")
         #expect(fixture.client("SET a here") == Wire.ok)
@@ -460,7 +462,7 @@ import Testing
         #expect(fixture.client("GET a") == Wire.bulk("one"))
     }
 
-    @Test func twoLardersCannotBeEachOthersOrigin() throws {
+    @Test func aCycleOfOriginsIsRefused() throws {
         let origin = ScriptedOrigin()
         let server = try SocketlessServer(origin: origin)
         let client = server.connect()
@@ -478,7 +480,7 @@ import Testing
         #expect(origin.takeCommands() == ["ORIGIN PATH first \(own)"])
     }
 
-    @Test func lardersThatWereSetAtTheSameMomentAreHeld() throws {
+    @Test func concurrentlyCreatedCyclesSuspendTheOrigins() throws {
         let origin = ScriptedOrigin()
         let server = try SocketlessServer(origin: origin)
         let client = server.connect()
@@ -489,7 +491,7 @@ import Testing
     }
 
     /// Who stands before a cycle may be set, and knows that nobody answers.
-    @Test func aLarderBeforeACycleIsHeldUntilThatEnds() throws {
+    @Test func aLarderInFrontOfACycleIsSuspendedUntilItEnds() throws {
         let origin = ScriptedOrigin()
         let server = try SocketlessServer(origin: origin)
         let client = server.connect()
@@ -505,7 +507,7 @@ import Testing
         #expect(client("GET a") == Wire.null)
     }
 
-    @Test func lardersThatAskEachOtherLaterAreHeldUntilTheyDoNot() throws {
+    @Test func aLaterCycleSuspendsTheOriginUntilItEnds() throws {
         let origin = ScriptedOrigin()
         let server = try SocketlessServer(origin: origin)
         let client = server.connect()
@@ -544,7 +546,7 @@ import Testing
     }
 
     /// A server that is none is not asked who stands behind it, again and again.
-    @Test func whoIsNoLarderIsAskedOnceForEachConnection() throws {
+    @Test func otherServersArePolledForTheirChainOncePerConnection() throws {
         let fixture = try OriginFixture()
         let own = fixture.client("ORIGIN PATH").split(separator: "\r\n")[2]
         fixture.origin.refuseInquiries()
@@ -561,7 +563,7 @@ import Testing
         #expect(look() == ["ORIGIN PATH \(own)"])
     }
 
-    @Test func aDamagedFileIsNoReasonToAnswerWithoutTheOrigin() throws {
+    @Test func aDamagedOriginsFileDoesNotDisableTheOrigin() throws {
         let fixture = try OriginFixture()
         fixture.server.engine.shutdown()
         let path = fixture.server.directory.path + "/larder/ORIGINS"

@@ -33,7 +33,7 @@ import Testing
         ">2\r\n$10\r\ninvalidate\r\n*1\r\n" + Wire.bulk(key)
     }
 
-    @Test(arguments: ["", " BCAST", " OPTOUT"]) func whatIsKnownIsToldOnceItChanges(options: String) throws {
+    @Test(arguments: ["", " BCAST", " OPTOUT"]) func trackedKeysAreInvalidatedByOriginChanges(options: String) throws {
         let fixture = try Fixture(options)
         fixture.origin.change("a", to: "one", tells: false)
         for line in ["GET a", "GET a"] { #expect(fixture.read(line).hasSuffix(Wire.bulk("one"))) }
@@ -45,7 +45,7 @@ import Testing
 
     /// The change is told before the reply that is older: it must be told behind it too.
     @Test(arguments: ["", " BCAST"], [false, true])
-    func whatChangesMeanwhileIsToldBehindTheReply(options: String, isKnownAgain: Bool) throws {
+    func changesDuringARequestAreReportedAfterTheReply(options: String, isKnownAgain: Bool) throws {
         let fixture = try Fixture(options)
         fixture.origin.change("a", to: "one", tells: false)
         fixture.origin.hold()
@@ -64,7 +64,7 @@ import Testing
     }
 
     /// The key of a command that waits is noted when it runs again too.
-    @Test func whoWaitsIsStillToBeNoted() throws {
+    @Test func keysOfWaitingCommandsAreTracked() throws {
         let fixture = try Fixture(" OPTIN")
         fixture.origin.change("a", to: "one", tells: false)
         fixture.origin.hold()
@@ -86,14 +86,14 @@ import Testing
     }
 
     /// As with keys beside the prefixes of BCAST.
-    @Test func whatTheOriginSaysNothingOfIsNotKept() throws {
+    @Test func keysThatTheOriginDoesNotTrackAreInvalidatedAtOnce() throws {
         let fixture = try Fixture()
         fixture.origin.stopTracking()
         fixture.origin.change("a", to: "one", tells: false)
         for _ in 0..<2 { #expect(fixture.read("GET a") == Wire.bulk("one") + Self.invalidation("a")) }
     }
 
-    @Test func whatTheOriginItselfAnswersIsNotKept() throws {
+    @Test func keysReadByForwardedCommandsAreInvalidatedAtOnce() throws {
         let fixture = try Fixture()
         #expect(fixture.read("EVAL_RO text 1 a").hasSuffix(Wire.bulk("text") + Self.invalidation("a")))
         fixture.origin.setOtherType("l")
@@ -104,7 +104,7 @@ import Testing
     }
 
     /// Nobody is told of what it does not keep.
-    @Test func othersAreToldNothing() throws {
+    @Test func clientsThatKeepNothingAreNotNotified() throws {
         let fixture = try Fixture(" OPTIN")
         fixture.origin.stopTracking()
         fixture.origin.change("a", to: "one", tells: false)

@@ -12,7 +12,7 @@ import Testing
 
     /// Another origin may take its time to say who is behind it: what is written meanwhile is acknowledged, and waits for the
     /// origin that there is.
-    @Test func writesGoOnWhileAnotherOriginIsSet() throws {
+    @Test func writesContinueWhileAnotherOriginIsBeingSet() throws {
         let fixture = try OriginFixture("BEHIND")
         let replies = Recorder<String>()
         nonisolated(unsafe) let writer = fixture.server.connect()
@@ -26,7 +26,7 @@ import Testing
         #expect(fixture.client("SET k w") == Wire.ok)
     }
 
-    @Test func aWriteIsAcknowledgedHereAndBroughtLater() throws {
+    @Test func aWriteIsAcknowledgedAndDeliveredLater() throws {
         let fixture = try OriginFixture("BEHIND")
         #expect(fixture.client("SET a one") == Wire.ok)
         #expect(fixture.origin.value("a") == nil)
@@ -43,7 +43,7 @@ import Testing
         #expect(fixture.client("GET a") == Wire.bulk("two"))
     }
 
-    @Test func writesAreBroughtInTheirOrderAndOnceForEachKey() throws {
+    @Test func writesAreDeliveredInOrderAndOncePerKey() throws {
         let fixture = try OriginFixture("BEHIND")
         for line in ["SET a 1", "SET b 1", "MSET c 1 c 2 a 2", "DEL d", "SET e 1", "DEL e"] {
             #expect(!fixture.client(line).hasPrefix("-"), "\(line)")
@@ -58,7 +58,7 @@ import Testing
         #expect(fixture.origin.takeCommands() == [])
     }
 
-    @Test func whatWaitsIsReadWhateverElseIsKnown() throws {
+    @Test func pendingWritesAreReadAfterInvalidations() throws {
         let fixture = try OriginFixture("BEHIND")
         fixture.origin.change("a", to: "old")
         fixture.origin.change("b", to: "old")
@@ -86,7 +86,7 @@ import Testing
         #expect(fixture.client("MGET a b") == "*2\r\n" + Wire.bulk("new") + Wire.null)
     }
 
-    @Test func aReadThatIsUnderWayDoesNotPutSomethingOlderOverAWrite() throws {
+    @Test func anOlderReplyDoesNotOverwriteAPendingWrite() throws {
         let fixture = try OriginFixture("BEHIND")
         fixture.origin.change("a", to: "old")
         fixture.origin.hold()
@@ -99,7 +99,7 @@ import Testing
         #expect(fixture.client("GET a") == Wire.bulk("new"))
     }
 
-    @Test func removalsCountWhatIsHere() throws {
+    @Test func removalsCountLocalEntries() throws {
         let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("MSET a 1 b 2 c 3")
         #expect(fixture.client("DEL a b x a") == Wire.int(2))
@@ -123,7 +123,7 @@ import Testing
         #expect(commands == ["write a milliseconds(4800)", "write b milliseconds(59800)", "remove c"])
     }
 
-    @Test func whatTheOriginMustDecideGoesThereAfterWhatWaits() throws {
+    @Test func forwardedCommandsWaitForPendingWrites() throws {
         let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET n 5")
         let other = fixture.server.connect()
@@ -140,7 +140,7 @@ import Testing
         #expect(fixture.origin.value("n")?.count == long.count)
     }
 
-    @Test func aCommandThatWaitsTooLongIsNeverDone() throws {
+    @Test func aCommandThatTimesOutIsNeverExecuted() throws {
         let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET n 5")
         fixture.origin.fail(.unreachable("gone"))
@@ -156,7 +156,7 @@ import Testing
         #expect(fixture.origin.value("n") == "5")
     }
 
-    @Test func transactionsComeBehindWhatWaits() throws {
+    @Test func transactionsWaitForPendingWrites() throws {
         let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET a one")
         _ = fixture.client("MULTI")
@@ -169,7 +169,7 @@ import Testing
         #expect(fixture.origin.value("a") == "two")
     }
 
-    @Test func thereIsRoomForSoManyKeys() throws {
+    @Test func theNumberOfPendingKeysIsLimited() throws {
         var limits = Limits()
         limits.originKeysMax = 16
         let fixture = try OriginFixture("BEHIND", limits: limits)
@@ -181,7 +181,7 @@ import Testing
     }
 
     /// Nothing evicts it: otherwise there would be no room for the removal of what was brought.
-    @Test func itTakesAtMostHalfOfTheDisk() throws {
+    @Test func pendingWritesUseAtMostHalfOfTheDisk() throws {
         let fixture = try OriginFixture("BEHIND") { $0.diskBytesMax = 16 << 20 }
         let value = String(repeating: "v", count: 200_000)
         func set(_ key: String, _ value: String) -> String {
@@ -200,7 +200,7 @@ import Testing
 
     // MARK: Failures
 
-    @Test func nothingIsLostWhileTheOriginIsAway() throws {
+    @Test func nothingIsLostWhileTheOriginIsDown() throws {
         let fixture = try OriginFixture("BEHIND")
         fixture.origin.fail(.unreachable("gone"))
         for number in 0..<600 { #expect(fixture.client("SET \(number) v\(number)") == Wire.ok) }
@@ -218,7 +218,7 @@ import Testing
     }
 
     /// The first attempt behind a recovery may fail once more: that must not cost the longest rest.
-    @Test func restsBeginAnewWhenTheOriginAnswersAgain() throws {
+    @Test func backOffRestartsWhenTheOriginRecovers() throws {
         let fixture = try OriginFixture("BEHIND")
         fixture.origin.fail(.unreachable("gone"))
         _ = fixture.client("SET a 1")
@@ -231,7 +231,7 @@ import Testing
         #expect((1...200).contains(second))
     }
 
-    @Test func aRefusalConcernsItsKeyAlone() throws {
+    @Test func aRefusalAffectsItsKeyOnly() throws {
         let fixture = try OriginFixture("BEHIND")
         fixture.origin.fail("b", .refused("ERR not this one"))
         _ = fixture.client("MSET a 1 b 1 c 1")
@@ -247,7 +247,7 @@ import Testing
         #expect(fixture.origin.value("b") == "1" && fixture.field("outbox") == 0)
     }
 
-    @Test func aServerThatStartsIsNoRefusal() throws {
+    @Test func aLoadingServerDoesNotCountAsARefusal() throws {
         let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET a 1")
         fixture.origin.fail(.refused("LOADING Redis is loading the dataset in memory"))
@@ -258,7 +258,7 @@ import Testing
         #expect(fixture.origin.value("a") == "1")
     }
 
-    @Test func aWriteWhoseAnswerWasLostIsRepeated() throws {
+    @Test func aDeliveryIsRetriedIfItsReplyWasLost() throws {
         let fixture = try OriginFixture("BEHIND")
         fixture.origin.fail("a", .timedOut(milliseconds: 2000))
         _ = fixture.client("SET a 1")
@@ -271,7 +271,7 @@ import Testing
         #expect(fixture.field("outbox") == 0)
     }
 
-    @Test func itIsNotRepeatedOverSomethingNewer() throws {
+    @Test func aRetriedDeliveryDoesNotOverwriteANewerValue() throws {
         let fixture = try OriginFixture("BEHIND")
         fixture.origin.change("a", to: "old")
         fixture.origin.loseAnswers(true)
@@ -286,7 +286,7 @@ import Testing
         #expect(fixture.client("GET a") == Wire.bulk("newer"))
     }
 
-    @Test func whatIsWrittenWhileTheFormerWriteIsUnderWayIsBroughtToo() throws {
+    @Test func aWriteDuringADeliveryIsDeliveredToo() throws {
         let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET a 1")
         let done = Guarded(false)
@@ -312,7 +312,7 @@ import Testing
 
     // MARK: Restarts
 
-    @Test func whatWaitsSurvivesARestartInItsOrder() throws {
+    @Test func pendingWritesSurviveARestartInOrder() throws {
         let first = try OriginFixture("BEHIND")
         first.origin.fail(.unreachable("gone"))
         _ = first.client("MSET a 1 b 1 c 1")
@@ -336,7 +336,7 @@ import Testing
 
     // MARK: The setting
 
-    @Test func anotherOriginGetsNothingOfIt() throws {
+    @Test func pendingWritesAreNotSentToAnotherOrigin() throws {
         let fixture = try OriginFixture("BEHIND")
         fixture.origin.fail(.unreachable("gone"))
         _ = fixture.client("SET a 1")
@@ -358,7 +358,7 @@ import Testing
         #expect(fixture.origin.value("a") == "2")
     }
 
-    @Test func discardForgetsWhatWaitsOnly() throws {
+    @Test func discardDropsOnlyPendingWrites() throws {
         let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET a 1")
         #expect(fixture.client("ORIGIN redis://elsewhere BEHIND DISCARD") == Wire.ok)
@@ -374,7 +374,7 @@ import Testing
         #expect(fixture.origin.value("d") == "1")
     }
 
-    @Test func anEmptyOutboxIsNoObstacle() throws {
+    @Test func theOriginCanChangeWithAnEmptyOutbox() throws {
         let fixture = try OriginFixture("BEHIND")
         _ = fixture.client("SET a 1")
         fixture.deliver()
@@ -383,7 +383,7 @@ import Testing
         #expect(fixture.origin.value("a") == "2")
     }
 
-    @Test func onlyItsOwnPurgeForgetsIt() throws {
+    @Test func onlyAPurgeOfTheOutboxDropsPendingWrites() throws {
         let fixture = try OriginFixture("BEHIND")
         fixture.origin.change("a", to: "there")
         _ = fixture.client("MSET a 1 b 1")
@@ -401,7 +401,7 @@ import Testing
         #expect(fixture.client("GET a") == Wire.bulk("there"))
     }
 
-    @Test func whatIsNoneOfItsWritesHarmsNothing() throws {
+    @Test func foreignEntriesInTheOutboxAreHarmless() throws {
         let fixture = try OriginFixture("BEHIND")
         let outbox = try fixture.server.engine.database("0.outbox")
         try outbox.commit([Key(Array("strange".utf8))], loading: false) { update in
@@ -416,7 +416,7 @@ import Testing
     }
 
     /// What runs at the origin runs at another larder as it does at Redis.
-    @Test(arguments: [false, true]) func theScriptsCompareWhatIsThere(isLarder: Bool) throws {
+    @Test(arguments: [false, true]) func deliveryScriptsCompareTheStoredValue(isLarder: Bool) throws {
         let larder = try SocketlessServer()
         let session = larder.connect()
         let redis = isLarder ? nil : try RedisProcess()
@@ -455,7 +455,7 @@ import Testing
         #expect(try repeating(nil, over: "other") == ":1\r\n", "it was done before")
     }
 
-    @Test func aNameMustHaveRoomForTheOtherOne() throws {
+    @Test func aNameMustLeaveSpaceForTheOutboxSuffix() throws {
         let server = try SocketlessServer(origin: ScriptedOrigin())
         let client = server.connect()
         for name in [String(repeating: "n", count: 60), "a.outbox"] {

@@ -35,7 +35,7 @@ import Testing
 
     /// What a function keeps in local variables of its library is not there for the next call, on whatever interpreter
     /// it runs; nor is it seen by scripts.
-    @Test func aFunctionLeavesNothingBehind() throws {
+    @Test func functionsKeepNoStateBetweenCalls() throws {
         let call = try SocketlessServer().connect()
         _ = Self.load(
             call,
@@ -50,7 +50,7 @@ import Testing
     }
 
     /// A function that takes long goes on without locks; FUNCTION KILL ends it, SCRIPT KILL does not.
-    @Test func functionsThatTakeLongAreShownAndEnded() throws {
+    @Test func longRunningFunctionsAreShownAndKilled() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 600_000
         let server = try InProcessServer(limits: limits)
@@ -94,7 +94,7 @@ import Testing
     }
 
     /// With a limit that was higher before, libraries can be removed, and nothing be added.
-    @Test func aLowerLimitLeavesRoomForLess() throws {
+    @Test func aLowerLimitAllowsRemovalsOnly() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         for number in 1...3 {
@@ -143,7 +143,7 @@ import Testing
 
     // MARK: The file
 
-    @Test func librariesStay() throws {
+    @Test func librariesSurviveARestart() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         _ = Self.load(call, Self.library("return 1"))
@@ -162,7 +162,7 @@ import Testing
         #expect(last("FCALL g 0") == Wire.int(2))
     }
 
-    @Test func theFileOfAnEarlierVersionIsTakenOver() throws {
+    @Test func theFileOfAnEarlierVersionIsMigrated() throws {
         let server = try SocketlessServer()
         server.engine.shutdown()
         try FileSystem.writeFile(
@@ -176,7 +176,7 @@ import Testing
     }
 
     /// A file with any byte changed, and one that is cut, are set aside; nothing of them is used, and nothing is lost.
-    @Test func aDamagedFileIsSetAside() throws {
+    @Test func aDamagedFileIsQuarantined() throws {
         let server = try SocketlessServer()
         server.engine.shutdown()
         let good = DumpPayload.encode(libraries: [Array(Self.library("return 1").utf8)])
@@ -199,7 +199,7 @@ import Testing
     }
 
     /// A file that cannot be read is not replaced by the next change.
-    @Test func aFileThatCannotBeReadStays() throws {
+    @Test func anUnreadableFileIsKept() throws {
         let server = try SocketlessServer()
         server.engine.shutdown()
         try FileSystem.makeDirectory(server.path)
@@ -229,7 +229,7 @@ import Testing
     }
 
     /// A change that cannot be written is not made.
-    @Test func aChangeThatCannotBeWrittenIsNotMade() throws {
+    @Test func aChangeThatCannotBeSavedIsRolledBack() throws {
         let isFailing = Guarded(false)
         let server = try SocketlessServer { $0.beforeCommit = failing(while: isFailing) }
         let call = server.connect()
@@ -243,7 +243,7 @@ import Testing
         #expect(call("FCALL f 0") == Wire.int(1))
     }
 
-    @Test func informationIsThere() throws {
+    @Test func infoReportsFunctions() throws {
         let call = try SocketlessServer().connect()
         _ = Self.load(call, Self.library("return 1"))
         let info = call("INFO memory")

@@ -70,7 +70,7 @@ import Testing
 
     /// While scripts run as long as they may, others are served, on the same loop and on the same keys; and SCRIPT KILL
     /// ends them, with nothing applied.
-    @Test func othersGoOn() throws {
+    @Test func otherClientsAreServedDuringLongScripts() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 600_000
         let server = try InProcessServer(limits: limits)

@@ -86,7 +86,7 @@ import Testing
         Array(text.utf8).withUnsafeBytes { ScriptDigest(hexadecimal: $0) }
     }
 
-    @Test func digestsAreThoseOfTheStandard() {
+    @Test func digestsMatchTheSHA1Standard() {
         // FIPS 180-4, one block and two.
         for (text, digest) in [
             ("abc", "a9993e364706816aba3e25717850c26c9cd0d89d"), ("", "da39a3ee5e6b4b0d3255bfef95601890afd80709"),
@@ -130,7 +130,7 @@ import Testing
     }
 
     /// On the fast path and beside it.
-    @Test(arguments: [true, false]) func whatIsRemovedIsNeitherServedStaleNorFilled(isFast: Bool) throws {
+    @Test(arguments: [true, false]) func removalsByScriptsEndLeasesAndStaleValues(isFast: Bool) throws {
         let server = try SocketlessServer()
         let call = server.connect()
         call.session.allowsFastPath = isFast
@@ -188,7 +188,7 @@ import Testing
         #expect(call("DATABASES").contains("books"))
     }
 
-    @Test func whatTheConnectionSelectedStays() throws {
+    @Test func theConnectionsDatabaseStaysSelected() throws {
         let call = try SocketlessServer().connect()
         #expect(call(["EVAL", "redis.call('select','books') return redis.call('set','a','1')", "0"]) == Wire.ok)
         #expect(call("GET a") == Wire.null)
@@ -196,7 +196,7 @@ import Testing
         #expect(call("GET a") == Wire.bulk("1"))
     }
 
-    @Test func leasesAreNotForScripts() throws {
+    @Test func scriptsCannotUseLeases() throws {
         let call = try SocketlessServer().connect()
         for command in ["'fetch','a'", "'release','a','1'", "'snapshot','open'", "'policy','high'", "'purge'"] {
             let reply = call(["EVAL", "return redis.call(\(command))", "0"])
@@ -220,7 +220,7 @@ import Testing
     /// Long enough to leave the event loop.
     private static let busy = "local x = 0 for i = 1, 3000000 do x = x + i end "
 
-    @Test func aLongScriptGoesOnWithoutLocks() throws {
+    @Test func aLongScriptContinuesWithoutLocks() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         let script = "local v = redis.call('incr',KEYS[1]) \(Self.busy) redis.call('set','other',v) return v"
@@ -237,7 +237,7 @@ import Testing
     }
 
     /// What answers otherwise each time does not make a script begin anew.
-    @Test func theTimeMayBeAsked() throws {
+    @Test func readingTheTimeDoesNotRestartAScript() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         _ = call("SET a 0")
@@ -300,7 +300,7 @@ import Testing
     }
 
     /// What one script leaves to the collector is not taken from the next, and no idle interpreter keeps it.
-    @Test func anInterpreterThatHasGrownIsGivenUp() throws {
+    @Test func anOversizedInterpreterIsDiscarded() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         for _ in 0..<20 {
@@ -326,7 +326,7 @@ import Testing
     }
 
     /// The same table in many places.
-    @Test func repliesThatTakeLongAreEnded() throws {
+    @Test func conversionOfLongRepliesIsBounded() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 50
         let call = try SocketlessServer(limits: limits).connect()
@@ -334,7 +334,7 @@ import Testing
         #expect(call(["EVAL", shared, "0"]).hasPrefix("-ERR the script"))
     }
 
-    @Test func whatIsWrittenAsJSONIsBounded() throws {
+    @Test func jsonEncodingIsBounded() throws {
         var limits = Limits()
         limits.scriptMilliseconds = 200
         let call = try SocketlessServer(limits: limits).connect()
@@ -355,7 +355,7 @@ import Testing
         #expect(reply.contains("-ERR a script in a transaction may use 100 ms of CPU time"))
     }
 
-    @Test func livesWithAJitterAreTheSameWhenTheyAreApplied() throws {
+    @Test func jitterIsAppliedOnceToAScriptsWrites() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         _ = call("POLICY 50 JITTER 50")
@@ -380,7 +380,7 @@ import Testing
     }
 
     /// What one script does to the interpreter, another does not see.
-    @Test func scriptsLeaveNothingBehind() throws {
+    @Test func scriptsCannotChangeTheInterpreterForOthers() throws {
         let call = try SocketlessServer().connect()
         for (script, probe, expected) in [
             ("local _, t = pairs(string) t.rep = nil", "return string.rep('a',2)", Wire.bulk("aa")),
@@ -501,7 +501,7 @@ import Testing
         }
     }
 
-    @Test func informationIsThere() throws {
+    @Test func infoReportsScripts() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         _ = call(["EVAL", "return 1", "0"])

@@ -29,7 +29,7 @@ private final class TickingTimeSource: TimeSource, @unchecked Sendable {
     }
 
     /// A pipeline of slow commands used to run under the time at which its bytes had come.
-    @Test func anEntryIsNotServedAfterItsEndBehindSlowCommandsOfOnePipeline() throws {
+    @Test func expiryIsCheckedAgainAfterSlowCommandsOfAPipeline() throws {
         let server = try SocketlessServer(time: TickingTimeSource())
         let client = server.connect()
         _ = client("SET bits x")
@@ -39,7 +39,7 @@ private final class TickingTimeSource: TimeSource, @unchecked Sendable {
     }
 
     /// The other way round: what is stored behind slow commands lives from then on.
-    @Test func anEntryLivesFromItsOwnCommandOnBehindSlowOnes() throws {
+    @Test func anEntryStoredAfterSlowCommandsLivesFromItsOwnCommand() throws {
         let server = try SocketlessServer(time: TickingTimeSource())
         let client = server.connect()
         _ = client("SET bits x")
@@ -64,7 +64,7 @@ private final class TickingTimeSource: TimeSource, @unchecked Sendable {
     }
 
     /// Each of these copies much.
-    @Test func longValuesAndManyKeysTakeTheirOwnTime() throws {
+    @Test func longValuesAndManyKeysReadTheClockAgain() throws {
         let server = try SocketlessServer(time: TickingTimeSource())
         let client = server.connect()
         let long = String(repeating: "x", count: 100_000)

@@ -14,7 +14,7 @@ import Testing
         "-NOPERM the '\(name)' command is switched off (--disable-commands)\r\n"
     }
 
-    @Test func theyAnswerNOPERMAndDoNothing() throws {
+    @Test func disabledCommandsReplyNOPERMAndDoNothing() throws {
         let call = try server("FLUSHALL, config|set debug").connect()
         #expect(call("SET k v") == Wire.ok)
         #expect(call("FLUSHALL") == refusal("flushall"))
@@ -27,14 +27,14 @@ import Testing
     }
 
     /// With a command all its subcommands are.
-    @Test func subcommandsGoWithTheirCommand() throws {
+    @Test func disablingACommandDisablesItsSubcommands() throws {
         let call = try server("client").connect()
         for line in ["CLIENT LIST", "CLIENT ID", "CLIENT KILL ID 1"] {
             #expect(call(line).hasPrefix("-NOPERM the 'client|"), "\(line)")
         }
     }
 
-    @Test func transactionsAreSpoiledByThem() throws {
+    @Test func disabledCommandsAbortTransactions() throws {
         let call = try server("flushdb").connect()
         #expect(call("MULTI") == Wire.ok)
         #expect(call("SET k v") == "+QUEUED\r\n")
@@ -45,7 +45,7 @@ import Testing
 
     /// Each of the commands that have a fast path, alone and as a pipeline, and in a script that has one.
     @Test(arguments: ["get", "set", "mget", "exists", "ping", "eval", "evalsha", "fetch", "del", "incr", "pexpire"])
-    func nothingGetsPastThem(_ name: String) throws {
+    func noPathBypassesDisabledCommands(_ name: String) throws {
         let call = try server(name).connect()
         let lines = [
             "get": "GET k", "set": "SET k v", "mget": "MGET k k", "exists": "EXISTS k", "ping": "PING",
@@ -66,7 +66,7 @@ import Testing
         #expect(call(["EVAL", "return redis.pcall(\(arguments)).err", "0"]).contains("NOPERM"))
     }
 
-    @Test func namesThatAreNoneAreErrors() throws {
+    @Test func unknownCommandNamesAreErrors() throws {
         #expect(throws: CommandSet.Failure.self) { try CommandSet("flushal") }
         do throws(CommandSet.Failure) { _ = try CommandSet("get,flushal") } catch {
             #expect(error.description == "there is no command 'flushal'; did you mean flushall?")

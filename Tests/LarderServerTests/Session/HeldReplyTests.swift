@@ -20,7 +20,7 @@ import Testing
         #expect(call.takeSendable() == Wire.ok)
     }
 
-    @Test func whatComesBehindWaitsAndWhatCameBeforeDoesNot() throws {
+    @Test func repliesAfterAWriteWaitForItsCommit() throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET first 1") == Wire.ok)
@@ -30,7 +30,7 @@ import Testing
         #expect(call.takeSendable() == Wire.ok + Wire.bulk("behind") + Wire.bulk("v") + Wire.bulk("last"))
     }
 
-    @Test func aReadOfWhatIsNotCommittedWaitsOnEveryConnection() throws {
+    @Test func readsOfUncommittedEntriesWaitOnEveryConnection() throws {
         let server = try SocketlessServer()
         let writer = server.connect()
         let reader = server.connect()
@@ -48,7 +48,7 @@ import Testing
         #expect(reader.takeSendable() == Wire.null, "other keys are not concerned")
     }
 
-    @Test("a reply about a key that is not committed and one on the disk waits for the commit")
+    @Test("a reply that reads an uncommitted key and a key on disk waits for the commit")
     func repliesThatNeedTheDiskWaitToo() throws {
         let server = try SocketlessServer { $0.memoryBytes = 0 }
         let (writer, reader) = (server.connect(), server.connect())
@@ -90,7 +90,7 @@ import Testing
     }
 
     /// A reply behind a failing one, whose own commit was durable before, stays what it is.
-    @Test func anEarlierDurableCommitIsNotTakenForAFailure() {
+    @Test func anEarlierDurableCommitIsNotReportedAsFailed() {
         var replies = ReplyBuffer()
         var held = HeldReplies()
         func add(_ text: String, _ sequence: UInt64) {
@@ -153,7 +153,7 @@ import Testing
         #expect(!call.session.replyQueue.hasHeld)
     }
 
-    @Test func tooMuchThatWaitsMakesWritersWait() throws {
+    @Test func tooManyHeldRepliesMakeWritersWait() throws {
         let server = try SocketlessServer { $0.pendingBytesMax = 10_000 }
         let call = server.connect()
         let value = String(repeating: "v", count: 6000)

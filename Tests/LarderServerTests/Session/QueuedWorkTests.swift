@@ -28,7 +28,7 @@ import Testing
     }
 
     /// A thousand connections that sent FLUSHDB and left used to keep everybody waiting, each for its fsyncs.
-    @Test func workOfConnectionsThatAreGoneIsDropped() throws {
+    @Test func queuedWorkOfClosedConnectionsIsDropped() throws {
         let gate = Gate()
         let (server, holders) = try occupied(gate)
         defer {
@@ -55,7 +55,7 @@ import Testing
     }
 
     /// Those who have left give their places back before their work has its turn.
-    @Test func connectionsThatAreGoneKeepNoPlaces() throws {
+    @Test func closedConnectionsDoNotCountAsClients() throws {
         let gate = Gate()
         let (server, holders) = try occupied(gate)
         defer {
@@ -70,7 +70,7 @@ import Testing
     }
 
     /// A transaction is not left halfway, and who wanted no reply is not taken to have lost interest.
-    @Test func whatNobodyWantedAReplyForIsDoneAllTheSame() throws {
+    @Test func commandsWithoutRepliesAreStillExecuted() throws {
         let gate = Gate()
         let (server, holders) = try occupied(gate)
         defer {
@@ -89,7 +89,7 @@ import Testing
     }
 
     /// INFO and CONFIG used to wait for a thread like everything else.
-    @Test func infoAndConfigAndScanDoNotQueueBehindOthersWork() throws {
+    @Test func infoConfigAndScanDoNotWaitForQueuedWork() throws {
         let gate = Gate()
         let (server, holders) = try occupied(gate)
         defer {
@@ -109,7 +109,7 @@ import Testing
     }
 
     /// What a thread has finished is let go at once, though the queue is never empty.
-    @Test func finishedWorkIsLetGoWhileOthersWait() {
+    @Test func finishedWorkIsReleasedAtOnce() {
         final class Held: Sendable {}
         let gate = Gate()
         let pool = WorkerPool(name: "test", threads: 1)

@@ -45,7 +45,7 @@ import Testing
     }
 
     /// It is taken: a new key too needs no other thread.
-    @Test func newKeysNeedNoOtherThread() throws {
+    @Test func writesOfNewKeysTakeTheQuickPath() throws {
         let (server, call) = try prepared()
         defer { withExtendedLifetime(server) {} }
         for number in 0..<50 {
@@ -59,7 +59,7 @@ import Testing
     }
 
     /// Replies, what is left, and what is counted of the commands and of errors.
-    @Test func theAnswersAreThoseOfTheHandlers() throws {
+    @Test func theQuickPathRepliesLikeTheHandlers() throws {
         for command in Self.commands {
             for key in Self.keys {
                 var results: [[String]] = []

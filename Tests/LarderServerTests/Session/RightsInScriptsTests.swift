@@ -30,7 +30,7 @@ import Testing
         "#!lua name=l\nredis.register_function('f', function(k) return redis.call('set', k[1], 'AFTER') end)"
 
     /// Behind a command of the same pipeline that has them taken: quick scripts, and those in place.
-    @Test(arguments: ["EVAL", "EVAL of other keys", "FCALL"]) func theNextScriptHasThoseOfNow(_ how: String) throws {
+    @Test(arguments: ["EVAL", "EVAL of other keys", "FCALL"]) func newRightsApplyToTheNextScript(_ how: String) throws {
         let server = try SocketlessServer()
         let (client, victim) = try losing(server, "user:50001=read")
         #expect(client("SET k v") == Wire.ok)
@@ -48,7 +48,7 @@ import Testing
         #expect(client("GET k") == Wire.bulk("v"))
     }
 
-    @Test func inATransactionToo() throws {
+    @Test func transactionsUseTheChangedRights() throws {
         let server = try SocketlessServer()
         let (client, victim) = try losing(server, "user:50001=read")
         #expect(client("SET k v") == Wire.ok)
@@ -62,7 +62,7 @@ import Testing
 
     /// Without locks: each call from then on is refused, and nothing of what it did before is applied.
     @Test(arguments: ["return 0", "redis.call('set', 'c', 'AFTER') return 0"])
-    func aScriptThatIsRunningLosesThem(_ end: String) throws {
+    func revokedRightsStopARunningScript(_ end: String) throws {
         let server = try SocketlessServer(time: SystemTimeSource())
         server.state.change(try Self.rules("user:50001=write"))
         let client = server.connect(as: Self.user)
@@ -89,7 +89,7 @@ import Testing
     }
 
     /// A SELECT that is refused when its changes are applied would have put them into the first database.
-    @Test func nothingGoesToAnotherDatabaseInstead() throws {
+    @Test func revokedRightsDoNotRedirectWritesToAnotherDatabase() throws {
         let server = try SocketlessServer(time: SystemTimeSource())
         server.state.change(try Self.rules("user:50001=write"))
         let client = server.connect(as: Self.user)

@@ -66,7 +66,7 @@ import Testing
 
     /// Also with nothing to go by.
     @Test(arguments: [RightsTests.stranger, nil])
-    func strangersMayOnlySayThatTheyAreThere(_ peer: PeerCredentials?) throws {
+    func unlistedUsersMayOnlyIdentifyThemselves(_ peer: PeerCredentials?) throws {
         let call = try server().connect(as: peer)
         let name = peer.map { "\($0.user)" } ?? "unknown"
         for line in [
@@ -83,7 +83,7 @@ import Testing
         #expect(call("QUIT") == Wire.ok)
     }
 
-    @Test func databasesAreApart() throws {
+    @Test func rightsAreSeparatePerDatabase() throws {
         let server = try server()
         let (call, keeper) = (server.connect(as: Self.writer), server.connect(as: Self.keeper))
         #expect(keeper("SET k zero") == Wire.ok)
@@ -113,7 +113,7 @@ import Testing
         #expect(listed.hasPrefix("*1\r\n") && listed.contains("\r\nshop\r\n"))
     }
 
-    @Test func whatWaitsForAnOriginIsTheDaemonsOwn() throws {
+    @Test func onlyAdministratorsMayUseOutboxDatabases() throws {
         let server = try server()
         let (keeper, owner) = (server.connect(as: Self.keeper), server.connect(as: Self.owner))
         for client in [keeper, owner] { #expect(client("SELECT shop.outbox") == Wire.ok) }
@@ -126,7 +126,7 @@ import Testing
         #expect(owner("GET k") == Wire.bulk("v"))
     }
 
-    @Test func infoCountsOnlyWhatMayBeRead() throws {
+    @Test func infoCountsReadableDatabasesOnly() throws {
         let server = try server()
         let keeper = server.connect(as: Self.keeper)
         for database in ["0", "3", "shop", "secret"] {
@@ -139,7 +139,7 @@ import Testing
         #expect(!shown.contains("db3:") && !shown.contains("secret"))
     }
 
-    @Test func infoTellsNoSizeOfWhatMayNotBeRead() throws {
+    @Test func infoHidesSizesOfUnreadableDatabases() throws {
         let server = try server()
         let keeper = server.connect(as: Self.keeper)
         for database in ["0", "shop", "secret"] {
@@ -164,7 +164,7 @@ import Testing
 
     /// Each of the commands that have a fast path, alone and as a pipeline, and in a script that has one.
     @Test(arguments: ["set", "del", "incr", "pexpire", "fetch", "unlink", "decr", "incrby"])
-    func noFastPathGetsPastThem(_ name: String) throws {
+    func noFastPathBypassesRights(_ name: String) throws {
         let server = try server()
         let call = server.connect(as: Self.writer)
         let words = ["set": "k v", "pexpire": "k 5", "incrby": "k 5"]
@@ -187,7 +187,7 @@ import Testing
     }
 
     @Test(arguments: ["GET k", "MGET k k", "EXISTS k", "TTL k", "EVAL return 0"])
-    func readingHasNoFastPathPastThem(_ line: String) throws {
+    func noReadFastPathBypassesRights(_ line: String) throws {
         let call = try server().connect(as: Self.stranger)
         let words = line == "EVAL return 0" ? ["EVAL", "return 1", "0"] : line.split(separator: " ").map(String.init)
         for _ in 0..<3 { #expect(call(words).hasPrefix("-NOPERM"), "\(line)") }
@@ -213,7 +213,7 @@ import Testing
         #expect(call.session.takesFastGets && !call.session.takesFastPath)
     }
 
-    @Test func scriptsMayNotDoMore() throws {
+    @Test func scriptsHaveTheRightsOfTheirUser() throws {
         let server = try server()
         let (call, keeper) = (server.connect(as: Self.writer), server.connect(as: Self.keeper))
         #expect(keeper("SET k v") == Wire.ok)
@@ -253,7 +253,7 @@ import Testing
                     + "run the 'set' command (needs write)\r\n$1\r\nv\r\n"))
     }
 
-    @Test func channelsOfOtherDatabasesAreNotHeard() throws {
+    @Test func channelsOfUnreadableDatabasesAreRefused() throws {
         let server = try server()
         func answer(_ line: String, _ peer: PeerCredentials) -> String { server.connect(as: peer)(line) }
         for line in [
@@ -299,7 +299,7 @@ import Testing
 
     // MARK: New rules
 
-    @Test func newRulesHoldForOpenConnections() throws {
+    @Test func newRulesApplyToOpenConnections() throws {
         let server = try SocketlessServer()
         let (call, other) = (server.connect(as: Self.writer), server.connect(as: Self.reader))
         #expect(call("ACL WHOAMI") == Wire.bulk("default"))
@@ -321,7 +321,7 @@ import Testing
         client.session.record.isKilled.load(ordering: .relaxed)
     }
 
-    @Test func whoListensAndLosesRightsIsDisconnected() throws {
+    @Test func listenersThatLoseRightsAreDisconnected() throws {
         let server = try SocketlessServer()
         let lines = ["SUBSCRIBE a", "PSUBSCRIBE *", "MONITOR", "CLIENT TRACKING ON BCAST", "CLIENT TRACKING ON"]
         let losers = lines.map { line in
@@ -346,7 +346,7 @@ import Testing
     }
 
     /// Messages that nobody has asked for would fill the memory of somebody else's connection.
-    @Test func invalidationsGoToNobodyElse() throws {
+    @Test func invalidationsCannotBeRedirectedToOtherUsers() throws {
         let server = try server()
         let (owner, other) = (server.connect(as: Self.owner), server.connect(as: Self.reader))
         let (reader, keeper) = (server.connect(as: Self.reader), server.connect(as: Self.keeper))
@@ -360,7 +360,7 @@ import Testing
     }
 
     /// A key of the same name in a database that a client may not read is none of its business; its own still is.
-    @Test func aTrackingClientHearsOfItsDatabasesOnly() throws {
+    @Test func aTrackingClientIsNotifiedOfItsDatabasesOnly() throws {
         let server = try server()
         let (owner, writer) = (server.connect(as: Self.owner), server.connect(as: Self.writer))
         #expect(writer("HELLO 3").contains("proto"))
@@ -427,7 +427,7 @@ import Testing
     // MARK: The table
 
     /// What everybody may run. Whatever is new shows here, and must be meant.
-    @Test func whatNeedsNoRightConcernsTheConnectionAlone() {
+    @Test func commandsWithoutARightAffectOnlyTheConnection() {
         let free = CommandMetadata.withSubcommands.filter {
             !$0.isHelp && $0.runsByItself && $0.requiredRight(count: max(1, abs($0.arity))) == nil
         }

@@ -45,7 +45,7 @@ import Testing
         (["MOVE i books", "SELECT books", "MOVE i 0"], [":1", "+OK", ":1"]),
         (["MOVE none books", "SELECT books", "GET none"], [":0", "+OK", "$-1"]),
     ])
-    func itMakesTheFilesThatMoveAndCopyNeed(commands: [String], replies: [String]) throws {
+    func transactionsCreateDatabasesForMOVEAndCOPY(commands: [String], replies: [String]) throws {
         let server = try SocketlessServer()
         let call = server.connect()
         #expect(call("SET i v") == Wire.ok)
@@ -55,7 +55,7 @@ import Testing
         #expect(call("EXEC") == "*\(replies.count)\r\n" + all)
     }
 
-    @Test func whatCannotBeQueuedAbortsIt() throws {
+    @Test func refusedCommandsAbortTheTransaction() throws {
         let call = try SocketlessServer().connect()
         let aborted = Wire.error("EXECABORT Transaction discarded because of previous errors.")
         for (line, error) in [
@@ -78,7 +78,7 @@ import Testing
         #expect(call("EXEC") == Wire.array(Wire.ok))
     }
 
-    @Test func errorsInsideDoNotStopTheOthers() throws {
+    @Test func errorsInsideATransactionDoNotStopIt() throws {
         let call = try SocketlessServer().connect()
         #expect(call("MULTI") == Wire.ok)
         for line in ["SET a 1", "SET a 2 EX 0", "MSET a 1 b", "SELECT 99", "GET a"] {
@@ -91,7 +91,7 @@ import Testing
                     Wire.error("ERR DB index is out of range"), Wire.bulk("1")))
     }
 
-    @Test func isBounded() throws {
+    @Test func transactionsAreBounded() throws {
         var limits = Limits()
         limits.transactionBytesMax = 4096
         limits.watchedKeysMax = 3
@@ -113,7 +113,7 @@ import Testing
 
     @Test(arguments: [
         "SET a 2", "SET a 1", "DEL a", "EXPIRE a 100", "FLUSHDB", "FLUSHALL", "POLICY high", "PURGE PREFIX a",
-    ]) func aChangeOfAWatchedKeyRefuses(_ change: String) throws {
+    ]) func aChangeOfAWatchedKeyAbortsTheTransaction(_ change: String) throws {
         let server = try SocketlessServer()
         let (call, other) = (server.connect(), server.connect())
         #expect(call("SET a 1") == Wire.ok)
@@ -129,7 +129,7 @@ import Testing
         #expect(call("EXEC") == Wire.array(Wire.ok))
     }
 
-    @Test func whatIsNoChangeDoesNotRefuse() throws {
+    @Test func commandsThatChangeNothingDoNotAbortWatchers() throws {
         let server = try SocketlessServer { $0.memoryBytes = 0 }
         let (call, other) = (server.connect(), server.connect())
         #expect(call("MSET a 1 b 2") == Wire.ok)
@@ -146,7 +146,7 @@ import Testing
         #expect(call.colds > 0, "the key was not in memory")
     }
 
-    @Test func ownChangesCountToo() throws {
+    @Test func ownChangesOfWatchedKeysAbortTheTransaction() throws {
         let call = try SocketlessServer().connect()
         #expect(call("WATCH a") == Wire.ok)
         #expect(call("SET a 1") == Wire.ok)

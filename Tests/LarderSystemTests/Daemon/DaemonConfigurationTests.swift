@@ -23,7 +23,7 @@ import Testing
 
     // MARK: At the start
 
-    @Test func theFileSaysHowToServeAndTheCommandLineWins() throws {
+    @Test func theCommandLineOverridesTheConfigurationFile() throws {
         try write("memory = 3mb\nthreads = 2\npolicy = 2h\nsocket = /nowhere/at/all\nmax-clients = 7")
         let daemon = try DaemonProcess(["--config", file, "--threads", "3"], in: place)
         let client = try daemon.connect()
@@ -40,7 +40,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    @Test func aFileThatIsWrongIsSaidWholeAndNothingStarts() throws {
+    @Test func allErrorsOfAFileAreReportedAndNothingStarts() throws {
         try write("memori 1\nmemory = 64 apples\n\nthreads = 2\n")
         for arguments in [["--config", file], ["--config=" + file, "--check-config"], ["--config", file, "--purge"]] {
             let (end, output, errors) = try DaemonProcess.run(
@@ -58,7 +58,7 @@ import Testing
     }
 
     /// First the command line, then the file, whatever kinds of mistakes there are.
-    @Test func bothAreToldTogether() throws {
+    @Test func errorsOfCommandLineAndFileAreReportedTogether() throws {
         try write("memori 1\nthreads = 99\ndir = \"/x\npolicy = often")
         for action in [[], ["--check-config"]] {
             let (end, output, errors) = try DaemonProcess.run(
@@ -113,7 +113,7 @@ import Testing
 
     // MARK: What is no configuration file
 
-    @Test func whatIsNoFileIsRefusedAtOnce() throws {
+    @Test func specialFilesAreRefusedAtOnce() throws {
         mkdir(place.path + "/directory", 0o755)
         mkfifo(place.path + "/pipe", 0o644)
         symlink(place.path + "/link", place.path + "/link")
@@ -135,7 +135,7 @@ import Testing
         #expect(end == .exited(2), "\(errors.prefix(300))")
     }
 
-    @Test func bytesThatAreNoText() throws {
+    @Test func bytesThatAreNotUTF8AreReported() throws {
         try Files.write(file, Array("memory = 1M\0\n".utf8) + [0x64, 0xFF, 0x0A])
         let (end, _, errors) = try check()
         #expect(end == .exited(2))
@@ -146,14 +146,14 @@ import Testing
     }
 
     /// What a start would refuse, whatever is on the disk.
-    @Test func aSocketsPathThatIsTooLongIsSaid() throws {
+    @Test func checkConfigReportsALongSocketPath() throws {
         try write("socket = /\(String(repeating: "s", count: 200))")
         let (end, _, errors) = try check()
         #expect(end == .exited(2) && errors.contains("the socket's path is 201 bytes long"), "\(errors)")
     }
 
     /// What stands in a file must not change the order in which a terminal shows an error.
-    @Test func charactersThatSteerATerminalAreNotShown() throws {
+    @Test func controlCharactersAreEscaped() throws {
         try write("memo\u{202E}ry = 1M\nmem\u{9B}ory = 1M")
         let errors = try check().errors
         #expect(errors.contains(#"there is no option 'memo\xe2\x80\xaery'"#), "\(errors)")
@@ -161,7 +161,7 @@ import Testing
     }
 
     /// Who can write it decides what the daemon does.
-    @Test(.enabled(if: geteuid() == 0)) func aFileOfSomebodyElseIsRefused() throws {
+    @Test(.enabled(if: geteuid() == 0)) func aFileOfAnotherUserIsRefused() throws {
         try write("memory = 64M", mode: 0o666)
         #expect(try check().errors == "larderd: \(file): all users can write to it: chmod go-w\n")
         for mode in [mode_t(0o664), 0o620] {
@@ -180,7 +180,7 @@ import Testing
 
     // MARK: Read again
 
-    @Test func aHangUpPutsInForceWhatMayChange() throws {
+    @Test func aHangUpAppliesChangedOptions() throws {
         try write("memory = 5M\nthreads = 1\nmax-clients = 9\nlog-level = warning\ntimeout = 10m")
         let daemon = try DaemonProcess(["--config", file, "--log-level", "debug"], in: place)
         let client = try daemon.connect()
@@ -212,7 +212,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    @Test func aFileThatBecameWrongChangesNothing() throws {
+    @Test func aHangUpWithAnInvalidFileChangesNothing() throws {
         try write("memory = 5M")
         let daemon = try DaemonProcess(["--config", file], in: place)
         let client = try daemon.connect()
@@ -236,7 +236,7 @@ import Testing
     }
 
     /// The file of the password keeps its name when the password changes.
-    @Test func aNewPasswordIsInForceAfterAHangUp() throws {
+    @Test func aHangUpAppliesANewPassword() throws {
         let secret = place.path + "/secret"
         try Files.write(secret, Array("melon-1\n".utf8))
         try write("password-file = \(secret)")

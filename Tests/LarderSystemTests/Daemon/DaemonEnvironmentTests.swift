@@ -33,7 +33,7 @@ import Testing
         #expect(try child.waitForExit() == .exited(0))
     }
 
-    @Test func larderctlTakesClosedDescriptors() throws {
+    @Test func larderctlWorksWithClosedDescriptors() throws {
         let daemon = try DaemonProcess()
         let tool = "'\(try DaemonProcess.program("larderctl"))' --socket '\(daemon.socketPath)'"
         let (end, _, _) = try ChildProcess.run("sh", ["-c", "\(tool) set k v 0<&- 2>&- >/dev/null"])
@@ -71,7 +71,7 @@ import Testing
     }
 
     /// Clients used to take every descriptor, and then commits and checkpoints failed.
-    @Test func clientsLeaveTheDescriptorsThatTheLarderNeeds() throws {
+    @Test func descriptorsAreReservedForTheLarder() throws {
         let daemon = try DaemonProcess(["--memory", "1M"], wrapper: ["prlimit", "--nofile=64:64"])
         #expect(daemon.process.errors.contains("(--max-clients): the process may open 64 descriptors"))
         let first = try daemon.connect()
@@ -103,7 +103,7 @@ import Testing
         #expect(try daemon.stop() == .exited(0))
     }
 
-    @Test func withTooFewDescriptorsNothingIsServed() throws {
+    @Test func withTooFewDescriptorsTheStartFails() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let child = try start("ulimit -n 30 && exec $larderd", in: place)
         #expect(try child.waitForExit() == .exited(1))
@@ -144,7 +144,7 @@ import Testing
     }
 
     /// A supervisor may repeat SIGTERM while the last checkpoint is running.
-    @Test(arguments: [SIGTERM, SIGHUP]) func aSecondSIGTERMLetsTheDaemonEndInOrder(_ signal: Int32) throws {
+    @Test(arguments: [SIGTERM, SIGHUP]) func aSecondSIGTERMDoesNotInterruptTheShutdown(_ signal: Int32) throws {
         let place = try TemporaryDirectory(inMemory: true)
         let faults = try FaultControl(in: place)
         let daemon = try DaemonProcess(in: place, faults: faults)
@@ -177,7 +177,7 @@ import Testing
         #expect(try next.stop() == .exited(0))
     }
 
-    @Test func theSocketsDirectoryIsMadeAndThatIsSaid() throws {
+    @Test func theSocketsDirectoryIsCreatedAndReported() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let child = try start("exec $larderd --socket '\(place.path)/a/b/socket'", in: place)
         _ = try child.waitForErrorLine(containing: "made the socket's directory \(place.path)/a/b, which was missing")
@@ -201,7 +201,7 @@ import Testing
     }
 
     /// Too few threads are an error with a sentence, not a crash, and do not fill the log.
-    @Test(.enabled(if: geteuid() == 0)) func tooFewThreadsAreAnErrorWithASentence() throws {
+    @Test(.enabled(if: geteuid() == 0)) func tooFewThreadsAreExplained() throws {
         let place = try TemporaryDirectory(inMemory: true)
         // Another user's limit, because root has none. Nobody else runs anything as this one.
         let child = try start(

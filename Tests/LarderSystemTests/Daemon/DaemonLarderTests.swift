@@ -4,7 +4,7 @@ import Testing
 
 /// One holder per larder, and purging from the command line.
 @Suite struct DaemonLarderTests {
-    @Test func aSecondDaemonIsToldWhoHoldsTheLarder() throws {
+    @Test func aSecondDaemonGetsTheHolderOfTheLarder() throws {
         let daemon = try DaemonProcess()
         let (end, _, errors) = try DaemonProcess.run(["--dir", daemon.larder, "--socket", daemon.socketPath + "2"])
         #expect(end == .exited(3))
@@ -77,7 +77,7 @@ import Testing
     }
 
     /// Somebody names a directory that is no larder, such as their home.
-    @Test func purgingADirectoryOfSomebodysOwn() throws {
+    @Test func purgingLeavesForeignDirectoriesAlone() throws {
         let place = try TemporaryDirectory()
         mkdir(place.path + "/projects", 0o700)
         mkdir(place.path + "/projects/src", 0o700)
@@ -93,7 +93,7 @@ import Testing
     }
 
     /// LOCK may name a socket on which meanwhile the daemon of another larder answers.
-    @Test func aPurgeNeverHitsAnotherLarder() throws {
+    @Test func aPurgeNeverAffectsAnotherLarder() throws {
         let held = try DaemonProcess()
         let other = try DaemonProcess()
         #expect(try other.connect().call("SET k v") == "+OK\r\n")
@@ -108,7 +108,7 @@ import Testing
         #expect(try other.connect().call("DBSIZE") == ":1\r\n")
     }
 
-    @Test func aPurgeGivesThePassword() throws {
+    @Test func aPurgeSendsThePassword() throws {
         let place = try TemporaryDirectory()
         let (right, wrong) = (
             try place.makeFile("pw", Array("secret\n".utf8)), try place.makeFile("no", Array("x\n".utf8))
@@ -141,7 +141,7 @@ import Testing
         #expect(errors.contains("is held by process \(daemon.process.pid): it serves no socket"), "\(errors)")
     }
 
-    @Test func purgingThroughASocketThatIsGone() throws {
+    @Test func purgingThroughARemovedSocket() throws {
         let daemon = try DaemonProcess()
         unlink(daemon.socketPath)
         let (end, _, errors) = try DaemonProcess.run(["--purge", "--dir", daemon.larder])

@@ -25,7 +25,7 @@ import Testing
     }
 
     /// A service whose standard error goes elsewhere has the variable of its standard output.
-    @Test func onlyTheStreamOfTheJournalCounts() throws {
+    @Test func prioritiesAreUsedForTheJournalsStreamOnly() throws {
         for journal in [
             "", "export JOURNAL_STREAM=1:2; ", "export JOURNAL_STREAM=; ",
             "export JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/1); ",
@@ -59,7 +59,7 @@ import Testing
     }
 
     /// Whatever goes wrong: no value, no password, at any level.
-    @Test(arguments: ["text", "json"]) func noValueAndNoPasswordStandsInTheLog(_ format: String) throws {
+    @Test(arguments: ["text", "json"]) func theLogContainsNoValuesOrPasswords(_ format: String) throws {
         let place = try TemporaryDirectory(inMemory: true)
         let secret = place.path + "/secret"
         try Files.write(secret, Array("peach-word\nplum\n".utf8))
@@ -102,7 +102,7 @@ import Testing
     }
 
     /// Nobody reads standard error, and it is full before the daemon begins: it serves, whatever it has to log, and ends.
-    @Test func aLogThatNobodyReadsHoldsUpNothing() throws {
+    @Test func anUnreadLogDoesNotBlockTheDaemon() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let pipe = place.path + "/log"
         try #require(mkfifo(pipe, 0o600) == 0)

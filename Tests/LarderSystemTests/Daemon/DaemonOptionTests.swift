@@ -269,7 +269,7 @@ import Testing
     }
 
     /// One run says all that is wrong, each where it stands, and nothing that only follows from it.
-    @Test func allMistakesAreToldTogether() throws {
+    @Test func allOptionErrorsAreReportedTogether() throws {
         let words = [
             "--threads", "99", "--memroy", "5M", "serve", "--bad=1", "--help=no", "--check=A/B", "--repair", "--policy",
             "often",

@@ -19,7 +19,7 @@ import Testing
 
     // MARK: The configuration
 
-    @Test func aFileWithWrongRightsIsSaidLineByLine() throws {
+    @Test func errorsInAccessRulesHaveTheirLines() throws {
         try write(
             "allow-uid = root=read\nallow-uid = rot=read\nrights = root=read\nallow-gid = root=reed@shop\n"
                 + "rights = user:root=write@SHOP\nalow-uid = root=read\n")
@@ -56,7 +56,7 @@ import Testing
         #expect(daemon.process.errors.contains("so they cannot connect (--socket-mode, --socket-group)"))
     }
 
-    @Test func newRightsAreReadAndWrongOnesChangeNothing() throws {
+    @Test func aHangUpAppliesNewRightsUnlessTheyAreInvalid() throws {
         try write("rights = user:7=read\n")
         let daemon = try DaemonProcess(["--config=-" + file], in: place)
         let client = try daemon.connect()
@@ -86,7 +86,7 @@ import Testing
     #if os(Linux)
         /// With clients of other users, which only root can start.
         @Test(.enabled(if: geteuid() == 0, "needs the rights of root"))
-        func usersAndGroupsMayDoWhatTheyMay() throws {
+        func usersAndGroupsHaveTheirRights() throws {
             chmod(place.path, 0o755)
             let tool = place.path + "/larderctl"
             #expect(try ChildProcess.run("cp", [try DaemonProcess.program("larderctl"), tool]).end == .exited(0))

@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: geteuid() == 0)) func theGroupOfTheSocketComesIn() throws {
+    @Test(.enabled(if: geteuid() == 0)) func theGroupOfTheSocketCanConnect() throws {
         chmod(place.path, 0o755)
         let socket = place.path + "/run/larder.sock"
         let child = try start(socket, ["--socket-group", "daemon"])
@@ -74,7 +74,7 @@ import Testing
     }
 
     /// nginx's worker got "permission denied", and nobody said why.
-    @Test func aDirectoryThatKeepsTheGroupOutIsSaid() throws {
+    @Test func aDirectoryThatExcludesTheGroupIsReported() throws {
         mkdir(place.path + "/closed", 0o700)
         let child = try start(place.path + "/closed/socket", ["--socket-mode", "660"])
         #expect(
@@ -104,7 +104,7 @@ import Testing
         #expect(end == .exited(2) && errors == "larderd: \(message)\nTry: larderd --help\n")
     }
 
-    @Test func whatOthersMayReadOrWriteIsSaid() throws {
+    @Test func filesThatOtherUsersCanAccessAreReported() throws {
         let secret = place.path + "/secret"
         try Files.write(secret, Array("melon-1\n".utf8))
         mkdir(place.path + "/shared", 0o777)
@@ -160,7 +160,7 @@ import Testing
     }
 
     /// Nothing of somebody else's is replaced or removed.
-    @Test func whatStandsInItsPlaceIsLeftAlone() throws {
+    @Test func aFileInPlaceOfTheSocketIsLeftAlone() throws {
         let socket = place.path + "/run/larder.sock"
         let child = try start(socket)
         try Files.remove(socket)
@@ -186,7 +186,7 @@ import Testing
     }
 
     /// The socket of the service manager is its matter.
-    @Test func aRemovedPassedSocketIsSaid() throws {
+    @Test func aRemovedSocketOfTheServiceManagerIsReported() throws {
         let manager = try ServiceStandIn(in: place)
         let daemon = try manager.start()
         try Files.remove(manager.socketPath)

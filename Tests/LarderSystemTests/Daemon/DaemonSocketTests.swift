@@ -90,7 +90,7 @@ import Testing
         #expect(!exists(again.socketPath))
     }
 
-    @Test func whatIsNoSocketIsLeftAlone() throws {
+    @Test func filesThatAreNotSocketsAreLeftAlone() throws {
         let place = try TemporaryDirectory()
         for path in ["/file", "/directory", "/link"] {
             let path = place.path + path
@@ -129,7 +129,7 @@ import Testing
     }
 
     /// As another user, since nothing is forbidden to root.
-    @Test(.enabled(if: geteuid() == 0)) func aDirectoryThatWeMayNotWrite() throws {
+    @Test(.enabled(if: geteuid() == 0)) func aDirectoryWithoutWritePermission() throws {
         let place = try TemporaryDirectory()
         chmod(place.path, 0o755)
         mkdir(place.path + "/closed", 0o755)

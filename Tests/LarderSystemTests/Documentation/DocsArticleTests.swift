@@ -46,7 +46,7 @@ import Testing
     }
 
     /// As `make html` does. A warning is an error.
-    @Test(.timeLimit(.minutes(10))) func theCatalogueIsWhole() async throws {
+    @Test(.timeLimit(.minutes(10))) func theCatalogueIsComplete() async throws {
         let output = try TemporaryDirectory()
         let result = try await ExampleProcess.run("docs/html.sh '\(DocsTests.products)' '\(output.path)'")
         #expect(result.exitCode == 0, "\(result.output)\(result.errors)")

@@ -78,7 +78,7 @@ import Testing
         ("Sources/packaging/completions/_larderweb", ["larderweb", "--completion", "zsh"]),
         ("Sources/packaging/completions/larderweb.fish", ["larderweb", "--completion", "fish"]),
     ])
-    func filesAreWhatProgramsPrint(_ path: String, _ words: [String]) throws {
+    func generatedFilesMatchThePrograms(_ path: String, _ words: [String]) throws {
         let (end, text, errors) = try ChildProcess.run("\(Self.products)/\(words[0])", Array(words.dropFirst()))
         #expect(end == .exited(0) && errors.isEmpty)
         if TestSetting.updateDocs.isSet {

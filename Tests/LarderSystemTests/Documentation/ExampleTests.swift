@@ -121,7 +121,7 @@ import Testing
     }
 
     /// Programs in four languages share an entry: whichever comes first asks the origin, for all.
-    @Test(.timeLimit(.minutes(10))) func oneClientOfAllAsksTheOrigin() async throws {
+    @Test(.timeLimit(.minutes(10))) func oneClientAmongAllFetches() async throws {
         try ClientProgram.require("node", package: "nodejs")
         try ClientProgram.require("php", package: "php-cli")
         let place = try TemporaryDirectory()
@@ -187,7 +187,7 @@ import Testing
             "TOUR_BIN='\(programs)' TOUR_AVAILABLE=no TMPDIR='\(place)' Examples/tour.sh")
     }
 
-    @Test(.timeLimit(.minutes(20))) func theTourShowsWhatItClaims() async throws {
+    @Test(.timeLimit(.minutes(20))) func theTourDemonstratesItsClaims() async throws {
         let place = try TemporaryDirectory()
         let result = try await tour(try await programs(in: place.path), place.path)
         #expect(result.exitCode == 0, "\(result.output)\(result.errors)")
@@ -196,7 +196,7 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: place.path) == ["bin"])
     }
 
-    @Test(.timeLimit(.minutes(20))) func theTourEndsWhereAClaimIsNotShown() async throws {
+    @Test(.timeLimit(.minutes(20))) func theTourFailsIfAClaimIsNotMet() async throws {
         let place = try TemporaryDirectory()
         let programs = try await programs(in: place.path)
         // A client that gets something else than was stored.

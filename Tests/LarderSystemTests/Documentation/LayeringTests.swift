@@ -66,7 +66,7 @@ import Testing
 
     private static func module(_ plan: Plan) throws -> SourceModule { try #require(try modules.get()[plan.module]) }
 
-    @Test(arguments: plans) func everyFileStandsInARoom(_ plan: Plan) throws {
+    @Test(arguments: plans) func everyFileIsInALayer(_ plan: Plan) throws {
         let module = try Self.module(plan)
         for file in module.files where !plan.rooms.contains(file.room) {
             Issue.record("\(file.path): stands in no room of \(plan.rooms)")
@@ -78,7 +78,7 @@ import Testing
         #expect(Set(module.files.map(\.room)) == Set(plan.rooms), "a room is empty")
     }
 
-    @Test func noDirectoryHasMoreThanAHeadHolds() throws {
+    @Test func directoriesHaveFewFiles() throws {
         let paths = try FileManager.default.subpathsOfDirectory(atPath: PackageRoot.path + "/Tests")
         let files = paths.filter { $0.hasSuffix(".swift") }.map { $0[..<($0.lastIndex(of: "/") ?? $0.startIndex)] }
         for (directory, files) in Dictionary(grouping: files, by: { $0 }) where files.count > Self.filesMax {
@@ -100,7 +100,7 @@ import Testing
         #expect(upward.count == plan.upwardMax || plan.upwardMax == 0, "upwardMax can be \(upward.count)")
     }
 
-    @Test(arguments: plans) func filesDoNotNeedEachOtherInCircles(_ plan: Plan) throws {
+    @Test(arguments: plans) func filesHaveNoCyclicDependencies(_ plan: Plan) throws {
         let cycles = try Self.module(plan).cycles
         let largest = cycles.map(\.count).max() ?? 0
         let text = cycles.filter { $0.count > 2 }.map { $0.map(\.path).sorted().joined(separator: " ") }
@@ -144,7 +144,7 @@ import Testing
         #expect(Self.upper.functions.map(\.lineCount) == [4])
     }
 
-    @Test func circlesAreFound() {
+    @Test func cyclesAreFound() {
         let file = SourceFile(path: "Sources/M/Low/C.swift", text: "struct Third { var upper: Upper? }\n")
         let back = SourceFile(path: "Sources/M/Low/A.swift", text: "struct Lower { var third: [Third] }\n")
         let module = SourceModule([back, Self.upper, file])

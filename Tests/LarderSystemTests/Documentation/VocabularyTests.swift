@@ -27,7 +27,7 @@ import Testing
     static let remote = Door("RemoteCache", module: "LarderClient")
     static let blocking = Door("BlockingLarderClient", module: "LarderClient")
 
-    @Test func theThreeDoorsHaveTheSameCalls() throws {
+    @Test func cacheAndClientsHaveTheSameCalls() throws {
         let doors = try [Self.cache, Self.remote, Self.blocking].map { try $0.calls() }
         let names = Set(doors.flatMap { $0.map(\.name) }).subtracting(Self.exceptions)
         #expect(names.count >= 25, "\(names.sorted())")
@@ -101,7 +101,7 @@ import Testing
     }
 
     /// Every call says what it throws, but for those that run a closure of the caller's.
-    @Test func everyCallSaysWhatItThrows() throws {
+    @Test func everyCallHasATypedThrow() throws {
         var count = 0
         for door in [Self.cache, Self.remote, Self.blocking, Door("EntrySequence", module: "Larder")] {
             for call in try door.calls() where call.throwsSomething && !call.takesClosure {

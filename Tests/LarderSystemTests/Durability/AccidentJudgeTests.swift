@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(arguments: [Fact.functions, .origin("cache")])
-    func anAcknowledgedFactMustBeThereAndAnotherMayBe(_ fact: Fact) {
+    func acknowledgedFactsMustExistAndOthersMay(_ fact: Fact) {
         let history = History(connections: 1, policy: .never)
         let first = history.send(connection: History.control, at: 10, [:], "first")
         history.note(fact, "a", by: first)
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func aLibraryInPartIsNoVersion() {
+    @Test func aPartialLibraryIsNotAVersion() {
         let text = Array(FunctionVersion("lib0", 7).text.utf8)
         #expect(FunctionVersion(text)?.description == "lib0:7")
         for count in text.indices { #expect(FunctionVersion(Array(text[..<count])) == nil) }

@@ -8,7 +8,7 @@ import Testing
     /// `LARDER_ACCIDENTS`, a thousand if it is not set.
     private static var points: Int { TestSetting.accidents.number() ?? 1000 }
 
-    @Test func whatWasAcknowledgedSurvivesSIGKILLAtAnyPoint() {
+    @Test func acknowledgedWritesSurviveSIGKILLAtAnyPoint() {
         var machine = Machine(.crash)
         machine.hasFaults = false
         machine.hasSteadyClock = true
@@ -19,7 +19,7 @@ import Testing
 
     /// A journal whose end was lost: holes in segments that a rewrite was about to remove, and the header of the first
     /// segment that a checkpoint left, cost whole databases.
-    @Test func whatWasPromisedSurvivesAPowerCutWithOrderedMetadata() {
+    @Test func durableWritesSurviveAPowerFailureWithOrderedMetadata() {
         var machine = Machine(.power)
         machine.accidents = [.orderedPowerCut]
         machine.hasSteadyClock = true
@@ -29,7 +29,7 @@ import Testing
     }
 
     /// As POSIX has it: a name is where it was until its directory is synced, whatever else was synced.
-    @Test func whatWasPromisedSurvivesAPowerCutWithIndependentNames() {
+    @Test func durableWritesSurviveAPowerFailureWithUnorderedMetadata() {
         var machine = Machine(.power)
         machine.accidents = [.strictPowerCut]
         machine.hasSteadyClock = true

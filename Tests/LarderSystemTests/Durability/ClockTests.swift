@@ -54,7 +54,7 @@ import Testing
 
     /// What was seen as expired stays so: 20 to 61 s back over kill -9.
     @Test(arguments: [20_000, 61_000] as [Int64])
-    func whatWasSeenAsExpiredStaysSo(_ milliseconds: Int64) throws {
+    func expiredEntriesStayExpiredAfterTheClockWasSetBack(_ milliseconds: Int64) throws {
         let first = try daemon()
         let client = try first.connect()
         #expect(try client.call("SET own 1 PX 15000") == "+OK\r\n")
@@ -78,7 +78,7 @@ import Testing
 
     /// By the clock alone what was seen as expired would come back, after one call that failed.
     @Test(arguments: [(FileCalls.open, EMFILE), (.read, EIO)])
-    func aTimeThatCannotBeReadAtTheStartEndsIt(_ call: FileCalls, _ number: Int32) throws {
+    func aStartWithoutAReadableTimeFails(_ call: FileCalls, _ number: Int32) throws {
         let first = try daemon()
         let client = try first.connect()
         #expect(try client.call("SET k 1 PX 15000") == "+OK\r\n")
@@ -94,7 +94,7 @@ import Testing
     }
 
     /// A clock that is an hour ahead for a moment.
-    @Test func aClockThatWasAheadForAMomentPoisonsNothing() throws {
+    @Test func aClockThatWasBrieflyAheadDoesNoLastingHarm() throws {
         let options = ["--durability", "always"]
         let first = try daemon(options)
         let client = try first.connect()

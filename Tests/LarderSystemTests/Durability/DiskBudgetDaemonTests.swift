@@ -25,7 +25,7 @@ import Testing
         return try #require(line.flatMap { Int($0.dropFirst(name.count + 1)) }, "\(name)")
     }
 
-    @Test func itIsFilledFarBeyondTheLimit() throws {
+    @Test func writesContinueFarBeyondTheLimit() throws {
         let daemon = try DaemonProcess(Self.options + ["--notify-keyspace-events", "Ee"])
         _ = try daemon.process.waitForErrorLine(containing: "at most 16777216 bytes")
         let (client, listener) = (try daemon.connect(), try daemon.connect())
@@ -53,7 +53,7 @@ import Testing
     }
 
     /// A near cache must not keep what is gone: somebody else may store something newer unseen by nobody.
-    @Test func clientsThatTrackAreTold() throws {
+    @Test func evictionsInvalidateTrackedKeys() throws {
         let daemon = try DaemonProcess(Self.options)
         let (client, tracker) = (try daemon.connect(), try daemon.connect())
         try set(client, [("tracked", 1)])

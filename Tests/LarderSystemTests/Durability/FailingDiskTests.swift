@@ -40,7 +40,7 @@ import Testing
     }
 
     /// Monitoring that was made for Redis looks at this field.
-    @Test(.enabled(if: FaultLibrary.isAvailable)) func infoSaysThatWritesFail() throws {
+    @Test(.enabled(if: FaultLibrary.isAvailable)) func infoReportsFailingWrites() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let faults = try FaultControl(in: place)
         let daemon = try DaemonProcess(in: place, faults: faults)
@@ -77,7 +77,7 @@ import Testing
         #expect(try !client.call("BACKUP \(place.path)/backup").hasPrefix("-"))
     }
 
-    @Test(arguments: ["os", "everysecond", "always"]) func aLimitThatComesAndGoes(_ durability: String) throws {
+    @Test(arguments: ["os", "everysecond", "always"]) func aTemporaryDiskLimit(_ durability: String) throws {
         var generator = SeededGenerator(seed: testSeed())
         let place = try TemporaryDirectory(inMemory: true)
         let daemon = try DaemonProcess(["--durability", durability], in: place)

@@ -23,7 +23,7 @@ import Testing
     /// What the daemon says of itself may come a moment after what the test sees.
     private func wait(until isTrue: () -> Bool) { while !isTrue() { sched_yield() } }
 
-    @Test func callsFailOnceAfterAnotherAndForGood() throws {
+    @Test func callsFailOnceLaterOrPermanently() throws {
         let daemon = try daemon()
         let client = try daemon.connect()
         #expect(faults.attached == UInt64(daemon.process.pid))
@@ -76,7 +76,7 @@ import Testing
         #expect(try self.daemon().connect().call("GET k") == "$1\r\n\(after ? 2 : 1)\r\n")
     }
 
-    @Test func aCallWaitsUntilItIsLetGo() throws {
+    @Test func aPausedCallWaitsUntilItIsReleased() throws {
         let client = try daemon(["--durability", "always"]).connect()
         faults.arm(FaultControl.Rule(.sync, .pause))
         try client.send(["SET", "k", "1"])
@@ -110,7 +110,7 @@ import Testing
         #expect(try client.call("GET k") == "$-1\r\n")
     }
 
-    @Test func theTraceHasWhatIsDone() throws {
+    @Test func theTraceContainsTheCalls() throws {
         let client = try daemon(["--durability", "always"]).connect()
         let before = faults.traceLength
         #expect(try client.call("SET k a-value-that-can-be-found") == "+OK\r\n")

@@ -5,7 +5,7 @@ import Testing
 /// The daemon serves a larder that the daemon of 0.1.0 left at a SIGKILL.
 @Suite struct GoldenLarderTests {
     /// The purges, functions and origins of that version are in the files TAGS, FUNCTIONS and ORIGINS.
-    @Test func theFactsOf010AreTakenOver() throws {
+    @Test func theFactsOf010AreMigrated() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let larder = place.path + "/larder"
         try Files.copy(PackageRoot.path + "/Tests/LarderEngineTests/Golden/release-0.1.0", to: larder)

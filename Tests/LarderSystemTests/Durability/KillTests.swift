@@ -12,7 +12,7 @@ import Testing
         // Checkpoints all the time.
         ["--checkpoint", "16K"], ["--threads", "2", "--checkpoint", "2K", "--memory", "0"],
     ])
-    func whatWasAcknowledgedIsThere(_ options: [String]) throws {
+    func acknowledgedWritesSurviveKills(_ options: [String]) throws {
         var generator = SeededGenerator(seed: testSeed("kill \(options)"))
         // On the disk, not in memory: fsync shall take its time.
         let place = try TemporaryDirectory()

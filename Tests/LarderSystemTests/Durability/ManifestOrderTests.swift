@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func editsAreWrittenBehindTheNamesOfTheirTables() throws {
+    @Test func manifestEditsAreWrittenAfterTheirTables() throws {
         let place = try TemporaryDirectory(inMemory: true)
         let faults = try FaultControl(in: place, traceBytes: 64 << 20)
         let daemon = try DaemonProcess(in: place, faults: faults)

@@ -53,12 +53,12 @@ import Testing
         "sync(write('a', 'old'))", "syncdir('')", "write('b', 'N')", "os.rename(here + 'b', here + 'a')",
     ]
 
-    @Test func aKilledProcessLeavesWhatItDid() throws {
+    @Test func aKilledProcessLeavesAllItsWrites() throws {
         #expect(try outcomes(.kill, replacing) == [["a": "N"]])
     }
 
     @Test(arguments: [RecordedDisk.Accident.orderedPowerCut, .strictPowerCut])
-    func whatIsRenamedWithoutSyncMayBeEmpty(_ accident: RecordedDisk.Accident) throws {
+    func aFileRenamedWithoutSyncMayBeEmpty(_ accident: RecordedDisk.Accident) throws {
         let contents = ["", "N", "\0"]
         let expected = Set(
             [["a": "old"]] + contents.map { ["a": $0] } + contents.map { ["a": "old", "b": $0] })
@@ -74,7 +74,7 @@ import Testing
 
     /// What could not be synced and is cut off is gone, whatever the disk had of it.
     @Test(arguments: [RecordedDisk.Accident.kill, .orderedPowerCut, .strictPowerCut])
-    func whatIsCutOffAfterAFailedSyncIsGone(_ accident: RecordedDisk.Accident) throws {
+    func dataTruncatedAfterAFailedSyncIsGone(_ accident: RecordedDisk.Accident) throws {
         for name in ["a", "b", "c", "d"] {
             let lines = [
                 "f = write('\(name)', 'text')", "try: os.fsync(f)", "except OSError: pass", "os.ftruncate(f, 1)",
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test(arguments: [RecordedDisk.Accident.orderedPowerCut, .strictPowerCut])
-    func pagesAreWrittenEachForItself(_ accident: RecordedDisk.Accident) throws {
+    func pagesAreWrittenIndependently(_ accident: RecordedDisk.Accident) throws {
         let lines = [
             "sync(write('f', 'a' * 8192)), syncdir('')", "write('f', 'b' * 4096)", "write('f', 'c' * 4096, 4096)",
         ]
@@ -112,7 +112,7 @@ import Testing
     }
 
     /// After a failed fsync the system holds for written what may not be on the disk, and the next fsync says nothing of it.
-    @Test func aFailedSyncIsNotMadeUpForByTheNextOne() throws {
+    @Test func aFailedSyncIsNotRepairedByTheNextOne() throws {
         let lines = ["file = write('f', 'x')", "syncdir('')", "sync(os.dup(file))", "sync(file)"]
         let failing = try outcomes(.strictPowerCut, lines) { $0.arm(.failing(.sync, 5, count: 1)) }
         #expect(failing.isSubset(of: [["f": "x"], ["f": "\0"]]))

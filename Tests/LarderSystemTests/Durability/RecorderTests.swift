@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test(arguments: [["--checkpoint", "2K"], ["--checkpoint", "16K", "--max-disk", "64M", "--durability", "always"]])
-    func aWholeTraceRebuildsTheFilesOfTheDaemon(_ options: [String]) throws {
+    func aCompleteTraceRebuildsTheFilesOfTheDaemon(_ options: [String]) throws {
         let place = try TemporaryDirectory(inMemory: true)
         let faults = try FaultControl(in: place, traceBytes: 256 << 20)
         var random = SeededGenerator(seed: testSeed())

@@ -20,7 +20,7 @@ import Testing
     }
 
     /// LevelDB's log has the values, because the process was killed, and the journal has them no more.
-    @Test func aStartWithThemLosesNothing() throws {
+    @Test func aStartWithShortReadsLosesNothing() throws {
         let count = 50
         for round in 0..<3 {
             let daemon = try daemon()
@@ -44,7 +44,7 @@ import Testing
     }
 
     /// One read of CURRENT, which whoever looks at it would take for damage.
-    @Test func currentIsReadWhole() throws {
+    @Test func currentIsReadCompletely() throws {
         var number: UInt64 = 0
         var hits: UInt64 = 1
         while hits > 0 {
@@ -70,7 +70,7 @@ import Testing
     }
 
     /// LevelDB maps the first thousand tables into memory, and reads the others. ThreadSanitizer knows no so many locks.
-    @Test(.enabled(if: !TestSetting.sanitized.isSet)) func tablesAreReadWhole() throws {
+    @Test(.enabled(if: !TestSetting.sanitized.isSet)) func tablesAreReadCompletely() throws {
         let count = 1050
         let first = try daemon()
         var client = try first.connect()

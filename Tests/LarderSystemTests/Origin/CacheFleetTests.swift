@@ -11,7 +11,7 @@ import Testing
     .enabled(if: RedisCluster.isAvailable, "neither redis-server nor valkey-server is installed"), .serialized)
 struct CacheFleetTests {
     @Test(arguments: RedisProcess.programs, [false, true])
-    func cachesKeepWhatTheyPromise(program: String, hasReplicas: Bool) async throws {
+    func cachesKeepTheirGuarantees(program: String, hasReplicas: Bool) async throws {
         let seed = testSeed("fleet of caches \(program)\(hasReplicas ? " with replicas" : "")")
         let result = try await #require(processExitsWith: .success, observing: [\.standardOutputContent]) {
             [program = program as String, hasReplicas = hasReplicas as Bool, seed = seed as UInt64] in
@@ -50,7 +50,7 @@ struct CacheFleetTests {
 
     /// What nobody says is found by the heartbeat alone: without it the read is stale, and the checker says so.
     @Test(arguments: [false, true])
-    func heartbeatsFindWhatNobodySays(hasHeartbeat: Bool) async {
+    func heartbeatsDetectASilentOrigin(hasHeartbeat: Bool) async {
         await #expect(processExitsWith: .success) { [hasHeartbeat = hasHeartbeat as Bool] in
             try await onThread {
                 let origin = try FleetOrigin(hasReplicas: false)

@@ -60,7 +60,7 @@ import Testing
         #expect(try server.receiveToEnd() == [])
     }
 
-    @Test func whatIsHeldComesLater() throws {
+    @Test func heldBytesArriveLater() throws {
         let echo = try Echo()
         let (client, server) = try echo.connect()
         echo.proxy.set(.freeze([.toClient]), on: 0)
@@ -73,7 +73,7 @@ import Testing
         #expect(try client.receive() == Self.line)
     }
 
-    @Test func whatIsLostNeverComes() throws {
+    @Test func lostBytesNeverArrive() throws {
         let echo = try Echo()
         let (client, server) = try echo.connect()
         echo.proxy.set(.blackHole([.toServer]), on: 0)
@@ -118,7 +118,7 @@ import Testing
         #expect(try other.server.receive() == Self.line)
     }
 
-    @Test func oneSideHearsTheEnd() throws {
+    @Test func aHalfCloseEndsOneDirection() throws {
         let echo = try Echo()
         let (client, server) = try echo.connect()
         echo.proxy.halfClose(0, .toClient)

@@ -35,7 +35,7 @@ import Testing
         #expect(Self.judge.judge(Self.history([(2710, 1)])).worstStaleness == 700)
     }
 
-    @Test func aWriteWithoutAnAcknowledgementObligesNobody() {
+    @Test func unacknowledgedWritesNeedNotBeVisible() {
         var history = Self.history([(5000, 1)])
         history.writes[1].acknowledged = nil
         history.writes[2].isDurable = false
@@ -44,12 +44,12 @@ import Testing
         #expect(Self.kinds(Self.history([(3000, 3)])) == [])
     }
 
-    @Test func nothingIsReadBeforeItIsWritten() {
+    @Test func readsBeforeTheirWriteAreFound() {
         #expect(Self.kinds(Self.history([(2990, 3)])) == [.future])
         #expect(Self.kinds(Self.history([(5000, 4)])) == [.future])
     }
 
-    @Test func oneConnectionNeverGoesBack() {
+    @Test func readsThatGoBackOnAConnectionAreFound() {
         #expect(Self.kinds(Self.history([(2100, 2), (2200, 1)])) == [.backwards])
         #expect(Self.kinds(Self.history([(2100, 2), (2200, 0)])).contains(.backwards))
         var history = Self.history([(2100, 2), (2200, 1)])
@@ -57,7 +57,7 @@ import Testing
         #expect(Self.kinds(history) == [])
     }
 
-    @Test func doubtsExcuseTheOriginAndNobodyElse() {
+    @Test func faultsOfTheOriginExcuseOnlyTheOrigin() {
         let reads = [FleetHistory.Doubt(from: 2900, to: 3000, isAboutReads: true)]
         #expect(Self.kinds(Self.history([(2950, 1)], doubts: reads)) == [])
         #expect(Self.kinds(Self.history([(3740, 1)], doubts: reads)) == [])
@@ -69,7 +69,7 @@ import Testing
         #expect(Self.kinds(Self.history([(2950, 1)], doubts: writes)) == [.stale])
     }
 
-    @Test func whatWasAcknowledgedIsThereAtTheEnd() {
+    @Test func lostAcknowledgedWritesAreFound() {
         var history = Self.history([])
         history.final = ["k": 2]
         #expect(Self.kinds(history) == [.lost])

@@ -11,7 +11,7 @@ struct FleetTests {
     // MARK: Larders
 
     @Test(arguments: RedisProcess.programs, [false, true])
-    func lardersKeepWhatTheyPromise(program: String, hasReplicas: Bool) throws {
+    func lardersKeepTheirGuarantees(program: String, hasReplicas: Bool) throws {
         let seed = testSeed("fleet \(program)\(hasReplicas ? " with replicas" : "")")
         let origin = try FleetOrigin(hasReplicas: hasReplicas, program: program)
         for number in 0..<FleetOrigin.rounds {
@@ -34,7 +34,7 @@ struct FleetTests {
 
     /// What nobody says is found by the heartbeat alone: without it the read is stale, and the checker says so.
     @Test(arguments: [false, true])
-    func heartbeatsFindWhatNobodySays(hasHeartbeat: Bool) throws {
+    func heartbeatsDetectASilentOrigin(hasHeartbeat: Bool) throws {
         let origin = try FleetOrigin(hasReplicas: false)
         let tier = try LarderTier(origin: origin.url, options: hasHeartbeat ? [] : Self.patient)
         defer { tier.stop() }
@@ -89,7 +89,7 @@ struct FleetTests {
         return FleetJudge.standard.judge(try FleetRound(name, origin.cluster, origin.proxy, tiers, plan).run())
     }
 
-    @Test func whoAsksForEverythingMakesNoMistakeAndOthersAreFound() throws {
+    @Test func theJudgePassesAnUncachedClientAndFindsPlantedFaults() throws {
         let origin = try FleetOrigin(hasReplicas: false)
         let faults: [FleetFault] = [
             .freeze(key: "k0:0", milliseconds: 400, untilFailover: false),

@@ -139,7 +139,7 @@ struct NetworkLinkTests {
         }
     }
 
-    @Test(arguments: ["THROUGH", "BEHIND"]) func theBoundHoldsWhileTheCableIsOut(way: String) throws {
+    @Test(arguments: ["THROUGH", "BEHIND"]) func theStalenessBoundHoldsDuringANetworkOutage(way: String) throws {
         let seed = testSeed("network link \(way)")
         var random = SeededGenerator(seed: seed)
         let traffic = Traffic(try Ends(way))

@@ -14,7 +14,7 @@ import Testing
         return reply
     }
 
-    @Test func aSeedIsNoServer() throws {
+    @Test func anUnusableSeedIsExplained() throws {
         let closed = LoopbackPort.freeWithClusterBus()
         let reply = try answer("redis+cluster://127.0.0.1:\(closed),127.0.0.1:\(closed + 1)")
         #expect(reply.hasPrefix("-ORIGIN the origin cannot be reached: "), "\(reply)")
@@ -23,7 +23,7 @@ import Testing
         #expect(try answer("unix://\(web.path)").contains("is it a Redis server?"))
     }
 
-    @Test func itSpeaksOnlyTheOldProtocolOrWantsAPassword() throws {
+    @Test func oldProtocolsAndMissingPasswordsAreExplained() throws {
         let old = try FakeServer { _ in .text("-ERR unknown command 'HELLO'\r\n") }
         defer { old.stop() }
         #expect(try answer("unix://\(old.path)").contains("speaks only RESP2; Redis 6 or later is needed"))
@@ -45,7 +45,7 @@ import Testing
         for key in keys { try client.eventually("GET \(key)", "$-1\r\n") }
     }
 
-    @Test(.enabled(if: RedisCluster.isAvailable)) func nobodyOwnsTheSlot() throws {
+    @Test(.enabled(if: RedisCluster.isAvailable)) func anUnassignedSlotIsAnError() throws {
         let cluster = try RedisCluster()
         let (key, other) = (try cluster.key(on: 0), try cluster.key(on: 1))
         for node in cluster.nodes {
@@ -112,7 +112,7 @@ import Testing
         #expect((200_000...300_000).contains(left(try behind.call("PTTL here"))))
     }
 
-    @Test func twoLardersAreEachOthersOrigin() throws {
+    @Test func aCycleOfOriginsIsRefused() throws {
         let (one, two, three) = (try DaemonProcess(), try DaemonProcess(), try DaemonProcess())
         #expect(try one.connect().call("ORIGIN unix://\(two.socketPath)") == "+OK\r\n")
         #expect(try two.connect().call("ORIGIN unix://\(three.socketPath)") == "+OK\r\n")

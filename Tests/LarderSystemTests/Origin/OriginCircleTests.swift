@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [2, 3]) func aCycleIsToldAndEndsWithItself(count: Int) throws {
+    @Test(arguments: [2, 3]) func aCycleIsReportedAndRecoversWhenItEnds(count: Int) throws {
         let daemons = try Ring(count).close()
         let clients = try daemons.map { try $0.connect() }
         for (daemon, client) in zip(daemons, clients) {
@@ -66,7 +66,7 @@ import Testing
     }
 
     /// What is refused in a cycle is told to nobody behind the next one: it would go round for ever.
-    @Test func nothingGoesRound() throws {
+    @Test func invalidationsDoNotCirculateInACycle() throws {
         let clients = try Ring(3).close(" BCAST").map { ($0, try $0.connect()) }
         for (_, client) in clients { try Self.awaitCycle(client) }
         for (_, client) in clients { try Self.expectCycle(client) }
@@ -92,7 +92,7 @@ import Testing
     }
 
     /// What waits there can never be brought, and stays in its database.
-    @Test func whatWaitsInACycle() throws {
+    @Test func pendingWritesOfACycleAreKept() throws {
         let clients = try Ring(2).close(" BEHIND").map { ($0, try $0.connect()) }
         for (_, client) in clients { try Self.awaitCycle(client) }
         let client = clients[0].1
@@ -106,7 +106,7 @@ import Testing
         try clients[1].1.eventually("GET a", bulkReply("v"))
     }
 
-    @Test func whatIsSetAtTheSameMoment() throws {
+    @Test func aCycleCreatedConcurrentlyIsDetected() throws {
         let ring = try Ring(2)
         let clients = try (0..<2).map { try ring.start($0) }.map { ($0, try $0.connect()) }
         for (index, client) in clients.enumerated() { try client.1.send(["ORIGIN", ring.next(index)]) }
@@ -121,7 +121,7 @@ import Testing
     }
 
     /// The same larder may be met twice with different databases.
-    @Test func anotherDatabaseIsNoCycle() throws {
+    @Test func anotherDatabaseOfTheSameLarderIsNotACycle() throws {
         let ring = try Ring(2)
         let (one, two) = (try ring.start(0), try ring.start(1))
         let (front, behind) = (try one.connect(), try two.connect())
@@ -134,7 +134,7 @@ import Testing
     }
 
     /// Whoever is told of one database's troubles is not told of another's: here that would be itself, for ever.
-    @Test(arguments: ["", " BCAST"]) func aDatabaseOfTheSameLarder(options: String) throws {
+    @Test(arguments: ["", " BCAST"]) func aDatabaseOfTheSameLarderCanBeTheOrigin(options: String) throws {
         let ring = try Ring(2)
         let (one, two) = (try ring.start(0), try ring.start(1))
         let (front, behind) = (try one.connect(), try two.connect())

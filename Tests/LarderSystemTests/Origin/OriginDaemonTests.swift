@@ -3,7 +3,7 @@ import Testing
 
 /// The daemon in front of real servers.
 @Suite struct OriginDaemonTests {
-    @Test func aRedisBehindIsAskedOnceAndTellsOfChanges() throws {
+    @Test func aRedisOriginIsReadOnceAndReportsChanges() throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess()
         let (behind, client) = (try redis.connect(), try daemon.connect())
@@ -36,7 +36,7 @@ import Testing
         try client.eventually("GET a", "$-1\r\n")
     }
 
-    @Test func aFrozenOriginIsNotBelievedForLong() throws {
+    @Test func aFrozenOriginIsSoonDistrusted() throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess([
             "--origin-limit", "300", "--origin-heartbeat", "50", "--origin-heartbeat-limit", "100",
@@ -56,7 +56,7 @@ import Testing
         try client.eventually("GET a", bulkReply("one"))
     }
 
-    @Test func aLarderStandsInFrontOfALarder() throws {
+    @Test func aLarderCanBeTheOriginOfALarder() throws {
         let (back, front) = (try DaemonProcess(), try DaemonProcess())
         let (behind, client) = (try back.connect(), try front.connect())
         #expect(try client.call("ORIGIN unix://\(back.socketPath)") == "+OK\r\n")
@@ -69,7 +69,7 @@ import Testing
         #expect(try behind.call("GET a") == bulkReply("two"))
     }
 
-    @Test func anOriginThatIsNoneSaysSo() throws {
+    @Test func unusableOriginsAreExplained() throws {
         let daemon = try DaemonProcess(["--origin-limit", "500"])
         let client = try daemon.connect()
         let directory = try TemporaryDirectory(inMemory: true)

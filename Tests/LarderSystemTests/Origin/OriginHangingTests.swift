@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    @Test func nobodyElseWaitsAndTheStopDoesNot() throws {
+    @Test func aHangingOriginDelaysNeitherOthersNorTheStop() throws {
         let redis = try RedisProcess()
         // Longer than a test waits for any reply: who waits for the origin fails.
         let daemon = try DaemonProcess(["--origin-limit", "60000"])
@@ -65,7 +65,7 @@ import Testing
     }
 
     /// What nobody waits for any more delays nobody, and is not done behind somebody's back.
-    @Test func clientsThatAreGoneSetNothing() throws {
+    @Test func originsOfDisconnectedClientsAreNotSet() throws {
         let redis = try RedisProcess()
         redis.freeze()
         defer { redis.thaw() }
@@ -86,7 +86,7 @@ import Testing
         #expect(try observer.call("ORIGIN").hasPrefix("*2\r\n$3\r\nurl\r\n$0\r\n"))
     }
 
-    @Test func inATransactionItIsRefused() throws {
+    @Test func originIsRefusedInATransaction() throws {
         let daemon = try DaemonProcess()
         let client = try daemon.connect()
         #expect(try client.call("MULTI") == "+OK\r\n")

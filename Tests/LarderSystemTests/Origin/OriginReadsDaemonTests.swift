@@ -9,7 +9,7 @@ import Testing
 
     // MARK: Broadcast
 
-    @Test func withBroadcastKeysOfThePrefixesAreKnown() throws {
+    @Test func withBroadcastKeysOfThePrefixesAreCached() throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess(Self.patient)
         let (behind, client) = (try redis.connect(), try daemon.connect())
@@ -39,7 +39,7 @@ import Testing
         try client.eventually("GET user:1", "$-1\r\n")
     }
 
-    @Test func withBroadcastOfAllALarderIsHeardToo() throws {
+    @Test func withBroadcastChangesOfALarderAreReceived() throws {
         let (back, front) = (try DaemonProcess(), try DaemonProcess(Self.patient))
         let (behind, client) = (try back.connect(), try front.connect())
         #expect(try client.call("ORIGIN unix://\(back.socketPath) BCAST") == "+OK\r\n")
@@ -106,7 +106,7 @@ import Testing
 
     // MARK: Lifetimes
 
-    @Test func withLifetimesNobodyIsNoted() throws {
+    @Test func withLifetimesTheOriginTracksNothing() throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess(["--origin-limit", "300", "--origin-heartbeat-limit", "200"])
         let (behind, client) = (try redis.connect(), try daemon.connect())
@@ -140,7 +140,7 @@ import Testing
 
     // MARK: Slots
 
-    @Test(.enabled(if: RedisCluster.isAvailable)) func onlyWhatMovesIsAskedForAgain() throws {
+    @Test(.enabled(if: RedisCluster.isAvailable)) func onlyKeysOfMovedSlotsAreRequestedAgain() throws {
         let cluster = try RedisCluster()
         let daemon = try DaemonProcess(Self.patient)
         let client = try daemon.connect()

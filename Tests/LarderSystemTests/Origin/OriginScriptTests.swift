@@ -69,7 +69,7 @@ import Testing
     }
 
     /// Without the wait some of these read the former value.
-    @Test func whatAScriptChangedUnseenIsReadByTheSameConnection() throws {
+    @Test func undeclaredChangesOfAScriptAreReadByItsConnection() throws {
         for round in 1...500 {
             #expect(try client.call("GET u") == (round == 1 ? "$-1\r\n" : bulkReply("\(round - 1)")))
             _ = try client.call("EVAL return(redis.call('set','u','\(round)')) 0")

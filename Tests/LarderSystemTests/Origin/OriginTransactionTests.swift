@@ -9,7 +9,7 @@ import Testing
         return try client.call("EXEC")
     }
 
-    @Test func aRedisRunsIt() throws {
+    @Test func aRedisOriginExecutesTransactions() throws {
         let redis = try RedisProcess()
         let daemon = try DaemonProcess()
         let (behind, client) = (try redis.connect(), try daemon.connect())
@@ -29,7 +29,7 @@ import Testing
         #expect(try behind.call("GET a") == bulkReply("three"))
     }
 
-    @Test func aLarderRunsIt() throws {
+    @Test func aLarderOriginExecutesTransactions() throws {
         let (back, front) = (try DaemonProcess(), try DaemonProcess())
         let (behind, client) = (try back.connect(), try front.connect())
         #expect(try client.call("ORIGIN unix://\(back.socketPath) BEHIND") == "+OK\r\n")
@@ -39,7 +39,7 @@ import Testing
     }
 
     /// Commands behind a MULTI that is refused would be run one by one.
-    @Test func whoMayNotBeginOneDoesNothing() throws {
+    @Test func aRefusedMULTIExecutesNothing() throws {
         let redis = try RedisProcess(["--user", "default", "on", "nopass", "~*", "&*", "+@all", "-multi"])
         let daemon = try DaemonProcess()
         let client = try daemon.connect()
@@ -49,7 +49,7 @@ import Testing
         #expect(try client.call("EXISTS a b") == ":0\r\n")
     }
 
-    @Test(.enabled(if: RedisCluster.isAvailable)) func aClusterRunsItWithinASlot() throws {
+    @Test(.enabled(if: RedisCluster.isAvailable)) func aClusterExecutesTransactionsWithinASlot() throws {
         let cluster = try RedisCluster()
         let daemon = try DaemonProcess()
         let client = try daemon.connect()

@@ -10,7 +10,7 @@ import Testing
     ]
 
     @Test(.enabled(if: RedisCluster.isAvailable), arguments: RedisProcess.programs)
-    func aSlotMovesWhileWritesAreBrought(program: String) throws {
+    func deliveriesFollowAMovingSlot(program: String) throws {
         let cluster = try RedisCluster(program: program)
         let daemon = try DaemonProcess(Self.options)
         let client = try daemon.connect()
@@ -46,7 +46,7 @@ import Testing
     }
 
     /// Writes wait for a primary that was killed, and come to the replica that takes its place; others do not wait.
-    @Test(.enabled(if: RedisCluster.isAvailable)) func aPrimaryIsKilledWhileWritesWait() throws {
+    @Test(.enabled(if: RedisCluster.isAvailable)) func deliveriesSurviveAFailover() throws {
         let cluster = try RedisCluster(replicas: 3)
         let daemon = try DaemonProcess(Self.options)
         let client = try daemon.connect()
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func aLarderBehindALarderIsKilledAndFrozen() throws {
+    @Test func deliveriesSurviveAKilledOrFrozenLarder() throws {
         let place = try TemporaryDirectory(inMemory: true)
         var back = try DaemonProcess(in: place)
         let front = try DaemonProcess(Self.options)

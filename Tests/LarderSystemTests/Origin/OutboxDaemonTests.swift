@@ -9,7 +9,7 @@ import Testing
     private static let keyCount = 40
 
     /// `LARDER_ROUNDS=200 LARDER_SEED=… swift test --filter OutboxDaemonTests` for a long night.
-    @Test func nothingThatWasAcknowledgedIsLost() throws {
+    @Test func noAcknowledgedWriteIsLost() throws {
         let rounds = TestSetting.rounds.number() ?? 3
         let base = testSeed()
         for round in 0..<rounds {

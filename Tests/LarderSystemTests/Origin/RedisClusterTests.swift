@@ -65,7 +65,7 @@ struct RedisClusterTests {
         #expect(try cluster.replicas(of: 3) == [0])
     }
 
-    @Test func aDurableClusterComesBackWithWhatItHad() throws {
+    @Test func aDurableClusterKeepsItsDataAcrossARestart() throws {
         let cluster = try RedisCluster(isDurable: true)
         for node in 0..<3 { _ = try cluster.call(node, "SET \(try cluster.key(on: node)) v\(node)") }
         let keys = try (0..<3).map { try cluster.key(on: $0) }
@@ -88,7 +88,7 @@ struct RedisClusterTests {
         #expect(try cluster.call(0, "GET \(key)") == "-MOVED \(ClusterSlot.of(key)) 127.0.0.1:1002\r\n")
     }
 
-    @Test func aServerThatCannotStartSaysWhy() throws {
+    @Test func aServerThatCannotStartIsAnError() throws {
         let (descriptor, port) = try #require(LoopbackPort.listen())
         defer { close(descriptor) }
         #expect(throws: ChildProcess.Failure.self) {

@@ -22,7 +22,7 @@ import Testing
 
     private func text(_ path: String) throws -> String { String(decoding: try Files.read(path), as: UTF8.self) }
 
-    @Test func everythingIsPutIntoItsPlace() throws {
+    @Test func allFilesAreInstalled() throws {
         for path in [
             "/usr/lib/systemd/system/larderd.service", "/usr/lib/systemd/system/larderd.socket",
             "/usr/lib/systemd/user/larderd.service", "/usr/lib/systemd/user/larderd.socket",

@@ -10,7 +10,7 @@ import Testing
 
     // MARK: What the manager is told
 
-    @Test(arguments: [false, true]) func theManagerHearsWhatTheDaemonDoes(_ isAbstract: Bool) throws {
+    @Test(arguments: [false, true]) func theManagerReceivesTheDaemonsStates(_ isAbstract: Bool) throws {
         let file = place.path + "/larderd.conf"
         try Files.write(file, Array("memory = 5M\n".utf8))
         let manager = try ServiceStandIn(in: place, isAbstract: isAbstract)
@@ -29,7 +29,7 @@ import Testing
         #expect(daemon.process.errors.contains("was passed by the service manager, which keeps it"))
     }
 
-    @Test func theManagerHearsWhyTheDaemonEnds() throws {
+    @Test func theManagerReceivesTheReasonOfAFailure() throws {
         let manager = try ServiceStandIn(in: place)
         let variables = ServiceStandIn.environment(["NOTIFY_SOCKET=\(manager.notifyName)"])
         for (options, reason) in [
@@ -85,7 +85,7 @@ import Testing
         "", "/no/such/socket", "@nobody-listens-here", "@", "relative", "vsock:2:1234",
         "/" + String(repeating: "x", count: 300),
     ])
-    func aManagerThatIsNotThereDoesNoHarm(_ name: String) throws {
+    func aMissingServiceManagerIsHarmless(_ name: String) throws {
         let daemon = try DaemonProcess(
             in: place, wrapper: ServiceStandIn.environment(["NOTIFY_SOCKET='\(name)'", "WATCHDOG_USEC=1"]))
         let client = try daemon.connect()
@@ -94,7 +94,7 @@ import Testing
     }
 
     /// Its queue is full all the time.
-    @Test func aManagerThatReadsNothingDoesNoHarm() throws {
+    @Test func anUnresponsiveServiceManagerIsHarmless() throws {
         let manager = try ServiceStandIn(in: place)
         let filling = UnixSocket.makeDatagram()
         defer { close(filling) }
@@ -170,7 +170,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Lie.allCases) func whatIsNoListeningSocketIsRefused(_ lie: Lie) throws {
+    @Test(arguments: Lie.allCases) func passedDescriptorsMustBeListeningSockets(_ lie: Lie) throws {
         let descriptor = lie.descriptor(place.path + "/passed")
         defer { if let descriptor { close(descriptor) } }
         let wrapper = ServiceStandIn.environment(["LISTEN_FDS=\(lie.count)", "LISTEN_PID=$$"])
@@ -186,14 +186,14 @@ import Testing
     @Test(arguments: [
         ["LISTEN_FDS=1", "LISTEN_PID=1"], ["LISTEN_FDS=1"], ["LISTEN_PID=$$"], ["LISTEN_FDS=0", "LISTEN_PID=$$"],
     ])
-    func variablesForOthersAreIgnored(_ variables: [String]) throws {
+    func variablesForAnotherProcessAreIgnored(_ variables: [String]) throws {
         let daemon = try DaemonProcess(in: place, wrapper: ServiceStandIn.environment(variables))
         #expect(try daemon.connect().call("PING") == "+PONG\r\n")
         #expect(try daemon.stop() == .exited(0))
     }
 
     /// No connection is refused, every acknowledged write is there, and who comes in between waits.
-    @Test func aRestartUnderLoadRefusesNobodyAndLosesNothing() throws {
+    @Test func aRestartUnderLoadRefusesNoClientAndLosesNothing() throws {
         let manager = try ServiceStandIn(in: place)
         let path = manager.socketPath
         let isOver = Guarded(false)

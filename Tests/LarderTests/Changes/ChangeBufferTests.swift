@@ -20,7 +20,7 @@ import Testing
         return found
     }
 
-    @Test func changesOfAKeyBecomeTheNewestOne() async throws {
+    @Test func changesOfAKeyAreCoalesced() async throws {
         add("a", "b")
         add("a", kind: .removed)
         add("a", "b", "a")
@@ -31,7 +31,7 @@ import Testing
         #expect(try await rest() == ["stored a"])
     }
 
-    @Test func beyondTheLimitItFallsBehindAndGoesOn() async throws {
+    @Test func aFullBufferFallsBehindAndContinues() async throws {
         add("a", "b", "c", "d", "a", "d")
         #expect(buffer.count == 4)
         add("e")
@@ -40,7 +40,7 @@ import Testing
         #expect(try await rest() == ["fellBehind", "stored f", "stored g"])
     }
 
-    @Test func itNeverGrowsHoweverOftenKeysMove() async throws {
+    @Test func repeatedPurgesDoNotGrowTheBuffer() async throws {
         let buffer = ChangeBuffer(max: 10_000)
         for round in 0..<100_000 {
             buffer.add(.stored, key: [UInt8(round % 3)])
@@ -50,7 +50,7 @@ import Testing
         #expect(buffer.count <= 10_000)
     }
 
-    @Test func aPurgeReplacesWhatWaits() async throws {
+    @Test func aPurgeReplacesPendingChanges() async throws {
         add("a", "b")
         buffer.purge()
         add("b")
@@ -59,7 +59,7 @@ import Testing
         #expect(try await rest() == ["purged", "stored c"])
     }
 
-    @Test func aKeyThatChangesBehindAPurgeOfTagsIsToldBehindIt() async throws {
+    @Test func aChangeAfterATagPurgeIsReportedAfterIt() async throws {
         add("a", "b")
         buffer.purge(tags: [Array("x".utf8), Array("y".utf8)])
         add("a")
@@ -75,7 +75,7 @@ import Testing
         #expect(try await rest() == ["fellBehind"])
     }
 
-    @Test func aLossIsThrownOnceBehindWhatHappenedBefore() async throws {
+    @Test func aLossIsThrownOnceAfterEarlierChanges() async throws {
         add("a")
         buffer.lose(Lost())
         #expect(try await buffer.next()?.description == "stored a")
@@ -84,7 +84,7 @@ import Testing
         #expect(try await rest() == ["fellBehind"])
     }
 
-    @Test func aLossIsThrownBeforeWhatCameAfterIt() async throws {
+    @Test func aLossIsThrownBeforeLaterChanges() async throws {
         add("a")
         buffer.lose(Lost())
         buffer.fallBehind()
@@ -105,7 +105,7 @@ import Testing
         #expect(buffer.takerCount == 0)
     }
 
-    @Test func theEndComesAtOnceForAll() async throws {
+    @Test func closingEndsAllWaitsAtOnce() async throws {
         let waiting = Task { try await buffer.next() }
         await eventually { buffer.takerCount == 1 }
         buffer.finish()

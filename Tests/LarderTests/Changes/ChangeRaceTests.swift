@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(arguments: [4, 1_024])
-    func anObserverKnowsWhatIsStoredInTheEnd(_ bufferMax: Int) async throws {
+    func anObserverEndsWithTheStoredState(_ bufferMax: Int) async throws {
         let work = try Workspace()
         let time = work.time
         let seed = testSeed()

@@ -32,7 +32,7 @@ import Testing
 
     // MARK: Kinds
 
-    @Test func everyWriteIsTold() async throws {
+    @Test func everyWriteIsReported() async throws {
         let changes = try cache.changes()
         try await cache.set(1, forKey: "a")
         #expect(try await told(changes) == ["stored a"])
@@ -69,7 +69,7 @@ import Testing
         #expect(try await told(changes) == ["removed long"])
     }
 
-    @Test func aPurgeIsToldAsOne() async throws {
+    @Test func aPurgeIsReportedAsOneChange() async throws {
         let changes = try cache.changes()
         let one = try cache.changes(forKey: "a")
         let other = try cache.changes(prefix: "x")
@@ -80,7 +80,7 @@ import Testing
         #expect(try await told(other, end: "x") == ["purged"])
     }
 
-    @Test func aPurgeOfTagsIsToldWithThem() async throws {
+    @Test func aTagPurgeIsReportedWithItsTags() async throws {
         let database = try Engine.open(work.directory).database("books")
         let changes = try cache.changes(prefix: "p")
         try database.purge(tags: [Array("article:17".utf8), Array("x".utf8)], soft: false)
@@ -89,7 +89,7 @@ import Testing
         #expect(try await told(changes, end: "p") == ["purged y"])
     }
 
-    @Test func otherDatabasesAreNotTold() async throws {
+    @Test func changesOfOtherDatabasesAreNotReported() async throws {
         let changes = try cache.changes()
         let other = try work.cache("other")
         try await other.set(1, forKey: "a")
@@ -108,7 +108,7 @@ import Testing
 
     // MARK: Which keys
 
-    @Test func aPrefixEndsWhereItEnds() async throws {
+    @Test func aPrefixMatchesExactly() async throws {
         let changes = try cache.changes(prefix: "user:")
         for key in ["user", "user:", "user:1", "user;", "usfr:", "", "User:1"] { try await cache.set(1, forKey: key) }
         #expect(try await told(changes, end: "user:~") == ["stored user:", "stored user:1"])
@@ -139,7 +139,7 @@ import Testing
 
     // MARK: Expiry
 
-    @Test func whatWasStoredWhileItWasObservedIsToldWhenItExpires() async throws {
+    @Test func entriesStoredWhileObservedAreReportedWhenTheyExpire() async throws {
         let changes = try cache.changes()
         try await cache.set(1, forKey: "governed")
         try await cache.set(1, forKey: "own", policy: .seconds(30))
@@ -173,7 +173,7 @@ import Testing
         #expect(try await told(changes).contains("expired k"))
     }
 
-    @Test func theExpiryOfAnEntryThatWasThereBeforeIsToldByItsKey() async throws {
+    @Test func theExpiryOfAnExistingEntryIsReportedToObserversOfItsKey() async throws {
         try await cache.set(1, forKey: "k", policy: .seconds(10))
         let changes = try cache.changes(forKey: "k")
         try await advance(10_000)
@@ -184,7 +184,7 @@ import Testing
         #expect(try await told(late, end: "k") == [])
     }
 
-    @Test func othersAreToldWhenTheirSpaceIsReclaimed() async throws {
+    @Test func otherExpiriesAreReportedWhenTheirSpaceIsReclaimed() async throws {
         for key in ["a", "b"] { try await cache.set(1, forKey: key, policy: .seconds(10)) }
         let changes = try cache.changes(prefix: "a")
         work.time.advance(milliseconds: 10_000)
@@ -193,7 +193,7 @@ import Testing
         #expect(try await told(changes, end: "a~") == ["expired a"])
     }
 
-    @Test func anExpiryThatARemovalNoticesIsAnExpiry() async throws {
+    @Test func anExpiryNoticedByARemovalIsReportedAsExpired() async throws {
         let changes = try cache.changes()
         try await cache.set(1, forKey: "k", policy: .seconds(10))
         _ = try await told(changes)
@@ -230,7 +230,7 @@ import Testing
     }
 
     /// What the sweep finds waits for a look; if too much does, the observer falls behind.
-    @Test func tooManyExpiriesAtOnceAreToldAsOne() async throws {
+    @Test func tooManyExpiriesAreReportedAsFallingBehind() async throws {
         let many = Dictionary(uniqueKeysWithValues: (0..<70_000).map { ("k\($0)", 1) })
         try await cache.set(many, policy: .seconds(10))
         let changes = try cache.changes(prefix: "k", bufferMax: 100_000)
@@ -250,7 +250,7 @@ import Testing
 
     // MARK: Values
 
-    @Test func valuesAreTheNewestWhenTheyAreTaken() async throws {
+    @Test func valuesAreTheNewestWhenTheyAreRead() async throws {
         let changes = try cache.decodedChanges(Reader.self, prefix: "r")
         try await cache.set(Reader("Ana"), forKey: "r1")
         try await cache.set(Reader("Eve"), forKey: "r1")
@@ -307,7 +307,7 @@ import Testing
         #expect(try await changes.makeAsyncIterator().nextText() == "stored a")
     }
 
-    @Test func aSlowConsumerFallsBehindAndGoesOn() async throws {
+    @Test func aSlowConsumerFallsBehindAndContinues() async throws {
         let changes = try cache.changes(bufferMax: 8)
         for index in 0..<100 { try await cache.set(index, forKey: "k\(index % 8)") }
         for index in 0..<8 { #expect(try await changes.makeAsyncIterator().nextText() == "stored k\(index)") }

@@ -27,7 +27,7 @@ import Testing
         return (texts, .beginning)
     }
 
-    @Test func everythingIsToldOnceAndGoneOnWith() async throws {
+    @Test func aFeedReportsEverythingOnceAndContinues() async throws {
         try await cache.set(1, forKey: "a")
         try await cache.set("text", forKey: "b")
         let all = try cache.decodedChanges(Int.self, since: .beginning)
@@ -66,7 +66,7 @@ import Testing
         #expect(try await iterator.next()?.kind == .removed)
     }
 
-    @Test func whoWaitsIsToldAtOnce() async throws {
+    @Test func aWaitingFeedReceivesChangesAtOnce() async throws {
         let changes = try cache.decodedChanges(Int.self, since: .now, prefix: "a")
         var iterator = changes.makeAsyncIterator()
         let cache = cache
@@ -85,7 +85,7 @@ import Testing
         _ = await writer.result
     }
 
-    @Test func itEndsWithItsTaskAndItsCache() async throws {
+    @Test func aFeedEndsWithItsTaskAndItsCache() async throws {
         let changes = try cache.changes(since: .now)
         let ended = Task {
             for try await _ in changes { Issue.record("nothing has changed") }
@@ -100,7 +100,7 @@ import Testing
         try await closed.value
     }
 
-    @Test func aRestartIsGoneOnOver() async throws {
+    @Test func aFeedResumesAfterARestart() async throws {
         try await cache.set(1, forKey: "a")
         try await cache.set(1, forKey: "end")
         var position = ChangePosition.beginning
@@ -117,7 +117,7 @@ import Testing
         #expect(changes.texts == ["stored a 2"])
     }
 
-    @Test func whatIsNoPositionIsRefused() {
+    @Test func invalidPositionsAreRefused() {
         #expect(throws: LarderError.self) { try cache.changes(since: ChangePosition("nonsense")) }
     }
 }

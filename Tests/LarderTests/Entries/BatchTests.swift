@@ -13,7 +13,7 @@ import Testing
         cache = try work.cache()
     }
 
-    @Test func allOfItHappens() throws {
+    @Test func allChangesOfABatchAreApplied() throws {
         try cache.set(Reader("old"), forKey: "old")
         let result = try cache.batch { batch in
             try batch.set(Reader("new"), forKey: "new")
@@ -29,7 +29,7 @@ import Testing
         #expect(try cache.keys() == ["new"])
     }
 
-    @Test func orNothingOfIt() throws {
+    @Test func aThrowingBatchChangesNothing() throws {
         struct Halt: Error {}
         try cache.set(1, forKey: "old")
         #expect(throws: Halt.self) {
@@ -56,7 +56,7 @@ import Testing
         #expect(try work.cache().entries(of: Int.self).dictionary() == ["a": 2, "c": 3])
     }
 
-    @Test func itCanBeAppliedAgainAndIsStampedEachTime() throws {
+    @Test func aBatchCanBeAppliedAgainWithANewTimestamp() throws {
         let batch = CacheBatch()
         try batch.set(1, forKey: "k")
         #expect(batch.count == 1 && !batch.isEmpty && batch.byteCount == 3)
@@ -79,7 +79,7 @@ import Testing
         #expect(try Cache.databases(in: work.directory) == ["books"])
     }
 
-    @Test func itEncodesAsItsCacheDoes() throws {
+    @Test func aBatchUsesTheCodecOfItsCache() throws {
         let lists = try work.cache { $0.codec = .propertyList }
         try lists.batch { try $0.set([1], forKey: "closure") }
         let batch = lists.makeBatch()
@@ -93,7 +93,7 @@ import Testing
         #expect(try lists.entries(of: [Int].self).values() == [[1], [1], [1]])
     }
 
-    @Test func whatCannotBeAddedLeavesItAsItWas() throws {
+    @Test func aRefusedChangeLeavesTheBatchUnchanged() throws {
         let batch = CacheBatch()
         try batch.set(1, forKey: "k")
         expectError(.encoding) { try batch.set(Double.nan, forKey: "k") }
@@ -126,7 +126,7 @@ import Testing
         #expect(try cache.values(Int.self, forKeys: ["3-249", "3-0"]) == ["3-249": 249])
     }
 
-    @Test func nobodySeesAPartOfIt() throws {
+    @Test func readersNeverSeeAPartOfABatch() throws {
         // Pairs of entries that are always changed together, read together while they change.
         let cache = cache
         try cache.set(["left": 0, "right": 0])

@@ -72,7 +72,7 @@ import Testing
         #expect(try cache.value([UInt8].self, forKey: "raw") == bytes)
     }
 
-    @Test func whatWasStoredAsJSONIsRead() throws {
+    @Test func bytesStoredAsJSONCanBeRead() throws {
         let before = try work.cache { $0.codec = .json }
         try before.set(Data(bytes), forKey: "data")
         try before.set(bytes, forKey: "array")
@@ -120,7 +120,7 @@ import Testing
         expectError(.decoding) { _ = try cache.value(Int.self, forKey: "none") }
     }
 
-    @Test func errorsSayInWordsWhatIsWrong() throws {
+    @Test func localizedDescriptionsExplainTheError() throws {
         let error = try #require(throws: LarderError.self) { try cache.set(1, forKey: "k", policy: .seconds(0)) }
         #expect(error.localizedDescription == error.description)
         #expect(error.localizedDescription.contains("0.001"))

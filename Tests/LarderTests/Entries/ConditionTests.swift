@@ -15,7 +15,7 @@ import Testing
         cache = try work.cache()
     }
 
-    @Test func whatIsThereDecidesWhetherSomethingIsStored() throws {
+    @Test func conditionsDecideWhetherAValueIsStored() throws {
         #expect(try !cache.setIfPresent(1, forKey: "k"))
         #expect(try !cache.replace(1, with: 2, forKey: "k"))
         #expect(try cache.setIfAbsent(1, forKey: "k", policy: .seconds(5)))
@@ -33,7 +33,7 @@ import Testing
     }
 
     /// What has expired is not there, although its record still is.
-    @Test func anExpiredEntryIsNone() throws {
+    @Test func anExpiredEntryCountsAsMissing() throws {
         try cache.set(1, forKey: "k", policy: .seconds(1))
         work.time.advance(milliseconds: 1_000)
         #expect(try !cache.setIfPresent(2, forKey: "k"))
@@ -49,7 +49,7 @@ import Testing
     }
 
     /// A database without files gets none for a question.
-    @Test func nothingIsMadeToFindNothing() throws {
+    @Test func lookupsDoNotCreateFiles() throws {
         let none = try work.cache("none", policy: nil)
         #expect(try !none.setIfPresent(1, forKey: "k"))
         #expect(try !none.replace(1, with: 2, forKey: "k"))
@@ -62,7 +62,7 @@ import Testing
         #expect(try none.value(Int.self, forKey: "k") == 1)
     }
 
-    @Test func overwritingCanKeepTheLifetime() throws {
+    @Test func aReplacedEntryCanKeepItsLifetime() throws {
         try cache.set("a", forKey: "own", policy: .seconds(10))
         try cache.set("a", forKey: "never", policy: .never)
         try cache.set("a", forKey: "governed")
@@ -82,7 +82,7 @@ import Testing
         #expect(try cache.info(forKey: "own")?.timeToLive == .seconds(6))
     }
 
-    @Test func readingCanRenew() throws {
+    @Test func aReadCanRenewTheLifetime() throws {
         try cache.set("a", forKey: "k")
         work.time.advance(milliseconds: 30_000)
         #expect(try cache.value(String.self, forKey: "k", renewing: .minutes(5)) == "a")
@@ -98,7 +98,7 @@ import Testing
         expectError(.invalidArgument) { try cache.touch("k", policy: .after(.zero)) }
     }
 
-    @Test func whatIsRemovedCanBeHadAtOnce() throws {
+    @Test func removeValueReturnsTheRemovedValue() throws {
         try cache.set(Reader("a"), forKey: "k")
         #expect(try cache.removeValue(Reader.self, forKey: "k") == Reader("a"))
         #expect(try cache.removeValue(Reader.self, forKey: "k") == nil)
@@ -130,7 +130,7 @@ import Testing
         #expect(try cache.info(forKey: "raw")?.codec == .raw)
     }
 
-    @Test func whatIsNoNumberIsNotCounted() throws {
+    @Test func valuesThatAreNotNumbersCannotBeIncremented() throws {
         for text in ["", " 1", "1 ", "+1", "01", "1.5", "0x1", "9223372036854775808", "a"] {
             try cache.setBytes(Array(text.utf8), forKey: "n")
             expectError(.decoding) { try cache.increment("n") }
@@ -174,7 +174,7 @@ import Testing
         #expect(try !cache.contains("k"))
     }
 
-    @Test("an update keeps an own deadline, and begins the time of an entry anew that follows the policy")
+    @Test("an update keeps an entry's own deadline, and restarts a lifetime that follows the policy")
     func updatesKeepTheRule() throws {
         try cache.setPolicy(.high)
         try cache.set(1, forKey: "governed")
@@ -187,7 +187,7 @@ import Testing
     }
 
     /// What somebody else writes in between is not overwritten: the closure runs again, and sees it.
-    @Test func anUpdateLosesNobodysChange() throws {
+    @Test func anUpdateNeverOverwritesAConcurrentChange() throws {
         try cache.set(1, forKey: "k")
         var seen: [Int?] = []
         try cache.update(Int.self, forKey: "k") { number in
@@ -237,7 +237,7 @@ import Testing
         #expect(try await cache.value(Int.self, forKey: "k") == 300)
     }
 
-    @Test func anUpdateThatGivesUpNamesTheRemedy() throws {
+    @Test func anUpdateConflictNamesTheRemedy() throws {
         let text = expectError(.conflict) {
             try cache.update(Int.self, forKey: "k", attempts: 1) { number in
                 try cache.increment("k")
@@ -248,7 +248,7 @@ import Testing
     }
 
     /// Neither slow closures nor many others let an update give up early; rests grow, and differ.
-    @Test func anUpdateGivesUpAfterItsTimeAndNotBefore() {
+    @Test func anUpdateStopsAfterItsTimeLimitOnly() {
         var runs = UpdateAttempts(most: nil, limitMilliseconds: 100, now: 0)
         // A slow closure has its fewest attempts.
         for _ in 1..<UpdateAttempts.fewest { #expect(runs.rest(now: 5_000, random: 0.5) != nil) }
@@ -338,7 +338,7 @@ import Testing
     }
 
     /// Of several that store what is not there yet, one does.
-    @Test func oneOfManyIsFirst() throws {
+    @Test func oneOfManyConcurrentSetIfAbsentSucceeds() throws {
         let cache = cache
         let count = Guarded(0)
         for round in 0..<50 {
@@ -377,7 +377,7 @@ import Testing
         #expect(try cache.remove([42, -7, 1]) == 2)
     }
 
-    @Test func lifetimesInWordsOfTheCalendar() throws {
+    @Test func lifetimesInMinutesHoursAndDays() throws {
         let lifetimes: [(EntryPolicy, Duration)] = [
             (.after(.milliseconds(1_500)), .milliseconds(1_500)), (.seconds(1.5), .milliseconds(1_500)),
             (.minutes(2), .seconds(120)), (.hours(24), .seconds(86_400)), (.days(7), .seconds(604_800)),

@@ -9,7 +9,7 @@ import Testing
 
     private func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: work.directory + path) }
 
-    @Test func byName() throws {
+    @Test func databasesAreDeletedByName() throws {
         try work.cache("one").close()
         try work.cache("two").close()
         #expect(try Cache.delete(named: "one", directory: work.directory))
@@ -26,7 +26,7 @@ import Testing
         #expect(!exists(""))
     }
 
-    @Test func anOpenDatabaseSaysThatItWasDeleted() throws {
+    @Test func handlesOfADeletedDatabaseThrowDeleted() throws {
         let cache = try work.cache()
         let second = try work.cache()
         try cache.set(1, forKey: "k")
@@ -56,7 +56,7 @@ import Testing
         #expect(try again.value(Int.self, forKey: "k") == 2)
     }
 
-    @Test func theDatabaseOfACache() throws {
+    @Test func aCacheDeletesItsDatabase() throws {
         let cache = try work.cache()
         try cache.set(1, forKey: "k")
         try cache.delete()
@@ -67,7 +67,7 @@ import Testing
         #expect(try Cache.databases(in: work.directory) == ["unwritten"])
     }
 
-    @Test func allOfThem() throws {
+    @Test func allDatabasesAreDeleted() throws {
         let open = try work.cache("open")
         try open.set(1, forKey: "k")
         try work.cache("closed").close()
@@ -77,7 +77,7 @@ import Testing
         #expect(try Cache.deleteAll(directory: work.directory) == [])
     }
 
-    @Test func damageIsAnErrorAndSettingAsideTheWayOut() throws {
+    @Test func damageIsAnErrorAndSettingAsideRepairsIt() throws {
         let cache = try work.cache("books", policy: .middle)
         try cache.set(1, forKey: "k")
         expectError(.invalidArgument) { try Cache.setAsideDamaged(named: "books", directory: work.directory) }
@@ -106,7 +106,7 @@ import Testing
     }
 
     /// By the call, and by itself where the options say so: also after the handle that met the damage was closed.
-    @Test func whatCanBeReadOfADamagedDatabaseGoesOn() throws {
+    @Test func salvagingKeepsReadableEntries() throws {
         for isByItself in [false, true] {
             let name = isByItself ? "itself" : "called"
             let cache = try work.cache(name, policy: .never)

@@ -81,7 +81,7 @@ import Testing
         #expect(seen == ["a", "b"])
     }
 
-    @Test func expiredEntriesShowOnlyWhenAskedFor() throws {
+    @Test func expiredEntriesAreIncludedOnlyOnRequest() throws {
         try fill(["a", "c"])
         try cache.set(Reader("b"), forKey: "b", policy: .seconds(1))
         work.time.advance(milliseconds: 1_000)
@@ -92,7 +92,7 @@ import Testing
         #expect(all == ["a false a false", "b true b true", "c false c false"])
     }
 
-    @Test func whatExpiresDuringARunIsLeftOut() throws {
+    @Test func entriesThatExpireDuringARunAreSkipped() throws {
         try fill(["a", "b"])
         try cache.set(Reader("c"), forKey: "c", policy: .never)
         let run = try cache.entries(of: Reader.self).makeIterator()
@@ -103,7 +103,7 @@ import Testing
         #expect(try run.next() == nil)
     }
 
-    @Test func aRunSeesTheDatabaseAsItWasAtItsBeginning() throws {
+    @Test func aRunSeesTheDatabaseAsOfItsStart() throws {
         try fill(["a", "b", "c"])
         let sequence = cache.entries(of: Reader.self)
         var seen: [String] = []
@@ -118,7 +118,7 @@ import Testing
         #expect(try sequence.map { try $0.value().userName } == ["a", "changed", "d"])
     }
 
-    @Test func valuesAreDecodedOnlyWhenAskedForAndOnce() throws {
+    @Test func valuesAreDecodedOnRequestAndOnce() throws {
         let decoded = Guarded(0)
         let counting = try work.cache { options in
             options.codec = .custom(
@@ -149,7 +149,7 @@ import Testing
         #expect(decoded.value == 12)
     }
 
-    @Test func anEntryOfThePastSaysSo() throws {
+    @Test func anEntryThrowsAfterTheNextStep() throws {
         try fill(["a", "b"])
         let run = try cache.entries(of: Reader.self).makeIterator()
         let first = try #require(try run.next())
@@ -174,7 +174,7 @@ import Testing
         #expect(try cache.entries(of: Data.self, EntryOptions(prefix: "r")).values() == [Data([1, 2])])
     }
 
-    @Test func keysThatAreNoTextAreNotPassedOffAsText() throws {
+    @Test func keysThatAreNotTextAreNotReturnedAsText() throws {
         try cache.set(1, forKey: "a")
         try cache.set(2, forKey: [0xC3] as [UInt8])
         #expect(try cache.keys() == ["a"])
@@ -185,7 +185,7 @@ import Testing
     }
 
     /// One key of another program, which need not be text, used to end the call.
-    @Test func aKeyThatIsNoTextIsLeftOutOfTheKeys() async throws {
+    @Test func keysThatAreNotTextAreOmittedFromTheKeys() async throws {
         try await cache.set(1, forKey: "a")
         try await cache.set(2, forKey: [0xC3] as [UInt8])
         #expect(try await cache.keys() == ["a"])
@@ -195,7 +195,7 @@ import Testing
         #expect(found == [[0x61]: 1, [0xC3]: 2])
     }
 
-    @Test func keysThatSwiftHoldsEqualDoNotSwallowEachOther() throws {
+    @Test func keysThatSwiftConsidersEqualAreAnError() throws {
         try cache.set(1, forKey: "\u{e9}")
         try cache.set(2, forKey: "e\u{301}")
         #expect(try cache.keys().count == 2)
@@ -227,7 +227,7 @@ import Testing
         #expect(pairs == ["aa", "ab", "ac", "bb", "bc", "cc"])
     }
 
-    @Test func whatAFilterOrABodyThrowsArrives() throws {
+    @Test func errorsOfFiltersAndBodiesArePassedOn() throws {
         struct Halt: Error {}
         try fill(["a"])
         #expect(throws: Halt.self) { try cache.entries(of: Reader.self).enumerate { _, _ in throw Halt() } }

@@ -12,7 +12,7 @@ import Testing
             (UpdatePolicy.highest, 10_000), (.high, 60_000), (.middle, 3_600_000), (.low, 86_400_000),
             (.lowest, 604_800_000),
         ] as [(UpdatePolicy, Int64)])
-    func anEntryIsGoneFromItsDeadlineOn(_ policy: UpdatePolicy, _ interval: Int64) throws {
+    func anEntryExpiresAtItsDeadline(_ policy: UpdatePolicy, _ interval: Int64) throws {
         let cache = try work.cache(policy: policy)
         try cache.set(1, forKey: "k")
         work.time.advance(milliseconds: interval - 1)
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func whatIsKnownOfAnEntry() throws {
+    @Test func infoHasTheMetadataOfAnEntry() throws {
         let cache = try work.cache(policy: .high)
         try cache.set("四", forKey: "k")
         work.time.advance(milliseconds: 1_500)
@@ -134,7 +134,7 @@ import Testing
         #expect(try cache.value(Int.self, forKey: "written") == 2)
     }
 
-    @Test func changingThePolicyJudgesAgainButNeverRevives() throws {
+    @Test func aPolicyChangeAppliesButNeverRevives() throws {
         let cache = try work.cache(policy: .highest)
         try cache.set(1, forKey: "old")
         work.time.advance(milliseconds: 5_000)
@@ -152,7 +152,7 @@ import Testing
         #expect(try again.value(Int.self, forKey: "young") == nil)
     }
 
-    @Test func theDeadlineOfAnEntryCanBeChangedByItself() throws {
+    @Test func touchChangesTheDeadlineOnly() throws {
         let cache = try work.cache(policy: .high)
         try cache.set(Reader("a"), forKey: "k")
         work.time.advance(milliseconds: 30_000)
@@ -202,7 +202,7 @@ import Testing
         #expect(try again.value(Int.self, forKey: "until") == nil)
     }
 
-    @Test func sweepingAndRemovingExpiredGiveTheSpaceBack() throws {
+    @Test func sweepingAndRemovingExpiredFreeSpace() throws {
         let cache = try work.cache(policy: .high)
         let other = try work.cache("other", policy: .never)
         for index in 0..<1_200 { try cache.set(index, forKey: "old \(index)", policy: .highest) }

@@ -9,7 +9,7 @@ import Testing
 
     init() throws { work = try Workspace() }
 
-    @Test func anEntryHasTheGraceThatItsPolicyNames() throws {
+    @Test func anEntryHasTheGraceOfItsPolicy() throws {
         let cache = try work.cache(policy: .high)
         try cache.setPolicy(.high, grace: .seconds(90))
         try cache.set(1, forKey: "database")
@@ -79,7 +79,7 @@ import Testing
         #expect(try other.info(forKey: "k")?.graceMilliseconds == 0)
     }
 
-    @Test func whatIsImpossibleIsRefused() throws {
+    @Test func invalidGraceAndJitterAreRefused() throws {
         let cache = try work.cache(policy: .high)
         for policy in [
             EntryPolicy.hours(1).grace(.seconds(-1)), .hours(1).grace(.seconds(9_000_000_001)),

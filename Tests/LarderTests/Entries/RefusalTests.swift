@@ -32,7 +32,7 @@ import Testing
 
     private static let codecs: [ModelCodec] = [.standard, .json, .json(encoder: JSONEncoder(), decoder: JSONDecoder())]
 
-    @Test func aDecimalThatIsNoNumberIsRefused() throws {
+    @Test func aDecimalThatIsNotANumberIsRefused() throws {
         for codec in Self.codecs {
             let cache = try work.cache { $0.codec = codec }
             try cache.removeAll()
@@ -51,7 +51,7 @@ import Testing
         #expect(try cache.value([Decimal].self, forKey: "k")?.first?.isNaN == true)
     }
 
-    @Test func aNumberThatIsNotFiniteIsCalledSo() throws {
+    @Test func aNumberThatIsNotFiniteIsNamedInTheError() throws {
         for codec in Self.codecs {
             let cache = try work.cache { $0.codec = codec }
             #expect(
@@ -70,7 +70,7 @@ import Testing
     }
 
     /// The whole error can be printed too: the date itself cannot.
-    @Test func aDateThatIsNotFiniteIsCalledADate() throws {
+    @Test func aDateThatIsNotFiniteIsNamedInTheError() throws {
         for seconds in [Double.nan, .infinity] {
             do {
                 try cache.set(Price(amount: Date(timeIntervalSince1970: seconds)), forKey: "k")
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func modelsThatNestTooDeepAreToldHowDeepIsAllowed() throws {
+    @Test func theErrorForTooDeepModelsNamesTheLimit() throws {
         for codec in Self.codecs {
             let cache = try work.cache { $0.codec = codec }
             try cache.set(Nest(depth: 511), forKey: "k")
@@ -95,7 +95,7 @@ import Testing
     }
 
     /// Foundation needs a stack for every level and ends the process where there is none.
-    @Test func modelsThatNestVeryDeepDoNotEndTheProcess() throws {
+    @Test func veryDeepModelsDoNotCrash() throws {
         for codec in [ModelCodec.standard, .json] {
             let cache = try work.cache { $0.codec = codec }
             let text = expectError(.encoding) { try cache.set(Nest(depth: 20_000), forKey: "deep") }
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func aDeadlineThatIsNoNumberIsCalledSo() throws {
+    @Test func aDeadlineThatIsNotANumberIsNamedInTheError() throws {
         let text = expectError(.invalidArgument) {
             try cache.set(1, forKey: "k", policy: .until(Date(timeIntervalSince1970: .nan)))
         }
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test func closedIsSaidWhereNothingIsAskedForToo() throws {
+    @Test func emptyRequestsOfAClosedCacheThrowClosed() throws {
         let snapshot = try cache.snapshot()
         cache.close()
         snapshot.close()
@@ -143,7 +143,7 @@ import Testing
         expectError(.closed) { try cache.apply(cache.makeBatch()) }
     }
 
-    @Test func rawTextIsAnOptionalTextToo() throws {
+    @Test func rawTextCanBeReadAsAnOptionalString() throws {
         for text in ["", "plain", "null", "5", "\"quoted\""] {
             try cache.setBytes(Array(text.utf8), forKey: "k")
             #expect(try cache.value(String?.self, forKey: "k") == .some(text))

@@ -97,7 +97,7 @@ import Testing
         #expect(try cache.count() == 6)
     }
 
-    @Test func theLongestKeyIsTheLongest() throws {
+    @Test func longerKeysThanTheMaximumAreRefused() throws {
         let longest = String(repeating: "k", count: 65_536)
         try cache.set(1, forKey: longest)
         #expect(try cache.value(Int.self, forKey: longest) == 1)
@@ -135,7 +135,7 @@ import Testing
         #expect(try cache.bytes(forKey: "none") == nil)
     }
 
-    @Test func rawBytesCanBeAskedForAsBytesAndText() throws {
+    @Test func rawBytesCanBeReadAsBytesAndText() throws {
         try cache.setBytes(Array("一本书".utf8), forKey: "k")
         #expect(try cache.value([UInt8].self, forKey: "k") == Array("一本书".utf8))
         #expect(try cache.value(Data.self, forKey: "k") == Data("一本书".utf8))
@@ -145,7 +145,7 @@ import Testing
     }
 
     /// What a shell or another client stores is raw bytes; JSON among them is a model for who asks for one.
-    @Test func rawJSONCanBeAskedForAsAModel() throws {
+    @Test func rawJSONCanBeReadAsAModel() throws {
         try cache.setBytes(Array(#"{"name":"a","price":1.5}"#.utf8), forKey: "k")
         #expect(try cache.value(Book.self, forKey: "k")?.price == 1.5)
         let message = expectError(.decoding) { _ = try cache.value([Int].self, forKey: "k") }

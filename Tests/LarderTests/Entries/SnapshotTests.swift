@@ -16,7 +16,7 @@ private func userNames(_ reading: some CacheReading) throws -> [String] {
         cache = try work.cache()
     }
 
-    @Test func laterWritesDoNotShow() throws {
+    @Test func aSnapshotDoesNotShowLaterWrites() throws {
         try cache.set(Reader("a"), forKey: "a")
         try cache.set(Reader("b"), forKey: "b")
         let snapshot = try cache.snapshot()
@@ -40,7 +40,7 @@ private func userNames(_ reading: some CacheReading) throws -> [String] {
         #expect(try snapshot.dictionary(matching: #Predicate<Reader> { $0.userName == "b" }) == ["b": Reader("b")])
     }
 
-    @Test func itFreezesDataAndNotTime() throws {
+    @Test func aSnapshotFreezesDataAndNotTime() throws {
         try cache.set(1, forKey: "k")
         let snapshot = try cache.snapshot()
         work.time.advance(milliseconds: 60_000)
@@ -51,7 +51,7 @@ private func userNames(_ reading: some CacheReading) throws -> [String] {
         #expect(try snapshot.storedCount() == 1)
     }
 
-    @Test func ofAnEmptyDatabase() throws {
+    @Test func aSnapshotOfAnEmptyDatabaseIsEmpty() throws {
         let fresh = try work.cache("fresh", policy: nil)
         let snapshot = try fresh.snapshot()
         try fresh.set(1, forKey: "k")
@@ -60,7 +60,7 @@ private func userNames(_ reading: some CacheReading) throws -> [String] {
         #expect(try snapshot.keys() == [])
     }
 
-    @Test func afterAPurgeOrADeletionItSaysSo() throws {
+    @Test func aSnapshotThrowsAfterAPurgeOrADeletion() throws {
         try cache.set(1, forKey: "k")
         let snapshot = try cache.snapshot()
         try cache.removeAll()
@@ -73,7 +73,7 @@ private func userNames(_ reading: some CacheReading) throws -> [String] {
         expectError(.deleted) { _ = try second.value(Int.self, forKey: "k") }
     }
 
-    @Test func afterClosingItSaysSo() throws {
+    @Test func aClosedSnapshotThrowsClosed() throws {
         try cache.set(1, forKey: "k")
         let snapshot = try cache.snapshot()
         snapshot.close()
@@ -83,7 +83,7 @@ private func userNames(_ reading: some CacheReading) throws -> [String] {
         #expect(try cache.value(Int.self, forKey: "k") == 1)
     }
 
-    @Test func itOutlivesTheCacheItCameFrom() throws {
+    @Test func aSnapshotOutlivesItsCache() throws {
         try cache.set(1, forKey: "k")
         let snapshot = try cache.snapshot()
         cache.close()

@@ -12,7 +12,7 @@ import Testing
     init() throws { work = try Workspace() }
 
     /// Hot models, entries on the disk, and snapshots obey a removal.
-    @Test(arguments: [0, 64 << 20]) func nothingThatWasRemovedByItsTagIsReadAgain(memory: Int) throws {
+    @Test(arguments: [0, 64 << 20]) func entriesRemovedByTagAreNotReadAgain(memory: Int) throws {
         var cache = try work.cache { $0.memoryBytes = memory }
         for index in 0..<50 { try cache.set(index, forKey: "k\(index)", tags: ["all", index < 25 ? "low" : "high"]) }
         try cache.set(100, forKey: "untagged")
@@ -49,7 +49,7 @@ import Testing
         #expect(try cache.bytes(forKey: "k") == nil)
     }
 
-    @Test func anEntryThatIsStoredAnewHasOtherTags() throws {
+    @Test func storingAnEntryReplacesItsTags() throws {
         let cache = try work.cache()
         try cache.set(1, forKey: "k", tags: ["old"])
         try cache.set(2, forKey: "k", tags: ["new"])
@@ -85,7 +85,7 @@ import Testing
         #expect(try await cache.contains("k") == false)
     }
 
-    @Test func tagsThatAreNoTextAreLeftOut() throws {
+    @Test func tagsThatAreNotTextAreOmitted() throws {
         let cache = try work.cache()
         let tags = try Tags(checking: [[0xFF], Array("t".utf8)])
         try cache.source.database.commit([try cache.source.key("k", "set")], loading: false) { update in
@@ -117,7 +117,7 @@ import Testing
         try await cache.value(Int.self, forKey: "k", options: FetchOptions(tags: tags)) { try await origin.value() }
     }
 
-    @Test func whatWasFetchedHasItsTags() async throws {
+    @Test func fetchedValuesAreStoredWithTags() async throws {
         let cache = try work.cache()
         let origin = TestOrigin()
         #expect(try await Self.fetch(cache, ["t", "u"], origin) == 1)
@@ -138,7 +138,7 @@ import Testing
     }
 
     /// What the origin said before the removal may be what the removal is about.
-    @Test(arguments: [false, true]) func whatIsFetchedWhileItsTagIsRemovedIsNotStored(soft: Bool) async throws {
+    @Test(arguments: [false, true]) func aTagPurgeDuringAFetchPreventsStoring(soft: Bool) async throws {
         let cache = try work.cache()
         let origin = TestOrigin()
         origin.hold()
@@ -157,7 +157,7 @@ import Testing
         #expect(try await cache.value(Int.self, forKey: "k") == 2)
     }
 
-    @Test func aSoftRemovalMakesStale() async throws {
+    @Test func aSoftRemovalMakesEntriesStale() async throws {
         let cache = try work.cache()
         let origin = TestOrigin()
         let policy = EntryPolicy.hours(1).grace(.seconds(600))

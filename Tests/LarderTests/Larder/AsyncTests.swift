@@ -14,7 +14,7 @@ import Testing
 
     init() throws { work = try Workspace() }
 
-    @Test func theCallsOfAsynchronousCodeDoWhatTheOthersDo() async throws {
+    @Test func asynchronousCallsBehaveLikeSynchronousOnes() async throws {
         let cache = try await Cache(
             named: "books", policy: .high, directory: work.directory, options: work.options())
         try await cache.set(["a:1": 1, "a:2": 2, "b": 3])
@@ -69,7 +69,7 @@ import Testing
     }
 
     /// Larger than what is read ahead at a time, and with everything that a run can be asked for.
-    @Test func entriesComeOneAfterTheOther() async throws {
+    @Test func entriesAreEnumeratedInOrder() async throws {
         let cache = try work.cache()
         try await cache.set((0..<500).map { (key: String(1_000 + $0), value: $0) })
         try await cache.set("text", forKey: "9999")
@@ -128,7 +128,7 @@ import Testing
     // MARK: Threads
 
     /// With the threads held on which work may block, everything that may block stands still, and the pool does not.
-    @Test func whatMayBlockLeavesThePool() async throws {
+    @Test func blockingWorkDoesNotBlockTheCooperativePool() async throws {
         let cache = try work.cache { $0.memoryBytes = 0 }
         try await cache.set((0..<300).map { (key: String(1_000 + $0), value: $0) })
         let snapshot = try await cache.snapshot()

@@ -25,7 +25,7 @@ import Testing
         #expect(errors.all == [])
     }
 
-    @Test func everyThreadReadsWhatItWrote() throws {
+    @Test func everyThreadReadsItsOwnWrites() throws {
         let cache = try work.cache(policy: .never)
         let wrong = Recorder<String>()
         inParallel(4) { thread in
@@ -46,7 +46,7 @@ import Testing
         #expect(wrong.all == [])
     }
 
-    @Test func sumsAreKeptByBatchesWhoeverReads() throws {
+    @Test func batchesKeepSumsForConcurrentReaders() throws {
         // Money moves between accounts inside batches of one writer; what readers see always adds up.
         let cache = try work.cache(policy: .never)
         let accounts = (0..<10).map { "account \($0)" }

@@ -58,7 +58,7 @@ private final class Disk: Sendable {
         #expect(try work.cache().entries(of: Int.self).dictionary() == ["a": 10, "b": 2])
     }
 
-    @Test func readingGoesOnMeanwhile() throws {
+    @Test func readsContinueOnAFullDisk() throws {
         let cache = try work.cache()
         try cache.set(1, forKey: "a")
         let snapshot = try cache.snapshot()

@@ -48,7 +48,7 @@ import Testing
     }
 
     /// A closure that was cancelled by itself says nothing about its origin.
-    @Test func aCancellationOfTheClosuresOwnIsNoFailure() async throws {
+    @Test func aClosureThatThrowsCancellationIsNotAFailure() async throws {
         let work = try Workspace()
         let cache = try work.cache()
         await #expect(throws: CancellationError.self) {

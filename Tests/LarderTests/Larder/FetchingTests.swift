@@ -39,7 +39,7 @@ import Testing
 
     // MARK: One flight
 
-    @Test func ofManyCallersOneAsksTheOrigin() async throws {
+    @Test func concurrentCallersShareOneFetch() async throws {
         origin.hold()
         let tasks = (0..<200).map { _ in Task { try await fetch() } }
         await origin.waitUntil(calls: 1)
@@ -51,7 +51,7 @@ import Testing
         await eventually { FlightTable.shared.count == 0 }
     }
 
-    @Test func twoHandlesAndTwoTypesAskTheOriginOnce() async throws {
+    @Test func handlesAndTypesShareOneFetch() async throws {
         let other = try work.cache(policy: nil)
         let text = Recorder<String>()
         origin.hold()
@@ -71,7 +71,7 @@ import Testing
         #expect(text.isEmpty && origin.calls == 1)
     }
 
-    @Test func anErrorGoesToAllWhoWait() async throws {
+    @Test func anErrorIsThrownToAllWaiters() async throws {
         origin.hold()
         origin.fails = true
         let tasks = (0..<20).map { _ in Task { try await fetch() } }
@@ -86,7 +86,7 @@ import Testing
         #expect(origin.calls == 1)
     }
 
-    @Test("while an origin that failed rests, callers get its error again") func anOriginThatFailedRests() async throws
+    @Test("during the back-off of a failed fetch, callers get its error again") func aFailedFetchBacksOff() async throws
     {
         origin.fails = true
         await #expect(throws: TestOrigin.Failure.self) { try await fetch() }
@@ -114,7 +114,7 @@ import Testing
 
     // MARK: Cancellation
 
-    @Test func whoIsCancelledLeavesTheFetchToTheOthers() async throws {
+    @Test func aCancelledCallerDoesNotCancelTheSharedFetch() async throws {
         origin.hold()
         let tasks = (0..<3).map { _ in Task { try await fetch() } }
         await origin.waitUntil(calls: 1)
@@ -127,7 +127,7 @@ import Testing
         #expect(origin.cancellations == 0)
     }
 
-    @Test func whenAllHaveGoneTheFetchEndsAndSomebodyElseMayFetch() async throws {
+    @Test func aFetchIsCancelledWithItsLastCaller() async throws {
         origin.hold()
         let tasks = (0..<3).map { _ in Task { try await fetch() } }
         await origin.waitUntil(calls: 1)
@@ -141,7 +141,7 @@ import Testing
 
     // MARK: Stale values
 
-    @Test func aStaleValueIsServedAtOnceWhileItIsFetchedAnew() async throws {
+    @Test func aStaleValueIsServedAtOnceWhileItIsRefreshed() async throws {
         #expect(try await fetch() == 1)
         becomeStale()
         #expect(try await cache.value(Int.self, forKey: "k") == nil)
@@ -154,7 +154,7 @@ import Testing
         #expect(origin.calls == 2)
     }
 
-    @Test func nothingIsServedBehindItsGrace() async throws {
+    @Test func noValueIsServedAfterItsGrace() async throws {
         #expect(try await fetch() == 1)
         work.time.advance(milliseconds: 60_000 + 600_000)
         #expect(try await fetch() == 2)
@@ -169,7 +169,7 @@ import Testing
         #expect(try await late.value == 4)
     }
 
-    @Test func aStaleValueIsServedWhereTheOriginFails() async throws {
+    @Test func aStaleValueIsServedIfTheOriginFails() async throws {
         #expect(try await fetch() == 1)
         becomeStale()
         origin.fails = true
@@ -186,7 +186,7 @@ import Testing
         #expect(try await fetch("k", options) == 3)
     }
 
-    @Test func aFailureInTheBackgroundIsToldAndCounted() async throws {
+    @Test func aBackgroundFailureIsReportedAndCounted() async throws {
         #expect(try await fetch("with a secret") == 1)
         becomeStale()
         origin.fails = true
@@ -213,7 +213,7 @@ import Testing
         try await eventually { try cache.value(Int.self, forKey: "k") == 3 }
     }
 
-    @Test func aHardTimeoutEndsTheWaiting() async throws {
+    @Test func aHardTimeoutEndsTheWait() async throws {
         origin.hold()
         var options = FetchOptions()
         options.hardTimeout = .milliseconds(5)
@@ -231,7 +231,7 @@ import Testing
 
     // MARK: Sources and ages
 
-    @Test func theOriginFirst() async throws {
+    @Test func originElseCachePrefersTheOrigin() async throws {
         #expect(try await fetch() == 1)
         let options = FetchOptions(.originElseCache)
         #expect(try await fetch("k", options) == 2)
@@ -243,7 +243,7 @@ import Testing
         await #expect(throws: TestOrigin.Failure.self) { try await fetch("none", options) }
     }
 
-    @Test("a failure of the origin does not return a value that is older than allowed") func failuresRespectTheAge()
+    @Test("if the origin fails, a value older than allowed is not returned") func failuresRespectTheAge()
         async throws
     {
         #expect(try await fetch() == 1)
@@ -258,7 +258,7 @@ import Testing
         #expect(try await fetch("k", options) == 1)
     }
 
-    @Test func theOriginAlone() async throws {
+    @Test func originOnlyNeverUsesTheCache() async throws {
         #expect(try await fetch() == 1)
         #expect(try await fetch("k", FetchOptions(.originOnly)) == 2)
         #expect(try await cache.value(Int.self, forKey: "k") == 2)
@@ -267,7 +267,7 @@ import Testing
         #expect(try await cache.value(Int.self, forKey: "k") == 2)
     }
 
-    @Test func theCacheAlone() async throws {
+    @Test func cacheOnlyNeverUsesTheOrigin() async throws {
         await fails(.notCached) { _ = try await fetch("k", FetchOptions(.cacheOnly)) }
         try await cache.set(7, forKey: "k")
         #expect(try await fetch("k", FetchOptions(.cacheOnly)) == 7)
@@ -280,14 +280,14 @@ import Testing
         #expect(origin.calls == 0)
     }
 
-    @Test func asIfThereWereNoCache() async throws {
+    @Test func ignoreCacheBypassesTheCache() async throws {
         try await cache.set(7, forKey: "k")
         #expect(try await fetch("k", FetchOptions(.ignoreCache)) == 1)
         #expect(try await fetch("k", FetchOptions(.ignoreCache)) == 2)
         #expect(try await cache.value(Int.self, forKey: "k") == 7)
     }
 
-    @Test func whatIsTooOldIsFetched() async throws {
+    @Test func valuesOlderThanTheMaximumAgeAreFetched() async throws {
         try await cache.set(7, forKey: "k")
         work.time.advance(milliseconds: 10_000)
         #expect(try await fetch("k", FetchOptions(maximumAge: .seconds(10))) == 7)
@@ -325,7 +325,7 @@ import Testing
         #expect(try await cache.info(forKey: "new")?.timeToLive == .seconds(60))
     }
 
-    @Test func whatCannotBeRightIsRefused() async throws {
+    @Test func invalidOptionsAreRefused() async throws {
         for change in [
             { $0.maximumAge = .seconds(-1) }, { $0.softTimeout = .seconds(86_401) }, { $0.hardTimeout = .seconds(-1) },
             { $0.backOff = .seconds(-1) }, { $0.absent = .seconds(-1) }, { $0.lease = .zero },
@@ -372,7 +372,7 @@ import Testing
 
     // MARK: Others write meanwhile
 
-    @Test(arguments: ["set", "remove", "removeAll", "prefix"]) func whatOthersDidMeanwhileStays(_ what: String)
+    @Test(arguments: ["set", "remove", "removeAll", "prefix"]) func changesDuringAFetchAreKept(_ what: String)
         async throws
     {
         try await cache.set(0, forKey: "other")
@@ -390,7 +390,7 @@ import Testing
         #expect(try await cache.value(Int.self, forKey: "k") == (what == "set" ? 77 : nil))
     }
 
-    @Test func whoTakesLongerThanItsLeaseStoresNothing() async throws {
+    @Test func aFetchLongerThanItsLeaseStoresNothing() async throws {
         origin.hold()
         let slow = Task { try await fetch() }
         await origin.waitUntil(calls: 1)
@@ -402,7 +402,7 @@ import Testing
         #expect(try await cache.value(Int.self, forKey: "k") == 99)
     }
 
-    @Test func whoAsksForItsOwnKeyGetsAnError() async throws {
+    @Test func fetchingTheOwnKeyIsARecursionError() async throws {
         await fails(.recursion) {
             _ = try await cache.value(Int.self, forKey: "a") { [cache] in
                 try await cache.value(Int.self, forKey: "b") { [cache] in
@@ -418,7 +418,7 @@ import Testing
         #expect(sum == 4)
     }
 
-    @Test func whoWaitForEachOthersKeysGetAnErrorInsteadOfWaitingForEver() async throws {
+    @Test func fetchesThatWaitForEachOtherThrowRecursion() async throws {
         let began = Recorder<String>()
         @Sendable func both(_ key: String, _ other: String) async throws -> Int {
             try await cache.value(Int.self, forKey: key) { [cache] in
@@ -449,7 +449,7 @@ import Testing
     }
 
     /// Keys that are only fetched one behind the other are no cycle.
-    @Test func aClosureMayFetchWhatAnotherOneFetchesToo() async throws {
+    @Test func closuresMayShareANestedFetch() async throws {
         let began = Recorder<Int>()
         @Sendable func sum(_ key: String) async throws -> Int {
             try await cache.value(Int.self, forKey: key) { [cache, origin] in
@@ -469,7 +469,7 @@ import Testing
     }
 
     /// A closure that was cancelled by itself says nothing about its origin.
-    @Test func aClosureThatWasCancelledByItselfIsNoFailedOrigin() async throws {
+    @Test func aClosureThatThrowsCancellationIsNotAFailure() async throws {
         for keys in [["a"], ["b", "c"]] {
             await #expect(throws: CancellationError.self) {
                 if keys.count == 1 {
@@ -485,7 +485,7 @@ import Testing
 
     // MARK: Ahead of the end
 
-    @Test func aValueIsFetchedAnewShortlyBeforeItsEnd() async throws {
+    @Test func aValueIsRefreshedShortlyBeforeItExpires() async throws {
         #expect(try await fetch() == 1)
         work.time.advance(milliseconds: 56_999)
         #expect(try await fetch() == 1)
@@ -502,7 +502,7 @@ import Testing
         #expect(origin.calls == 2)
     }
 
-    @Test func valuesThatAreNotKeptDecodedAreFetchedAheadToo() async throws {
+    @Test func undecodedValuesAreRefreshedAheadToo() async throws {
         let cache = try await Cache.inMemory(policy: .high, options: work.options { $0.decodedModels = false })
         for _ in 0..<2 { _ = try await cache.value(Int.self, forKey: "k") { [origin] in try await origin.value() } }
         #expect(origin.calls == 1)
@@ -512,7 +512,7 @@ import Testing
         await origin.waitUntil(calls: 2)
     }
 
-    @Test("an entry of another type is fetched anew, whatever other reads do")
+    @Test("an entry of another type is fetched again, independent of other reads")
     func anEntryOfAnotherTypeIsFetched() async throws {
         for action in [DecodingFailureAction.throwError, .treatAsMiss, .removeAndMiss] {
             let lenient = try work.cache(policy: nil) { $0.onDecodingFailure = action }
@@ -525,7 +525,7 @@ import Testing
 
     // MARK: Several keys
 
-    @Test func oneCallFetchesAllThatIsMissing() async throws {
+    @Test func oneCallFetchesAllMissingKeys() async throws {
         try await cache.set(["a": 1, "b": 2])
         let asked = Recorder<[String]>()
         func find(_ options: FetchOptions = FetchOptions()) async throws -> [String: Int] {
@@ -546,7 +546,7 @@ import Testing
         await eventually { asked.count == 2 }
     }
 
-    @Test func ofSeveralKeysThoseOfOthersAreWaitedFor() async throws {
+    @Test func aFetchOfSeveralKeysWaitsForOtherFetches() async throws {
         origin.hold()
         let one = Task { try await fetch("a") }
         await origin.waitUntil(calls: 1)
@@ -564,7 +564,7 @@ import Testing
         #expect(asked.all == [["b"]])
     }
 
-    @Test func ofSeveralKeysAFailureIsThrownAndRemembered() async throws {
+    @Test func aFailureForSeveralKeysIsThrownAndRemembered() async throws {
         origin.fails = true
         for _ in 0..<2 {
             await #expect(throws: (any Error).self) {
@@ -574,7 +574,7 @@ import Testing
         #expect(origin.calls == 1)
     }
 
-    @Test func ofSeveralKeysStaleOnesAreServedAtOnceWhereNothingIsMissing() async throws {
+    @Test func staleValuesOfSeveralKeysAreServedAtOnceIfNoneIsMissing() async throws {
         try await cache.set(["a": 1, "b": 2])
         becomeStale()
         func find(_ keys: [String], soft: Duration?) async throws -> [String: Int] {
@@ -603,7 +603,7 @@ import Testing
         #expect(origin.calls == 3)
     }
 
-    @Test func aHardTimeoutBoundsTheClosuresOfSeveralKeysAndOfNone() async throws {
+    @Test func aHardTimeoutLimitsFetchesOfSeveralKeys() async throws {
         origin.hold()
         var options = FetchOptions()
         options.hardTimeout = .milliseconds(5)
@@ -640,7 +640,7 @@ import Testing
         origin.letGo()
     }
 
-    @Test func ofSeveralKeysACancelledCallerEndsItsClosure() async throws {
+    @Test func cancellingAFetchOfSeveralKeysCancelsItsClosure() async throws {
         origin.hold()
         let call = Task {
             try await cache.values(Int.self, forKeys: ["a", "b"]) { [origin] _ in ["a": try await origin.value()] }
@@ -655,7 +655,7 @@ import Testing
 
     // MARK: First the one, then the other
 
-    @Test func theCachesValueAndThenTheOrigins() async throws {
+    @Test func cachedThenFetchedReturnsBothValues() async throws {
         func all(_ sequence: FetchSequence<Int>) async throws -> [Int] {
             var values: [Int] = []
             for try await value in sequence { values.append(value) }

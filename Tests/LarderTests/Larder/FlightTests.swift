@@ -34,7 +34,7 @@ import Testing
     }
 
     /// What the cache had when another asked it may have changed before a caller came.
-    @Test func whoJoinsALookAtTheCacheLooksItself() async throws {
+    @Test func aCallerThatJoinsALookupChecksTheCacheItself() async throws {
         let cache = HeldCache()
         let options = try CheckedFetch(FetchOptions(), cache.name)
         cache.state.gate.hold()

@@ -7,7 +7,7 @@ import Testing
 
 /// One after the other: they look for what others leave behind.
 @Suite(.serialized) struct InMemoryTests {
-    @Test func aLarderInMemoryLeavesNothingBehind() throws {
+    @Test func aLarderInMemoryLeavesNoFiles() throws {
         let cache = try Cache.inMemory(policy: .low)
         let directory = cache.directory
         #expect(FileManager.default.fileExists(atPath: directory))
@@ -81,7 +81,7 @@ import Testing
         }
     #endif
 
-    @Test func oneThatNobodyRefersToIsGone() throws {
+    @Test func aReleasedLarderInMemoryIsRemoved() throws {
         var cache: Cache? = try Cache.inMemory()
         let directory = try #require(cache?.directory)
         try cache?.set(1, forKey: "k")
@@ -89,7 +89,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: directory))
     }
 
-    @Test func eachIsALarderOfItsOwn() async throws {
+    @Test func eachCallCreatesASeparateLarder() async throws {
         let time = ManualTimeSource()
         var options = CacheOptions()
         options.timeSource = time
@@ -104,7 +104,7 @@ import Testing
         await second.close()
     }
 
-    @Test func whatCannotBeOpenedLeavesNothingEither() throws {
+    @Test func aFailedOpenLeavesNoFiles() throws {
         let before = try leftovers()
         expectError(.invalidArgument) { _ = try Cache.inMemory(named: "No Name") }
         var options = CacheOptions()
@@ -114,7 +114,7 @@ import Testing
     }
 
     /// A process that was killed cannot clear up; the next one that wants memory does.
-    @Test func whatAKilledProcessLeftIsRemoved() throws {
+    @Test func leftoversOfAKilledProcessAreRemoved() throws {
         // The number of a process that has ended.
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/true")
@@ -142,7 +142,7 @@ import Testing
 
     init() throws { work = try Workspace() }
 
-    @Test func whatWasDoneIsCountedByDatabase() throws {
+    @Test func statisticsAreCountedPerDatabase() throws {
         let (books, people) = (try work.cache("books"), try work.cache("people"))
         try books.set(["a": 1, "b": 2, "c": 3])
         try people.set("ana", forKey: "a")
@@ -180,7 +180,7 @@ import Testing
     }
 
     /// A key that was not in memory counted twice, or, read past memory, not at all.
-    @Test func everyKeyThatIsAskedForCountsOnce() throws {
+    @Test func everyRequestedKeyCountsOnce() throws {
         for change in [{ _ in }, { $0.decodedModels = false }, { $0.memoryBytes = 0 }]
             as [(inout CacheOptions) -> Void]
         {
@@ -215,7 +215,7 @@ import Testing
         }
     }
 
-    @Test func everyKeyThatATaskAsksForCountsOnce() async throws {
+    @Test func everyKeyRequestedByATaskCountsOnce() async throws {
         for isCold in [false, true] {
             let cache = try reopened(isCold)
             let before = try counts(cache)
@@ -241,7 +241,7 @@ import Testing
         return isCold ? try work.cache("books") : first
     }
 
-    @Test func anotherLifetimeIsNoWrite() throws {
+    @Test func aChangedLifetimeDoesNotCountAsAWrite() throws {
         let cache = try work.cache("books")
         try cache.set(1, forKey: "a")
         try cache.touch("a", policy: .low)
@@ -260,7 +260,7 @@ import Testing
     }
 
     /// The removal of nothing counted, and that of everything did not.
-    @Test func whatIsRemovedCountsIfItWasThere() throws {
+    @Test func removalsCountExistingEntriesOnly() throws {
         for change in [{ _ in }, { $0.memoryBytes = 0 }] as [(inout CacheOptions) -> Void] {
             let work = try Workspace()
             let first = try work.cache("books", change)
@@ -300,7 +300,7 @@ import Testing
         }
     }
 
-    @Test func nothingReadHasNoRatio() async throws {
+    @Test func theHitRatioIsNilWithoutReads() async throws {
         let cache = try work.cache()
         let statistics = try await cache.statistics()
         #expect(statistics.hitRatio == nil)
@@ -308,7 +308,7 @@ import Testing
     }
 
     /// Foundation shows errors by `localizedDescription`; without `LocalizedError` that says nothing.
-    @Test func everyPublicErrorSaysWhatItIs() throws {
+    @Test func everyPublicErrorHasALocalizedDescription() throws {
         let cache = try work.cache()
         try cache.set("text", forKey: "k")
         let error = try #require(throws: LarderError.self) { try cache.value(Int.self, forKey: "k") }

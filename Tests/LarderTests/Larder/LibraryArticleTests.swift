@@ -159,7 +159,7 @@ import Testing
         func warning(_ text: String) {}
     }
 
-    @Test func originsThatAreSlowOrGone() async throws {
+    @Test func originsThatAreSlowOrDown() async throws {
         let log = Log()
         let http = HTTP()
         let service = ClosureOrigin("weather service") { city in

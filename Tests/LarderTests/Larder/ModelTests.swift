@@ -291,7 +291,7 @@ import Testing
     }
 
     @Test(arguments: [0, 2_000, 16 << 20])
-    func itDoesWhatADictionaryWouldDo(memoryBytes: Int) throws {
+    func aCacheAgreesWithADictionary(memoryBytes: Int) throws {
         let seed = testSeed()
         let run = try Run(seed: seed, memoryBytes: memoryBytes)
         for number in 0..<2_000 {

@@ -8,7 +8,7 @@ import Testing
 
     init() throws { work = try Workspace() }
 
-    @Test func withoutANameItIsTheDatabaseThatClientsBeginIn() throws {
+    @Test func withoutANameTheDefaultDatabaseIsOpened() throws {
         let cache = try Cache(directory: work.directory, options: work.options())
         #expect(cache.name == "0")
         #expect(cache.policy == .lowest)
@@ -16,7 +16,7 @@ import Testing
         #expect(try Cache.databases(in: work.directory) == ["0"])
     }
 
-    @Test func withoutAPolicyTheFirstWriteMakesTheFiles() throws {
+    @Test func withoutAPolicyTheFirstWriteCreatesTheFiles() throws {
         let cache = try work.cache(policy: nil)
         #expect(try Cache.databases(in: work.directory) == [])
         #expect(try cache.value(Int.self, forKey: "a") == nil)
@@ -33,7 +33,7 @@ import Testing
         #expect(cache.policy == .lowest)
     }
 
-    @Test func withAPolicyTheFilesAreMadeAtOnce() throws {
+    @Test func withAPolicyTheFilesAreCreatedAtOnce() throws {
         let cache = try work.cache(policy: .middle)
         #expect(try Cache.databases(in: work.directory) == ["books"])
         #expect(cache.policy == .middle)
@@ -77,7 +77,7 @@ import Testing
     }
 
     /// What an outbox has to deliver is changed by the outbox alone.
-    @Test func noCacheOpensWhatWaits() throws {
+    @Test func outboxDatabasesCannotBeOpenedAsCaches() throws {
         let text = expectError(.invalidArgument) { _ = try work.cache("orders.outbox") }
         #expect(text.contains("own use"))
         expectError(.invalidArgument) { _ = try Cache.inMemory(named: "orders.outbox") }
@@ -99,7 +99,7 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: work.directory) == false)
     }
 
-    @Test func directoriesThatCannotBeAreRefused() throws {
+    @Test func unusableDirectoriesAreRefused() throws {
         expectError(.invalidArgument) { _ = try Cache(directory: "", options: work.options()) }
         expectError(.invalidArgument) { _ = try Cache(directory: "/tmp/a\0b", options: work.options()) }
         expectError(.io) { _ = try Cache(directory: "/dev/null/larder", options: work.options()) }
@@ -144,7 +144,7 @@ import Testing
         _ = try work.cache("two")
     }
 
-    @Test func whatWasStoredIsThereAfterReopening() throws {
+    @Test func storedEntriesSurviveReopening() throws {
         for round in 0..<3 {
             let cache = try work.cache()
             #expect(try cache.count() == round)
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    @Test func closingTwiceIsFineAndEveryCallSaysClosed() throws {
+    @Test func closingIsIdempotentAndLaterCallsThrowClosed() throws {
         let cache = try work.cache()
         let batch = cache.makeBatch()
         try batch.set(1, forKey: "a")
@@ -189,7 +189,7 @@ import Testing
         _ = try work.cache()
     }
 
-    @Test func whatIsOpenKeepsTheLarderAndTheLastOneFreesIt() throws {
+    @Test func openHandlesKeepTheLarderAndTheLastOneReleasesIt() throws {
         var cache: Cache? = try work.cache()
         try cache?.set(1, forKey: "a")
         let snapshot = try cache?.snapshot()
@@ -239,7 +239,7 @@ import Testing
         #expect(try reopened.statistics().memoryLimitBytes == 16 << 20)
     }
 
-    @Test func aWeakerLarderIsNotPassedOffAsAStrongerOne() throws {
+    @Test func aLarderOpenWithWeakerDurabilityIsRefused() throws {
         let weak = try work.cache { $0.durability = .os }
         expectError(.invalidArgument) { _ = try work.cache { $0.durability = .everysecond } }
         let strong = try work.cache { $0.durability = .always }
@@ -248,7 +248,7 @@ import Testing
         #expect(try work.cache().count() == 2)
     }
 
-    @Test func eventsAreTold() throws {
+    @Test func eventsAreReported() throws {
         let events = Recorder<CacheEvent>()
         let cache = try work.cache { options in options.onEvent = { events.add($0) } }
         try cache.delete()

@@ -23,7 +23,7 @@ private let reversed = ModelCodec.custom(
         #expect(try cache.value([Int].self, forKey: "k") == [1, 2])
     }
 
-    @Test func aBareValueIsNoPropertyListAndTheErrorSaysSo() throws {
+    @Test func theErrorForABareValueAsAPropertyListExplainsIt() throws {
         let cache = try work.cache { $0.codec = .propertyList }
         let text = expectError(.encoding) { try cache.set(5, forKey: "number") }
         #expect(text.contains("'number'") && text.contains("Int") && text.contains("plist") && text.contains("top"))
@@ -42,7 +42,7 @@ private let reversed = ModelCodec.custom(
         #expect(try cache.bytes(forKey: "k") == Array("]32,1[".utf8))
     }
 
-    @Test func readingFollowsWhatTheEntrySaysNotTheCache() throws {
+    @Test func readsUseTheCodecOfTheEntryNotOfTheCache() throws {
         let json = try work.cache()
         let list = try work.cache { $0.codec = .propertyList }
         let custom = try work.cache { $0.codec = reversed }
@@ -59,7 +59,7 @@ private let reversed = ModelCodec.custom(
         #expect(try custom.snapshot().value(Reader.self, forKey: "custom") == Reader("custom"))
     }
 
-    @Test func jsonCodersOfOnesOwn() throws {
+    @Test func customJSONCoders() throws {
         let encoder = JSONEncoder()
         encoder.dateEncodingStrategy = .iso8601
         encoder.outputFormatting = .sortedKeys
@@ -74,7 +74,7 @@ private let reversed = ModelCodec.custom(
         #expect(try cache.info(forKey: "k")?.codec == .json)
     }
 
-    @Test func whatCannotBeEncodedNamesKeyTypeAndPlace() throws {
+    @Test func encodingErrorsNameKeyTypeAndPath() throws {
         struct Ratio: Codable { var values: [Double] }
         struct Refusal: Error {}
         let cache = try work.cache()
@@ -89,7 +89,7 @@ private let reversed = ModelCodec.custom(
         #expect(try cache.count() == 0)
     }
 
-    @Test func whatCannotBeDecodedNamesKeyTypeCodecAndPlace() throws {
+    @Test func decodingErrorsNameKeyTypeCodecAndPath() throws {
         let cache = try work.cache()
         try cache.setBytes(Array(#"{"secret":"#.utf8), forKey: "broken", policy: .database)
         try cache.set(["userName": "secret"], forKey: "short")
@@ -177,7 +177,7 @@ private let reversed = ModelCodec.custom(
         var pages: Int
     }
 
-    @Test("when a model gains a field, calls with a closure replace the entries of the old one, and report that")
+    @Test("if a model gains a field, calls with a closure replace entries of the old model, and report that")
     func aModelThatGainsAField() async throws {
         let events = Recorder<String>()
         let cache = try work.cache { $0.onEvent = { events.add("\($0)") } }
@@ -218,7 +218,7 @@ private let reversed = ModelCodec.custom(
         #expect(!events.all.contains { $0.contains("secret") })
     }
 
-    @Test func anEntryThatWasStoredAnewMeanwhileIsNotRemoved() throws {
+    @Test func anEntryReplacedDuringDecodingIsNotRemoved() throws {
         // Found by reading the ancestor: it read, judged and then removed, whatever stood there by then.
         let decoded = Guarded(0)
         let writer = try work.cache()

@@ -98,8 +98,8 @@ private struct Page: Codable {
         }
     }
 
-    @Test("large models that the memory has no room for are read right, within the budget")
-    func moreLargeModelsThanThereIsRoomFor() throws {
+    @Test("large models that do not fit into memory are read correctly within the budget")
+    func moreLargeModelsThanFitIntoMemory() throws {
         let cache = try work.cache()
         for number in 0..<12 { try cache.set(Large(bytes: (2 << 20) + number * 1_024), forKey: "\(number)") }
         _ = try cache.sweep()
@@ -112,7 +112,7 @@ private struct Page: Codable {
         #expect(statistics.memoryBytes <= statistics.memoryLimitBytes)
     }
 
-    @Test func theOptionTurnsItOff() throws {
+    @Test func theOptionDisablesDecodedModels() throws {
         let cache = try work.cache { $0.decodedModels = false }
         try cache.set(Counted(1), forKey: "k")
         #expect(try decodings { for _ in 0..<10 { _ = try cache.value(Counted.self, forKey: "k") } } == 10)
@@ -125,7 +125,7 @@ private struct Page: Codable {
     }
 
     /// From wherever in the process, by whatever call.
-    @Test func everyWriteShows() throws {
+    @Test func everyWriteReplacesTheDecodedModel() throws {
         let cache = try work.cache()
         let other = try work.cache()
         func read() throws -> Int? { try cache.value(Counted.self, forKey: "k")?.number }
@@ -150,7 +150,7 @@ private struct Page: Codable {
         }
     }
 
-    @Test func anExpiredModelIsNotHandedOut() throws {
+    @Test func anExpiredModelIsNotReturned() throws {
         let cache = try work.cache(policy: .high)
         try cache.set(Counted(1), forKey: "governed")
         try cache.set(Counted(2), forKey: "own", policy: .seconds(5))
@@ -225,7 +225,7 @@ private struct Page: Codable {
         }
     }
 
-    @Test func closedAndDeletedCachesAnswerAsEver() throws {
+    @Test func closedAndDeletedCachesThrow() throws {
         let cache = try work.cache()
         try cache.set(Counted(1), forKey: "k")
         _ = try cache.value(Counted.self, forKey: "k")

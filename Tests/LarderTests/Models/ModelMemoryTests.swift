@@ -144,7 +144,7 @@
             }
         }
 
-        @Test func whatAnInitializerMakesOfLittle() async {
+        @Test func modelsLargerThanTheirEncoding() async {
             await #expect(processExitsWith: .success) {
                 try Self.fill(Swollen.self, "{\"number\":1}")
                 try Self.fill(SwollenList.self, "{\"swollen\":[{\"number\":1},{\"number\":2}]}")

@@ -49,7 +49,7 @@ private struct Plain: Codable, Equatable {
     }
 
     /// Every door through which a model comes: what one reader changes, no other sees.
-    @Test func whatHoldsAnObjectIsEachReadersOwn() throws {
+    @Test func modelsWithObjectsAreNotShared() throws {
         try cache.set(Holder(), forKey: "k")
         let snapshot = try cache.snapshot()
         let doors: [(String, () throws -> Holder?)] = [
@@ -70,7 +70,7 @@ private struct Plain: Codable, Equatable {
         }
     }
 
-    @Test func collectionsAndCasesThatHoldObjectsAreEachReadersOwn() throws {
+    @Test func collectionsAndCasesWithObjectsAreNotShared() throws {
         try cache.set([Holder()], forKey: "many")
         try cache.set(Choice.held(Box()), forKey: "case")
         try cache.set(["a": Holder()], forKey: "named")
@@ -109,7 +109,7 @@ private struct Plain: Codable, Equatable {
         }
     }
 
-    @Test func valuesAreSharedThroughEveryDoorForHotEntries() throws {
+    @Test func everyReadingCallSharesHotValues() throws {
         try cache.set(Plain(), forKey: "k")
         let before = Plain.decodings.load(ordering: .relaxed)
         for _ in 0..<10 {
@@ -122,7 +122,7 @@ private struct Plain: Codable, Equatable {
     }
 
     /// In generic code the compiler sees no `Sendable` unless it is asked for: such code is right, and decodes.
-    @Test func genericCodeSharesWhereItSaysSo() throws {
+    @Test func genericCodeSharesOnlySendableModels() throws {
         func read<Model: Codable>(_ type: Model.Type) throws -> Model? { try cache.value(type, forKey: "k") }
         func readShared<Model: Codable & Sendable>(_ type: Model.Type) throws -> Model? {
             try cache.value(type, forKey: "k")
@@ -138,7 +138,7 @@ private struct Plain: Codable, Equatable {
     }
 
     /// Many keys at one instant, some in memory with a decoded model, some without, some not in memory at all.
-    @Test func manyKeysComeInTheirOrderWhereverTheyAre() throws {
+    @Test func manyKeysAreReturnedInOrder() throws {
         for number in 0..<100 { try cache.set(number, forKey: "k\(number)") }
         for number in stride(from: 0, to: 100, by: 3) { _ = try cache.value(Int.self, forKey: "k\(number)") }
         let keys = (0..<120).map { "k\($0)" }

@@ -9,7 +9,7 @@ import Testing
 @Suite struct InvalidationEpochTests {
     /// An answer may be stored if nothing has changed its key since the question was sent,
     /// and nothing is changing it.
-    @Test func answersAreStoredUnlessTheirKeysChangeMeanwhile() {
+    @Test func repliesAreStoredUnlessTheirKeysChange() {
         var random = SeededGenerator(seed: testSeed())
         let keys = (0..<3).map { [UInt8($0)] }
         for _ in 0..<(TestSetting.rounds.number() ?? 20) {

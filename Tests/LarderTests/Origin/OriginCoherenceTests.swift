@@ -23,7 +23,7 @@ import Testing
         return (front, try #require(origin.changes))
     }
 
-    @Test func anOriginThatKeepsItsChangesIsReleasedWithItsCache() async throws {
+    @Test func anOriginThatHoldsItsChangesIsReleasedWithItsCache() async throws {
         let released = WeakReference<ScriptedCacheOrigin>()
         do {
             let origin = ScriptedCacheOrigin(tells: true)
@@ -51,7 +51,7 @@ import Testing
         #expect(try await cache.cache.tags(forKey: "a") == [OriginCache.tag])
     }
 
-    @Test func whatChangedServesOnlyWhileTheOriginFails() async throws {
+    @Test func changedEntriesAreServedOnlyWhileTheOriginFails() async throws {
         let (cache, _) = try await cache(grace: .seconds(60))
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         origin.change("a", to: "new")
@@ -65,7 +65,7 @@ import Testing
 
     /// What is stale serves while the origin fails, and not while another call asks it.
     @Test(arguments: ["value", "values", "originOnly", "originElseCache"], ["value", "values", "both"])
-    func whatChangedIsWaitedFor(first: String, second: String) async throws {
+    func changedEntriesAreNotServedDuringARequest(first: String, second: String) async throws {
         let (cache, _) = try await cache(grace: .seconds(60))
         #expect(try await cache.values(String.self, forKeys: ["a", "b"]).count == 2)
         origin.change("a", to: "new")
@@ -91,7 +91,7 @@ import Testing
     }
 
     /// The question was sent before the change: its callers get the former value, later ones do not, and nothing is kept.
-    @Test func aChangeDuringTheQuestion() async throws {
+    @Test func aChangeDuringARequest() async throws {
         let (cache, _) = try await cache()
         origin.isHeld = true
         let first = Task { try await cache.value(String.self, forKey: "a") }
@@ -106,7 +106,7 @@ import Testing
         #expect(origin.reads.count == 2)
     }
 
-    @Test func aChangeDuringAQuestionForMany() async throws {
+    @Test func aChangeDuringARequestForManyKeys() async throws {
         let (cache, _) = try await cache()
         origin.isHeld = true
         let first = Task { try await cache.values(String.self, forKeys: ["a", "b"]) }
@@ -125,7 +125,7 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "c") == "3")
     }
 
-    @Test func everythingIsUnverifiedWhenTheWordIsLost() async throws {
+    @Test func everythingIsUnverifiedWhenNotificationsStop() async throws {
         let (cache, changes) = try await cache(grace: .seconds(60))
         #expect(try await cache.values(String.self, forKeys: ["a", "b"]).count == 2)
         changes.lost()
@@ -172,7 +172,7 @@ import Testing
         #expect(!cache.isBelieved)
     }
 
-    @Test func anEpochThatEndsDuringTheQuestion() async throws {
+    @Test func anEpochThatEndsDuringARequest() async throws {
         let (cache, _) = try await cache()
         origin.isHeld = true
         let reader = Task { try await cache.value(String.self, forKey: "a") }
@@ -183,7 +183,7 @@ import Testing
         #expect(try await !cache.cache.contains("a"))
     }
 
-    @Test func whatTheDiskHasIsUnverified() async throws {
+    @Test func entriesOnDiskAreUnverified() async throws {
         do {
             let (cache, _) = try await cache()
             #expect(try await cache.value(String.self, forKey: "a") == "1")
@@ -194,7 +194,7 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "a") == "new")
     }
 
-    @Test func whatIsNotWatchedIsNotKept() async throws {
+    @Test func unwatchedValuesAreNotCached() async throws {
         let (cache, _) = try await cache()
         origin.isWatched = false
         #expect(try await cache.value(String.self, forKey: "a") == "1")
@@ -203,7 +203,7 @@ import Testing
         #expect(try await !cache.cache.contains("a"))
     }
 
-    @Test func manyChangesThatNobodyReads() async throws {
+    @Test func manyChangesOfUnreadKeys() async throws {
         let (cache, changes) = try await cache()
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         changes.changed((0..<200_000).map { "key:\($0)" })
@@ -225,7 +225,7 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "a") == nil)
     }
 
-    @Test func impossibleLifetimesAndAClosedCacheAskNobody() async throws {
+    @Test func invalidLifetimesAndClosedCachesDoNotReachTheOrigin() async throws {
         let (cache, _) = try await cache()
         for lifetime in [Duration.zero, .seconds(-5), .microseconds(999)] {
             let error = await #expect(throws: LarderError.self) {
@@ -249,7 +249,7 @@ import Testing
         #expect(origin.reads.count == 2)
     }
 
-    @Test func aWriteWhoseEndIsUnknown() async throws {
+    @Test func aWriteWithAnUnknownOutcome() async throws {
         let (cache, _) = try await cache()
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         origin.fails = true
@@ -260,7 +260,7 @@ import Testing
     }
 
     /// Only the origin knows which was last, whichever is acknowledged first.
-    @Test(arguments: [true, false]) func writesThatMeet(_ firstEndsFirst: Bool) async throws {
+    @Test(arguments: [true, false]) func concurrentWritesAreNotCached(_ firstEndsFirst: Bool) async throws {
         let (first, second) = (TestOrigin(), TestOrigin())
         let origin = ClosureOrigin(
             "slow",
@@ -296,7 +296,7 @@ import Testing
         #expect(try await !cache.cache.contains("a"))
     }
 
-    @Test("a value that overwrites another is kept, although the origin says that the key has changed")
+    @Test("a value that overwrites another is cached although the origin reports the key as changed")
     func overwritesAreKept() async throws {
         let (cache, _) = try await cache(grace: .seconds(60))
         origin.tellsOwnWrites = true
@@ -308,7 +308,7 @@ import Testing
         #expect(origin.reads == [["a"]])
     }
 
-    @Test("a change after the confirmation of a write, and one that the program knows of, are later than the value")
+    @Test("changes after the confirmation of a write, and those by the program, invalidate the value")
     func aChangeAfterTheConfirmation() async throws {
         let (cache, _) = try await cache()
         origin.tellsOwnWrites = true
@@ -340,7 +340,7 @@ import Testing
         }
     }
 
-    @Test func whatIsImpossibleDoesNotReachTheOrigin() async throws {
+    @Test func invalidWritesDoNotReachTheOrigin() async throws {
         let (cache, _) = try await cache()
         await #expect { try await cache.set("1", forKey: "a", policy: .seconds(-1)) } throws: {
             ($0 as? LarderError)?.code == .invalidArgument

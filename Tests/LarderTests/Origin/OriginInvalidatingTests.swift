@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(arguments: Word.allCases, [(false, false), (false, true), (true, false), (true, true)])
-    func whatIsToldIsAskedForAgain(_ word: Word, _ how: (tells: Bool, isPurge: Bool)) async throws {
+    func invalidatedEntriesAreRequestedAgain(_ word: Word, _ how: (tells: Bool, isPurge: Bool)) async throws {
         let (cache, origin) = try await front(tells: how.tells)
         let all = ["page:1", "page:2", "other"]
         #expect(try await cache.values(String.self, forKeys: all).count == 3)
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test(arguments: Word.allCases, [(false, false), (false, true), (true, false), (true, true)])
-    func whatWasAskedForBeforeIsNotKept(_ word: Word, _ how: (tells: Bool, isPurge: Bool)) async throws {
+    func repliesToEarlierRequestsAreNotCached(_ word: Word, _ how: (tells: Bool, isPurge: Bool)) async throws {
         let (cache, origin) = try await front(tells: how.tells)
         origin.isHeld = true
         let early = Task { try await cache.value(String.self, forKey: "page:1") }
@@ -103,7 +103,7 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "page:1") == "new")
     }
 
-    @Test(arguments: Word.allCases) func aWriteFromBeforeIsNotKept(_ word: Word) async throws {
+    @Test(arguments: Word.allCases) func anEarlierWriteIsNotCached(_ word: Word) async throws {
         let (cache, origin) = try await front(tells: false)
         origin.holdsWrites = true
         let writer = Task { try await cache.set("mine", forKey: "page:1") }
@@ -114,7 +114,7 @@ import Testing
         #expect(try await !cache.cache.contains("page:1"))
     }
 
-    @Test func aPurgeMeanwhileIsNoFailure() async throws {
+    @Test func aPurgeDuringAnInvalidationIsNotAFailure() async throws {
         let (cache, _) = try await front(tells: false)
         let batch = CacheBatch()
         for number in 0..<2_000 { try batch.set(number, forKey: "page:\(number)") }

@@ -39,7 +39,7 @@ import Testing
 
     // MARK: Limits
 
-    @Test(arguments: [false, true]) func aWriteThatIsNotAnswered(isRemoval: Bool) async throws {
+    @Test(arguments: [false, true]) func aWriteThatTimesOut(isRemoval: Bool) async throws {
         let cache = try cache(call: .seconds(1))
         // On a busy machine an answer may take as long, too.
         await eventually { (try? await cache.value(String.self, forKey: "a")) == "1" }
@@ -65,7 +65,7 @@ import Testing
         #expect(cache.status.timeouts >= 1)
     }
 
-    @Test func aQuestionThatIsNotAnswered() async throws {
+    @Test func aReadThatTimesOut() async throws {
         let cache = try cache(call: .seconds(1), grace: .seconds(60))
         await eventually { (try? await cache.value(String.self, forKey: "a")) == "1" }
         workspace.time.advance(milliseconds: 60_000)
@@ -82,7 +82,7 @@ import Testing
     }
 
     /// A function that ends when its task is cancelled does so, and nothing is known of the origin.
-    @Test func aWriterThatGivesUp() async throws {
+    @Test func aCancelledWriteIsNotAFailure() async throws {
         let slow = TestOrigin()
         slow.hold()
         let cache = try cache(
@@ -100,7 +100,7 @@ import Testing
         #expect(slow.cancellations == 1 && cache.status.failures == 0 && cache.trust.callCount == 0)
     }
 
-    @Test func limitsAreTakenAsPossibleOnes() {
+    @Test func limitsAreClamped() {
         var limits = OriginCacheLimits()
         (limits.call, limits.failuresBeforeRest, limits.rest) = (.zero, -1, .seconds(-5))
         var checked = OriginCacheLimits.Checked(limits)
@@ -122,7 +122,7 @@ import Testing
 
     private let five = ["1", "2", "3", "4", "5"]
 
-    @Test func anOriginThatHasFailedRests() async throws {
+    @Test func repeatedFailuresOpenTheCircuit() async throws {
         let cache = try cache(grace: .seconds(60))
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         workspace.time.advance(milliseconds: 60_000)
@@ -154,7 +154,7 @@ import Testing
         #expect(try await cache.values(String.self, forKeys: ["a", "c"]) == ["a": "1"])
     }
 
-    @Test func oneCallAtATimeTriesIt() async throws {
+    @Test func oneCallAtATimeProbesTheOrigin() async throws {
         let cache = try cache()
         origin.fails = true
         await fail(cache, five)
@@ -181,7 +181,7 @@ import Testing
     }
 
     /// Calls that were sent before the rest let nobody else in when they end.
-    @Test func callsFromBefore() async throws {
+    @Test func callsFromBeforeTheCircuitOpenedAreIgnored() async throws {
         let cache = try cache()
         origin.fails = true
         origin.isHeld = true
@@ -193,7 +193,7 @@ import Testing
         await expectResting("Failure()") { _ = try await cache.value(String.self, forKey: "b") }
     }
 
-    @Test func oneQuestionThatFailsAgainAndAgain() async throws {
+    @Test func repeatedFailuresOfOneReadCountOnce() async throws {
         let cache = try cache()
         origin.fails = true
         for _ in 1...8 {
@@ -206,7 +206,7 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "b") == "2")
     }
 
-    @Test func anAnswerThatSaysNoIsNoFailure() async throws {
+    @Test func aRefusalIsNotAFailure() async throws {
         let cache = try cache(origin: ClosureOrigin("picky") { _ in throw OriginFailure.refused("no such page") })
         for key in five + five.map({ $0 + $0 }) {
             await #expect(throws: OriginFailure.refused("no such page")) {
@@ -218,7 +218,7 @@ import Testing
     }
 
     /// Nobody else's keys rest for it.
-    @Test func aKeyThatIsRefused() async throws {
+    @Test func aRefusedKeyDoesNotBackOff() async throws {
         let cache = try cache(
             origin: ClosureOrigin("picky") { key in
                 if key == "bad" { throw OriginFailure.refused("no such page") }
@@ -233,7 +233,7 @@ import Testing
     }
 
     /// Of one key and of several: what there is, while the origin is left alone.
-    @Test func originElseCacheServesWhatThereIs() async throws {
+    @Test func originElseCacheServesStaleValuesWhileTheCircuitIsOpen() async throws {
         let cache = try cache(grace: .seconds(60))
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         workspace.time.advance(milliseconds: 60_000)
@@ -248,7 +248,7 @@ import Testing
 
     /// The callers' patience ends before the limit, and the function ends when it is cancelled: it took too long all the
     /// same.
-    @Test func questionsThatAreGivenUp() async throws {
+    @Test func readsCancelledAtTheirTimeoutCountAsTimeouts() async throws {
         let slow = TestOrigin()
         slow.hold()
         let cache = try cache(
@@ -270,7 +270,7 @@ import Testing
     }
 
     /// A caller who has given up says nothing, also if its call was the one that tried the origin.
-    @Test func aProbeThatIsGivenUp() async throws {
+    @Test func aCancelledProbeIsNotAFailure() async throws {
         let cache = try cache()
         origin.fails = true
         await fail(cache, five)
@@ -287,7 +287,7 @@ import Testing
     }
 
     /// Whoever waits for an origin that hangs need not wait for its limit.
-    @Test func closingEndsWhatWaits() async throws {
+    @Test func closingEndsWaitingCalls() async throws {
         let cache = try cache()
         origin.isHeld = true
         defer { origin.isHeld = false }

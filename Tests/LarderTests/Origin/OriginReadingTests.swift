@@ -20,7 +20,7 @@ import Testing
         return OriginCache(cache, origin: origin, options: .patient, limits: .patient)
     }
 
-    @Test func whatIsMissingIsAskedForOnce() async throws {
+    @Test func missingValuesAreRequestedOnce() async throws {
         let cache = try cache()
         #expect(try await cache.value(String.self, forKey: "a") == "1")
         #expect(try await cache.value(String.self, forKey: "a") == "1")
@@ -32,7 +32,7 @@ import Testing
         #expect(origin.reads.count == 2)
     }
 
-    @Test func modelsAreReadFromWhatTheOriginHas() async throws {
+    @Test func modelsAreDecodedFromTheOriginsBytes() async throws {
         origin.change("book", to: #"{"name":"Reader","price":2.5}"#)
         let cache = try cache()
         #expect(try await cache.value(Book.self, forKey: "book") == Book(name: "Reader", price: 2.5))
@@ -43,7 +43,7 @@ import Testing
     }
 
     /// The error is that of the reader alone: the keys do not rest, nor does the origin.
-    @Test func whoReadsWithTheWrongTypeIsAloneWithIt() async throws {
+    @Test func aDecodingErrorAffectsItsReaderOnly() async throws {
         origin.change("book", to: #"{"name":"Reader","price":2.5}"#)
         let cache = try cache()
         for _ in 1...6 {
@@ -71,7 +71,7 @@ import Testing
         #expect(origin.reads.count == 2)
     }
 
-    @Test func theEarlierEndCounts() async throws {
+    @Test func theEarlierDeadlineApplies() async throws {
         let cache = try cache()
         origin.lifetime = .seconds(10)
         origin.isHeld = true
@@ -97,7 +97,7 @@ import Testing
         #expect(try await !cache.cache.contains("d"))
     }
 
-    @Test func manyCallersAreOneQuestion() async throws {
+    @Test func manyCallersShareOneRequest() async throws {
         let cache = try cache()
         origin.isHeld = true
         let readers = (0..<20).map { _ in Task { try await cache.value(String.self, forKey: "a") } }
@@ -108,7 +108,7 @@ import Testing
         #expect(origin.reads == [["a"]])
     }
 
-    @Test func severalKeysAreOneQuestion() async throws {
+    @Test func severalKeysTakeOneRequest() async throws {
         let cache = try cache()
         _ = try await cache.value(String.self, forKey: "a")
         let found = try await cache.values(String.self, forKeys: ["a", "b", "c", "b"])
@@ -194,7 +194,7 @@ import Testing
     }
 
     /// Else two keys would be asked for as one.
-    @Test func keysThatAreNoText() async throws {
+    @Test func keysThatAreNotTextAreRefused() async throws {
         let cache = OriginCache(
             try workspace.cache(), origin: ClosureOrigin("text") { key in OriginAnswer(Array(key.utf8)) },
             options: .patient, limits: .patient)

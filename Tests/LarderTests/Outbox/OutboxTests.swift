@@ -33,7 +33,7 @@ import Testing
     /// Delivers all that is due.
     private func deliver(_ outbox: Outbox<String>) async { while await outbox.deliverDue() == 0 {} }
 
-    @Test func whatIsSavedIsThereAtOnceAndDeliveredInOrder() async throws {
+    @Test func savedValuesAreReadableAtOnceAndDeliveredInOrder() async throws {
         let outbox = try outbox()
         for number in 1...5 { try await outbox.save("\(number)", forKey: "key:\(number)") }
         #expect(try await cache.value(String.self, forKey: "key:3") == "3")
@@ -49,7 +49,7 @@ import Testing
         #expect(try await cache.value(String.self, forKey: "key:4") == "4")
     }
 
-    @Test func whoWaitsForADeliveryCanBeCancelled() async throws {
+    @Test func waitingForADeliveryCanBeCancelled() async throws {
         let outbox = try outbox()
         try await outbox.save("1", forKey: "a")
         let waiting = Task { await outbox.untilDelivered("a") }
@@ -67,7 +67,7 @@ import Testing
         #expect(await outbox.untilDelivered("a"))
     }
 
-    @Test func theLastWriteOfAKeyCounts() async throws {
+    @Test func onlyTheLastWriteOfAKeyIsDelivered() async throws {
         let outbox = try outbox()
         for number in 1...3 { try await outbox.save("\(number)", forKey: "a") }
         try await outbox.save("x", forKey: "b")
@@ -76,7 +76,7 @@ import Testing
         #expect(server.all == ["b=x", "a=4"])
     }
 
-    @Test func whatFailsRestsAloneAndKeepsItsToken() async throws {
+    @Test func aFailedWriteBacksOffAloneAndKeepsItsToken() async throws {
         let outbox = try outbox()
         faults.with { $0["a"] = Down() }
         try await outbox.save("1", forKey: "a")
@@ -123,7 +123,7 @@ import Testing
         #expect(!outbox.isWaiting("a"))
     }
 
-    @Test func theHandlerGivesUp() async throws {
+    @Test func aRefusedWriteIsDropped() async throws {
         let outbox = try outbox()
         faults.with { $0["a"] = DeliveryRefusal("no such customer") }
         try await outbox.save("1", forKey: "a")
@@ -140,7 +140,7 @@ import Testing
         await former.close()
     }
 
-    @Test func whatCannotBeDecodedStaysAndHoldsNobodyUp() async throws {
+    @Test func undecodableWritesAreKeptAndBlockNoOthers() async throws {
         try await savedByFormerVersion(20)
         let outbox = try Outbox<Book>(cache) { [server] in server.add($0.key) }
         try await outbox.save(Book(name: "Reader", price: 1), forKey: "new")
@@ -156,7 +156,7 @@ import Testing
         #expect(outbox.progress.undecodable == 0)
     }
 
-    @Test func whatCannotBeDecodedIsHandedOver() async throws {
+    @Test func undecodableWritesArePassedToTheirHandler() async throws {
         try await savedByFormerVersion(3)
         let outbox = try Outbox<Book>(
             cache,
@@ -175,7 +175,7 @@ import Testing
         #expect(progress.lastFailure == "too old")
     }
 
-    @Test func aReceiverThatIsAwayIsNotStormed() async throws {
+    @Test func anUnreachableReceiverIsNotFlooded() async throws {
         let outbox = try outbox()
         for number in 0..<100 {
             faults.with { $0["\(number)"] = Down() }
@@ -195,7 +195,7 @@ import Testing
         #expect(outbox.progress.waiting == 0 && server.all.count == 100)
     }
 
-    @Test func severalAtATime() async throws {
+    @Test func severalWritesAreDeliveredConcurrently() async throws {
         let gate = TestOrigin()
         gate.hold()
         let outbox = try Outbox<String>(cache, concurrency: 4) { _ in _ = try await gate.value() }
@@ -208,7 +208,7 @@ import Testing
         #expect(outbox.progress.delivered == 4)
     }
 
-    @Test func whatWaitsIsThereAfterARestart() async throws {
+    @Test func pendingWritesSurviveARestart() async throws {
         let first = try outbox()
         faults.with { $0["a"] = Down() }
         try await first.save("1", forKey: "a")
@@ -271,7 +271,7 @@ import Testing
     }
 
     /// A thread of its own delivers where the larder's threads run, and closing cancels what is under way.
-    @Test func byItself() async throws {
+    @Test func anOutboxDeliversInTheBackground() async throws {
         let cache = try await Cache.inMemory()
         let gate = TestOrigin()
         let outbox = try Outbox<String>(cache) { [server] delivery in
@@ -291,7 +291,7 @@ import Testing
         #expect(outbox.progress.retried == 0)
     }
 
-    @Test func aClosedOutboxForgetsNothing() async throws {
+    @Test func aClosedOutboxKeepsPendingWrites() async throws {
         let former = try outbox()
         try await former.save("1", forKey: "a")
         await former.close()

@@ -24,7 +24,7 @@ import class LarderTestSupport.TemporaryDirectory
         try again.close()
     }
 
-    @Test func everyStoreKeepsWhatItIsGiven() throws {
+    @Test func everyStoreReturnsTheStoredEntries() throws {
         let entries = Entries(valueBytes: 100)
         try check(entries) { try RawStore($0, entries) }
         try check(entries) { try ModuleStore($0, entries) }
@@ -34,7 +34,7 @@ import class LarderTestSupport.TemporaryDirectory
     }
 
     @Test(.enabled(if: (try? SQLiteLibrary.shared.get()) != nil, "SQLite's library is not there"))
-    func sqliteKeepsWhatItIsGiven() throws {
+    func sqliteReturnsTheStoredEntries() throws {
         let entries = Entries(valueBytes: 100)
         try check(entries) { try SQLiteStore($0, entries) }
     }

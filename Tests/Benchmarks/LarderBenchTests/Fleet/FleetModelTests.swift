@@ -10,7 +10,7 @@ import Testing
 
     // MARK: One entry
 
-    @Test func anEntryThatNothingEndsIsAlwaysFound() {
+    @Test func anEntryThatNeverExpiresIsAlwaysAHit() {
         #expect(FleetModel.hitRatio(reads: 3, ends: 0) == 1)
         #expect(FleetModel.hitRatio(reads: 0, ends: 0) == 0)
         #expect(FleetModel.hitRatio(reads: 3, ends: 0, idle: 0) == 0)
@@ -34,7 +34,7 @@ import Testing
 
     // MARK: Sums over keys
 
-    @Test(arguments: [0, 0.7, 1, 1.3]) func groupsOfRanksStandForEachRank(exponent: Double) {
+    @Test(arguments: [0, 0.7, 1, 1.3]) func groupedRanksAgreeWithTheExactModel(exponent: Double) {
         var inputs = FleetInputs()
         inputs.keys = 30_000
         inputs.readExponent = exponent
@@ -66,7 +66,7 @@ import Testing
 
     // MARK: A fleet
 
-    @Test func whatGoesInComesOut() {
+    @Test func requestsOfTheModelAddUp() {
         let inputs = FleetInputs()
         let model = FleetModel(inputs)
         for machines in inputs.machines {
@@ -90,7 +90,7 @@ import Testing
         #expect(model.figures(.lifetimes, machines: 10, withDisk: false).bound == 60_000)
     }
 
-    @Test func aFullTrackingTableTellsOfWritesThatWereNone() {
+    @Test func aFullTrackingTableSendsUnneededInvalidations() {
         var inputs = FleetInputs()
         let whole = FleetModel(inputs).figures(.tracking, machines: 100, withDisk: true)
         inputs.tableMax = 10_000
@@ -101,7 +101,7 @@ import Testing
         #expect(FleetModel(inputs).figures(.tracking, machines: 100, withDisk: true) == whole)
     }
 
-    @Test func aModeReachesAsFarAsTheOriginCanTakeIt() {
+    @Test func theCapacityOfAModeIsLimitedByTheOrigin() {
         let model = FleetModel(FleetInputs())
         for mode in FleetMode.kept {
             let (machines, broken) = model.reach(mode, withDisk: false)
@@ -117,7 +117,7 @@ import Testing
     }
 
     /// A hundredth of the reads, and a twentieth of what the origin sees: what the page says.
-    @Test(arguments: FleetCheck.rows) func theSimulationDoesAsTheFormulaeSay(row: FleetCheck.Row) {
+    @Test(arguments: FleetCheck.rows) func theSimulationAgreesWithTheFormulas(row: FleetCheck.Row) {
         let (model, simulation) = (FleetCheck.computed(row), FleetCheck.simulated(row))
         #expect(abs(model.hitRatio - simulation.hitRatio) < 0.01)
         // In the smaller fleet some hundred writes are all there is.
@@ -128,7 +128,7 @@ import Testing
     }
 
     /// The check above could not fail if the two were the same for any input.
-    @Test func theSimulationTellsModesApart() {
+    @Test func theSimulationDistinguishesTheModes() {
         for row in FleetCheck.rows where row.machines == 200 && row.mode != .lifetimes {
             let other = FleetModel(FleetCheck.inputs).figures(.lifetimes, machines: 200, withDisk: row.withDisk)
             #expect(abs(other.hitRatio - FleetCheck.computed(row).hitRatio) > 0.03)

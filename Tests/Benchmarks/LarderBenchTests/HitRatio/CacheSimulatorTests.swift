@@ -9,7 +9,7 @@ import Testing
         return trace.map { simulator.access($0) }
     }
 
-    @Test func leastRecentlyUsedLeaves() {
+    @Test func lruEvictsTheLeastRecentlyUsedKey() {
         // 0 is used again and stays, 1 leaves for 2.
         let simulator = LRUSimulator(capacity: 2, universe: 3)
         #expect(hits(simulator, [0, 1, 0, 2, 0, 1]) == [false, false, true, false, true, false])
@@ -39,7 +39,7 @@ import Testing
         #expect(kept == 90)
     }
 
-    @Test func s3FIFORemembersWhatLeftTheSmallQueue() {
+    @Test func s3FIFOPromotesGhostsOfTheSmallQueue() {
         var simulator = S3FIFOSimulator(capacity: 10, universe: 100)
         for key in 0..<11 { _ = simulator.access(key) }
         // 0 left, is a ghost, and comes back into the main queue, where a scan does not reach it.
@@ -51,14 +51,14 @@ import Testing
         #expect(simulator.count == 10)
     }
 
-    @Test func optimumOfATraceDoneByHand() {
+    @Test func optimumAgreesWithATraceComputedByHand() {
         // Room for two. At 2 (position 2) the key asked for latest is 2 itself: it is not stored.
         let trace: [Int32] = [0, 1, 2, 0, 1, 2]
         let simulator = BeladySimulator(capacity: 2, universe: 3, trace: trace)
         #expect(hits(simulator, trace.map(Int.init)) == [false, false, false, true, true, false])
     }
 
-    @Test(arguments: Trace.Kind.allCases) func nobodyBeatsTheOptimum(kind: Trace.Kind) {
+    @Test(arguments: Trace.Kind.allCases) func noPolicyBeatsTheOptimum(kind: Trace.Kind) {
         let trace = Trace(kind, count: 100_000, seed: 11)
         var belady = BeladySimulator(capacity: 2000, universe: trace.universe, trace: trace.keys)
         var lru = LRUSimulator(capacity: 2000, universe: trace.universe)

@@ -54,7 +54,7 @@ import class LarderTestSupport.Guarded
         }
     }
 
-    @Test func paceSendsWhatIsDueAndNoMore() throws {
+    @Test func aPacedLoadSendsNoMoreThanItsRate() throws {
         var load = Load.get(5, clients: 1, pipeline: 1).lasting(0.2)
         load.pacePerSecond = 500
         let report = try run(load, dialect: .memcached, replies: ["END\r\n"])

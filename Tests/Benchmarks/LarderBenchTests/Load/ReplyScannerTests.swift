@@ -45,7 +45,7 @@ import Testing
         (.resp, "*1\r\n"), (.memcached, "VALUE k 0 99999999\r\n"), (.memcached, "VALUE k 0 -1\r\n"),
         (.memcached, "VALUE k 0 99999999999999999999\r\n"), (.memcached, "+OK\r\n"),
     ])
-    func whatIsNoReplyIsAnError(dialect: Dialect, text: String) {
+    func malformedRepliesAreErrors(dialect: Dialect, text: String) {
         let scanner = ReplyScanner(dialect, valueBytes: 5)
         #expect(throws: BenchError.self) {
             try Array(text.utf8).withUnsafeBytes { bytes throws(BenchError) in try scanner.next(bytes) }

@@ -27,7 +27,7 @@ import Testing
         #expect(line.hasSuffix("  " + verdict))
     }
 
-    @Test func figuresForThemselvesAndWhatWasNotMeasured() {
+    @Test func targetsWithOneFigureAndWithoutFigures() {
         #expect(Target("alone", "Table", "ours", .processor, .most(2)).value(results()) == 2)
         #expect(Target("none", "Table", "nobody", "theirs", .processor, .none).value(results()) == nil)
         #expect(Target("none", "Table", "theirs", "ours", .p99, .none).value(results()) == nil)
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func aFailureIsReportedOnceAndTheRestGoesOn() throws {
+    @Test func aFailureIsReportedOnceAndTheReportContinues() throws {
         let results = results()
         for _ in 0..<2 {
             try results.attempt("memcached") { () throws(BenchError) in throw BenchError("not found") }

@@ -123,7 +123,7 @@ import class LarderTestSupport.TemporaryDirectory
         #expect((try? SocketClient(path: path)) == nil)
     }
 
-    @Test func loadTaskEndsWhenItIsTold() throws {
+    @Test func aLoadTaskEndsOnRequest() throws {
         let server = try start(.null)
         defer { server.stop() }
         let task = LoadTask(.set(clients: 2, pipeline: 4), server)
