@@ -133,7 +133,7 @@ import Testing
         facts.databases = [DoctorFacts.Database(name: "books", state: "failed")]
         let findings = DoctorRule.findings(facts)
         #expect(findings.map(\.rule.name) == ["file-system-full"])
-        #expect(try #require(findings.first).figures.hasSuffix("no writes are taken by database 'books'"))
+        #expect(try #require(findings.first).figures.hasSuffix("writes are refused by database 'books'"))
         facts.disk = (50, 100)
         #expect(DoctorRule.findings(facts).map(\.rule.name) == ["database-unusable"])
     }

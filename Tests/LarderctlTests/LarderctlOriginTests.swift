@@ -168,7 +168,7 @@ import Testing
         #expect(try larderctl("set", "a", "1").exitCode == 0)
         let doctor = try larderctl("doctor")
         #expect(doctor.exitCode == 8 && doctor.text.contains("origin-away: that of '0' is down for "), "\(doctor)")
-        #expect(doctor.text.contains("1 writes wait in its outbox"), "\(doctor)")
+        #expect(doctor.text.contains("1 keys in its outbox"), "\(doctor)")
     }
 
     /// As `RestrictAddressFamilies=AF_UNIX` of the packaged unit has it.

@@ -51,7 +51,7 @@ import Testing
         #expect(try server.receive() == Array("+OK\r\n".utf8))
 
         let unmapped = try larderctl("import", "--from-redis", url)
-        #expect(unmapped.exitCode == 2 && unmapped.errors.contains("give it a name with --map 20=NAME"), "\(unmapped)")
+        #expect(unmapped.exitCode == 2 && unmapped.errors.contains("to a name with --map 20=NAME"), "\(unmapped)")
         #expect(try larderctl("DBSIZE").text == "0\n", "nothing was begun")
         let result = try larderctl("import", "--from-redis", url, "--map", "20=more")
         #expect(
@@ -189,10 +189,10 @@ import Testing
 
     @Test func unusableRedisServersAreExplained() throws {
         let none = try larderctl("import", "--from-redis", "unix:/nonexistent/redis")
-        #expect(none.exitCode == 3 && none.errors.contains("no Redis answers at unix:/nonexistent/redis: No such file"))
+        #expect(none.exitCode == 3 && none.errors.contains("Redis at unix:/nonexistent/redis: No such file"))
         let refused = try larderctl("export", "--to-redis", "redis://127.0.0.1:1")
         #expect(
-            refused.exitCode == 3 && refused.errors.contains("no Redis answers at redis://127.0.0.1:1: "), "\(refused)")
+            refused.exitCode == 3 && refused.errors.contains("Redis at redis://127.0.0.1:1: "), "\(refused)")
         for words in [
             ["import", "--from-redis", url, "--database", "x"], ["import", "--from-redis", url, "file"],
             ["import", "--map", "1=x"], ["export", "--map", "x=1"], ["import", "--from-redis", url, "--map", "x=1"],

@@ -82,7 +82,7 @@ import Testing
         #expect(
             looked.text.contains("no findings (") && looked.text.contains(" rules checked, 3 could not be checked)\n"))
         for rule in ["slow-commands", "client-does-not-read", "monitor-on"] {
-            #expect(looked.text.contains("\n\(rule): not looked at: NOPERM"), "\(looked.text)")
+            #expect(looked.text.contains("\n\(rule): not checked: NOPERM"), "\(looked.text)")
         }
         let json = try larderctl("--json", "doctor").text
         #expect(json.contains(#"{"findings":[],"unseen":[{"rule":"slow-commands","reason":"NOPERM"#), "\(json)")

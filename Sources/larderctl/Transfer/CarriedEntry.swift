@@ -1,6 +1,6 @@
 import LarderClient
 
-/// An entry on its way from one larder to another, with all that belongs to it.
+/// An entry with all its metadata, in transfer between larders.
 struct CarriedEntry {
     var database: String
     var key: [UInt8]
@@ -8,19 +8,19 @@ struct CarriedEntry {
     /// In milliseconds since 1970.
     var storedAt: Int64
     var rule: DeadlineRule
-    /// When it expires where it comes from, in milliseconds since 1970; nil for never.
+    /// When it expires at its source, in milliseconds since 1970; nil for never.
     var deadline: Int64?
-    /// In milliseconds; nil for the database's.
+    /// In milliseconds; nil for the database's grace.
     var grace: Int64?
-    /// By its name, or by the number of one without a name.
+    /// The name of the codec, or the number of a codec without a name.
     var codec = Codec.raw.description
     var tags: [[UInt8]] = []
 
-    /// The longest key that a larder takes, in bytes.
+    /// The longest key of a larder, in bytes.
     static let keyBytesMax = 65_536
 
-    /// The command that stores it in the database that is selected.
-    /// - Parameter keepsExisting: whether a fresh entry that is there stays, however old it is.
+    /// The command that stores it in the selected database.
+    /// - Parameter keepsExisting: whether an existing fresh entry is kept, even if it is older.
     func placing(keepsExisting: Bool) -> [[UInt8]] {
         var words = [Array("PLACE".utf8), key, value, Array("STOREDAT".utf8), Array("\(storedAt)".utf8)]
         func add(_ texts: String...) { words += texts.map { Array($0.utf8) } }
@@ -40,19 +40,19 @@ struct CarriedEntry {
     }
 }
 
-/// Reads the entries of a daemon's databases, step by step in the order of keys. A place is a key, so a reader can go on
-/// after any interruption, on another connection too.
+/// Reads the entries of a daemon's databases in steps, in key order. A position is a key, so a reader can continue
+/// after any interruption, also on another connection.
 struct EntryReader {
     let client: BlockingLarderClient
     let prefix: [UInt8]
 
     struct Step {
         var entries: [CarriedEntry] = []
-        /// The key to go on behind; nil at the end.
+        /// The key to continue after; nil at the end.
         var next: [UInt8]?
     }
 
-    /// The entries of the selected database that come behind a key.
+    /// Reads the next entries of the selected database after a key.
     func step(_ database: String, after key: [UInt8]?) throws(LarderClientError) -> Step {
         var words = [Array("ENTRIES".utf8), Array("COUNT".utf8), Array("1000".utf8)]
         if let key { words += [Array("AFTER".utf8), key] }
@@ -84,10 +84,10 @@ struct EntryReader {
 }
 
 extension DeadlineRule {
-    /// The words that META, ENTRIES and lines of exports have for rules.
+    /// The names of rules in META, ENTRIES and exports.
     static let names = ["governed", "own", "never"]
 
-    /// - Parameter deadline: in milliseconds since 1970; of a rule of its own it must not be negative.
+    /// - Parameter deadline: in milliseconds since 1970; must not be negative for an own rule.
     init?(_ name: String, deadline: Int64) {
         switch name {
         case "governed": self = .governed

@@ -1,16 +1,16 @@
 import LarderVocabulary
 
-/// Which database of a larder belongs to which number of a Redis: the same number, or what `--map` says.
+/// Maps the databases of a larder to those of a Redis: by equal numbers, or as given with `--map`.
 struct DatabaseMap {
     private var names: [Int: String] = [:]
     private var numbers: [String: Int] = [:]
 
-    /// Larder's databases whose names are numbers have these.
+    /// The highest number of a Larder database.
     private static let numbersMax = 15
 
     /// - Parameters:
-    ///   - options: each as `NAME=NUMBER`, or turned round.
-    ///   - isNumberFirst: whether the number comes before the name.
+    ///   - options: each as `NAME=NUMBER`, or reversed.
+    ///   - isNumberFirst: whether the number is before the name.
     init(_ options: [String], isNumberFirst: Bool, verb: String) throws(UsageError) {
         let form = isNumberFirst ? "NUMBER=NAME" : "NAME=NUMBER"
         for option in options {
@@ -19,7 +19,7 @@ struct DatabaseMap {
                 case let name = String(isNumberFirst ? parts[1] : parts[0]), !name.isEmpty
             else {
                 throw UsageError(
-                    "--map takes \(form), a Redis' number and a larder's name, not '\(option)'", verb: verb)
+                    "--map must be \(form), with a Redis database number, not '\(option)'", verb: verb)
             }
             guard names.updateValue(name, forKey: number) == nil, numbers.updateValue(number, forKey: name) == nil
             else {
@@ -28,25 +28,25 @@ struct DatabaseMap {
         }
     }
 
-    /// The numbers that were mapped, ascending.
+    /// The mapped numbers, ascending.
     var mappedNumbers: [Int] { names.keys.sorted() }
 
-    /// The larder's database for a number.
+    /// Returns the larder's database for a number.
     func name(_ number: Int) throws(UsageError) -> String {
         if let name = names[number] { return name }
         guard number <= Self.numbersMax else {
             throw UsageError(
-                "the Redis has a database \(number), and numbers end at \(Self.numbersMax) here: give it a name with --map "
+                "the Redis has a database \(number), but numbers here end at \(Self.numbersMax): map it to a name with --map "
                     + "\(number)=NAME", verb: "import")
         }
         return "\(number)"
     }
 
-    /// The number for a larder's database.
+    /// Returns the number for a larder's database.
     func number(_ name: String) throws(UsageError) -> Int {
         if let number = numbers[name] ?? Int(name) { return number }
         throw UsageError(
-            "the databases of a Redis have numbers: give '\(printableKey(name.utf8))' one with --map \(name)=NUMBER",
+            "Redis databases have numbers: map '\(printableKey(name.utf8))' to one with --map \(name)=NUMBER",
             verb: "export")
     }
 }

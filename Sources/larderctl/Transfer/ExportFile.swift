@@ -1,20 +1,20 @@
 import LarderClient
 import LarderPlatform
 
-/// The file of an export while it is written: `FILE.part`, which becomes `FILE` when it is complete. So `FILE` is never half
-/// an export, and an interrupted one goes on behind its last whole line.
+/// The file of an export: `FILE.part` while it is written, renamed to `FILE` when it is complete. So `FILE` is never
+/// incomplete, and an interrupted export continues after its last complete line.
 ///
-/// Single owner. A second export to the same file gets an error: the file is locked (flock(2)), as long as this lives.
+/// Single owner. The file is locked (flock(2)) while this exists: a second export to the same file gets an error.
 final class ExportFile {
-    /// What a former call has written.
+    /// The result of a previous call.
     struct Former {
         var header: ExportHeader
-        /// The database and the key of the last entry; nil where a database has only begun, or none has.
+        /// The database and the key of the last entry; nil if no database, or no entry of a database, was written.
         var lastKey: [UInt8]?
         var database: String?
         var entries = 0
         var isComplete = false
-        /// Where the last whole line ends.
+        /// The end of the last complete line.
         var byteCount = 0
     }
 
@@ -37,8 +37,8 @@ final class ExportFile {
 
     deinit { close(descriptor) }
 
-    /// Reads what a former call has written, every line of it, and cuts off what is behind the last whole one.
-    /// - Returns: nil if there is nothing to go on with.
+    /// Reads all lines of a previous call, and truncates the file after the last complete one.
+    /// - Returns: nil if there is nothing to continue.
     func resume() throws -> Former? {
         let reader = LineReader(descriptor, name: partPath)
         func parse(_ line: UnsafeRawBufferPointer) throws -> ExportLine {
@@ -46,8 +46,8 @@ final class ExportFile {
                 return try ExportLine.parse(line)
             } catch {
                 throw InputOutputError(
-                    message: "\(partPath), line \(reader.number), is not what an export writes: \(error.message); "
-                        + "remove the file to begin anew")
+                    message: "\(partPath), line \(reader.number), is not a line of an export: \(error.message); "
+                        + "remove the file to start again")
             }
         }
         var former: Former?
@@ -66,13 +66,13 @@ final class ExportFile {
             }
             guard former != nil else {
                 throw InputOutputError(
-                    message: "\(partPath) is not an unfinished export: its first line is another one; move it away")
+                    message: "\(partPath) is not an unfinished export: its first line differs; move it away")
             }
             former?.byteCount = reader.offset
         }
         let kept = former?.byteCount ?? 0
         guard ftruncate(descriptor, off_t(kept)) == 0, lseek(descriptor, off_t(kept), SEEK_SET) == off_t(kept) else {
-            throw InputOutputError(message: "\(partPath) could not be cut: \(SystemErrorText.of(errno))")
+            throw InputOutputError(message: "\(partPath) could not be truncated: \(SystemErrorText.of(errno))")
         }
         return former
     }
@@ -85,7 +85,7 @@ final class ExportFile {
         }
     }
 
-    /// Makes all of it durable, and gives it its name.
+    /// Makes the file durable, and renames it.
     func finish() throws(InputOutputError) {
         guard fsync(descriptor) == 0 else {
             throw unwritten(FileError(operation: "fsync", path: partPath, number: errno))

@@ -1,4 +1,4 @@
-// The lines of an export, as they are written. docs/Operating.md describes them.
+// Writes the lines of an export. docs/Operating.md describes them.
 
 import LarderClient
 import LarderJSONCoding
@@ -6,20 +6,20 @@ import LarderJSONCoding
 /// The first line.
 struct ExportHeader: Equatable {
     static let format = "larder-entries"
-    /// The version of the lines that this program writes, and the latest that it reads.
+    /// The version that this program writes, and the latest that it reads.
     static let version: Int64 = 1
 
-    /// When the export was begun, in milliseconds since 1970.
+    /// The start of the export, in milliseconds since 1970.
     var created: Int64
-    /// The larder's directory, if the daemon tells it.
+    /// The larder's directory, if the daemon reports it.
     var larder: String?
     var databases: [String]
-    /// Whether these are all that there were.
+    /// Whether these are all databases.
     var isOfAll: Bool
-    /// Of the keys; empty for all.
+    /// The prefix of the keys; empty for all.
     var prefix: [UInt8]
 
-    /// Whether the same was asked for, maybe at another time.
+    /// Whether the same export was requested, possibly at another time.
     func isSameExport(as other: ExportHeader) -> Bool {
         larder == other.larder && prefix == other.prefix && isOfAll == other.isOfAll
             && (isOfAll || databases == other.databases)
@@ -52,16 +52,16 @@ struct DatabaseLine {
 }
 
 extension JSONText {
-    /// The last line: there is nothing behind it, so it says that the export is complete.
+    /// The last line, which marks the export as complete.
     static func endLine(entries: Int) -> JSONText {
         .object([("end", .bool(true)), ("entries", .integer(Int64(entries)))])
     }
 }
 
-/// Lines on their way out, written in large pieces. Single owner.
+/// A buffer for output lines, written in large pieces. Single owner.
 final class LineBuffer {
     var bytes: [UInt8] = []
-    /// With what stands in `bytes`.
+    /// Including the contents of `bytes`.
     var byteCount: Int { writtenCount + bytes.count }
     private var writtenCount = 0
     private let write: ([UInt8]) throws -> Void
@@ -87,7 +87,7 @@ final class LineBuffer {
 }
 
 extension CarriedEntry {
-    /// How a value is written.
+    /// The encoding of a value.
     private enum Form {
         case literal, text, base64
 
@@ -108,7 +108,8 @@ extension CarriedEntry {
         }
     }
 
-    /// Longer values are written in pieces of this, so that memory has them once. A multiple of three, for base 64.
+    /// Longer values are written in pieces of this size, to keep only one copy in memory. A multiple of three, for base
+    /// 64.
     private static let pieceBytes = 3 << 16
 
     /// Writes its line.
@@ -121,7 +122,7 @@ extension CarriedEntry {
         if codec != Codec.raw.description { members.append(("codec", .text(codec))) }
         if !tags.isEmpty { members.append(("tags", .array(tags.map { .bytes($0) }))) }
         JSONText.object(members).write(to: &lines.bytes)
-        // The value stands in the same object.
+        // The value is a member of the same object.
         lines.bytes.removeLast()
         let form = form
         lines.bytes += form.opening.utf8
@@ -142,10 +143,10 @@ extension CarriedEntry {
         try lines.flushIfLarge()
     }
 
-    /// - Parameter isText: whether a piece must end with a character.
+    /// - Parameter isText: whether a piece must end at a character boundary.
     private func pieceEnd(_ start: Int, isText: Bool) -> Int {
         var end = min(start + Self.pieceBytes, value.count)
-        // No character has more than four bytes.
+        // A character has at most four bytes.
         let least = end - 4
         while isText, end > least, end < value.count, value[end] & 0xC0 == 0x80 { end -= 1 }
         return end
@@ -153,10 +154,10 @@ extension CarriedEntry {
 
     private var form: Form { isLiteral ? .literal : isText && !isMostlyEscapes ? .text : .base64 }
 
-    /// Whether the value is JSON that can stand in a line as it is: so it comes back byte for byte.
+    /// Whether the value is JSON that can be written unchanged, so that it is restored byte for byte.
     private var isLiteral: Bool {
         guard value.withUnsafeBytes({ JSONOutline.isValue($0) }) else { return false }
-        // No line ends between its parts, and nothing that a terminal would obey.
+        // No line breaks between its parts, and no control characters.
         var last: UInt8 = 0
         for byte in value {
             if byte < 0x20 || byte == 0x7F || (last == 0xC2 && byte < 0xA0) { return false }
@@ -176,7 +177,7 @@ extension CarriedEntry {
         return true
     }
 
-    /// Whether so much of the value would be escapes that base 64 is shorter: that bounds the length of a line.
+    /// Whether base 64 is shorter than the escaped text, which limits the length of a line.
     private var isMostlyEscapes: Bool {
         var added = 0
         for byte in value {

@@ -3,31 +3,31 @@ import LarderPlatform
 
 /// Writes the entries of databases as lines. Single owner.
 ///
-/// Memory does not grow with the larder: one step of ENTRIES is read, written, and only then the next one is asked for.
+/// Memory does not grow with the larder: the entries of one ENTRIES step are written before the next step is requested.
 struct Exporter {
-    /// What was written.
+    /// The result of an export.
     struct Report {
         var databases = 0
-        /// With those of a former call.
+        /// Including those of a previous call.
         var entries = 0
-        /// With those of a former call.
+        /// Including those of a previous call.
         var byteCount = 0
-        /// How many entries a former call has written.
+        /// The number of entries written by a previous call.
         var resumed = 0
     }
 
     let client: BlockingLarderClient
     let header: ExportHeader
-    /// How many entries there are, roughly; 0 if that is not known.
+    /// The approximate number of entries; 0 if unknown.
     let total: Int
     let progress = ProgressLine(.entries)
     private(set) var report = Report()
 
-    /// Finds out what there is to write.
-    /// - Parameter names: of the databases; empty for all.
+    /// Determines the databases to export.
+    /// - Parameter names: the databases; empty for all.
     init(_ client: BlockingLarderClient, databases names: [String], prefix: [UInt8]) throws {
         self.client = client
-        // Before the list, so that a database that is made meanwhile is not taken for one that is hidden.
+        // Count first, so that a database created in the meantime is not taken for a hidden one.
         let count = names.isEmpty ? try Self.databaseCount(client) : 0
         let known = try client.databases()
         for name in names where !known.contains(where: { $0.name == name }) {
@@ -36,7 +36,7 @@ struct Exporter {
                     + Suggestion.text(for: name, among: known.map(\.name)), verb: "export")
         }
         let chosen = known.filter {
-            // What waits for an origin is of use to its own larder alone.
+            // Outboxes are only useful to their own larder.
             names.isEmpty ? !CompanionName.isOne($0.name) : names.contains($0.name)
         }
         header = ExportHeader(
@@ -44,13 +44,13 @@ struct Exporter {
             isOfAll: names.isEmpty && known.count >= count, prefix: prefix)
         if names.isEmpty, !header.isOfAll {
             Output.standardError(
-                "larderctl: this user may read \(known.count) of \(count) databases: the others are not exported\n")
+                "larderctl: this user may read \(known.count) of \(count) databases; the others are not exported\n")
         }
         total = prefix.isEmpty ? chosen.reduce(0) { $0 + Int(($1.entries ?? 0) + ($1.staleEntries ?? 0)) } : 0
         report.databases = chosen.count
     }
 
-    /// How many databases there are, also those that this user may not read; 0 if the daemon does not tell.
+    /// The number of databases, including those that this user may not read; 0 if unknown.
     private static func databaseCount(_ client: BlockingLarderClient) throws -> Int {
         let field = "databases:"
         let lines = try client.serverInfo(section: "larder").split(whereSeparator: \.isNewline)
@@ -63,13 +63,13 @@ struct Exporter {
         return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     }
 
-    /// The directory of the daemon's larder; nil if it does not tell.
+    /// The directory of the daemon's larder; nil if unknown.
     static func larder(_ client: BlockingLarderClient) -> String? {
         guard let pairs = try? client.command(["CONFIG"] + ["GET", "dir"]).pairs else { return nil }
         return pairs.first?.value.string
     }
 
-    /// Writes everything to standard output.
+    /// Writes the export to standard output.
     mutating func run(to output: Output) throws {
         let lines = LineBuffer { bytes in
             output.bytes(bytes)
@@ -78,13 +78,13 @@ struct Exporter {
         try run(nil, lines)
     }
 
-    /// Writes everything to a file, or what a former call has left to do.
+    /// Writes the export to a file, or continues that of a previous call.
     mutating func run(to file: ExportFile) throws {
         let former = try file.resume()
         if let former, !former.header.isSameExport(as: header) {
             throw UsageError(
-                "\(file.partPath) is an unfinished export of \(Self.text(former.header)), and this would be one of "
-                    + "\(Self.text(header)): finish it with the same options, or remove it", verb: "export")
+                "\(file.partPath) is an unfinished export of \(Self.text(former.header)), not of "
+                    + "\(Self.text(header)): complete it with the same options, or remove it", verb: "export")
         }
         if former?.isComplete != true {
             try run(former, LineBuffer { try file.write($0) })
@@ -107,7 +107,7 @@ struct Exporter {
         } else {
             lines.add(header.line)
         }
-        // What was created since is not in an export of all that is gone on with.
+        // A continued export does not include databases created since.
         var databases = (former?.header ?? header).databases[...]
         report.databases = databases.count
         if let database = former?.database { databases = databases.drop { $0 != database } }

@@ -2,26 +2,26 @@ import CLarderCRC32C
 import LarderJSONCoding
 import LarderPlatform
 
-/// How far an import of a file has come: kept in `FILE.position` beside it until it is complete.
+/// The progress of a file's import: stored in `FILE.position` until it is complete.
 ///
-/// It counts only what the daemon has acknowledged. It belongs to one file, one larder and one set of options: all of that
-/// is compared before it is used, and else the import begins anew, which stores nothing older over anything newer.
+/// It includes only acknowledged entries, and belongs to one file, one larder and one set of options. If these differ,
+/// the import starts again, which does not overwrite newer entries.
 struct ImportPosition: Equatable {
-    /// What the import does with which file.
+    /// The file, the larder and the options of an import.
     struct Identity: Equatable {
-        /// The digest of the file's first line, which has the time when the export was begun.
+        /// The digest of the file's first line, which includes the start time of the export.
         var header: UInt32
-        /// The directory of the larder to which it goes.
+        /// The directory of the target larder.
         var larder: String
-        /// The options that choose what is stored where.
+        /// The options that affect what is imported.
         var options: String
     }
 
     var identity: Identity
-    /// Where the last line ends that is done, and its number.
+    /// The end of the last completed line, and its number.
     var offset: Int
     var line: Int
-    /// The digest of what stands before that, up to ``tailBytes``.
+    /// The digest of the preceding bytes, up to ``tailBytes``.
     var tail: UInt32
     var report = Importer.Report()
 
@@ -32,7 +32,7 @@ struct ImportPosition: Equatable {
         larder_crc32c_extend(0, bytes.baseAddress, bytes.count)
     }
 
-    /// The digest of what stands before an offset of a file; nil if there is less.
+    /// The digest of the bytes before an offset of a file; nil if there are fewer.
     static func tail(_ descriptor: Int32, before offset: Int) -> UInt32? {
         let count = min(offset, tailBytes)
         var bytes = [UInt8](repeating: 0, count: count)
@@ -64,7 +64,7 @@ struct ImportPosition: Equatable {
         ])
     }
 
-    /// Replaces the file: a crash leaves the former position or this one.
+    /// Replaces the file atomically: a crash leaves the previous position or this one.
     func save(_ path: String) throws(FileError) {
         var bytes: [UInt8] = []
         text.write(to: &bytes)
@@ -72,7 +72,7 @@ struct ImportPosition: Equatable {
     }
 
     /// Reads a position.
-    /// - Returns: nil if there is none, or the file is something else.
+    /// - Returns: nil if there is none, or the file is malformed.
     static func read(_ path: String) -> ImportPosition? {
         guard let bytes = try? FileSystem.read(path) else { return nil }
         return bytes.withUnsafeBytes { text -> ImportPosition? in

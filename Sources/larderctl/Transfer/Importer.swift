@@ -1,37 +1,37 @@
 import LarderClient
 import LarderPlatform
 
-/// Stores the entries of an export in a daemon. Single owner.
+/// Imports the entries of an export into a daemon. Single owner.
 ///
-/// Memory does not grow with the file: some lines are read and sent together, and only when all of them are acknowledged the
-/// next ones are read.
+/// Memory does not grow with the file: lines are read and sent in batches, and the next batch is read after all of the
+/// previous one were acknowledged.
 struct Importer {
-    /// What became of the lines with entries.
+    /// The results of lines with entries.
     struct Report: Equatable {
         var imported = 0
-        /// Whose time was over.
+        /// Expired entries.
         var expired = 0
-        /// For which something newer was there, or anything fresh with ``Choice/keepsExisting``.
+        /// Entries that are newer in the larder, or that exist, with ``Choice/keepsExisting``.
         var kept = 0
-        /// Which the options leave out.
+        /// Entries excluded by the options.
         var leftOut = 0
-        /// Lines that are none, with ``Choice/skipsInvalid``.
+        /// Invalid lines, with ``Choice/skipsInvalid``.
         var invalid = 0
 
         var entries: Int { imported + expired + kept + leftOut }
     }
 
-    /// What is stored where.
+    /// The selection and the target of an import.
     struct Choice {
         /// Empty for all.
         var databases: Set<String> = []
         var prefix: [UInt8] = []
-        /// The database for all entries; nil for their own.
+        /// The database for all entries; nil to keep their own.
         var target: String?
         var keepsExisting = false
         var skipsInvalid = false
 
-        /// For comparison. A line that is passed over does not change what is stored.
+        /// The text for comparisons. Skipped lines do not affect what is stored.
         var text: String {
             let names = databases.sorted().joined(separator: ",")
             let hex = prefix.map { String($0, radix: 16) }.joined(separator: ".")
@@ -53,30 +53,30 @@ struct Importer {
     private let progress = ProgressLine()
 
     private(set) var report = Report()
-    /// Whether a former call has done a part.
+    /// Whether a previous call has imported a part.
     private(set) var isResumed = false
-    /// What people should know, beyond the report.
+    /// Notes for the user, in addition to the report.
     private(set) var notes: [String] = []
 
     private var databases: Set<String> = []
     private var selected: String?
     private var pending: [Pending] = []
     private var pendingBytes = 0
-    /// The last line is read.
+    /// Whether the last line was read.
     private var isComplete = false
 
-    // The position: nil where none is kept.
+    // The position: nil if none is stored.
     private var identity: ImportPosition.Identity?
     private var acknowledged: ImportPosition?
-    /// What was acknowledged some time ago.
+    /// A position acknowledged some time ago.
     private var settled: ImportPosition?
     private var settledAt = MonotonicClock.milliseconds()
 
     private static let batchCount = 256
     private static let batchBytes = 1 << 20
     private static let notesMax = 5
-    /// A position is written when it is that old, because a failure of the machine may cost what was acknowledged within
-    /// about a second.
+    /// A position is stored when it is this old, because a power failure may lose entries acknowledged within about a
+    /// second.
     private static let settlingMilliseconds: Int64 = 2000
 
     init(_ client: BlockingLarderClient, _ descriptor: Int32, name: String, _ choice: Choice) throws {
@@ -90,7 +90,8 @@ struct Importer {
         databases = Set(try client.databases().map(\.name))
     }
 
-    /// - Parameter keepsPosition: whether the descriptor is that of the file `name`, beside which a position may be kept.
+    /// - Parameter keepsPosition: whether the descriptor is that of the file `name`, for which a position may be
+    ///   stored.
     mutating func run(keepsPosition: Bool) throws {
         defer { progress.end() }
         var reader = LineReader(descriptor, name: name)
@@ -106,7 +107,7 @@ struct Importer {
             try flush(reader)
             try checkEnd(reader)
         } catch {
-            // What was stored need not be stored again.
+            // Stored entries need not be imported again.
             acknowledged.map { save($0) }
             throw error
         }
@@ -123,9 +124,9 @@ struct Importer {
         }
         switch first {
         case .success(.header): break
-        case .success: throw foreign("the first line must be one with \"format\"")
+        case .success: throw foreign("the first line must have \"format\"")
         case .failure(let defect): throw foreign("its first line: " + defect.message)
-        case nil: throw foreign(reader.hasHalfLine ? "its first line has no end" : "it is empty")
+        case nil: throw foreign(reader.hasHalfLine ? "its first line is incomplete" : "it is empty")
         }
         guard keepsPosition, total > 0, let larder = Exporter.larder(client) else { return }
         let identity = ImportPosition.Identity(header: digest, larder: larder, options: choice.text)
@@ -138,12 +139,12 @@ struct Importer {
             acknowledged = former
         } else {
             note(
-                "\(ImportPosition.path(name)) is of another file, larder or choice of entries: everything is read anew")
+                "\(ImportPosition.path(name)) is for another file, larder or selection: the import starts again")
         }
     }
 
     private func foreign(_ reason: String) -> InputOutputError {
-        InputOutputError(message: "\(name) is no export that this larderctl reads: \(reason)")
+        InputOutputError(message: "\(name) is not an export that this larderctl can read: \(reason)")
     }
 
     private mutating func note(_ text: String) {
@@ -174,13 +175,13 @@ struct Importer {
         }
     }
 
-    /// Passes over a line that is none, or stops with everything before it stored.
+    /// Skips an invalid line, or stops after storing all preceding lines.
     private mutating func pass(_ defect: LineDefect, _ reader: LineReader) throws {
         let text = "\(name), line \(reader.number): \(defect.message)"
         guard choice.skipsInvalid else {
             try flush(reader, isBefore: true)
             throw InputOutputError(
-                message: text + "\nthe lines before it are imported; mend it and import again, or pass over such lines "
+                message: text + "\nthe preceding lines are imported; fix the line and import again, or skip such lines "
                     + "with --skip-invalid")
         }
         report.invalid += 1
@@ -195,7 +196,7 @@ struct Importer {
             if Int64(report.entries + pending.count) != entries, report.invalid == 0 {
                 try pass(
                     LineDefect(
-                        "it says that there are \(entries) entries, and there are \(report.entries + pending.count)"),
+                        "it contains the number \(entries), but there are \(report.entries + pending.count) entries"),
                     reader)
             }
         case .database(let line): try setPolicy(line, reader)
@@ -223,7 +224,7 @@ struct Importer {
     private mutating func select(_ database: String, _ reader: LineReader) throws {
         guard !CompanionName.isOne(database) else {
             throw UsageError(
-                "\(name), line \(reader.number): \(CompanionName.refusal(database)); --database names those to import",
+                "\(name), line \(reader.number): \(CompanionName.refusal(database)); select databases with --database",
                 verb: "import")
         }
         do throws(LarderClientError) {
@@ -238,7 +239,7 @@ struct Importer {
         databases.insert(database)
     }
 
-    /// A database that is new gets the policy that it had; one that is there keeps its own.
+    /// Sets the policy of a new database; an existing one keeps its own.
     private mutating func setPolicy(_ line: DatabaseLine, _ reader: LineReader) throws {
         guard isChosen(line.database) else { return }
         let database = choice.target ?? line.database
@@ -252,15 +253,15 @@ struct Importer {
         let present = try client.policyInfo().policy
         if present != line.policy.description {
             note(
-                "the database '\(database)' keeps its policy \(present); in the file it is \(line.policy.description). "
+                "the database '\(database)' keeps its policy \(present); the file has \(line.policy.description). "
                     + "To change it: larderctl --database \(database) policy \(line.policy.description)")
         }
     }
 
     // MARK: Sending
 
-    /// Stores what is pending.
-    /// - Parameter isBefore: whether the line that was read last does not belong to it.
+    /// Stores the pending entries.
+    /// - Parameter isBefore: whether the last line read is not included.
     private mutating func flush(_ reader: LineReader, isBefore: Bool = false) throws {
         try send()
         let (offset, line) = isBefore ? (reader.lineStart, reader.number - 1) : (reader.offset, reader.number)
@@ -285,9 +286,9 @@ struct Importer {
             case "expired": report.expired += 1
             case "kept": report.kept += 1
             default:
-                let text = reply.errorMessage ?? "its answer makes no sense"
+                let text = reply.errorMessage ?? "malformed reply"
                 throw LarderClientError.server(
-                    "\(name), line \(entry.line): the daemon did not store it: \(text)", operation: "PLACE")
+                    "\(name), line \(entry.line): the entry was not stored: \(text)", operation: "PLACE")
             }
         }
     }
@@ -308,7 +309,7 @@ struct Importer {
             try position.save(ImportPosition.path(name))
         } catch {
             identity = nil
-            note("no position is kept, so a call after an interruption begins anew: \(error)")
+            note("the position cannot be stored, so an interrupted import starts again: \(error)")
         }
     }
 
@@ -318,13 +319,13 @@ struct Importer {
         guard !isComplete || reader.hasHalfLine else { return }
         let text =
             reader.hasHalfLine
-            ? "\(name) ends within line \(reader.number + 1), which has no line end"
-            : "\(name) ends behind line \(reader.number), without the line that ends an export"
+            ? "\(name) ends within line \(reader.number + 1), which is incomplete"
+            : "\(name) ends after line \(reader.number), without the last line of an export"
         guard choice.skipsInvalid else {
             throw InputOutputError(
                 message: text
-                    + ": the export was interrupted, or a part is missing. The \(reader.number) whole lines are "
-                    + "imported; --skip-invalid takes such a file as it is")
+                    + ": the export was interrupted, or a part is missing. The \(reader.number) complete lines are "
+                    + "imported; --skip-invalid accepts such a file")
         }
         report.invalid += 1
         note(text)

@@ -1,10 +1,10 @@
-// The lines of an export, as they are read.
+// Parses the lines of an export.
 
 import LarderClient
 import LarderJSONCoding
 import LarderVocabulary
 
-/// What a line is not, and what would be right.
+/// The error in a line, with the correct form.
 struct LineDefect: Error {
     let message: String
 
@@ -16,21 +16,21 @@ enum ExportLine {
     case header(ExportHeader)
     case database(DatabaseLine)
     case entry(CarriedEntry)
-    /// How many entries there are.
+    /// The number of entries.
     case end(Int64)
 
-    /// Reads a line.
+    /// Parses a line.
     static func parse(_ text: UnsafeRawBufferPointer) throws(LineDefect) -> ExportLine {
         let members: [JSONOutline.Member]
         do throws(JSONOutline.Defect) {
             members = try JSONOutline.members(text)
         } catch {
             throw LineDefect(
-                "it is not an object of JSON in UTF-8: that ends at byte \(error.offset + 1) of the line")
+                "it is not a JSON object in UTF-8: the error is at byte \(error.offset + 1) of the line")
         }
         var parser = LineParser(text)
         for member in members where parser.members.updateValue(member.place, forKey: member.name) != nil {
-            throw LineDefect("'\(printableKey(member.name.utf8))' is there twice")
+            throw LineDefect("'\(printableKey(member.name.utf8))' is duplicate")
         }
         if parser.has("format") { return .header(try parser.header()) }
         if parser.has("end") { return .end(try parser.end()) }
@@ -39,7 +39,7 @@ enum ExportLine {
     }
 }
 
-/// Reads the members of one line.
+/// Parses the members of one line.
 private struct LineParser {
     private let text: UnsafeRawBufferPointer
     var members: [String: Range<Int>] = [:]
@@ -53,12 +53,12 @@ private struct LineParser {
     func header() throws(LineDefect) -> ExportHeader {
         guard let format = string("format"), format == ExportHeader.format else {
             throw LineDefect(
-                "its format is \(shown("format")), and not \"\(ExportHeader.format)\", which larderctl export writes")
+                "its format is \(shown("format")), not \"\(ExportHeader.format)\", as written by larderctl export")
         }
         let version = try integer("version")
         guard version == ExportHeader.version else {
             throw LineDefect(
-                "its version is \(version), and this larderctl reads version \(ExportHeader.version): take the "
+                "its version is \(version), but this larderctl reads version \(ExportHeader.version): use the "
                     + "larderctl that wrote it, or a newer one")
         }
         var databases: [String] = []
@@ -95,7 +95,7 @@ private struct LineParser {
         let database = try database()
         let key = try bytes("key")
         guard key.count <= CarriedEntry.keyBytesMax else {
-            throw LineDefect("its key has \(key.count) bytes, and may have \(CarriedEntry.keyBytesMax)")
+            throw LineDefect("its key has \(key.count) bytes, the limit is \(CarriedEntry.keyBytesMax)")
         }
         let deadline = has("deadline") && !isNull("deadline") ? try integer("deadline", 0...Int64.max) : nil
         let name = has("rule") ? string("rule") ?? "" : "governed"
@@ -128,7 +128,7 @@ private struct LineParser {
     }
 
     private func tooLong(_ count: Int) -> LineDefect {
-        LineDefect("its value has \(count) bytes, and may have \(Input.bytesMax)")
+        LineDefect("its value has \(count) bytes, the limit is \(Input.bytesMax)")
     }
 
     private func codec() throws(LineDefect) -> String {
@@ -162,7 +162,7 @@ private struct LineParser {
     private func allow(_ names: [String]) throws(LineDefect) {
         for name in members.keys.sorted() where !names.contains(name) {
             throw LineDefect(
-                "there is no member \"\(printableKey(name.utf8))\"" + Suggestion.text(for: name, among: names))
+                "unknown member \"\(printableKey(name.utf8))\"" + Suggestion.text(for: name, among: names))
         }
     }
 
@@ -191,7 +191,7 @@ private struct LineParser {
         return number
     }
 
-    /// Bytes: a string, or an object with base 64.
+    /// Parses bytes: a string, or an object with base 64.
     private func bytes(_ name: String) throws(LineDefect) -> [UInt8] {
         guard let place = members[name] else { throw LineDefect("its \"\(name)\" is missing") }
         return try bytes(place, name)
@@ -201,7 +201,7 @@ private struct LineParser {
         if let text = JSONOutline.string(text, place) { return Array(text.utf8) }
         let inner = UnsafeRawBufferPointer(rebasing: text[place])
         if let members = try? JSONOutline.members(inner), members.count == 1, members[0].name == "base64" {
-            // Base 64 has no escapes.
+            // Base 64 contains no escapes.
             let place = members[0].place
             if place.count >= 2, inner[place.lowerBound] == UInt8(ascii: "\""),
                 let bytes = Base64.decode(
@@ -213,7 +213,7 @@ private struct LineParser {
         throw LineDefect("its \"\(name)\" must be a string, or {\"base64\":\"…\"} for bytes that are not UTF-8")
     }
 
-    /// What stands in a member, for messages; never a value.
+    /// The value of a member for messages; never an entry's value.
     private func shown(_ name: String) -> String {
         guard let place = members[name] else { return "missing" }
         return printableKey(text[place].prefix(64))

@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// Reads a file or a pipe line by line. What stands behind the last line end is no line. Single owner.
+/// Reads a file or a pipe line by line. Text after the last line break is not a line. Single owner.
 final class LineReader {
-    /// The longest line, in bytes: more than the longest value takes in base 64.
+    /// The longest line, in bytes: more than the longest value in base 64.
     static let bytesMax = 1 << 30
 
     private static let readBytes = 262_144
@@ -10,21 +10,21 @@ final class LineReader {
     private let descriptor: Int32
     private let name: String
     private let memory = Memory()
-    /// The bytes of ``memory`` that are read and not yet given out.
+    /// The bytes of ``memory`` that were read, but not returned yet.
     private var start = 0
     private var end = 0
-    /// How many bytes from `start` on are known to have no line end.
+    /// The number of bytes from `start` that are known to contain no line break.
     private var searched = 0
     /// The offset of the next line in the file.
     private(set) var offset: Int
-    /// The offset of the line that was given out last.
+    /// The offset of the last returned line.
     private(set) var lineStart = 0
-    /// The number of the line that was given out last; the first is 1.
+    /// The number of the last returned line; the first is 1.
     private(set) var number: Int
 
     /// - Parameters:
-    ///   - offset: where the descriptor stands.
-    ///   - number: how many lines come before that.
+    ///   - offset: the descriptor's position.
+    ///   - number: the number of preceding lines.
     init(_ descriptor: Int32, name: String, offset: Int = 0, number: Int = 0) {
         self.descriptor = descriptor
         self.name = name
@@ -32,16 +32,16 @@ final class LineReader {
         self.number = number
     }
 
-    /// Whether bytes are left that have no line end.
+    /// Whether there is an incomplete last line.
     var hasHalfLine: Bool { end > start }
 
-    /// Whether the next line has been read already.
+    /// Whether the next line is already in memory.
     var hasLine: Bool {
         let rest = UnsafeRawBufferPointer(rebasing: memory.bytes[start + searched..<end])
         return rest.baseAddress.flatMap { memchr($0, 0x0A, rest.count) } != nil
     }
 
-    /// At the end: the bytes that have no line end, as the last line; nil if there are none.
+    /// At the end, takes the incomplete last line; nil if there is none.
     func takeHalfLine() -> [UInt8]? {
         guard hasHalfLine else { return nil }
         let line = Array(memory.bytes[start..<end])
@@ -52,7 +52,7 @@ final class LineReader {
         return line
     }
 
-    /// Runs `body` on the next line, without its end.
+    /// Runs `body` on the next line, without its line break.
     /// - Returns: nil at the end.
     func next<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) throws -> Result? {
         while true {
@@ -94,14 +94,14 @@ final class LineReader {
         }
     }
 
-    /// Bytes that grow. Freed with the reader.
+    /// A growable buffer. Freed with the reader.
     private final class Memory {
         var bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: LineReader.readBytes * 2, alignment: 16)
 
         deinit { bytes.deallocate() }
 
-        /// Makes room behind `end`: what is used moves to the front, and into more memory if there is too little. What a
-        /// long line has taken is not kept.
+        /// Makes space after `end`: moves the used bytes to the front, into a larger buffer if necessary. The memory of
+        /// a long line is freed again.
         func makeRoom(_ room: Int, _ start: inout Int, _ end: inout Int) {
             let used = end - start
             let usual = LineReader.readBytes * 2

@@ -1,11 +1,11 @@
 import LarderClient
 import LarderRESP
 
-/// Stores the fresh entries of a daemon in a Redis, while both are in use. Single owner.
+/// Exports the fresh entries of a daemon to a Redis, while both are in use. Single owner.
 struct RedisExport {
     struct Report {
         var exported = 0
-        /// Redis has nothing like a stale entry.
+        /// Stale entries, which Redis does not support.
         var stale = 0
         var databases = 0
     }
@@ -19,7 +19,7 @@ struct RedisExport {
     private static let batchCount = 256
     private static let batchBytes = 1 << 20
 
-    /// - Parameter total: how many entries there are, roughly; 0 if that is not known.
+    /// - Parameter total: the approximate number of entries; 0 if unknown.
     init(_ redis: RedisServer, _ client: BlockingLarderClient, prefix: [UInt8], total: Int) {
         self.redis = redis
         reader = EntryReader(client: client, prefix: prefix)
@@ -28,7 +28,7 @@ struct RedisExport {
 
     mutating func run(_ databases: [(name: String, number: Int)]) throws {
         defer { progress.end() }
-        // Before anything is stored it is clear that all numbers are possible.
+        // Check that all numbers are valid before storing anything.
         for database in databases { try redis.select(database.number) }
         for database in databases {
             try redis.select(database.number)

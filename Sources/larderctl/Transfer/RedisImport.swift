@@ -1,22 +1,22 @@
 import LarderClient
 import LarderRESP
 
-/// Stores the strings of a Redis in a daemon, while both are in use. Single owner.
+/// Imports the strings of a Redis into a daemon, while both are in use. Single owner.
 ///
-/// A value and its time to live belong together: both are read in one transaction of Redis. Lives begin when the answer is
-/// asked for, so nothing lives longer here than there. Values are read in groups of at most ``groupBytes``, or one by one.
+/// Each value and its time to live are read in one transaction. The lifetime starts when the read is sent, so no entry
+/// lives longer here than in Redis. Values are read in groups of at most ``groupBytes``, or one at a time.
 struct RedisImport {
     struct Report {
         var imported = 0
-        /// Whose time was over, or that were removed, before they could be read.
+        /// Keys that expired or were removed before they could be read.
         var gone = 0
-        /// That were there already, with ``keepsExisting``.
+        /// Keys that existed already, with ``keepsExisting``.
         var kept = 0
-        /// How many keys have other types than strings, by type.
+        /// The number of keys of other types than strings, by type.
         var otherTypes: [String: Int] = [:]
-        /// Keys that are longer than a larder's.
+        /// Keys longer than the limit of a larder.
         var tooLong = 0
-        /// Some of those that are not imported.
+        /// Examples of keys that were not imported.
         var examples: [String] = []
     }
 
@@ -40,7 +40,7 @@ struct RedisImport {
         self.keepsExisting = keepsExisting
     }
 
-    /// The numbers of the databases that have keys, and how many.
+    /// The numbers of the databases with keys, and the numbers of keys.
     static func databases(_ redis: RedisServer) throws(RedisError) -> [(number: Int, keys: Int)] {
         let text = try redis.command(["INFO", "keyspace"]).string ?? ""
         return text.split(whereSeparator: \.isNewline).compactMap { line in
@@ -52,7 +52,7 @@ struct RedisImport {
         }
     }
 
-    /// - Parameter databases: the numbers there, how many keys they have, and the names here.
+    /// - Parameter databases: the Redis numbers, the numbers of keys, and the names here.
     mutating func run(_ databases: [(number: Int, keys: Int, name: String)]) throws {
         defer { progress.end() }
         total = prefix.isEmpty ? databases.reduce(0) { $0 + $1.keys } : 0
@@ -71,13 +71,13 @@ struct RedisImport {
             if !prefix.isEmpty { words += [Array("MATCH".utf8), pattern] }
             let reply = try redis.checked(try redis.exchange([words])[0])
             guard let parts = reply.elements, parts.count == 2, let next = parts[0].bytes, let keys = parts[1].elements
-            else { throw RedisError(message: "the answer to SCAN makes no sense") }
+            else { throw RedisError(message: "malformed reply to SCAN") }
             try take(keys.compactMap(\.bytes))
             cursor = next
         } while cursor != Array("0".utf8)
     }
 
-    /// The pattern of the keys that begin with some bytes.
+    /// The pattern for keys that start with some bytes.
     private static func pattern(_ prefix: [UInt8]) -> [UInt8] {
         prefix.flatMap { byte in Array("*?[]\\".utf8).contains(byte) ? [UInt8(ascii: "\\"), byte] : [byte] }
             + [UInt8(ascii: "*")]
@@ -137,7 +137,7 @@ struct RedisImport {
         let replies = try redis.exchange(commands)
         guard let results = try redis.checked(replies[replies.count - 1]).elements, results.count == 2 * keys.count
         else {
-            throw RedisError(message: "the answer to EXEC makes no sense")
+            throw RedisError(message: "malformed reply to EXEC")
         }
         var requests: [[[UInt8]]] = []
         for (index, key) in keys.enumerated() {
@@ -151,7 +151,7 @@ struct RedisImport {
         }
     }
 
-    /// The command that stores an entry; nil for one that is not stored.
+    /// Returns the command that stores an entry; nil for one that is not stored.
     private mutating func request(_ key: [UInt8], _ value: RESPValue, _ life: RESPValue, _ asked: Int64) throws
         -> [[UInt8]]?
     {

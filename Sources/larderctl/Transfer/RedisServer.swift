@@ -2,10 +2,10 @@ import LarderClient
 import LarderPlatform
 import LarderRESP
 
-/// A Redis cannot be reached, or has answered with an error.
+/// The Redis cannot be reached, or has returned an error.
 struct RedisError: Error {
     let message: String
-    /// Whether it is an answer.
+    /// Whether it is an error reply.
     var isAnswer = false
 }
 
@@ -15,7 +15,7 @@ final class RedisServer {
     private let shown: String
     private let timeoutMilliseconds: Int
 
-    /// Connects, and says the password of the URL, or else of the environment.
+    /// Connects, and authenticates with the password of the URL or of the environment.
     init(_ url: RedisURL, timeoutMilliseconds: Int) throws(RedisError) {
         shown = url.shown
         self.timeoutMilliseconds = timeoutMilliseconds
@@ -25,13 +25,13 @@ final class RedisServer {
             do throws(FileError) {
                 descriptor = try UnixSocket.connected(to: path)
             } catch {
-                throw RedisError(message: "no Redis answers at \(url.shown): \(SystemErrorText.of(error.number))")
+                throw RedisError(message: "no connection to Redis at \(url.shown): \(SystemErrorText.of(error.number))")
             }
         case .tcp(let host, let port):
             do throws(TCPSocket.Failure) {
                 descriptor = try TCPSocket.connected(host: host, port: port, milliseconds: timeoutMilliseconds)
             } catch {
-                throw RedisError(message: "no Redis answers at \(url.shown): \(error)")
+                throw RedisError(message: "no connection to Redis at \(url.shown): \(error)")
             }
         }
         connection = BlockingConnection(adopting: descriptor, timeoutMilliseconds: timeoutMilliseconds)
@@ -40,7 +40,7 @@ final class RedisServer {
         try command(["PING"])
     }
 
-    /// Sends commands at once, and gives their answers; errors among them are values.
+    /// Sends commands, and returns their replies; error replies are values.
     func exchange(_ commands: [[[UInt8]]]) throws(RedisError) -> [RESPValue] {
         guard !commands.isEmpty else { return [] }
         var bytes: [UInt8] = []
@@ -53,7 +53,7 @@ final class RedisServer {
     }
 
     /// Sends one command.
-    /// - Throws: its answer if that is an error.
+    /// - Throws: its reply if that is an error.
     @discardableResult
     func command(_ words: [String]) throws(RedisError) -> RESPValue {
         try checked(try exchange([words.map { Array($0.utf8) }])[0])
@@ -61,21 +61,21 @@ final class RedisServer {
 
     func select(_ number: Int) throws(RedisError) { try command(["SELECT", "\(number)"]) }
 
-    /// - Throws: the answer if it is an error.
+    /// - Throws: the reply if it is an error.
     @discardableResult
     func checked(_ reply: RESPValue) throws(RedisError) -> RESPValue {
         guard let text = reply.errorMessage else { return reply }
         var message = "the Redis at \(shown) answers: \(text)"
         if text.hasPrefix("NOAUTH") {
-            message += " (the variable \(Options.passwordVariable), or the URL, has the password)"
+            message += " (set the password in the variable \(Options.passwordVariable), or in the URL)"
         }
         throw RedisError(message: message, isAnswer: true)
     }
 
     private func describe(_ failure: WireFailure) -> RedisError {
         switch failure.kind {
-        case .timeout: RedisError(message: "the Redis at \(shown) did not answer within \(timeoutMilliseconds) ms")
-        case .protocolViolation(let text): RedisError(message: "what is at \(shown) is no Redis: \(text)")
+        case .timeout: RedisError(message: "the Redis at \(shown) did not reply within \(timeoutMilliseconds) ms")
+        case .protocolViolation(let text): RedisError(message: "the server at \(shown) is not a Redis: \(text)")
         case .system(let call, let number):
             RedisError(message: "\(call) failed for \(shown): \(SystemErrorText.of(number))")
         default:

@@ -1,6 +1,6 @@
 import LarderPlatform
 
-/// Where a Redis is: `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]` or `unix:PATH[?db=DATABASE]`.
+/// The address of a Redis: `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]` or `unix:PATH[?db=DATABASE]`.
 struct RedisURL {
     enum Place {
         case unix(String)
@@ -15,7 +15,7 @@ struct RedisURL {
 
     static let rule = "redis://HOST[:PORT][/DATABASE] or unix:PATH[?db=DATABASE]"
 
-    /// - Throws: without the text, which may have a password.
+    /// - Throws: an error without the text, which may contain a password.
     init(_ text: String, verb: String) throws(UsageError) {
         if text.hasPrefix("unix:") {
             var path = String(text.dropFirst(5))
@@ -26,14 +26,14 @@ struct RedisURL {
             }
             guard path.hasPrefix("/") else {
                 throw UsageError(
-                    "the socket of the Redis needs a path from the root: unix:/run/redis/redis.sock", verb: verb)
+                    "the socket of the Redis needs an absolute path: unix:/run/redis/redis.sock", verb: verb)
             }
             place = .unix(path)
             return
         }
         if text.hasPrefix("rediss:") {
             throw UsageError(
-                "a Redis is reached without TLS here: use a tunnel, such as stunnel, and redis://", verb: verb)
+                "TLS to a Redis is not supported: use a tunnel, such as stunnel, and redis://", verb: verb)
         }
         guard text.hasPrefix("redis://") else { throw UsageError("the URL of a Redis is \(Self.rule)", verb: verb) }
         var rest = text.dropFirst("redis://".count)
@@ -61,25 +61,25 @@ struct RedisURL {
             (host, port) = (text[..<colon], text[text.index(after: colon)...])
         }
         guard !host.isEmpty, UInt16(port) != nil else {
-            throw UsageError("the URL of a Redis is \(rule); its host or its port is missing or wrong", verb: verb)
+            throw UsageError("the URL of a Redis must be \(rule): invalid or missing host or port", verb: verb)
         }
         return .tcp(host: String(host), port: String(port))
     }
 
     private static func number(_ text: Substring, _ verb: String) throws(UsageError) -> Int {
         guard let number = Int(text), number >= 0 else {
-            throw UsageError("the database in the URL of a Redis is a number, 0 or more", verb: verb)
+            throw UsageError("the database in the URL of a Redis must be a number, 0 or more", verb: verb)
         }
         return number
     }
 
-    /// Without its percent escapes.
+    /// Decodes percent escapes.
     private static func plain(_ text: Substring, _ verb: String) throws(UsageError) -> String {
         guard let bytes = PercentEncoding.decoded(text.utf8) else {
-            throw UsageError("a % in the user or the password of a URL is written %25", verb: verb)
+            throw UsageError("a % in the user or the password of a URL must be written as %25", verb: verb)
         }
         guard let plain = String(validating: bytes, as: UTF8.self) else {
-            throw UsageError("the user and the password of a URL are UTF-8, and this one has other bytes", verb: verb)
+            throw UsageError("the user and the password of a URL must be UTF-8", verb: verb)
         }
         return plain
     }

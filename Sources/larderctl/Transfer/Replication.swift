@@ -1,9 +1,9 @@
 import LarderClient
 import LarderPlatform
 
-/// Brings the databases of one larder into another one, each with a follower of its own.
+/// Replicates the databases of one larder to another one, with a follower per database.
 struct Replication {
-    /// How the two daemons are reached.
+    /// The connection options of the two daemons.
     struct Ends {
         var from: Options
         var to: Options
@@ -16,7 +16,7 @@ struct Replication {
     /// A call may wait for a change, and for a checkpoint of the daemon.
     private static let patienceMilliseconds: Int64 = 55_000
     private static let waitMilliseconds = 10_000
-    /// How often a look is taken for new databases.
+    /// The interval of checks for new databases.
     private static let lookMilliseconds: Int64 = 5_000
     private static let restMillisecondsMax: Int64 = 10_000
 
@@ -45,14 +45,14 @@ struct Replication {
             to: try to.connect(waitingMilliseconds: Self.patienceMilliseconds))
     }
 
-    /// The databases to follow.
-    /// - Parameter mustExist: whether those that were named must be there; else they may come.
+    /// Returns the databases to follow.
+    /// - Parameter mustExist: whether the given ones must exist; otherwise they may be created later.
     private func databases(_ clients: Clients, mustExist: Bool) throws -> [String] {
         let known = try clients.from.databases().map(\.name).filter {
             $0 != LarderFollower.positionsDatabase && !CompanionName.isOne($0)
         }
         if context.options.databases.isEmpty { return known }
-        // What the source has lost, the target may have.
+        // Databases removed at the source may still exist at the target.
         let both = known + (try clients.to.databases().map(\.name))
         for name in context.options.databases where mustExist && !both.contains(name) {
             throw UsageError(
@@ -64,12 +64,12 @@ struct Replication {
 
     // MARK: Once
 
-    /// Follows until the target has everything. A database that cannot be followed is told of, and the others are.
-    /// - Returns: `done`, or that of the first failure.
-    /// - Throws: when a larder is away from the start, or one that was named is nowhere.
+    /// Follows until the target is up to date. A database that cannot be followed is reported, and the others continue.
+    /// - Returns: `done`, or the exit code of the first failure.
+    /// - Throws: if a larder is not available at the start, or a given database does not exist.
     func runOnce() throws -> ExitCode {
         let clients = try connect()
-        // Also where there is nothing to follow.
+        // Check this even if there is nothing to follow.
         _ = try clients.follower(choice, "0")
         let progress = ProgressLine(.entries)
         defer { progress.end() }
@@ -107,7 +107,7 @@ struct Replication {
         return result
     }
 
-    /// What is told of a database that could not be followed.
+    /// The report for a database that could not be followed.
     private static func failure(_ error: any Error, _ database: String) -> Failure {
         let failure = Failure(error)
         return Failure(code: failure.code, message: "\(database): \(failure.message)", exitCode: failure.exitCode)
@@ -115,10 +115,10 @@ struct Replication {
 
     // MARK: For ever
 
-    /// Follows until the program is asked to end.
+    /// Follows until the program is asked to stop.
     func goOn() throws -> Never {
         let signals = EndingSignals()
-        // What is wrong from the start is told at once.
+        // Report errors at the start immediately.
         let first = try connect()
         let watch = ReplicationWatch(context, signals)
         var running: Set<String> = []
@@ -156,7 +156,7 @@ struct Replication {
                 let failure = Failure(error)
                 former.error = failure.message
                 watch.note(former, failure.exitCode)
-                // A connection that is lost is made anew by the next call; what else there is, is looked at again.
+                // The next call reconnects; after other errors, the follower is created again.
                 if case let error as LarderClientError = error, error.code == .invalidArgument { follower = nil }
                 if watch.rest(milliseconds: rest) { return }
                 rest = min(2 * rest, Self.restMillisecondsMax)
@@ -165,16 +165,16 @@ struct Replication {
     }
 }
 
-/// A value for another thread. The proof for `@unchecked Sendable`: nobody changes it.
+/// A constant value for another thread. `@unchecked Sendable`: nothing changes it.
 private struct SendableReplication: @unchecked Sendable {
     let replication: Replication
     let watch: ReplicationWatch
 }
 
-/// What is told of the replication of a database.
+/// The report about the replication of a database.
 struct ReplicationReport: Equatable {
     let database: String
-    /// That of the follower, or `stopped`, or `error`.
+    /// The follower's state, or `stopped`, or `error`.
     var state: String
     var progress: ReplicationProgress
     var error: String?
@@ -203,9 +203,9 @@ struct ReplicationReport: Equatable {
     }
 }
 
-/// Tells of the replications under way.
+/// Reports the running replications.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes, and the output, is used with the lock held.
+/// `@unchecked Sendable`: the variables and the output are guarded by `lock`.
 final class ReplicationWatch: @unchecked Sendable {
     private let context: Context
     private let signals: EndingSignals
@@ -217,7 +217,7 @@ final class ReplicationWatch: @unchecked Sendable {
     private var toldAt: [String: Int64] = [:]
     private var isStopping = false
 
-    /// How often a database that goes on and on is told of.
+    /// The interval of reports about a database that changes continuously.
     private static let pauseMilliseconds: Int64 = 1_000
 
     init(_ context: Context, _ signals: EndingSignals) {
@@ -225,7 +225,7 @@ final class ReplicationWatch: @unchecked Sendable {
         self.signals = signals
     }
 
-    /// - Parameter exitCode: that of an error if the program ended with it.
+    /// - Parameter exitCode: the exit code of an error, in case the program stops with it.
     func note(_ report: ReplicationReport, _ exitCode: ExitCode = .done) {
         lock.withLock {
             guard !isStopping else { return }
@@ -259,8 +259,8 @@ final class ReplicationWatch: @unchecked Sendable {
         progress.show(done: all.reduce(0) { $0 + $1.done }, total: all.reduce(0) { $0 + $1.total })
     }
 
-    /// Waits, unless the program ends.
-    /// - Returns: whether it ends.
+    /// Waits, unless the program stops.
+    /// - Returns: whether it stops.
     func rest(milliseconds: Int64) -> Bool {
         lock.withLock {
             if !isStopping { _ = ended.wait(lock, milliseconds: milliseconds) }
@@ -268,7 +268,7 @@ final class ReplicationWatch: @unchecked Sendable {
         }
     }
 
-    /// Says that everything stops, and ends the program. What is under way is finished by the next call.
+    /// Reports that everything stops, and terminates the program. The next call completes unfinished work.
     func stop(by signal: Int32) -> Never {
         lock.withLock {
             isStopping = true
@@ -285,7 +285,7 @@ final class ReplicationWatch: @unchecked Sendable {
     }
 }
 
-/// The signals that ask this program to end, for the thread that waits for them. Made before there are other threads.
+/// The signals that stop this program, for the thread that waits for them. Created before other threads.
 struct EndingSignals {
     private static let watched = [SIGINT, SIGTERM, SIGHUP].filter { !ProcessStart.isIgnored($0) }
 
@@ -301,8 +301,8 @@ struct EndingSignals {
         return signals
     }
 
-    /// Waits for one, at most for a time.
-    /// - Returns: its number; nil if none came.
+    /// Waits for a signal, at most for a time.
+    /// - Returns: its number; nil if there was none.
     func wait(milliseconds: Int64) -> Int32? {
         var signals = Self.set
         var time = timespec(tv_sec: Int(milliseconds / 1000), tv_nsec: Int(milliseconds % 1000) * 1_000_000)

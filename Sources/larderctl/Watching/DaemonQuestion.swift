@@ -1,16 +1,16 @@
 import LarderClient
 import LarderPlatform
 
-/// Asks the daemon for what `top` shows, on a thread of its own: a daemon that does not answer must not keep the keys and
-/// the signals of the terminal waiting.
+/// Polls the daemon for `top` on its own thread, so that a daemon that does not reply cannot block the terminal's keys
+/// and signals.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class DaemonQuestion: @unchecked Sendable {
     struct Answer: Sendable {
         let socketPath: String
         let info: InfoFigures
         let databases: [DatabaseInfo]
-        /// When it came, on the monotonic clock, in milliseconds.
+        /// When the reply arrived, in milliseconds of the monotonic clock.
         let time: Int64
     }
 
@@ -20,15 +20,15 @@ final class DaemonQuestion: @unchecked Sendable {
     private var outcome: Result<Answer, any Error>?
 
     /// - Parameters:
-    ///   - client: nil if the first question has to connect.
-    ///   - connect: makes another connection when one has failed.
+    ///   - client: nil to connect at the first poll.
+    ///   - connect: opens a new connection after one has failed.
     init(_ client: BlockingLarderClient?, connect: @escaping @Sendable () throws -> BlockingLarderClient) {
         self.client = client
         self.connect = connect
     }
 
-    /// Asks in the background; the next question only after ``take()`` has returned the outcome of this one.
-    /// - Parameter onEnd: called on another thread when there is an outcome.
+    /// Polls in the background. Poll again only after ``take()`` has returned the result.
+    /// - Parameter onEnd: called on another thread when there is a result.
     func ask(onEnd: @escaping @Sendable () -> Void) {
         _ = WorkThread(name: "larderctl-ask") { [self] in
             let outcome = Result { try look() }
@@ -40,7 +40,7 @@ final class DaemonQuestion: @unchecked Sendable {
         }
     }
 
-    /// What came of the question; nil before that.
+    /// Takes the result of the poll; nil if there is none yet.
     func take() -> Result<Answer, any Error>? {
         lock.withLock {
             defer { outcome = nil }
@@ -48,7 +48,7 @@ final class DaemonQuestion: @unchecked Sendable {
         }
     }
 
-    /// Asks, and waits for the answer.
+    /// Polls, and waits for the reply.
     func look() throws -> Answer {
         let known = lock.withLock { client }
         let connected = try known ?? connect()

@@ -1,5 +1,5 @@
 extension DoctorRule {
-    /// Before so many reads a share of hits says nothing.
+    /// The minimum number of reads for a meaningful hit ratio.
     private static let readsMin: Int64 = 10_000
     private static let hour: Int64 = 3600
 
@@ -8,16 +8,16 @@ extension DoctorRule {
     static let damage: [DoctorRule] = [
         DoctorRule(
             name: "writes-refused", weight: .problem, condition: "the last write could not be committed",
-            remedy: "see the daemon's log for the reason; a full disk and missing rights are the usual ones"
-        ) { $0.info.text("aof_last_write_status") == "err" ? "writes fail at present" : nil },
+            remedy: "see the daemon's log for the reason, usually a full disk or missing rights"
+        ) { $0.info.text("aof_last_write_status") == "err" ? "writes are failing" : nil },
         DoctorRule(
             name: "database-unusable", weight: .problem,
             condition: "a database is damaged, or cannot be opened although the file system is not full",
             remedy:
-                "larderctl check reports what is wrong with it, and larderctl check --repair salvages what can be read",
+                "larderctl check reports the damage, and larderctl check --repair salvages readable entries",
             needs: .databases
         ) { facts in
-            // Without room a database takes no writes, and nothing is wrong with it.
+            // Without disk space, a database refuses writes, but is not damaged.
             let bad = facts.databases.filter { $0.state == "damaged" || $0.state == "failed" && !facts.isDiskFull }
             return bad.isEmpty ? nil : bad.map { "database '\($0.name)' is \($0.state)" }.joined(separator: ", ")
         },
@@ -25,17 +25,17 @@ extension DoctorRule {
             name: "origins-unusable", weight: .problem,
             condition: "the origins are unknown, or one of them could not be set up",
             remedy:
-                "the log of the start says why; all commands of these databases are refused until the origins "
+                "see the log of the start for the reason; all commands of these databases are refused until the origins "
                 + "can be read or are set again"
         ) { facts in
             let count = facts.info.number("origins_unusable")
             return count > 0
-                ? "of \(count) \(count == 1 ? "database" : "databases") the origin is unknown or cannot be asked" : nil
+                ? "of \(count) \(count == 1 ? "database" : "databases") the origin is unknown or not available" : nil
         },
         DoctorRule(
-            name: "origin-away", weight: .problem, condition: "a database's origin, or a server of it, cannot be asked",
+            name: "origin-away", weight: .problem, condition: "a database's origin, or a server of it, is down",
             remedy:
-                "see whether it runs and takes this machine's connections; larderctl origin NAME says how it was set; run by "
+                "check whether it runs and accepts connections; larderctl origin NAME shows its settings; as a service of "
                 + "systemd, larderd reaches servers over TCP only with larderd.service.d/origins.conf (docs/Operating.md)"
         ) { facts in
             let away = facts.info.origins.compactMap { origin -> String? in
@@ -44,20 +44,20 @@ extension DoctorRule {
                 let waiting = origin.fields["outbox"].flatMap { Int64($0) } ?? 0
                 return "that of '\(origin.database)' is \(state) for \(NumberText.duration(since))"
                     + (facts.originErrors[origin.database].map { ": \($0)" } ?? "")
-                    + (waiting > 0 ? "; \(waiting) writes wait in its outbox" : "")
+                    + (waiting > 0 ? "; \(waiting) keys in its outbox" : "")
             }
             return away.isEmpty ? nil : away.joined(separator: ", ")
         },
         DoctorRule(
             name: "damage-met", weight: .problem,
             condition:
-                "since the start, a database was salvaged or set aside, the journal damaged, or facts of the ledger lost",
+                "since the start, a database was salvaged or moved aside, the journal damaged, or facts of the ledger lost",
             remedy:
-                "the log and DAMAGED/ in the larder's directory say what is lost; test the disk (smartctl) and the memory"
+                "see the log and DAMAGED/ in the larder's directory for losses; test the disk (smartctl) and the memory"
         ) { facts in
             let counts = [
                 ("salvages", "databases salvaged"), ("journal_damages", "damaged journals"),
-                ("databases_set_aside", "things set aside"),
+                ("databases_set_aside", "files moved aside"),
                 ("fact_losses", "losses of purges of tags, functions or origins"),
             ].filter { facts.info.number($0.0) > 0 }
             return counts.isEmpty
@@ -67,7 +67,7 @@ extension DoctorRule {
             name: "clock-set-back", weight: .advice,
             condition: "the larder's time is more than 60 s ahead of the clock",
             remedy:
-                "let the machine keep its time (chrony, systemd-timesyncd); until the clock has caught up, entries live "
+                "synchronize the clock (chrony, systemd-timesyncd); until it has caught up, entries expire "
                 + "by the larder's time"
         ) { facts in
             let offset = facts.info.number("clock_offset_milliseconds")
@@ -79,32 +79,32 @@ extension DoctorRule {
 
     static let disk: [DoctorRule] = [
         DoctorRule(
-            name: "file-system-full", weight: .problem, condition: "less than 5 % of the larder's file system are free",
+            name: "file-system-full", weight: .problem, condition: "less than 5 % of the larder's file system is free",
             remedy:
-                "make room: remove other files, or give the larder less, in its configuration too: "
-                + "larderctl CONFIG SET max-disk BYTES, which evicts also when nothing can be written any more; "
-                + "or purge what can be fetched again (larderctl purge --database NAME)", needs: .disk
+                "remove other files, or lower the larder's limit, also in its configuration: "
+                + "larderctl CONFIG SET max-disk BYTES, which evicts entries even on a full disk; "
+                + "or purge entries that can be fetched again (larderctl purge --database NAME)", needs: .disk
         ) { facts in
             guard let disk = facts.disk, facts.isDiskFull else { return nil }
             let failed = facts.databases.filter { $0.state == "failed" }.map { "'\($0.name)'" }
             return "\(ByteText.short(disk.free)) of \(ByteText.short(disk.total)) are free, and the larder has "
                 + ByteText.short(Int(clamping: facts.info.number("disk_bytes")))
-                + (failed.isEmpty ? "" : "; no writes are taken by database \(failed.joined(separator: ", "))")
+                + (failed.isEmpty ? "" : "; writes are refused by database \(failed.joined(separator: ", "))")
         },
         DoctorRule(
             name: "no-disk-limit", weight: .advice, condition: "the larder's files have no limit",
-            remedy: "set one, so that it cannot fill the disk: larderctl CONFIG SET max-disk BYTES"
+            remedy: "set a limit, so that it cannot fill the disk: larderctl CONFIG SET max-disk BYTES"
         ) { facts in
             guard facts.info.text("disk_limit") != nil, facts.info.number("disk_limit") == 0 else { return nil }
             return
-                "the larder has \(ByteText.short(Int(clamping: facts.info.number("disk_bytes")))), and may take all of the disk"
+                "the larder has \(ByteText.short(Int(clamping: facts.info.number("disk_bytes")))), and can fill the disk"
         },
         DoctorRule(
             name: "evicting", weight: .advice,
             condition:
-                "at least 1000 entries were evicted for the disk's limit, and fewer than 80 % of at least 10000 reads hit",
+                "at least 1000 entries were evicted to keep the disk limit, and fewer than 80 % of at least 10000 reads hit",
             remedy:
-                "allow more: larderctl CONFIG SET max-disk BYTES, larderctl limit NAME BYTES; or let entries live shorter"
+                "raise the limit: larderctl CONFIG SET max-disk BYTES, larderctl limit NAME BYTES; or shorten lifetimes"
         ) { facts in
             let evicted = facts.info.number("evicted_entries")
             guard evicted >= 1000, let share = facts.info.hitShare, share < 0.8, facts.reads >= readsMin else {
@@ -124,7 +124,7 @@ extension DoctorRule {
         },
         DoctorRule(
             name: "journal-long", weight: .problem, condition: "the journal has more than 256 MiB",
-            remedy: "checkpoints do not keep up or fail: see the log, and whether the disk is slow (iostat -x)"
+            remedy: "checkpoints fail or are too slow: see the log, and check the disk's speed (iostat -x)"
         ) { facts in
             let bytes = facts.info.number("journal_bytes")
             return bytes > 256 << 20
@@ -132,12 +132,12 @@ extension DoctorRule {
         },
         DoctorRule(
             name: "expiry-late", weight: .advice,
-            condition: "of at least 1000 expired entries one in a hundred was removed more than 10 minutes late",
-            remedy: "they are not served, but take space: the disk may be too slow for its writes (iostat -x)"
+            condition: "1 % of at least 1000 expired entries were removed more than 10 minutes late",
+            remedy: "they are not served, but use space: the disk may be too slow for the writes (iostat -x)"
         ) { facts in
             let late = facts.info.number("expiry_lag_p99_ms")
             guard late > 600_000, facts.info.number("expiry_lag_entries") >= 1000 else { return nil }
-            return "one in a hundred goes \(NumberText.duration(late / 1000)) late"
+            return "1 % are removed \(NumberText.duration(late / 1000)) late or more"
         },
     ]
 
@@ -146,7 +146,7 @@ extension DoctorRule {
     static let work: [DoctorRule] = [
         DoctorRule(
             name: "few-hits", weight: .advice, condition: "fewer than 50 % of at least 10000 reads hit",
-            remedy: "larderctl top shows who reads; look whether keys are read that are never written, and how long "
+            remedy: "larderctl top shows the reads; check whether keys are read that are never written, and how long "
                 + "entries live (larderctl policy)"
         ) { facts in
             guard let share = facts.info.hitShare, share < 0.5, facts.reads >= readsMin else { return nil }
@@ -155,10 +155,10 @@ extension DoctorRule {
         DoctorRule(
             name: "short-lives", weight: .advice,
             condition:
-                "at least 10 % of at least 10000 reads, and more than half of the misses, met an entry that had expired",
+                "at least 10 % of at least 10000 reads, and more than half of the misses, found an expired entry",
             remedy:
-                "let entries live longer (larderctl policy), or keep them for a grace and read with FETCH, so that one "
-                + "client fetches anew while others get the stale value"
+                "lengthen lifetimes (larderctl policy), or set a grace and read with FETCH, so that one "
+                + "client refreshes while others get the stale value"
         ) { facts in
             let (expired, misses) = (facts.info.number("keyspace_misses_expired"), facts.info.number("keyspace_misses"))
             guard facts.reads >= readsMin, expired > misses / 2, expired >= facts.reads / 10 else { return nil }
@@ -167,7 +167,7 @@ extension DoctorRule {
         DoctorRule(
             name: "origin-fails", weight: .problem,
             condition: "more than 10 % of at least 100 fetches from the origin failed",
-            remedy: "look at what the clients fetch from, and at their logs"
+            remedy: "check the origin of the clients' values, and the clients' logs"
         ) { facts in
             let (failed, granted) = (facts.info.number("fetch_failures"), facts.info.number("leases_granted"))
             guard granted >= 100, failed > granted / 10 else { return nil }
@@ -176,8 +176,8 @@ extension DoctorRule {
         DoctorRule(
             name: "slow-commands", weight: .advice,
             condition:
-                "the slow log has 10 or more commands of the last hour, without those for looking after the daemon",
-            remedy: "larderctl latency shows which; KEYS, long MGETs and values of many megabytes are the usual ones",
+                "the slow log has 10 or more commands of the last hour, not counting administrative commands",
+            remedy: "larderctl latency shows them; usually KEYS, long MGETs and values of many megabytes",
             needs: .slowLog
         ) { facts in
             let recent = facts.slowTimes.count { $0 > facts.now - hour }
@@ -185,8 +185,8 @@ extension DoctorRule {
         },
         DoctorRule(
             name: "errors", weight: .advice,
-            condition: "more than 5 % of at least 1000 commands were answered with an error",
-            remedy: "larderctl stats errorstats counts them by kind"
+            condition: "more than 5 % of at least 1000 commands returned an error",
+            remedy: "larderctl stats errorstats counts errors by kind"
         ) { facts in
             let (errors, all) = (facts.info.number("total_error_replies"), facts.answered)
             guard all >= 1000, errors > all / 20 else { return nil }
@@ -199,24 +199,24 @@ extension DoctorRule {
     static let people: [DoctorRule] = [
         DoctorRule(
             name: "clients-refused", weight: .problem,
-            condition: "a connection was refused because there were too many",
+            condition: "a connection was refused because of the limit",
             remedy:
-                "raise --max-clients and the limit of descriptors (LimitNOFILE), or let clients keep fewer connections"
+                "raise --max-clients and the limit of descriptors (LimitNOFILE), or let clients open fewer connections"
         ) { facts in
             let refused = facts.info.number("rejected_connections")
             return refused > 0 ? "\(refused) connections were refused since the start" : nil
         },
         DoctorRule(
             name: "many-clients", weight: .advice, condition: "more than 80 % of the allowed connections are open",
-            remedy: "larderctl CLIENT LIST shows them; --timeout closes idle ones, --max-clients allows more"
+            remedy: "larderctl CLIENT LIST shows them; --timeout closes idle ones, --max-clients raises the limit"
         ) { facts in
             let (open, most) = (facts.info.number("connected_clients"), facts.info.number("maxclients"))
             return most > 0 && open > most * 8 / 10 ? "\(open) of \(most)" : nil
         },
         DoctorRule(
-            name: "client-does-not-read", weight: .problem, condition: "more than 8 MiB of answers wait for one client",
+            name: "client-does-not-read", weight: .problem, condition: "more than 8 MiB of replies wait for one client",
             remedy:
-                "look at that program: its connection will be closed if it takes nothing for a while (--reply-timeout)",
+                "check that program: its connection is closed if it reads nothing for some time (--reply-timeout)",
             needs: .clients
         ) { facts in
             let slow = facts.clients.filter { (Int64($0["obl"] ?? "") ?? 0) > 8 << 20 }
@@ -230,8 +230,8 @@ extension DoctorRule {
         },
         DoctorRule(
             name: "short-connections", weight: .advice,
-            condition: "of at least 1000 connections each sent fewer than 3 commands on the average",
-            remedy: "let programs keep their connections: connecting costs more than a read"
+            condition: "at least 1000 connections sent fewer than 3 commands each on average",
+            remedy: "let programs reuse connections: connecting costs more than a read"
         ) { facts in
             let (connections, commands) = (
                 facts.info.number("total_connections_received"), facts.info.number("total_commands_processed")
@@ -241,7 +241,7 @@ extension DoctorRule {
         },
         DoctorRule(
             name: "monitor-on", weight: .advice, condition: "a client runs MONITOR",
-            remedy: "end it when it is not needed: every command is written out for it, with its values",
+            remedy: "stop it when it is not needed: it receives every command with its values",
             needs: .clients
         ) { facts in
             let watching = facts.clients.filter { $0["flags"]?.contains("O") == true }
@@ -251,15 +251,15 @@ extension DoctorRule {
         DoctorRule(
             name: "open-to-all", weight: .advice,
             condition:
-                "every user of the machine may connect to the socket, and there is neither a password nor a rule of rights",
-            remedy: "keep others out with --socket-mode and --socket-group, with --password-file or with --allow-uid",
+                "any user of the machine can connect to the socket, and there is neither a password nor an access rule",
+            remedy: "restrict access with --socket-mode and --socket-group, with --password-file or with --allow-uid",
             needs: .settings
         ) { facts in
-            // Who may not ask for the settings does not know.
+            // Users without the right to read the settings cannot check this.
             let guards = ["password-file", "allow-uid", "allow-gid", "rights"]
             return facts.isSocketOpenToAll == true && facts.settings["password-file"] != nil
                 && guards.allSatisfy { (facts.settings[$0] ?? "").isEmpty }
-                ? "anybody may read and write everything" : nil
+                ? "any user can read and write everything" : nil
         },
     ]
 }

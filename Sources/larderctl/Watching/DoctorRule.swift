@@ -1,4 +1,4 @@
-/// What `larderctl doctor` knows of a daemon. A value.
+/// The state of a daemon, as checked by `larderctl doctor`. A value.
 struct DoctorFacts {
     struct Database {
         let name: String
@@ -9,28 +9,28 @@ struct DoctorFacts {
     /// Settings, by their names in CONFIG.
     var settings: [String: String] = [:]
     var databases: [Database] = []
-    /// The fields of CLIENT LIST, one dictionary a connection.
+    /// The fields of CLIENT LIST, one dictionary per connection.
     var clients: [[String: String]] = []
-    /// When the slow commands of programs ran that the slow log has, in seconds since 1970.
+    /// The times of the slow log's commands from programs, in seconds since 1970.
     var slowTimes: [Int64] = []
-    /// Of the larder's file system, in bytes; nil if this machine does not tell.
+    /// Of the larder's file system, in bytes; nil if unknown on this machine.
     var disk: (free: Int, total: Int)?
-    /// Whether every user of the machine may connect to the socket; nil if that cannot be told.
+    /// Whether any user of the machine can connect to the socket; nil if unknown.
     var isSocketOpenToAll: Bool?
-    /// Why an origin is away, by the names of their databases.
+    /// Why an origin is down, by the name of its database.
     var originErrors: [String: String] = [:]
-    /// What could not be looked at, and why.
+    /// The sources that could not be read, with the reasons.
     var unseen: [Source: String] = [:]
 
-    /// What not everybody may look at.
+    /// Sources that not every user may read.
     enum Source {
         case databases, settings, clients, slowLog, disk
     }
 
     var reads: Int64 { info.number("keyspace_hits") + info.number("keyspace_misses") }
-    /// Whether less than 5 % of the larder's file system are free.
+    /// Whether less than 5 % of the larder's file system is free.
     var isDiskFull: Bool { disk.map { $0.total > 0 && $0.free < $0.total / 20 } ?? false }
-    /// All commands that were answered: those that ran, and those that were refused before.
+    /// All commands with a reply: those that ran, and those refused before.
     var answered: Int64 {
         info.commands.values.reduce(info.number("total_commands_processed")) { $0 + min(max(0, $1.rejected), 1 << 40) }
     }
@@ -38,24 +38,24 @@ struct DoctorFacts {
     var now: Int64 { info.number("server_time_usec") / 1_000_000 }
 }
 
-/// One thing that `larderctl doctor` looks for.
+/// A rule of `larderctl doctor`.
 struct DoctorRule: Sendable {
     enum Weight: String, Sendable {
-        /// Something is lost, or will be.
+        /// Data is lost, or may be.
         case problem
-        /// Something costs more than it must.
+        /// A setting or a usage that wastes resources.
         case advice
     }
 
     let name: String
     let weight: Weight
-    /// When it speaks, with the thresholds.
+    /// The condition of a finding, with the thresholds.
     let condition: String
-    /// What to do.
+    /// The advice.
     let remedy: String
-    /// What it looks at beside INFO.
+    /// The source that it needs in addition to INFO.
     var needs: DoctorFacts.Source?
-    /// The figures; nil if there is nothing to say.
+    /// Returns the figures of a finding; nil if there is none.
     let find: @Sendable (DoctorFacts) -> String?
 
     struct Finding {
@@ -72,12 +72,12 @@ struct DoctorRule: Sendable {
         }
     }
 
-    /// A rule that could not look, and why.
+    /// A rule that could not be checked, and the reason.
     struct Omission {
         let rule: DoctorRule
         let reason: String
 
-        var text: String { "\(rule.name): not looked at: \(reason)" }
+        var text: String { "\(rule.name): not checked: \(reason)" }
 
         var json: JSONText { .object([("rule", .text(rule.name)), ("reason", .text(reason))]) }
     }
@@ -88,7 +88,7 @@ struct DoctorRule: Sendable {
         all.compactMap { rule in rule.find(facts).map { Finding(rule: rule, figures: $0) } }
     }
 
-    /// The rules that have found nothing, and could not look at everything that they need.
+    /// The rules without a finding that could not read all of their sources.
     static func omissions(_ facts: DoctorFacts) -> [Omission] {
         all.compactMap { rule in
             guard let reason = rule.needs.flatMap({ facts.unseen[$0] }), rule.find(facts) == nil else { return nil }
@@ -96,7 +96,7 @@ struct DoctorRule: Sendable {
         }
     }
 
-    /// The rules as a table of Markdown, for the docs.
+    /// The rules as a Markdown table, for the docs.
     static var table: String {
         "| finding | when | what to do |\n|---|---|---|\n"
             + all.map { "| `\($0.name)` (\($0.weight.rawValue)) | \($0.condition) | \($0.remedy) |\n" }.joined()

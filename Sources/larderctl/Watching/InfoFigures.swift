@@ -1,6 +1,6 @@
 import LarderClient
 
-/// What INFO says, taken apart. A value.
+/// The parsed reply of INFO. A value.
 struct InfoFigures {
     /// The figures of one command since the daemon's start, or since CONFIG RESETSTAT.
     struct Command {
@@ -9,7 +9,7 @@ struct InfoFigures {
         var microseconds: Int64 = 0
         var failed: Int64 = 0
         var rejected: Int64 = 0
-        /// The upper bounds of the fastest 50, 99 and 99.9 percent, in microseconds; nil if unknown.
+        /// The 50th, 99th and 99.9th percentile as upper bounds, in microseconds; nil if unknown.
         var p50: Double?
         var p99: Double?
         var p999: Double?
@@ -27,7 +27,7 @@ struct InfoFigures {
         }
     }
 
-    /// The origins that this user may see, with what INFO says of them.
+    /// The origins that this user may see, with their fields in INFO.
     var origins: [(database: String, fields: [String: String])] {
         info.textLists("origin_").map { name, parts in
             (name, Dictionary(parts.map { (String($0.name), String($0.text)) }) { first, _ in first })
@@ -53,14 +53,14 @@ struct InfoFigures {
 
     func text(_ name: String) -> String? { info.text(name) }
 
-    /// A number; 0 if there is none of that name. What is out of all proportion is cut, so that sums of some cannot overflow.
+    /// A number; 0 if there is none with that name. Extreme values are clamped, so that sums cannot overflow.
     func number(_ name: String) -> Int64 {
         text(name).flatMap { Int64($0) }.map { min(max($0, -Self.numberMax), Self.numberMax) } ?? 0
     }
 
     static let numberMax: Int64 = 1 << 58
 
-    /// The share of reads that found a fresh entry, from 0 to 1; nil without reads.
+    /// The hit ratio of reads, from 0 to 1; nil without reads.
     var hitShare: Double? { Self.share(number("keyspace_hits"), number("keyspace_misses")) }
 
     static func share(_ hits: Int64, _ misses: Int64) -> Double? {
@@ -69,7 +69,7 @@ struct InfoFigures {
     }
 }
 
-/// What happened between two answers of INFO. A value.
+/// The changes between two replies of INFO. A value.
 struct InfoRates {
     let now: InfoFigures
     private let before: InfoFigures
@@ -81,10 +81,10 @@ struct InfoRates {
         seconds = Double(max(1, milliseconds)) / 1000
     }
 
-    /// Whether another process answers than before: then nothing can be said of the time between.
+    /// Whether the daemon was restarted in between, so that rates are unknown.
     var isRestarted: Bool { before.text("run_id") != now.text("run_id") }
 
-    /// By how much a counter has risen; 0 if it was reset.
+    /// The increase of a counter; 0 if it was reset.
     func difference(_ name: String) -> Int64 { Self.rise(before.number(name), now.number(name)) }
 
     private static func rise(_ old: Int64, _ new: Int64) -> Int64 {
@@ -94,16 +94,16 @@ struct InfoRates {
 
     func perSecond(_ name: String) -> Double { Double(difference(name)) / seconds }
 
-    /// The share of hits in between; nil without reads.
+    /// The hit ratio in between; nil without reads.
     var hitShare: Double? { InfoFigures.share(difference("keyspace_hits"), difference("keyspace_misses")) }
 
     struct Command {
         let name: String
         let callsPerSecond: Double
-        /// The share of one processor's time, from 0 on.
+        /// The load as a share of one CPU.
         let load: Double
         let averageMicroseconds: Double
-        /// Since the start.
+        /// Since the daemon's start.
         let total: InfoFigures.Command
     }
 

@@ -1,10 +1,10 @@
 import LarderClient
 import LarderPlatform
 
-/// Commands that take long, with their progress on a terminal.
+/// Long-running commands, with their progress on a terminal.
 enum LongCall {
-    /// Sends a command, and shows meanwhile how far it has come, as INFO says.
-    /// - Parameter field: begins the names of its fields in `INFO larder`.
+    /// Sends a command, and shows its progress from INFO.
+    /// - Parameter field: the prefix of its fields in `INFO larder`.
     static func run(
         _ client: BlockingLarderClient, _ words: [String], field: String, _ context: Context
     ) throws -> RESPValue {

@@ -1,11 +1,11 @@
-/// A line of MONITOR, taken apart: `1700000000.123456 [0 /run/larder.sock:0] "GET" "key"`.
+/// A parsed line of MONITOR: `1700000000.123456 [0 /run/larder.sock:0] "GET" "key"`.
 struct MonitorLine {
     let time: String
     let database: String
     let client: String
     let words: [[UInt8]]
 
-    /// - Returns: nil for anything else.
+    /// - Returns: nil for other text.
     init?(_ text: String) {
         let bytes = Array(text.utf8)
         guard let space = bytes.firstIndex(of: 0x20), bytes.dropFirst(space + 1).first == UInt8(ascii: "["),
@@ -20,7 +20,7 @@ struct MonitorLine {
         self.words = words
     }
 
-    /// Words in quotes, with escapes.
+    /// Parses words in quotes, with escapes.
     private static func words(_ bytes: ArraySlice<UInt8>) -> [[UInt8]]? {
         var words: [[UInt8]] = []
         var word: [UInt8]?

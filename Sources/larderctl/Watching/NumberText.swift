@@ -1,4 +1,4 @@
-/// Numbers for people, in little room.
+/// Formats numbers compactly.
 enum NumberText {
     /// With three digits: `0`, `7.5`, `812`, `12.4k`, `3.1M`.
     static func count(_ value: Double) -> String {

@@ -2,13 +2,13 @@ import LarderClient
 import LarderCommandCatalog
 
 extension SlowCommand {
-    /// Whether programs send it for their work, and not people and tools that look after the daemon.
+    /// Whether it comes from a program's work, not from administration.
     var isOfProgram: Bool {
         guard let row = CommandMetadata.row(of: words) else { return true }
         return row.group != .server && !row.flags.contains(.admin)
     }
 
-    /// For people: the command and its first argument, which mostly is a key.
+    /// The command and its first argument, usually a key.
     var line: [UInt8] {
         var line = Array(
             "\(TimeText.instant(seconds: seconds))  \(NumberText.microseconds(Double(microseconds)))".utf8)

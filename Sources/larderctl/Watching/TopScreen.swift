@@ -1,11 +1,11 @@
 import LarderClient
 
-/// What `larderctl top` shows at one time, as lines of a screen. A value.
+/// The contents of `larderctl top` at one time, as lines of a screen. A value.
 struct TopScreen {
     enum Order: String, CaseIterable {
         case calls, load, average, slowest, name
 
-        /// The key that chooses it.
+        /// The key that selects it.
         var key: Character {
             switch self {
             case .calls: "c"
@@ -20,13 +20,13 @@ struct TopScreen {
     enum Table { case commands, databases }
 
     var socketPath: String
-    /// Nil before the second answer of the daemon.
+    /// Nil before the second reply of the daemon.
     var rates: InfoRates?
     var info: InfoFigures
     var databases: [DatabaseInfo] = []
     var order = Order.calls
     var table = Table.commands
-    /// Why there is no answer at present.
+    /// Why there is no current reply.
     var problem: String?
 
     static let bold = "\u{1B}[1m"
@@ -80,7 +80,7 @@ struct TopScreen {
 
     // MARK: The tables
 
-    /// The commands in the chosen order, those that ran first.
+    /// The commands in the selected order, those with recent calls first.
     var commands: [InfoRates.Command] {
         let all = (rates?.commands ?? []).filter { $0.total.calls > 0 }
         func less(_ left: InfoRates.Command, _ right: InfoRates.Command, _ by: (InfoRates.Command) -> Double) -> Bool {
@@ -121,7 +121,7 @@ struct TopScreen {
             }
     }
 
-    /// The table's lines: as many columns as fit, the first as wide as is left.
+    /// Formats a table: as many columns as fit; the first one gets the remaining width.
     private static func tableLines(_ rows: [[String]], _ width: Int) -> [String] {
         let count = rows.first?.count ?? 0
         let widths = (0..<count).map { column in rows.map { $0[column].count }.max() ?? 0 }
@@ -143,12 +143,12 @@ struct TopScreen {
 
     // MARK: Text
 
-    /// What the daemon says must not steer the terminal.
+    /// Escapes the daemon's text, so that it cannot control the terminal.
     static func clean(_ text: String) -> String {
         String(decoding: TerminalText.escaped(Array(text.utf8), keepsLines: false), as: UTF8.self)
     }
 
-    /// A text in at most so many columns, or in exactly as many.
+    /// Fits a text into at most `width` columns, or exactly that many.
     static func fit(_ text: String, _ width: Int, fills: Bool = false) -> String {
         let short = text.count <= width ? text : String(text.prefix(max(0, width - 1))) + (width > 0 ? "…" : "")
         return fills ? short + String(repeating: " ", count: max(0, width - short.count)) : short

@@ -1,8 +1,8 @@
 import LarderClient
 
-/// The lines of `stats --watch`: one for each interval, in columns, under a heading that comes again.
+/// The lines of `stats --watch`: one per interval, in columns, with a repeated heading.
 struct WatchTable {
-    /// How many lines stand under a heading.
+    /// The number of lines per heading.
     static let linesMax = 20
 
     private struct Column: Sendable {
@@ -12,7 +12,7 @@ struct WatchTable {
         let text: @Sendable (InfoRates) -> String
         let json: @Sendable (InfoRates) -> JSONText
 
-        /// A counter's rate.
+        /// The rate of a counter.
         static func rate(_ name: String, _ key: String, _ field: String, isBytes: Bool = false) -> Column {
             Column(
                 name: name, key: key, width: isBytes ? 8 : max(5, name.count),
@@ -23,7 +23,7 @@ struct WatchTable {
                 json: { .double($0.perSecond(field)) })
         }
 
-        /// A present size.
+        /// A current size.
         static func bytes(_ name: String, _ key: String, _ field: String) -> Column {
             Column(
                 name: name, key: key, width: 8, text: { ByteText.short(Int(clamping: $0.now.number(field))) },
