@@ -211,7 +211,7 @@ import Testing
             let daemon = try DaemonProcess(["--password-file", path])
             let larderctl = Larderctl(socketPath: daemon.socketPath)
             let shell = try session(larderctl, ["--database", "shop"], home: directory.path)
-            try shell.wait(for: "AUTH PASSWORD says it.\r\n")
+            try shell.wait(for: "use AUTH PASSWORD.\r\n")
             try shell.wait(for: "larder> ")
             try shell.type("GET k\r", "(error) NOAUTH ", "larder> ")
             try shell.type("AUTH\r", "(error) it is AUTH PASSWORD", "larder> ")
@@ -261,12 +261,12 @@ import Testing
                 try shell.wait(for: "larder:0> ")
                 try shell.type(Array("PING\r".utf8))
                 switch kind {
-                case "pipe": try shell.wait(for: "the history is not kept: \(place)/history is no file\r\n")
-                case "link": try shell.wait(for: "the history is not kept: \(place)/history is a link, ")
+                case "pipe": try shell.wait(for: "the history is not saved: \(place)/history is not a file\r\n")
+                case "link": try shell.wait(for: "the history is not saved: \(place)/history is a link, ")
                 default: break
                 }
                 let answer = try shell.wait(for: "PONG\r\n")
-                #expect(kind == "link" || !answer.contains("not kept"), "\(answer)")
+                #expect(kind == "link" || !answer.contains("not saved"), "\(answer)")
                 try shell.type(Array("quit\r".utf8))
                 #expect(try shell.waitForEnd() == .exited(0))
                 #expect(!FileSystem.exists(home.path + "/other"))
@@ -332,7 +332,7 @@ import Testing
             first.killNow()
             _ = try first.waitForExit()
             try shell.type(
-                "GET k\r", "(no reply) the daemon at ", "; the transaction is gone; ", "in the database shop",
+                "GET k\r", "(no reply) the daemon at ", "; the transaction is lost; ", "to database shop",
                 "larder:shop> ")
             try shell.type("GET k\r", "(no reply) no daemon answers at ", "larder:shop> ")
             let second = try start()

@@ -10,7 +10,7 @@ import Testing
     @Test(arguments: [
         (["gte", "k"], "'gte' is neither a verb nor a command; did you mean get?\n(see: larderctl help)"),
         (["STLREN", "k"], "'STLREN' is neither a verb nor a command; did you mean STRLEN?\n(see: larderctl help)"),
-        (["-s", "/s"], "there is no option -s, as redis-cli has it: --socket PATH\n(see: larderctl help)"),
+        (["-s", "/s"], "unknown option -s (of redis-cli): --socket PATH\n(see: larderctl help)"),
         (
             ["limit", "64M"],
             "missing database name: larderctl limit NAME 64M (if 64M is the name of a database: larderctl limit "
@@ -46,10 +46,10 @@ import Testing
         (["zzzzzz"], "'zzzzzz' is neither a verb nor a command\n(see: larderctl help)"),
         (["get"], "too few arguments: larderctl get KEY\n(see: larderctl help get)"),
         (["get", "a", "b"], "too many arguments: larderctl get KEY\n(see: larderctl help get)"),
-        (["--jsn", "ping"], "there is no option --jsn; did you mean --json?\n(see: larderctl help)"),
+        (["--jsn", "ping"], "unknown option --jsn; did you mean --json?\n(see: larderctl help)"),
         (
             ["set", "k", "--v"],
-            "there is no option --v (if it is a key or a value, put -- in front of it)\n(see: larderctl help set)"
+            "unknown option --v (if it is a key or a value, put -- before it)\n(see: larderctl help set)"
         ),
         (["--socket"], "--socket needs a value: --socket PATH\n(see: larderctl help)"),
         (["--socket=", "ping"], "--socket needs a value that is text and not empty\n(see: larderctl help)"),
@@ -91,18 +91,18 @@ import Testing
         ),
         (
             ["PSUBSCRIBE", "news"],
-            "PSUBSCRIBE cannot be sent from here: larderctl would end before its later output; larderctl shell shows it\n"
+            "PSUBSCRIBE cannot be sent from here: larderctl would exit before its later output; use larderctl shell\n"
                 + "(see: larderctl help)"
         ),
         (
             ["SELECT", "5"],
-            "SELECT cannot be sent from here: each call of larderctl has its own connection, which ends with the "
-                + "answer; --database NAME says where\n(see: larderctl help)"
+            "SELECT cannot be sent from here: each call of larderctl uses a new connection; use "
+                + "--database NAME\n(see: larderctl help)"
         ),
         (
             ["client", "reply", "off"],
-            "CLIENT cannot be sent from here: each call of larderctl has its own connection, which ends with the "
-                + "answer\n(see: larderctl help)"
+            "CLIENT cannot be sent from here: each call of larderctl uses a new connection\n"
+                + "(see: larderctl help)"
         ),
         (
             ["--password-file", "/dev/null", "ping"],
@@ -110,16 +110,16 @@ import Testing
         ),
         (
             ["help", "frobnicate"],
-            "there is no help on 'frobnicate', which is neither a verb nor a command\n(see: larderctl help)"
+            "no help on 'frobnicate': it is neither a verb nor a command\n(see: larderctl help)"
         ),
         (
             ["help", "PUBSUB", "frobnicate"],
-            "there is no help on 'PUBSUB frobnicate'; PUBSUB has PUBSUB CHANNELS, PUBSUB NUMSUB, PUBSUB NUMPAT, "
+            "no help on 'PUBSUB frobnicate'; PUBSUB has PUBSUB CHANNELS, PUBSUB NUMSUB, PUBSUB NUMPAT, "
                 + "PUBSUB SHARDCHANNELS, PUBSUB SHARDNUMSUB, PUBSUB HELP\n(see: larderctl help)"
         ),
         (
             ["help", "GET", "k"],
-            "there is no help on 'GET k': GET has no subcommands\n(see: larderctl help)"
+            "no help on 'GET k': GET has no subcommands\n(see: larderctl help)"
         ),
     ])
     func wrongCommandLinesEndWithTwoAndSayWhatWouldBeRight(words: [String], message: String) throws {
@@ -135,7 +135,7 @@ import Testing
         #expect(result.exitCode == 2)
         #expect(
             result.errors.hasPrefix(
-                "larderctl: a verb is missing; commands on standard input are for: larderctl shell\n"
+                "larderctl: missing verb; for commands on standard input: larderctl shell\n"
                     + "usage: larderctl [OPTION…] VERB"))
     }
 
@@ -248,9 +248,9 @@ import Testing
         let (lower, upper) = (try larderctl("help", verb).text, try larderctl("help", verb.uppercased()).text)
         #expect(lower.hasPrefix("usage: larderctl [OPTION…] \(verb) "))
         #expect(
-            lower.hasSuffix("\nThe daemon's command of that name \(relation): larderctl help \(verb.uppercased())\n"))
+            lower.hasSuffix("\nThe daemon's command with this name \(relation): larderctl help \(verb.uppercased())\n"))
         #expect(upper.hasPrefix("usage: larderctl [OPTION…] \(verb.uppercased()) "))
-        #expect(upper.contains("\nThe verb of that name: larderctl help \(verb) ("))
+        #expect(upper.contains("\nThe verb with this name: larderctl help \(verb) ("))
     }
 
     @Test func versionAndHelp() throws {

@@ -11,17 +11,17 @@ struct Context {
         output.isRaw = options.isRaw
     }
 
-    /// Connects to the daemon that the options name.
-    /// - Parameter waitingMilliseconds: how much later than other answers one may come because the daemon waits.
+    /// Connects to the daemon given by the options.
+    /// - Parameter waitingMilliseconds: the additional time for replies that wait for the daemon.
     func connect(waitingMilliseconds: Int64 = 0) throws -> BlockingLarderClient {
         try options.connect(waitingMilliseconds: waitingMilliseconds)
     }
 }
 
 extension Options {
-    /// As ``Context/connect(waitingMilliseconds:)``.
+    /// Like ``Context/connect(waitingMilliseconds:)``.
     func connect(waitingMilliseconds: Int64 = 0) throws -> BlockingLarderClient {
-        // 0 is no limit.
+        // 0 means no limit.
         let limit = timeoutMilliseconds
         let patience = limit == 0 ? 0 : min(limit + Int(waitingMilliseconds), ClientOptions.timeoutMillisecondsMax)
         return try BlockingLarderClient(

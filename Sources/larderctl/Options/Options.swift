@@ -12,15 +12,15 @@ struct OptionSpec: Sendable {
     /// The name of the value in the help; nil for an option without one.
     let value: String?
     let summary: String
-    /// Whether the value may be missing; then it is given as `--name=VALUE` only.
+    /// Whether the value is optional; it is then given only as `--name=VALUE`.
     var isValueOptional = false
     /// Applies it to the options of every verb; nil for an option of one verb, which parses it itself.
     var take: (@Sendable (inout Options, ParsedOption) throws -> Void)?
 
-    /// Whether the word behind it is its value.
+    /// Whether the next word is its value.
     var takesNextWord: Bool { value != nil && !isValueOptional }
 
-    /// As the help shows it.
+    /// The form in the help.
     var usage: String {
         guard let value else { return name }
         return isValueOptional ? "\(name)[=\(value)]" : "\(name) \(value)"
@@ -31,28 +31,28 @@ struct OptionSpec: Sendable {
 struct Options {
     var socketPath: String?
     var database: String?
-    /// All that were named, for verbs that take several.
+    /// All given databases, for verbs that accept several.
     var databases: [String] = []
-    /// The daemon's password; nil if none was named.
+    /// The daemon's password; nil if none was given.
     var password: String?
-    /// Whether ``passwordVariable`` may have it; else it has that of a Redis.
+    /// Whether ``passwordVariable`` is the daemon's password; otherwise it is that of a Redis.
     var readsPassword = true
-    /// Users whose daemons are trusted, besides root, the current user, and those whom root has made owners of the
-    /// socket's directory.
+    /// Users whose daemons are trusted, in addition to root, the current user, and owners of the socket's directory
+    /// that root has set.
     var trustedUsers: Set<UInt32> = []
     var json = false
     /// Whether keys and values are written to a terminal unchanged.
     var isRaw = false
     var timeoutMilliseconds = 5_000
-    /// Whether that was said.
+    /// Whether the timeout was given.
     var hasTimeout = false
     var showsHelp = false
     var showsVersion = false
 
-    /// The variable with a password, as for redis-cli.
+    /// The environment variable with a password, as for redis-cli.
     static let passwordVariable = "REDISCLI_AUTH"
 
-    /// The password for the daemon: what was named, or else that of the environment.
+    /// The daemon's password: the given one, or else that of the environment.
     var daemonPassword: String? {
         if let password { return password }
         guard readsPassword, let value = getenv(Self.passwordVariable) else { return nil }
@@ -77,15 +77,15 @@ struct Options {
         ) { $0.password = try password(try $1.text()) },
         OptionSpec(
             name: "--trust-user", value: "NAME",
-            summary: "also trust this user's daemon (name or number), besides root's, yours and system ones"
+            summary: "also trust a daemon of this user (name or number), in addition to root, you and system users"
         ) { $0.trustedUsers.insert(try user(try $1.text())) },
         OptionSpec(
             name: "--json", value: nil,
-            summary: "answer in JSON, one line for each answer; so are errors, on standard error"
+            summary: "print JSON, one line per reply; also errors, on standard error"
         ) { options, _ in options.json = true },
         OptionSpec(
             name: "--raw", value: nil,
-            summary: "do not escape control characters in keys and values on a terminal (elsewhere they never are)"
+            summary: "do not escape control characters in keys and values on a terminal (otherwise they never are)"
         ) { options, _ in options.isRaw = true },
         OptionSpec(
             name: "--timeout", value: "MS", summary: "how long to wait for the daemon (default: 5000; 0: no limit)"
@@ -106,7 +106,7 @@ struct Options {
         options.showsHelp = true
     }
 
-    /// Reads the options before the verb. `rest` begins with the verb.
+    /// Parses the options before the verb. `rest` starts with the verb.
     /// - Throws: ``UsageError``; ``InputOutputError`` for a file that cannot be read.
     static func parse(_ words: [[UInt8]]) throws -> (options: Options, rest: [[UInt8]]) {
         var options = Options()
@@ -120,7 +120,7 @@ struct Options {
         return (options, Array(words.dropFirst(index)))
     }
 
-    /// Parses an option that is one of ``specs``. Errors as for ``parse(_:)``.
+    /// Applies one of ``specs``. Throws like ``parse(_:)``.
     mutating func apply(_ option: ParsedOption) throws { try option.spec?.take?(&self, option) }
 
     private static func milliseconds(_ option: ParsedOption) throws -> Int {
@@ -143,7 +143,7 @@ struct Options {
         return number
     }
 
-    /// The first line of a file.
+    /// Reads the first line of a file.
     static func password(_ path: String) throws -> String {
         let line = try Input.file(path).prefix { $0 != 0x0A && $0 != 0x0D }
         guard !line.isEmpty, let text = String(validating: line, as: UTF8.self) else {
@@ -170,7 +170,7 @@ struct ParsedOption {
             (name, spec, value, wordCount) = (Options.help.name, Options.help, nil, 1)
             return
         }
-        // Behind a verb it may be a key or a value.
+        // After a verb, it may be a key or a value.
         if word == Array("-V".utf8), verb == nil {
             (name, spec, value, wordCount) = (Options.version.name, Options.version, nil, 1)
             return
@@ -188,8 +188,8 @@ struct ParsedOption {
         let name = String(decoding: word[..<(equals ?? word.endIndex)], as: UTF8.self)
         guard let spec = specs.first(where: { $0.name == name }) else {
             let near = Suggestion.text(for: name, among: specs.map(\.name))
-            let escape = verb == nil ? "" : " (if it is a key or a value, put -- in front of it)"
-            throw UsageError("there is no option \(printableKey(name.utf8))\(near)\(escape)", verb: verb)
+            let escape = verb == nil ? "" : " (if it is a key or a value, put -- before it)"
+            throw UsageError("unknown option \(printableKey(name.utf8))\(near)\(escape)", verb: verb)
         }
         self.name = name
         self.spec = spec

@@ -21,7 +21,7 @@ enum Help {
         lines += ExitCode.explanation.split(separator: "\n").map { "  " + $0 }
         lines += ["", "Any other word is a command of the daemon, sent unchanged; so is a verb's name in capitals:"]
         lines += ["  larderctl SET greeting hello EX 5"]
-        lines += ["Without any words, on a terminal, larderctl is a shell for commands: larderctl help shell"]
+        lines += ["Without arguments, on a terminal, larderctl is a shell for commands: larderctl help shell"]
         lines += CommandHelp.overview
         return lines.joined(separator: "\n")
     }
@@ -45,13 +45,13 @@ enum Help {
             output.line(usage)
         } else {
             throw UsageError(
-                "there is no help on '\(printableKey(first))', which is neither a verb nor a command"
+                "no help on '\(printableKey(first))': it is neither a verb nor a command"
                     + Verb.suggestion(for: name))
         }
         return .done
     }
 
-    /// The subcommand that two words name.
+    /// Finds the subcommand given by two words.
     private static func subcommand(_ words: [[UInt8]]) throws(UsageError) -> CommandMetadata {
         let name = words.prefix(2).map { String(decoding: $0, as: UTF8.self).lowercased() }.joined(separator: "|")
         let command = CommandMetadata.named(words[0])
@@ -63,7 +63,7 @@ enum Help {
                         : "; \(command.name.uppercased()) has "
                             + command.subcommands.map { CommandHelp.spoken($0.name) }.joined(separator: ", ")
                 } ?? ""
-            throw UsageError("there is no help on '\(words.map(printableKey).joined(separator: " "))'" + hint)
+            throw UsageError("no help on '\(words.map(printableKey).joined(separator: " "))'" + hint)
         }
         return found
     }
@@ -71,7 +71,7 @@ enum Help {
     private static func text(of command: CommandMetadata) -> String {
         let text = CommandHelp.text(of: command, caller: "larderctl [OPTION…] ", helpCall: "larderctl help")
         guard let verb = Verb.all.first(where: { $0.name == command.name }) else { return text }
-        return text + "\n\nThe verb of that name: larderctl help \(verb.name) (\(verb.summary))"
+        return text + "\n\nThe verb with this name: larderctl help \(verb.name) (\(verb.summary))"
     }
 
     private static func text(of verb: Verb) -> String {
@@ -80,7 +80,7 @@ enum Help {
         if !verb.options.isEmpty { lines += [""] + optionLines(verb.options) }
         if let command = CommandMetadata.named(verb.name) {
             let does = verb.isUnlikeCommand ? "does something else" : "can do more"
-            lines += ["", "The daemon's command of that name \(does): larderctl help \(command.name.uppercased())"]
+            lines += ["", "The daemon's command with this name \(does): larderctl help \(command.name.uppercased())"]
         }
         return lines.joined(separator: "\n")
     }

@@ -1,8 +1,8 @@
-// The manual page larderctl(1), from the tables of verbs and options.
+// Generates the manual page larderctl(1) from the tables of verbs and options.
 
 import LarderCommandCatalog
 
-/// Makes the manual page, in the macros of man(7).
+/// The manual page, with the macros of man(7).
 enum ManualPage {
     static var text: String {
         head + Verb.all.map(section).joined() + ".SH OPTIONS\nBefore the verb or after it:\n"
@@ -11,7 +11,7 @@ enum ManualPage {
     }
 
     private static let head = """
-        .\\" Made from the tables of verbs and options by `make docs`.
+        .\\" Generated from the tables of verbs and options by `make docs`.
         .TH LARDERCTL 1 "" "larder" "User Commands"
         .SH NAME
         larderctl \\- the command line for a running larderd
@@ -32,14 +32,14 @@ enum ManualPage {
         .B larderctl help
         .RI [ VERB " | " COMMAND ]
         .SH DESCRIPTION
-        Works on the larder of a
+        Controls the
         .BR larderd (8)
-        of this machine. Any word that is no verb is a command of the daemon, see
+        of this machine. Any word that is not a verb is a command of the daemon, see
         .BR larder\\-protocol (7),
         sent unchanged; so is a verb's name in capitals:
         .B larderctl SET greeting hello EX 5
         .PP
-        Without any words, on a terminal, it is a shell for commands: see
+        Without arguments, on a terminal, it is a shell for commands: see
         .B shell
         below.
         .SH VERBS
@@ -53,10 +53,10 @@ enum ManualPage {
         the daemon's socket
         .TP
         .B XDG_STATE_HOME
-        where the shell keeps its history, instead of \\(ti/.local/state
+        the directory of the shell's history, instead of \\(ti/.local/state
         .TP
         .B REDISCLI_AUTH
-        the daemon's password, where no file is named; for import and export with a Redis that of the Redis
+        the daemon's password, without --password-file; for import and export with a Redis, the password of the Redis
         .SH SEE ALSO
         .BR larder\\-protocol (7),
         .BR larderd (8)

@@ -30,20 +30,19 @@ enum Raw {
         return reply.isNull ? .notFound : .done
     }
 
-    /// The reason why a command makes no sense in a program that sends one command and ends; nil for all other
-    /// commands.
+    /// Why a command is useless in a program that sends one command and exits; nil for all other commands.
     private static func refusal(_ command: CommandMetadata, _ words: [[UInt8]]) -> String? {
-        let ends = "each call of larderctl has its own connection, which ends with the answer"
+        let ends = "each call of larderctl uses a new connection"
         switch (CommandMetadata.row(of: words) ?? command).effect {
         case .none, .names, .introduces, .closes, .endsDaemon: return nil
         case .silences: return ends
-        case .beginsTransaction, .endsTransaction, .changesState, .resets: return "\(ends); larderctl shell keeps one"
-        case .selectsDatabase: return "\(ends); --database NAME says where"
+        case .beginsTransaction, .endsTransaction, .changesState, .resets: return "\(ends); use larderctl shell"
+        case .selectsDatabase: return "\(ends); use --database NAME"
         case .streams:
             if let verb = Verb.all.first(where: { $0.name == command.name }) {
-                return "larderctl \(verb.name) shows it"
+                return "use larderctl \(verb.name)"
             }
-            return "larderctl would end before its later output; larderctl shell shows it"
+            return "larderctl would exit before its later output; use larderctl shell"
         }
     }
 }

@@ -1,4 +1,4 @@
-// From the words of the command line to an exit code.
+// Runs the command line, and determines the exit code.
 
 import LarderClient
 import LarderCommandCatalog
@@ -6,9 +6,9 @@ import LarderPlatform
 
 /// The program.
 enum Tool {
-    /// Carries out one command line, errors to standard error.
+    /// Runs one command line. Errors are written to standard error.
     static func run(_ words: [[UInt8]]) -> ExitCode {
-        // Of a command line that cannot be parsed: what it looks like.
+        // If the command line cannot be parsed, guess from its words whether errors should be JSON.
         var asJSON = words.prefix { $0 != Array("--".utf8) }.contains(Array("--json".utf8))
         do {
             let output = Output()
@@ -42,7 +42,7 @@ enum Tool {
             }
             guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1 else {
                 throw UsageError(
-                    "a verb is missing; commands on standard input are for: larderctl shell\n" + Help.usage)
+                    "missing verb; for commands on standard input: larderctl shell\n" + Help.usage)
             }
             return try startShell(options, output)
         }
@@ -54,30 +54,30 @@ enum Tool {
             return try perform(verb, arguments, options, output, &asJSON)
         }
         if let option = optionsOfRedisCLI[name] {
-            throw UsageError("there is no option \(name), as redis-cli has it: \(option)")
+            throw UsageError("unknown option \(name) (of redis-cli): \(option)")
         }
         guard let command = CommandMetadata.named(name) else {
             throw UsageError("'\(printableKey(first))' is neither a verb nor a command" + Verb.suggestion(for: name))
         }
-        // Its words are the daemon's.
+        // The remaining words belong to the daemon's command.
         asJSON = options.json
         return try Raw.run(command, [first] + arguments, Context(options: options, output: output))
     }
 
-    /// What stands here for options that fingers know.
+    /// The equivalents of redis-cli's options.
     private static let optionsOfRedisCLI = [
         "-s": "--socket PATH", "-n": "--database NAME", "-a": "--password-file PATH, or the variable REDISCLI_AUTH",
         "-h": "the daemon has no port: --socket PATH", "-p": "the daemon has no port: --socket PATH",
         "-x": "larderctl set KEY - takes the value from standard input",
     ]
 
-    /// Who types the program's name alone, and has no daemon, may not know what it does.
+    /// Starts the shell. Without a daemon, mentions the help: the user may not know the program.
     private static func startShell(_ options: Options, _ output: Output) throws -> ExitCode {
         do {
             return try Verb.shell.run(VerbArguments(), Context(options: options, output: output))
         } catch let error as LarderClientError where error.code == .noDaemon {
             throw LarderClientError(
-                .noDaemon, "\(error.message)\n(what larderctl does: larderctl help)", operation: error.operation,
+                .noDaemon, "\(error.message)\n(about larderctl: larderctl help)", operation: error.operation,
                 socketPath: error.socketPath)
         }
     }

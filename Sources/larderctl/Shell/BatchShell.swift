@@ -3,10 +3,10 @@ import LarderCommandCatalog
 import LarderPlatform
 import LarderRESP
 
-/// The shell on standard input that is no terminal: a line is a command, and the replies come one after the other.
+/// The shell on standard input that is not a terminal: each line is a command, and replies are written in order.
 ///
-/// Memory does not grow with the number of lines. Commands are sent together only if all are to be run whatever happens;
-/// else each waits for the reply of the former one.
+/// Memory does not grow with the number of lines. Commands are pipelined only if all are run regardless of errors;
+/// otherwise each waits for the previous reply.
 final class BatchShell {
     private static let commandsMax = 512
     private static let bytesMax = 1 << 20
@@ -24,10 +24,10 @@ final class BatchShell {
         session = ShellSession(try context.connect())
     }
 
-    /// - Throws: ``LineFailure`` for the line that ends it.
+    /// - Throws: ``LineFailure`` for the line that stops it.
     func run() throws -> ExitCode {
         while true {
-            // Who waits for a reply before the next line gets it.
+            // Interactive programs get each reply before they send the next line.
             if !reader.hasLine { try send() }
             guard let line = try reader.next({ Array($0) }) ?? reader.takeHalfLine() else { break }
             guard try take(line) else { break }
@@ -61,12 +61,12 @@ final class BatchShell {
 
     private static func refusal(_ words: [[UInt8]]) -> String? {
         guard !ShellSession.streams(words) else {
-            return "this never ends: see larderctl subscribe, watch and monitor"
+            return "this command does not end: see larderctl subscribe, watch and monitor"
         }
         return ShellSession.refusal(words)
     }
 
-    /// Sends what waits, and writes the replies.
+    /// Sends the pending commands, and writes their replies.
     private func send() throws {
         defer {
             waiting.removeAll(keepingCapacity: true)
@@ -103,9 +103,9 @@ final class BatchShell {
     }
 
     private func fail(_ line: Int, _ code: String, _ message: String) throws {
-        // Lines of answers match those of commands.
+        // Keep one line of output per command.
         if context.options.json, keepsGoing { context.output.json(.object([("error", .text(message))])) }
-        // What was answered before stands before it.
+        // Write the previous replies first.
         try context.output.flush()
         let failure = LineFailure(line: line, code: code, message: message, exitCode: .notFound)
         guard keepsGoing else { throw failure }

@@ -2,33 +2,33 @@ import LarderClient
 import LarderCommandCatalog
 import LarderPlatform
 
-/// What may stand for a word of one of the daemon's commands. Asks a daemon for databases and keys, on a connection of its
-/// own; without one there are none.
+/// Completes the arguments of the daemon's commands. Reads databases and keys from the daemon, on its own connection;
+/// without a daemon, there are none.
 struct CommandCompletion {
     typealias Word = (word: String, note: String)
 
-    /// The most keys that are offered; of more nobody knows what they have in common.
+    /// The most keys offered; if there are more, their common prefix is unknown.
     static let keysMax = 100
-    /// How long the daemon is asked: somebody waits at a prompt.
+    /// The time limit for the daemon's replies, because the user is waiting.
     private static let milliseconds: Int64 = 500
 
     private var options: Options
 
-    /// - Parameter options: say which daemon and which database.
+    /// - Parameter options: select the daemon and the database.
     init(_ options: Options) {
         self.options = options
         self.options.timeoutMilliseconds = Int(Self.milliseconds)
     }
 
-    /// What may stand in a place.
+    /// The candidates for a position.
     struct Offer {
         var words: [Word] = []
-        /// Keys that would fit, and that no terminal can show and nobody type: of control characters, or not UTF-8.
+        /// The number of matching keys that cannot be shown or typed: with control characters, or not UTF-8.
         var skippedKeys = 0
     }
 
-    /// What may stand behind a command and some of its words.
-    /// - Parameter current: what was typed of the word. Keys begin with it; others may not.
+    /// Returns the candidates after a command and some of its words.
+    /// - Parameter current: the typed part of the word. Offered keys start with it; other candidates may not.
     func arguments(of command: CommandMetadata, _ behind: [String], current: String) -> Offer {
         if behind.isEmpty, !command.subcommands.isEmpty {
             return Offer(words: command.subcommands.map { ($0.ownName.uppercased(), $0.summary) })
@@ -51,7 +51,7 @@ struct CommandCompletion {
         connected { try $0.databases().map { ($0.name, "policy \($0.policy)") } } ?? []
     }
 
-    /// The names of CONFIG, with their values.
+    /// The settings of CONFIG, with their values.
     private var settings: [Word] {
         connected { client in
             (try client.command("CONFIG", "GET", "*").pairs ?? []).map {
@@ -60,7 +60,7 @@ struct CommandCompletion {
         } ?? []
     }
 
-    /// Keys that can be typed.
+    /// Returns matching keys that can be typed.
     func keys(beginningWith start: String) -> Offer {
         let pattern = start.reduce(into: "") { pattern, letter in
             if "*?[]\\".contains(letter) { pattern.append("\\") }

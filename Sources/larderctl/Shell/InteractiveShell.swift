@@ -3,17 +3,17 @@ import LarderCommandCatalog
 import LarderPlatform
 import LarderRESP
 
-/// The shell on a terminal: a line is a command.
+/// The shell on a terminal: each line is a command.
 final class InteractiveShell {
     private static let localWords = ["help", "exit", "quit"]
-    /// From how long on a command's time is shown.
+    /// The duration from which on a command's time is shown.
     private static let slowMilliseconds: Int64 = 500
 
     private var context: Context
     private let signals: ShellSignals
-    /// Nil until the daemon has got its password.
+    /// Nil until the daemon has accepted the password.
     private var session: ShellSession?
-    /// Whether the daemon has refused a connection without its password.
+    /// Whether the daemon requires a password.
     private var wantsPassword = false
     private let typed: TypedReply
     private var history = ShellHistory()
@@ -22,7 +22,7 @@ final class InteractiveShell {
     init(_ context: Context) throws {
         self.context = context
         var client: BlockingLarderClient?
-        // Who cannot connect at all wants to read why, and be back in his own shell. But a password can be said here.
+        // If there is no daemon, exit with the error. A missing password can be entered here.
         do {
             client = try context.connect()
         } catch let error as LarderClientError where Self.asksForPassword(error) {
@@ -31,7 +31,7 @@ final class InteractiveShell {
         signals = try ShellSignals(client)
         typed = TypedReply(context.output) { [signals] in signals.isInterrupted }
         session = client.map { ShellSession($0) }
-        // From now on they are kept.
+        // Pushes are collected from now on.
         _ = client?.takePushes()
     }
 
@@ -49,14 +49,14 @@ final class InteractiveShell {
         }
         for line in history.lines() { editor.remember(line) }
         let place = session?.client.socketPath ?? context.options.socketPath ?? LarderClient.defaultSocketPath
-        context.output.line("larderctl \(Version.text), \(place). help tells more, Tab completes, Ctrl-D ends.")
-        if wantsPassword { context.output.line("The daemon asks for a password: AUTH PASSWORD says it.") }
+        context.output.line("larderctl \(Version.text), \(place). Type help for help, Tab to complete, Ctrl-D to quit.")
+        if wantsPassword { context.output.line("The daemon needs a password: use AUTH PASSWORD.") }
         try context.output.flush()
         while true {
             switch editor.read(prompt: prompt) {
             case .interrupted: continue
             case .end:
-                // The terminal may be gone.
+                // The terminal may be closed.
                 Output.writeToTerminal("\n")
                 return .done
             case .ended(let signal): LoaderProcess.endProgram(by: signal)
@@ -90,12 +90,12 @@ final class InteractiveShell {
         } catch {
             guard complainsOfHistory else { return }
             complainsOfHistory = false
-            Output.standardError("larderctl: the history is not kept: \(Failure(error).message)\n")
+            Output.standardError("larderctl: the history is not saved: \(Failure(error).message)\n")
         }
     }
 
-    /// Carries out a line.
-    /// - Returns: false for the last one.
+    /// Runs a line.
+    /// - Returns: false to quit.
     private func take(_ words: [[UInt8]]?) throws -> Bool {
         guard let words, let first = words.first else {
             complain("usage", "quotes do not match, or a space is missing after one")
@@ -108,21 +108,21 @@ final class InteractiveShell {
             return true
         default: break
         }
-        // A note, as in a file.
+        // A comment.
         if first.first == UInt8(ascii: "#") { return true }
         if let reason = ShellSession.refusal(words) {
-            complain("usage", "this cannot be run here: \(reason)")
+            complain("usage", "this command cannot be used here: \(reason)")
         } else if wantsPassword, CommandMetadata.row(of: words)?.name == "auth" {
             authenticate(words)
         } else if let session {
             try run(words, session)
         } else {
-            complain("server", "NOAUTH the daemon asks for a password: AUTH PASSWORD says it")
+            complain("server", "NOAUTH the daemon needs a password: use AUTH PASSWORD")
         }
         return !ShellSession.closes(words)
     }
 
-    /// Connects with the password that was typed. It holds for later connections of this shell, too.
+    /// Connects with the typed password, which is also used for later connections of this shell.
     private func authenticate(_ words: [[UInt8]]) {
         guard words.count == 2 || words.count == 3 && words[1] == Array("default".utf8),
             let password = String(validating: words[words.count - 1], as: UTF8.self), !password.isEmpty
@@ -132,7 +132,7 @@ final class InteractiveShell {
         var options = context.options
         options.password = password
         options.database = session?.database ?? options.database
-        // Meanwhile Ctrl-C ends the program.
+        // Until then, Ctrl-C terminates the program.
         signals.use(nil)
         defer { signals.use(session?.client) }
         do {
@@ -195,15 +195,15 @@ final class InteractiveShell {
         }
     }
 
-    /// Says why there is no reply, and what is lost.
+    /// Reports why there is no reply, and what is lost.
     private func tell(
         _ error: LarderClientError, _ isInterrupted: Bool, _ streams: Bool, _ wasInTransaction: Bool,
         _ session: ShellSession
     ) {
-        // Behind the ^C.
+        // After the ^C.
         if isInterrupted { Output.writeToTerminal("\n") }
         if isInterrupted, streams { return }
-        // What was typed while messages came was not typed for a prompt.
+        // Discard input typed while messages were shown: it was not meant for the prompt.
         if streams, error.code != .invalidArgument, error.code != .server { tcflush(STDIN_FILENO, TCIFLUSH) }
         if Self.asksForPassword(error) { wantsPassword = true }
         if error.code == .invalidArgument || error.code == .server {
@@ -212,14 +212,14 @@ final class InteractiveShell {
         if !streams { session.forgetTransaction() }
         var text =
             isInterrupted
-            ? "interrupted: the connection was closed, and whether the command was carried out is not known"
+            ? "interrupted: the connection was closed; the command may or may not have been executed"
             : error.message
-        if wasInTransaction, !streams { text += "; the transaction is gone" }
-        if !streams { text += "; the next line connects again, in the database \(session.database)" }
+        if wasInTransaction, !streams { text += "; the transaction is lost" }
+        if !streams { text += "; the next line reconnects, to database \(session.database)" }
         complain(error.code.description, text, isAnswered: false)
     }
 
-    /// Says what the shell itself has to say of a line.
+    /// Reports the shell's own error in a line.
     private func complain(_ code: String, _ message: String, isAnswered: Bool = true) {
         guard context.options.json else {
             return context.output.line("\(isAnswered ? "(error)" : "(no reply)") \(message)")
@@ -232,12 +232,13 @@ final class InteractiveShell {
         guard let first = words.first else {
             output.line(
                 """
-                A line is a command of the daemon. Quote arguments with spaces: "…" knows \\n, \\t, \\xHH, \\\\ and \\".
-                  help COMMAND [SUBCOMMAND]  explains a command
-                  exit, quit, Ctrl-D         end
-                  Tab                        completes commands, databases, keys and options, or shows the syntax
-                  Ctrl-C                     clears the line, or ends what is waited for, SUBSCRIBE and MONITOR too
-                  Ctrl-R                     searches the history
+                Each line is a command of the daemon. Quote arguments with spaces: "…" supports \\n, \\t, \\xHH, \\\\
+                and \\".
+                help COMMAND [SUBCOMMAND]  explains a command
+                exit, quit, Ctrl-D         quit
+                Tab                        completes commands, databases, keys and options, or shows the syntax
+                Ctrl-C                     clears the line, or stops waiting, SUBSCRIBE and MONITOR
+                Ctrl-R                     searches the history
                 """)
             for line in CommandHelp.overview { output.line(line) }
             return
@@ -245,7 +246,7 @@ final class InteractiveShell {
         let row = CommandMetadata.row(of: words)
         guard let row, words.count == 1 || row.name.contains("|") else {
             return output.line(
-                "there is no help on '\(words.map(printableKey).joined(separator: " "))'"
+                "no help on '\(words.map(printableKey).joined(separator: " "))'"
                     + Suggestion.text(
                         for: String(decoding: first, as: UTF8.self),
                         among: CommandMetadata.all.map { $0.name.uppercased() })

@@ -7,24 +7,24 @@ import LarderPlatform
 final class LineEditor {
     enum Event {
         case line(String)
-        /// Ctrl-C: the line is gone.
+        /// Ctrl-C: the line is discarded.
         case interrupted
-        /// Ctrl-D, or the terminal is gone.
+        /// Ctrl-D, or the terminal was closed.
         case end
-        /// A signal asks the program to end. The terminal is given back.
+        /// A signal asks the program to stop. The terminal is restored.
         case ended(signal: Int32)
     }
 
-    /// What Tab does.
+    /// The effect of Tab.
     enum Completion {
         case nothing
         /// Replaces the characters before the cursor.
         case replace(characters: Int, with: String)
-        /// Shows lines below.
+        /// Shows lines below the cursor.
         case show([String])
     }
 
-    /// The most lines that can be called back.
+    /// The most lines in the history.
     static let historyMax = 1000
 
     private let editor: OpaquePointer
@@ -34,7 +34,7 @@ final class LineEditor {
     private var prompt: UnsafeMutablePointer<CChar>?
     private var event: Event?
 
-    /// - Parameter complete: gets the text before the cursor.
+    /// - Parameter complete: called with the text before the cursor.
     init(_ signals: ShellSignals, complete: @escaping (String) -> Completion) throws(InputOutputError) {
         self.signals = signals
         self.complete = complete
@@ -60,7 +60,7 @@ final class LineEditor {
         free(prompt)
     }
 
-    /// Keys and values are UTF-8, whatever the locale says.
+    /// Keys and values are UTF-8, regardless of the locale.
     private static func chooseCharacters() {
         setlocale(LC_CTYPE, "")
         if nl_langinfo(nl_item(CODESET)).map({ String(cString: $0) }) != "UTF-8" { setlocale(LC_CTYPE, "C.UTF-8") }
@@ -71,7 +71,7 @@ final class LineEditor {
         return Unmanaged<LineEditor>.fromOpaque(context).takeUnretainedValue()
     }
 
-    /// Adds a line to those that can be called back.
+    /// Adds a line to the history.
     func remember(_ line: String) { larder_edit_remember(history, line) }
 
     /// Lets the user edit a line.
@@ -89,7 +89,7 @@ final class LineEditor {
     // MARK: Keys and signals
 
     /// Waits for a key, or for a signal.
-    /// - Returns: 1; 0 for the end of the input, -1 to stop editing.
+    /// - Returns: 1; 0 at the end of the input, -1 to stop editing.
     private func readCharacter(_ character: UnsafeMutablePointer<wchar_t>?) -> CInt {
         var bytes: [UInt8] = []
         while true {
@@ -111,12 +111,12 @@ final class LineEditor {
                 character?.pointee = wchar_t(scalar.value)
                 return 1
             }
-            // Not UTF-8: nothing is typed.
+            // Not UTF-8: ignored.
             if bytes.count == 4 || byte < 0x80 { bytes = [] }
         }
     }
 
-    /// - Returns: whether editing goes on.
+    /// - Returns: whether editing continues.
     private func handle(_ signal: Int32) -> Bool {
         switch signal {
         case SIGINT:
@@ -130,7 +130,7 @@ final class LineEditor {
         case SIGTSTP:
             larder_edit_take_terminal(editor, 0)
             Output.writeToTerminal("\n")
-            // Goes on here when the shell that started this one lets it.
+            // Continues here when the parent shell resumes this one.
             kill(getpid(), SIGSTOP)
             larder_edit_take_terminal(editor, 1)
             larder_edit_refresh(editor)

@@ -1,10 +1,10 @@
 import LarderClient
 import LarderCommandCatalog
 
-/// What Tab does in the interactive shell.
+/// Tab completion in the interactive shell.
 struct ShellCompletion {
     let options: Options
-    /// The words that the shell itself knows.
+    /// The shell's own commands.
     let localWords: [String]
 
     func complete(_ text: String, width: Int) -> LineEditor.Completion {
@@ -14,7 +14,7 @@ struct ShellCompletion {
         let candidates = candidates(line, current, &skippedKeys)
         let note = Self.note(skippedKeys)
         guard !candidates.isEmpty else {
-            // Nothing can be offered: say what may stand there.
+            // There are no candidates: show the syntax.
             guard line.words.count > 0, let row = CommandMetadata.row(of: line.words) else { return .nothing }
             return .show([CommandHelp.call(row)] + note)
         }
@@ -27,12 +27,12 @@ struct ShellCompletion {
         return .show(Self.columns(candidates.sorted(), width: width) + (isCut ? ["…"] : []) + note)
     }
 
-    /// What is to be said of keys that are not offered.
+    /// A note about keys that are not offered.
     private static func note(_ skippedKeys: Int) -> [String] {
         guard skippedKeys > 0 else { return [] }
         return [
-            "(not offered: \(skippedKeys) \(skippedKeys == 1 ? "key" : "keys") with control characters or not of UTF-8; "
-                + "such are typed as \"\\xHH\")"
+            "(not offered: \(skippedKeys) \(skippedKeys == 1 ? "key" : "keys") with control characters or not UTF-8; "
+                + "type them as \"\\xHH\")"
         ]
     }
 
@@ -59,24 +59,24 @@ struct ShellCompletion {
         let offer = CommandCompletion(options).arguments(of: row, behind, current: current)
         skippedKeys = offer.skippedKeys
         let words = offer.words.map(\.word).filter { $0.hasPrefix(current) }
-        // The options in the syntax, once one has begun.
+        // The options in the syntax, once one was started.
         return words.isEmpty && !current.isEmpty ? inCase(Self.keywords(row.syntax)) : words
     }
 
-    /// What may stand behind `help`.
+    /// Completes the words after `help`.
     private func helpWords(_ behind: [String], _ inCase: ([String]) -> [String]) -> [String] {
         guard let name = behind.first else { return inCase(CommandMetadata.all.map(\.name)) }
         guard behind.count == 1, let command = CommandMetadata.named(name) else { return [] }
         return inCase(command.subcommands.map { String($0.ownName) })
     }
 
-    /// The words in capitals of a syntax.
+    /// The words in capitals in a syntax.
     static func keywords(_ syntax: String) -> [String] {
         let words = syntax.split { !$0.isLetter && !$0.isNumber && $0 != "-" }.map(String.init)
         return Array(Set(words.filter { $0.contains(where: \.isUppercase) && !$0.contains(where: \.isLowercase) }))
     }
 
-    /// Words side by side.
+    /// Arranges words in columns.
     private static func columns(_ words: [String], width: Int) -> [String] {
         let texts = words.map {
             String(decoding: TerminalText.escaped(Array($0.utf8), keepsLines: false), as: UTF8.self)
@@ -92,7 +92,7 @@ struct ShellCompletion {
 }
 
 extension String {
-    /// What two texts begin with.
+    /// The common prefix of two texts.
     func commonStart(_ other: String) -> String {
         String(zip(self, other).prefix { $0 == $1 }.map(\.0))
     }

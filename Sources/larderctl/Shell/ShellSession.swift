@@ -1,10 +1,10 @@
 import LarderClient
 import LarderCommandCatalog
 
-/// The connection of a shell, and what is known of its state. Single owner.
+/// The connection of a shell, and its known state. Single owner.
 final class ShellSession {
     let client: BlockingLarderClient
-    /// The database in which the next command runs.
+    /// The database of the next command.
     private(set) var database: String
     private(set) var isInTransaction = false
 
@@ -13,19 +13,19 @@ final class ShellSession {
         database = client.name
     }
 
-    /// Why a command makes no sense here; nil if it may be run.
+    /// Why a command must not be used here; nil if it may be run.
     static func refusal(_ words: [[UInt8]]) -> String? {
         guard case .silences = CommandMetadata.row(of: words)?.effect else { return nil }
         return "without replies the results of commands would be unknown"
     }
 
-    /// Whether more comes behind the reply of a command, on a connection of its own: see ``stream(_:_:)``.
+    /// Whether a command is followed by messages, and so needs its own connection: see ``stream(_:_:)``.
     static func streams(_ words: [[UInt8]]) -> Bool {
         guard case .streams = CommandMetadata.row(of: words)?.effect else { return false }
         return true
     }
 
-    /// Whether a command may be sent together with others: it changes nothing of the connection.
+    /// Whether a command may be pipelined, because it does not change the connection's state.
     static func isPlain(_ words: [[UInt8]]) -> Bool {
         guard let row = CommandMetadata.row(of: words) else { return true }
         return switch row.effect {
@@ -39,8 +39,8 @@ final class ShellSession {
         return true
     }
 
-    /// Runs commands that are sent together.
-    /// - Throws: when the connection is lost; then state is lost too: see ``isInTransaction``.
+    /// Runs pipelined commands.
+    /// - Throws: if the connection is lost, and state with it: see ``isInTransaction``.
     func run(_ commands: [[[UInt8]]]) throws(LarderClientError) -> [RESPValue] {
         do throws(LarderClientError) {
             let replies = try client.pipeline(commands)
@@ -56,20 +56,20 @@ final class ShellSession {
         }
     }
 
-    /// Shows what comes after a command, on a connection of its own, until that ends or nothing is subscribed to.
+    /// Shows the messages after a command, on its own connection, until it is closed or nothing is subscribed.
     func stream(_ words: [[UInt8]], _ visit: (RESPValue) throws -> Void) throws {
         struct Over: Error {}
         do {
             try client.stream(words) { reply in
                 try visit(reply)
-                // UNSUBSCRIBE of all that there is.
+                // UNSUBSCRIBE from everything.
                 if let parts = reply.elements, parts.count == 3, parts[2] == .integer(0) { throw Over() }
                 if reply.errorMessage != nil { throw Over() }
             }
         } catch is Over {}
     }
 
-    /// The connection is lost.
+    /// Called when the connection is lost.
     func forgetTransaction() {
         isInTransaction = false
         database = client.name
@@ -84,7 +84,7 @@ final class ShellSession {
         switch row.effect {
         case .beginsTransaction: if reply.errorMessage == nil { isInTransaction = true }
         case .endsTransaction:
-            // With the wrong number of words it ends nothing.
+            // With the wrong number of words, it has no effect.
             if reply.errorMessage?.hasPrefix("ERR wrong number") != true { isInTransaction = false }
         case .resets: if reply.errorMessage == nil { isInTransaction = false }
         default: break

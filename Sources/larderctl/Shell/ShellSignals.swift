@@ -2,15 +2,15 @@ import LarderClient
 import LarderPlatform
 import Synchronization
 
-/// The signals of an interactive shell, on a thread of their own. While a line is edited they come through a pipe, which is
-/// waited for together with the keys. Else Ctrl-C ends what is waited for.
+/// Handles the signals of an interactive shell on its own thread. While a line is edited, they are sent through a pipe,
+/// which is polled together with the keys. Otherwise, Ctrl-C stops waiting.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class ShellSignals: @unchecked Sendable {
     private static let watched = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH, SIGCONT]
         .filter { !ProcessStart.isIgnored($0) }
 
-    /// Has a byte for each signal that came while a line was edited.
+    /// Receives a byte for each signal while a line is edited.
     let readEnd: Int32
     private let writeEnd: Int32
     private var client: BlockingLarderClient?
@@ -18,18 +18,18 @@ final class ShellSignals: @unchecked Sendable {
     private var isEditing = false
     private let interrupted = Atomic<Bool>(false)
 
-    /// - Parameter client: whose waiting Ctrl-C ends; nil to end the program.
+    /// - Parameter client: the client whose wait Ctrl-C stops; nil to terminate the program.
     init(_ client: BlockingLarderClient?) throws(InputOutputError) {
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else {
-            throw InputOutputError(message: "there is no pipe for signals: \(SystemErrorText.of(errno))")
+            throw InputOutputError(message: "cannot create a pipe for signals: \(SystemErrorText.of(errno))")
         }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         (readEnd, writeEnd) = (ends[0], ends[1])
         self.client = client
         var signals = Self.signalSet
         pthread_sigmask(SIG_BLOCK, &signals, nil)
-        // Lives until the program ends.
+        // Runs until the program exits.
         _ = WorkThread(name: "signals") { [self] in
             var signals = Self.signalSet
             while true {
@@ -46,13 +46,13 @@ final class ShellSignals: @unchecked Sendable {
         return signals
     }
 
-    /// From now on Ctrl-C ends the waiting of another client; nil to end the program.
+    /// Sets the client whose wait Ctrl-C stops; nil to terminate the program.
     func use(_ client: BlockingLarderClient?) { lock.withLock { self.client = client } }
 
     /// Whether Ctrl-C was pressed since the last line was edited.
     var isInterrupted: Bool { interrupted.load(ordering: .relaxed) }
 
-    /// Runs `body`, during which signals come through the pipe. One that it leaves there counts as one that came behind it.
+    /// Runs `body`, during which signals are sent through the pipe. A signal left in the pipe is handled afterwards.
     func editing<Result>(_ body: () -> Result) -> Result {
         lock.withLock {
             isEditing = true
@@ -77,7 +77,7 @@ final class ShellSignals: @unchecked Sendable {
             _ = write(writeEnd, &byte, 1)
             return
         }
-        // The terminal is as the shell found it.
+        // Restores the terminal's original settings.
         switch signal {
         case SIGINT:
             guard let client else { LoaderProcess.endProgram(by: signal) }

@@ -1,12 +1,12 @@
 import LarderRESP
 
-/// A line of the shell up to the cursor, as far as it is typed: whole words, and the one that is being typed.
+/// The typed line of the shell up to the cursor: complete words, and the current one.
 struct TypedLine {
-    /// The words before, without quotes.
+    /// The complete words, without quotes.
     private(set) var words: [[UInt8]] = []
-    /// What is typed of the last word, without quotes; empty behind a blank. Nil if it cannot be told.
+    /// The typed part of the current word, without quotes; empty after a space. Nil if it is ambiguous.
     private(set) var current: [UInt8]? = []
-    /// How many characters that takes, quotes included.
+    /// The number of characters of that part, including quotes.
     private(set) var currentLength = 0
 
     init(_ text: String) {
@@ -33,8 +33,8 @@ struct TypedLine {
         currentLength = String(decoding: typed, as: UTF8.self).unicodeScalars.count
     }
 
-    /// A word as it is typed: in quotes if it needs some.
-    /// - Parameter isWhole: whether nothing is to follow; else the quotes stay open.
+    /// A word in the form in which it is typed, with quotes if necessary.
+    /// - Parameter isWhole: whether the word is complete; otherwise the quotes stay open.
     static func typed(_ word: String, isWhole: Bool) -> String {
         let needsQuotes = word.isEmpty || word.unicodeScalars.contains { " \t\"'".unicodeScalars.contains($0) }
         guard needsQuotes else { return word + (isWhole ? " " : "") }

@@ -1,13 +1,13 @@
 import LarderPlatform
 
-/// Who has a larder open, as its LOCK says.
+/// The process that has a larder open, as recorded in LOCK.
 enum LarderHolder {
     case nobody
-    /// - Parameter socket: nil if the process serves none.
+    /// - Parameter socket: nil if the process is not a daemon.
     case process(pid: String, socket: String?)
 
-    /// Looks without changing anything.
-    /// - Throws: ``InputOutputError`` if the file cannot be looked at.
+    /// Checks without changing anything.
+    /// - Throws: ``InputOutputError`` if the file cannot be read.
     static func find(_ directory: String) throws -> LarderHolder {
         let path = directory + "/LOCK"
         let file = FileSystem.openFile(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
@@ -30,19 +30,19 @@ enum LarderHolder {
     }
 }
 
-/// The program larderd, for what only it can do.
+/// The program larderd, for operations that only it supports.
 enum DaemonProgram {
-    /// Where it is: beside this program, or else in `PATH`.
+    /// Finds it: next to this program, or else in `PATH`.
     static func find() -> String? {
         var places = [FileSystem.parent(Program.path)]
         if let path = getenv("PATH") {
-            // An empty part would be the current directory.
+            // An empty element would mean the current directory.
             places += String(cString: path).split(separator: ":").map(String.init).filter { $0.hasPrefix("/") }
         }
         return places.map { $0 + "/larderd" }.first { access($0, X_OK) == 0 && !FileSystem.isDirectory($0) }
     }
 
-    /// Becomes that program.
+    /// Replaces this process with that program.
     /// - Returns: only if that fails.
     static func become(_ program: String, _ words: [String]) -> InputOutputError {
         var arguments: [UnsafeMutablePointer<CChar>?] = ([program] + words).map { strdup($0) } + [nil]

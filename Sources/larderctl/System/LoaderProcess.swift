@@ -3,15 +3,16 @@
 import LarderPlatform
 import Synchronization
 
-/// A command whose standard output is a value. It has this program's standard input and standard error.
+/// A command whose standard output is a value. It inherits standard input and standard error.
 ///
-/// While it runs, the signals that ask this program to end go to the command, and the caller learns of them afterwards.
+/// While it runs, signals that would stop this program are forwarded to the command, and reported to the caller
+/// afterwards.
 final class LoaderProcess: Sendable {
     enum End: Equatable {
         case exited(Int32)
-        /// The command was killed.
+        /// The command was terminated by a signal.
         case killed(signal: Int32)
-        /// This program was asked to end.
+        /// This program received a signal to stop.
         case interrupted(signal: Int32)
     }
 
@@ -20,16 +21,16 @@ final class LoaderProcess: Sendable {
         let end: End
     }
 
-    /// What this program was told to ignore, as by nohup, it and the command go on ignoring.
+    /// Signals that this program ignores, for example because of nohup, stay ignored.
     private static let passedOn = [SIGINT, SIGTERM, SIGHUP].filter { !ProcessStart.isIgnored($0) }
 
     private let pid: pid_t
-    /// Whether the process identifier is still the command's; the signals' thread asks with the lock held.
+    /// Whether the process ID is still the command's; the signal thread checks it with `lock` held.
     private let lock = Lock()
     private let isRunning = Atomic<Bool>(true)
-    /// The signal that asked this program to end; 0 for none.
+    /// The received signal; 0 for none.
     private let asked = Atomic<Int32>(0)
-    /// Written to when a signal came, and when the command has ended.
+    /// Written to when a signal was received, and when the command has exited.
     private let wakeEnd: Int32
 
     private init(_ pid: pid_t, _ wakeEnd: Int32) {
@@ -37,13 +38,13 @@ final class LoaderProcess: Sendable {
         self.wakeEnd = wakeEnd
     }
 
-    /// Runs a command to its end.
-    /// - Throws: if it cannot be started, or writes more than a value can have; then it is ended.
+    /// Runs a command until it exits.
+    /// - Throws: if it cannot be started, or writes more than the limit of a value; then it is terminated.
     static func run(_ words: [[UInt8]]) throws(InputOutputError) -> Result {
         let (output, wake) = (try makePipe(), try makePipe())
-        // The other pipe stays: a signal may come until this program ends.
+        // The other pipe stays open: a signal may arrive until this program exits.
         defer { close(output.read) }
-        // Before the command starts: none may be lost.
+        // Block signals before the command starts, so that none is lost.
         var signals = sigset_t()
         sigemptyset(&signals)
         for signal in passedOn { sigaddset(&signals, signal) }
@@ -59,7 +60,7 @@ final class LoaderProcess: Sendable {
         }
         close(output.write)
         let process = LoaderProcess(pid, wake.write)
-        // Both may outlive this call: the first until the program ends.
+        // Both threads may outlive this call: the first one until the program exits.
         _ = WorkThread(name: "signals") { process.passSignalsOn() }
         _ = WorkThread(name: "command") { process.awaitEnd() }
         let bytes: [UInt8]
@@ -69,12 +70,12 @@ final class LoaderProcess: Sendable {
             process.send(SIGTERM)
             throw error
         }
-        // The command has the signal, too, and may take its time.
+        // The command received the signal too, and may need time to stop.
         let signal = process.asked.load(ordering: .acquiring)
         return Result(output: bytes, end: signal == 0 ? process.reap() : .interrupted(signal: signal))
     }
 
-    /// Ends this program as the signal would have.
+    /// Terminates this program like the signal would have.
     static func endProgram(by number: Int32) -> Never {
         var signals = sigset_t()
         sigemptyset(&signals)
@@ -88,9 +89,9 @@ final class LoaderProcess: Sendable {
     private static func makePipe() throws(InputOutputError) -> (read: Int32, write: Int32) {
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else {
-            throw InputOutputError(message: "there is no pipe for the command: \(SystemErrorText.of(errno))")
+            throw InputOutputError(message: "cannot create a pipe for the command: \(SystemErrorText.of(errno))")
         }
-        // The command must not have the other ends.
+        // The command must not inherit the other ends.
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         return (ends[0], ends[1])
     }
@@ -110,7 +111,7 @@ final class LoaderProcess: Sendable {
         }
     }
 
-    /// - Returns: false if the command has ended.
+    /// - Returns: false if the command has exited.
     @discardableResult
     private func send(_ signal: Int32) -> Bool {
         lock.withLock { isRunning.load(ordering: .relaxed) && kill(pid, signal) == 0 }
@@ -118,7 +119,7 @@ final class LoaderProcess: Sendable {
 
     private func awaitEnd() {
         var info = siginfo_t()
-        // It stays a zombie, so that its identifier is nobody else's.
+        // Keep the zombie, so that its process ID is not reused.
         while waitid(P_PID, id_t(pid), &info, CInt(WEXITED | WNOWAIT)) < 0, errno == EINTR {}
         wake()
     }
@@ -140,9 +141,9 @@ final class LoaderProcess: Sendable {
         }
     }
 
-    /// Whether nobody waits for more of the output.
-    /// - Parameter isComplete: whether it is at its end. Those whom the command left behind may still write if not, but
-    ///   of a killed command nothing is of use.
+    /// Whether no more output is needed.
+    /// - Parameter isComplete: whether the end was reached. Otherwise, processes left running by the command may still
+    ///   write, but the output of a killed command is not used.
     private func isOver(isComplete: Bool) -> Bool {
         if asked.load(ordering: .acquiring) != 0 { return true }
         var info = siginfo_t()
@@ -153,7 +154,7 @@ final class LoaderProcess: Sendable {
 
     // MARK: Its output
 
-    /// Reads until everybody has closed the pipe and the command has ended, or the output is of no use.
+    /// Reads until all writers have closed the pipe and the command has exited, or the output is not needed.
     private func collect(_ pipe: Int32, _ wakes: Int32) throws(InputOutputError) -> [UInt8] {
         var bytes: [UInt8] = []
         var piece = [UInt8](repeating: 0, count: 65_536)
@@ -167,7 +168,7 @@ final class LoaderProcess: Sendable {
             guard entries[0].revents != 0 else { continue }
             let count = read(pipe, &piece, piece.count)
             if count == 0 {
-                // poll(2) passes over it from now on.
+                // poll(2) ignores it from now on.
                 entries[0].fd = -1
                 entries[0].revents = 0
                 if isOver(isComplete: true) { return bytes }

@@ -2,37 +2,38 @@
 
 import LarderPlatform
 
-/// A command that runs while a lock is held. It has this program's standard input, output and error.
+/// A command that runs while a lock is held. It inherits standard input, output and error.
 ///
-/// Signals that ask this program to end, and those that mean what a program likes, go to the command while it runs; before it has begun they end the waiting.
+/// Signals to stop, and user-defined signals, are forwarded to the command while it runs; before that, they stop the
+/// wait.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class LockedCommand: @unchecked Sendable {
-    /// What this program was told to ignore, as by nohup, it and the command go on ignoring.
+    /// Signals that this program ignores, for example because of nohup, stay ignored.
     private static let passedOn = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2]
         .filter { !ProcessStart.isIgnored($0) }
 
     private let lock = Lock()
-    /// While it runs: so the identifier is nobody else's.
+    /// Set while the command runs, so that the process ID is not reused.
     private var pid: pid_t?
     private var isCancelled = false
     private var signal: Int32 = 0
     private var stopWaiting: (@Sendable () -> Void)?
 
-    /// Takes over the signals. Before other threads begin, which must not get them either.
+    /// Blocks the signals. Do this before other threads start, which must not receive them.
     init() {
         var signals = sigset_t()
         sigemptyset(&signals)
         for signal in Self.passedOn { sigaddset(&signals, signal) }
         pthread_sigmask(SIG_BLOCK, &signals, nil)
-        // It lives until the program ends.
+        // Runs until the program exits.
         _ = WorkThread(name: "signals") { [self] in passSignalsOn() }
     }
 
-    /// The last signal that asked this program to end; 0 for none.
+    /// The last received signal to stop; 0 for none.
     var askedBy: Int32 { lock.withLock { signal } }
 
-    /// Has `stop` called when a signal comes while no command runs, also if one came already.
+    /// Calls `stop` when a signal arrives while no command runs, or has arrived already.
     func onSignal(_ stop: @escaping @Sendable () -> Void) {
         let isLate = lock.withLock {
             stopWaiting = stop
@@ -60,7 +61,7 @@ final class LockedCommand: @unchecked Sendable {
 
     // MARK: The command
 
-    /// Runs a command to its end. If the task is cancelled, it gets SIGTERM, and is waited for nevertheless.
+    /// Runs a command until it exits. If the task is cancelled, the command gets SIGTERM, and is still waited for.
     /// - Throws: ``InputOutputError`` if it cannot be started; `CancellationError` if the task was cancelled before.
     func run(_ words: [[UInt8]]) async throws -> ProcessEnd {
         try await withTaskCancellationHandler {
@@ -91,7 +92,7 @@ final class LockedCommand: @unchecked Sendable {
             }
         }
         var info = siginfo_t()
-        // It stays a zombie, so that its identifier is nobody else's.
+        // Keep the zombie, so that its process ID is not reused.
         while waitid(P_PID, id_t(pid), &info, CInt(WEXITED | WNOWAIT)) < 0, errno == EINTR {}
         return try lock.withLock {
             self.pid = nil
@@ -101,8 +102,8 @@ final class LockedCommand: @unchecked Sendable {
 
     // MARK: The end
 
-    /// Ends this program as the command has ended: with its exit code, or as a shell shows a signal. A signal that this
-    /// program got, too, ends it in the same way.
+    /// Exits like the command: with its exit code, or like a shell for a signal. If this program received the same
+    /// signal, it terminates by it.
     func endProgram(as end: ProcessEnd) -> Never {
         switch end {
         case .exited(let code): exit(code)

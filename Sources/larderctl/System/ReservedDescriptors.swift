@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// Descriptors that a program will need later, where it could not do without.
+/// Checks for descriptors that the program cannot do without later.
 enum ReservedDescriptors {
-    /// The runtime of tasks ends the process when it finds no descriptor for its timers.
+    /// The runtime of tasks terminates the process if it cannot open descriptors for its timers.
     private static let needed = 12
 
     /// - Throws: ``InputOutputError`` if there are too few left.
@@ -12,7 +12,7 @@ enum ReservedDescriptors {
         for _ in 0..<needed {
             let descriptor = dup(STDERR_FILENO)
             guard descriptor >= 0 else {
-                // Without a standard error there is nothing to count with.
+                // Without standard error, nothing can be reported.
                 guard errno != EBADF else { return }
                 let reason = SystemErrorText.of(errno)
                 throw InputOutputError(message: "too few descriptors are left (ulimit -n): \(reason)")

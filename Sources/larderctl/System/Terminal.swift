@@ -1,24 +1,24 @@
 import LarderPlatform
 import Synchronization
 
-/// The terminal of a full-screen program: its size, its keys, and the signals that concern it. It takes the screen when it is
-/// made, and gives it back as it was, however the program ends: see ``close()``.
+/// The terminal of a full-screen program: its size, its keys, and its signals. It takes over the screen at creation,
+/// and restores it however the program ends: see ``close()``.
 ///
 /// Used by one thread, except for ``wake()``. A second one waits for signals.
 final class Terminal: Sendable {
     enum Event: Equatable {
         case key(UInt8)
         case resized
-        /// Somebody has called ``wake()``.
+        /// ``wake()`` was called.
         case woken
-        /// The time is over.
+        /// The time has elapsed.
         case timeout
-        /// A signal asks the program to end, or the terminal is gone.
+        /// A signal to stop the program, or the terminal was closed.
         case ended(signal: Int32)
     }
 
     private static let watched = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH, SIGCONT]
-    // Another screen than that of the shell, and no cursor; and the way back.
+    // Switch to the alternate screen without a cursor, and back.
     private static let enter = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[2J"
     private static let leave = "\u{1B}[?25h\u{1B}[?1049l"
 
@@ -40,19 +40,19 @@ final class Terminal: Sendable {
         }
         var settings = termios()
         guard tcgetattr(STDIN_FILENO, &settings) == 0 else {
-            throw InputOutputError(message: "the terminal does not answer: \(SystemErrorText.of(errno))")
+            throw InputOutputError(message: "cannot read the terminal's settings: \(SystemErrorText.of(errno))")
         }
         before = settings
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else {
-            throw InputOutputError(message: "there is no pipe for signals: \(SystemErrorText.of(errno))")
+            throw InputOutputError(message: "cannot create a pipe for signals: \(SystemErrorText.of(errno))")
         }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         signalPipe = (ends[0], ends[1])
         var signals = Self.signalSet
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         let writeEnd = ends[1]
-        // Lives until the program ends.
+        // Runs until the program exits.
         _ = WorkThread(name: "signals") {
             var signals = Self.signalSet
             while true {
@@ -72,7 +72,7 @@ final class Terminal: Sendable {
         return signals
     }
 
-    /// Gives the screen back. Idempotent.
+    /// Restores the screen. Idempotent.
     func close() {
         guard isTaken.exchange(false, ordering: .relaxed) else { return }
         put(Self.leave)
@@ -82,14 +82,14 @@ final class Terminal: Sendable {
 
     private func take() {
         var settings = before
-        // Keys come at once and are not shown; Ctrl-C and Ctrl-Z still send signals.
+        // Keys are read at once and not echoed; Ctrl-C and Ctrl-Z still send signals.
         settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &settings)
         isTaken.store(true, ordering: .relaxed)
         put(Self.enter)
     }
 
-    /// Columns and rows; 80 and 24 if the terminal does not tell.
+    /// Columns and rows; 80 and 24 if unknown.
     var size: (width: Int, height: Int) {
         var size = winsize()
         guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
@@ -98,7 +98,7 @@ final class Terminal: Sendable {
         return (Int(size.ws_col), Int(size.ws_row))
     }
 
-    /// Draws lines from the top of the screen on; the rest of each line and of the screen becomes empty.
+    /// Draws lines from the top of the screen; the rest of each line and of the screen is cleared.
     func draw(_ lines: [String]) {
         var text = "\u{1B}[H"
         for (index, line) in lines.enumerated() {
@@ -107,7 +107,7 @@ final class Terminal: Sendable {
         put(text + "\u{1B}[J")
     }
 
-    /// Waits for a key, a signal or the end of a time. Suspends the program itself when it is asked to.
+    /// Waits for a key, a signal or a timeout. Handles suspension of the program.
     func wait(milliseconds: Int64) -> Event {
         let end = MonotonicClock.milliseconds() + milliseconds
         while true {
@@ -127,7 +127,7 @@ final class Terminal: Sendable {
         }
     }
 
-    /// Ends ``wait(milliseconds:)``. Thread-safe.
+    /// Stops ``wait(milliseconds:)``. Thread-safe.
     func wake() {
         var byte: UInt8 = 0
         _ = write(signalPipe.write, &byte, 1)
@@ -138,12 +138,12 @@ final class Terminal: Sendable {
         case 0: return .woken
         case SIGWINCH: return .resized
         case SIGCONT:
-            // The shell may have set the terminal as it likes it.
+            // The shell may have changed the terminal's settings.
             take()
             return .resized
         case SIGTSTP:
             close()
-            // Goes on here when the shell lets it.
+            // Continues here when the shell resumes the program.
             kill(getpid(), SIGSTOP)
             take()
             return .resized

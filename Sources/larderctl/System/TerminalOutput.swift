@@ -2,7 +2,7 @@ import LarderPlatform
 
 /// Writes to the terminal, or to standard error.
 enum TerminalOutput {
-    /// Waits while nobody reads. What cannot be written is lost.
+    /// Blocks while the output is not read. Output that cannot be written is lost.
     static func write(_ bytes: [UInt8], to descriptor: Int32) {
         var start = 0
         while start < bytes.count {

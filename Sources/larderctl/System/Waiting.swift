@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// The main thread's way to wait for a task.
+/// Lets the main thread wait for a task.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class Waiting<Value: Sendable>: @unchecked Sendable {
     private let lock = Lock()
     private let changed = Condition()
@@ -10,7 +10,7 @@ final class Waiting<Value: Sendable>: @unchecked Sendable {
 
     private init() {}
 
-    /// Blocks until the task has ended.
+    /// Blocks until the task has completed.
     static func result(of task: Task<Value, Never>) -> Value {
         let place = Waiting()
         Task {

@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// Work on a thread of its own.
+/// Work on its own thread.
 ///
-/// Thread-safe. The proof for `@unchecked Sendable`: what changes is read and written with the lock held.
+/// `@unchecked Sendable`: the variables are guarded by `lock`.
 final class WorkInBackground<Value: Sendable>: @unchecked Sendable {
     private let lock = Lock()
     private let changed = Condition()
@@ -18,8 +18,8 @@ final class WorkInBackground<Value: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Waits for the end, at most for a time.
-    /// - Returns: whether it has ended.
+    /// Waits for completion, at most for the given time.
+    /// - Returns: whether it has completed.
     func waitForEnd(milliseconds: Int64) -> Bool {
         lock.withLock {
             if outcome == nil { _ = changed.wait(lock, milliseconds: milliseconds) }
@@ -27,7 +27,7 @@ final class WorkInBackground<Value: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Waits for the end.
+    /// Waits for completion.
     var result: Result<Value, any Error> {
         lock.withLock {
             while true {

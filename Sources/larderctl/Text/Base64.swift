@@ -2,18 +2,18 @@
 enum Base64 {
     private static let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-    /// By the letter's byte; 255 for what is no letter.
+    /// By the letter's byte; 255 for other bytes.
     private static let values: [UInt8] = {
         var values = [UInt8](repeating: 255, count: 256)
         for (value, letter) in letters.enumerated() { values[Int(letter)] = UInt8(value) }
         return values
     }()
 
-    /// How many bytes the text of so many bytes takes.
+    /// The length of the encoding of `count` bytes.
     static func encodedCount(_ count: Int) -> Int { (count + 2) / 3 * 4 }
 
     static func encode(_ bytes: [UInt8], into output: inout [UInt8]) {
-        // Doubling keeps many short texts linear.
+        // Doubling keeps the total time linear for many short texts.
         let needed = output.count + encodedCount(bytes.count)
         if needed > output.capacity { output.reserveCapacity(max(needed, output.capacity * 2)) }
         var index = 0
@@ -30,7 +30,7 @@ enum Base64 {
         }
     }
 
-    /// The bytes of a text; nil for every other text than ``encode(_:into:)`` writes.
+    /// Decodes a text; nil unless it is exactly what ``encode(_:into:)`` writes.
     static func decode(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
         guard text.count % 4 == 0 else { return nil }
         guard text.count > 0 else { return [] }
@@ -45,7 +45,7 @@ enum Base64 {
                 guard value < 64 else { return nil }
                 bits = bits << 6 | UInt32(value)
             }
-            // What is left of the last letter is zero.
+            // The unused bits of the last letter must be zero.
             guard count == 4 || bits & (count == 3 ? 0xFF : 0xFFFF) == 0 else { return nil }
             bytes.append(UInt8(truncatingIfNeeded: bits >> 16))
             if count > 2 { bytes.append(UInt8(truncatingIfNeeded: bits >> 8)) }

@@ -1,6 +1,6 @@
-/// Writes numbers of bytes for people.
+/// Formats numbers of bytes.
 enum ByteText {
-    /// In the largest unit of which there is at least one, with three digits at most: `512 B`, `1.5 KiB`, `64 MiB`.
+    /// In the largest suitable unit, with at most three digits: `512 B`, `1.5 KiB`, `64 MiB`.
     static func short(_ bytes: Int) -> String {
         var value = Double(bytes)
         var unit = 0

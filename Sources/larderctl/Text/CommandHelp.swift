@@ -1,4 +1,4 @@
-// What the catalog says of the daemon's commands, for people.
+// The help for the daemon's commands, from the catalog.
 
 import LarderCommandCatalog
 
@@ -7,15 +7,15 @@ enum CommandHelp {
     /// The name as it is typed: `CLIENT TRACKING`.
     static func spoken(_ name: String) -> String { name.uppercased().replacing("|", with: " ") }
 
-    /// How it is called: `GET key`.
+    /// The syntax: `GET key`.
     static func call(_ command: CommandMetadata) -> String {
         spoken(command.name) + (command.syntax.isEmpty ? "" : " " + command.syntax)
     }
 
-    /// All about a command.
+    /// The help of a command.
     /// - Parameters:
-    ///   - caller: what stands before the command.
-    ///   - helpCall: what asks for this text.
+    ///   - caller: the text before the command.
+    ///   - helpCall: the call that shows this help.
     static func text(of command: CommandMetadata, caller: String, helpCall: String) -> String {
         let arguments =
             command.arity < 0
@@ -33,7 +33,7 @@ enum CommandHelp {
         return lines.joined(separator: "\n")
     }
 
-    /// The names of all commands, by group.
+    /// The names of all commands by group.
     static var overview: [String] {
         groups.flatMap { ["", "Commands, \($0.name):"] + wrapped($0.commands) }
     }

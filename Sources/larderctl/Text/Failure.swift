@@ -1,14 +1,14 @@
 import LarderClient
 
-/// Why the program ends without having done what it was asked to: what it says, and its exit code.
+/// The reason for a failure of the program, with its exit code.
 struct Failure {
     /// The kind of the error, for programs.
     let code: String
     let message: String
     let exitCode: ExitCode
-    /// The line of standard input that it is about.
+    /// The affected line of standard input.
     var line: Int?
-    /// The verb whose help to read; an empty text stands for the help of the program.
+    /// The verb whose help to suggest; an empty text for the program's help.
     var help: String?
 
     init(_ error: any Error) {
@@ -34,10 +34,10 @@ struct Failure {
         (self.code, self.message, self.exitCode) = (code, message, exitCode)
     }
 
-    /// The words behind `larderctl` that show the help about it.
+    /// The call that shows the help.
     private var helpCall: String? { help.map { $0.isEmpty ? "larderctl help" : "larderctl help \($0)" } }
 
-    /// Says it on standard error: in words, or as a line of JSON.
+    /// Prints the failure to standard error, as text or as a line of JSON.
     func tell(asJSON: Bool) {
         guard asJSON else {
             let help = helpCall.map { "\n(see: \($0))" } ?? ""
@@ -50,7 +50,7 @@ struct Failure {
         if let helpCall { members.append(("help", .text(helpCall))) }
         var bytes: [UInt8] = []
         JSONText.object([("error", .object(members))]).write(to: &bytes)
-        // Its control characters are escaped.
+        // Control characters are escaped in JSON.
         Output.writeToStandardError(bytes + [0x0A])
     }
 
@@ -66,15 +66,15 @@ struct Failure {
 
     private static func withRemedy(_ text: String) -> String {
         if text.hasPrefix("NOAUTH") {
-            return "NOAUTH the daemon asks for a password: --password-file PATH names its file, or the variable "
-                + "\(Options.passwordVariable) has it; in the shell AUTH PASSWORD says it"
+            return "NOAUTH password required: use --password-file PATH, or set the variable "
+                + "\(Options.passwordVariable); in the shell: AUTH PASSWORD"
         }
         if text.hasPrefix("WRONGPASS") {
-            return text + " (it is that of --password-file, or of the variable \(Options.passwordVariable))"
+            return text + " (from --password-file, or the variable \(Options.passwordVariable))"
         }
         guard text.hasPrefix("NOPERM User ") else { return text }
-        return text + " (larderd's options --allow-uid, --allow-gid and --rights say who may do what; "
-            + "larderctl acl whoami says who you are)"
+        return text + " (rights are set by larderd's options --allow-uid, --allow-gid and --rights; "
+            + "larderctl acl whoami shows your user)"
     }
 
     private static func text(of error: LarderClientError) -> String {

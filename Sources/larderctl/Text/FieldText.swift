@@ -1,11 +1,11 @@
 import LarderClient
 import LarderCommandCatalog
 
-/// Replies that are lines of fields, such as those of INFO and CLIENT LIST, as JSON.
+/// Converts replies with lines of fields, such as INFO and CLIENT LIST, to JSON.
 ///
-/// Works on bytes: a path among the fields need not be text.
+/// Works on bytes: a path among the fields may not be valid text.
 enum FieldText {
-    /// The reply of a command; its text taken apart if its row says how.
+    /// Converts the reply of a command; text is parsed if the command's row defines its format.
     static func json(_ reply: RESPValue, of command: CommandMetadata) -> JSONText {
         guard let text = reply.bytes else { return JSONText(reply) }
         return switch command.textForm {
@@ -16,7 +16,8 @@ enum FieldText {
         }
     }
 
-    /// An object of sections, each an object of its lines of `name:value`. Sections have their headings' names, in small letters.
+    /// An object of sections, each an object of its lines `name:value`. Sections have the lower-case names of their
+    /// headings.
     static func sections(_ text: [UInt8]) -> JSONText {
         var sections: [(name: String, value: JSONText)] = []
         var heading = "general"
@@ -38,10 +39,10 @@ enum FieldText {
         return .object(sections)
     }
 
-    /// The fields of connections that are text, whatever is in them: somebody has chosen them.
+    /// Fields of connections that are always text, because clients choose them.
     private static let chosen: Set<String> = ["name", "lib-name", "lib-ver", "user", "db", "addr", "laddr", "flags"]
 
-    /// An object of `name=value` between blanks.
+    /// An object of `name=value` pairs separated by spaces.
     private static func fields(_ line: ArraySlice<UInt8>) -> JSONText {
         let words = line.split { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D }
         return .object(

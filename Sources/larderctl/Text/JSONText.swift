@@ -1,4 +1,4 @@
-// JSON output. A separate writer, because keys and values are bytes, which a library's strings cannot hold.
+// JSON output. A separate writer, because keys and values are bytes, which the strings of a library cannot represent.
 
 import LarderRESP
 
@@ -12,7 +12,7 @@ indirect enum JSONText {
     case double(Double)
     case bytes([UInt8])
     case array([JSONText])
-    /// The names in their order of writing.
+    /// The members in output order.
     case object([(name: String, value: JSONText)])
 
     static func text(_ text: String) -> JSONText { .bytes(Array(text.utf8)) }
@@ -25,7 +25,7 @@ indirect enum JSONText {
         case .null: output += "null".utf8
         case .bool(let value): output += (value ? "true" : "false").utf8
         case .integer(let value): output += String(value).utf8
-        // JSON has no infinities and no NaN.
+        // JSON has no infinity and no NaN.
         case .double(let value): output += (value.isFinite ? "\(value)" : "\"\(value)\"").utf8
         case .bytes(let bytes): Self.write(bytes, to: &output)
         case .array(let elements):
@@ -64,7 +64,7 @@ indirect enum JSONText {
         output.append(UInt8(ascii: "\""))
     }
 
-    /// Writes UTF-8 text, or a part of one that ends with a character, without quotes around it.
+    /// Writes UTF-8 text, or a part of one that ends at a character boundary, without quotes.
     static func writeCharacters(_ bytes: [UInt8], to output: inout [UInt8]) {
         var index = 0
         while index < bytes.count {
@@ -79,7 +79,7 @@ indirect enum JSONText {
         byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte == 0x7F || byte == 0xC2
     }
 
-    /// - Returns: how many bytes of the text are written.
+    /// - Returns: the number of bytes of the text that were written.
     private static func writeEscaped(_ bytes: [UInt8], _ index: Int, to output: inout [UInt8]) -> Int {
         let digits = Array("0123456789abcdef".utf8)
         let byte = bytes[index]
@@ -89,7 +89,7 @@ indirect enum JSONText {
         case 0x0D: output += "\\r".utf8
         case 0x09: output += "\\t".utf8
         case 0xC2:
-            // The control characters U+0080 to U+009F, which terminals obey as well; two bytes each.
+            // The control characters U+0080 to U+009F, which terminals interpret too; two bytes each.
             let second = bytes[index + 1]
             if second < 0xA0 {
                 output += "\\u00".utf8 + [digits[Int(second >> 4)], digits[Int(second & 15)]]
@@ -104,7 +104,7 @@ indirect enum JSONText {
 }
 
 extension JSONText {
-    /// A reply of the server, of any form.
+    /// Converts any reply of the server.
     init(_ reply: RESPValue) {
         switch reply {
         case .simpleString(let text), .bigNumber(let text): self = .text(text)
@@ -120,7 +120,8 @@ extension JSONText {
         }
     }
 
-    /// An object if every key is text or a number, which is written as text; else an array of alternating keys and values.
+    /// An object if every key is text or a number, which is written as text; otherwise an array of alternating keys and
+    /// values.
     private static func object(of pairs: [RESPValue.Pair]) -> JSONText {
         var members: [(name: String, value: JSONText)] = []
         for pair in pairs {

@@ -8,19 +8,19 @@ final class Output {
     private static let flushBytes = 65_536
 
     private var buffer: [UInt8] = []
-    /// Whether a person is reading.
+    /// Whether the output is a terminal.
     let isTerminal = isatty(STDOUT_FILENO) == 1
     /// Whether keys and values are written to a terminal unchanged, with all control characters.
     var isRaw = false
 
     private var escapes: Bool { isTerminal && !isRaw }
 
-    /// larderctl's own text, or a part of a document.
+    /// Writes larderctl's own text, or a part of a document.
     func bytes(_ bytes: some Sequence<UInt8>) {
         buffer.append(contentsOf: bytes)
     }
 
-    /// A value; a line end follows if a person reads it.
+    /// Writes a value, followed by a line break on a terminal.
     func value(_ bytes: [UInt8]) {
         append(bytes, keepsLines: true)
         if isTerminal { buffer.append(UInt8(ascii: "\n")) }
@@ -28,19 +28,19 @@ final class Output {
 
     func line(_ text: String) { line(Array(text.utf8)) }
 
-    /// One or more lines: line ends stay.
+    /// Writes one or more lines; line breaks are kept.
     func line(_ bytes: [UInt8]) {
         append(bytes, keepsLines: true)
         buffer.append(UInt8(ascii: "\n"))
     }
 
-    /// A line with one value: on a terminal, line ends in it are escaped too.
+    /// Prints a value on one line; on a terminal, escapes line breaks in it.
     func oneLine(_ bytes: [UInt8]) {
         append(bytes, keepsLines: false)
         buffer.append(UInt8(ascii: "\n"))
     }
 
-    /// A line with two values and a tab between them.
+    /// Prints two values separated by a tab on one line.
     func oneLine(_ first: [UInt8], _ second: [UInt8]) {
         append(first, keepsLines: false)
         buffer.append(UInt8(ascii: "\t"))
@@ -57,7 +57,7 @@ final class Output {
         buffer.append(UInt8(ascii: "\n"))
     }
 
-    /// Writes a part of a document that is too long to keep in memory.
+    /// Writes a part of a document that is too long for memory.
     func jsonPart(_ value: JSONText) {
         value.write(to: &buffer)
     }
@@ -77,7 +77,7 @@ final class Output {
             if count >= 0 {
                 start += count
             } else if errno == EAGAIN {
-                // The terminal or pipe is non-blocking. Wait until it takes more.
+                // The terminal or pipe is non-blocking. Wait until it is writable.
                 var entry = pollfd(fd: STDOUT_FILENO, events: Int16(truncatingIfNeeded: POLLOUT), revents: 0)
                 _ = poll(&entry, 1, -1)
             } else if errno != EINTR {
@@ -91,15 +91,15 @@ final class Output {
 
     /// Writes to standard error at once. A failure cannot be reported anywhere.
     static func standardError(_ text: String) {
-        // The daemon's text about a request contains words of the request.
+        // The daemon's text about a request may contain words of the request.
         writeToStandardError(TerminalText.escaped(Array(text.utf8), keepsLines: true))
     }
 
-    /// Writes to the terminal at once, which is standard output.
+    /// Writes to the terminal, which is standard output, at once.
     static func writeToTerminal(_ text: String) {
         TerminalOutput.write(TerminalText.escaped(Array(text.utf8), keepsLines: true), to: STDOUT_FILENO)
     }
 
-    /// Writes larderctl's own bytes to standard error as they are, control characters too.
+    /// Writes larderctl's own bytes to standard error unchanged, including control characters.
     static func writeToStandardError(_ bytes: [UInt8]) { TerminalOutput.write(bytes, to: STDERR_FILENO) }
 }

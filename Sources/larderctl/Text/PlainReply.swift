@@ -1,6 +1,6 @@
 import LarderClient
 
-/// Replies as text for simple scripts: a line for each element, with inner aggregates indented. Null is empty at the top
+/// Replies as text for simple scripts: one line per element, with nested aggregates indented. Null is empty at the top
 /// level, and (nil) inside aggregates.
 enum PlainReply {
     static func write(_ reply: RESPValue, to output: Output) { write(reply, indent: 0, to: output) }

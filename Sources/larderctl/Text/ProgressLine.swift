@@ -1,8 +1,8 @@
 import LarderPlatform
 
-/// Shows on standard error how far long work has come, if that is a terminal; else says nothing. Single owner.
+/// Shows the progress of long work on standard error, if that is a terminal. Single owner.
 final class ProgressLine {
-    /// What is counted.
+    /// The unit of progress.
     enum Unit {
         case bytes, entries
 
@@ -13,7 +13,7 @@ final class ProgressLine {
             }
         }
 
-        /// What follows the last of several numbers.
+        /// The suffix after the last of several numbers.
         var name: String { self == .bytes ? "" : " entries" }
     }
 
@@ -27,8 +27,8 @@ final class ProgressLine {
 
     init(_ unit: Unit = .bytes) { self.unit = unit }
 
-    /// Call it as often as something changes.
-    /// - Parameter total: 0 if it is not known.
+    /// Call it at each change.
+    /// - Parameter total: 0 if unknown.
     func show(done: Int, total: Int) {
         let now = MonotonicClock.milliseconds()
         guard isShown, now - last >= Self.pauseMilliseconds else { return }
@@ -36,7 +36,7 @@ final class ProgressLine {
         write(Self.text(done: done, total: total, milliseconds: now - begin, unit))
     }
 
-    /// Percent, what was done, the rate, and the time left, as far as they are known.
+    /// Percentage, amount, rate, and remaining time, if known.
     static func text(done: Int, total: Int, milliseconds: Int64, _ unit: Unit = .bytes) -> String {
         guard done > 0, milliseconds > 0 else { return "preparing" }
         let rate = Double(done) / Double(milliseconds) * 1000

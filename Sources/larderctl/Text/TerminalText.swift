@@ -1,11 +1,11 @@
 import LarderPlatform
 
-/// Bytes that are safe to show on a terminal: a key or value must not move the cursor, rename the window or type into
-/// the shell.
+/// Makes bytes safe to show on a terminal: a key or value must not move the cursor, rename the window or type into the
+/// shell.
 enum TerminalText {
-    /// Control characters, characters that change the direction of text, and bytes that are not UTF-8 become `\n`,
+    /// Escapes control characters, characters that change the text direction, and bytes that are not UTF-8 as `\n`,
     /// `\t`, `\r` or `\xHH`.
-    /// - Parameter keepsLines: whether line ends and tabs stay as they are.
+    /// - Parameter keepsLines: whether line breaks and tabs are kept.
     static func escaped(_ bytes: [UInt8], keepsLines: Bool) -> [UInt8] {
         var text: [UInt8] = []
         text.reserveCapacity(bytes.count)

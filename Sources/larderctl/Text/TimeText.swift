@@ -1,6 +1,6 @@
-// Instants and spans for people.
+// Formats times and time spans.
 
-/// Writes times. Accepts every number: a server's numbers may be nonsense, and must not stop the program.
+/// Formats times. Accepts all numbers, because a server's numbers may be invalid.
 enum TimeText {
     /// Milliseconds as seconds with three decimals: `12.345`.
     static func seconds(_ milliseconds: Int64) -> String {
@@ -17,7 +17,7 @@ enum TimeText {
         return seconds(milliseconds) + " seconds"
     }
 
-    /// A span in little room, in its two largest units: `850 ms`, `59 s`, `12 min 05 s`, `3 h 07 min`, `6 d 23 h`.
+    /// A time span in its two largest units: `850 ms`, `59 s`, `12 min 05 s`, `3 h 07 min`, `6 d 23 h`.
     static func short(_ milliseconds: Int64) -> String {
         let sign = milliseconds < 0 ? "-" : ""
         let span = milliseconds.magnitude
@@ -32,15 +32,15 @@ enum TimeText {
         return two(seconds / 86_400, "d", seconds / 3600 % 24, "h")
     }
 
-    /// Seconds since 1970 as a date and time of day: `2026-01-31 23:59:59 UTC`. Seconds of which no Int64 has the
-    /// milliseconds are shown as the nearest that it has.
+    /// Seconds since 1970 as date and time: `2026-01-31 23:59:59 UTC`. Values outside of the range of milliseconds are
+    /// clamped.
     static func instant(seconds: Int64) -> String {
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
         let text = instant(overflow ? (seconds < 0 ? .min : .max) : product)
         return text.prefix { $0 != "." } + " UTC"
     }
 
-    /// Milliseconds since 1970 as a date and time of day: `2026-01-31 23:59:59.999 UTC`.
+    /// Milliseconds since 1970 as date and time: `2026-01-31 23:59:59.999 UTC`.
     static func instant(_ milliseconds: Int64) -> String {
         let dayLength: Int64 = 86_400_000
         var (day, inDay) = milliseconds.quotientAndRemainder(dividingBy: dayLength)
@@ -54,8 +54,8 @@ enum TimeText {
 
     /// The date of a day, counted from 1 January 1970, in the Gregorian calendar.
     private static func date(dayNumber: Int64) -> (year: Int64, month: Int64, day: Int64) {
-        // Counting from 1 March of the year 0 puts leap days at the end of a year, and 400 years have 146,097 days. No
-        // Int64 of milliseconds makes a day number large enough for these sums to overflow.
+        // Years that start on 1 March put leap days at their end; 400 years have 146,097 days. The day number of an
+        // Int64 in milliseconds is too small for these sums to overflow.
         let shifted = dayNumber + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
         let dayOfEra = shifted - era * 146_097

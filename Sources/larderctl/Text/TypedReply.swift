@@ -1,28 +1,28 @@
 import LarderClient
 import LarderCommandCatalog
 
-/// Replies as redis-cli shows them to people: with their types, strings in quotes, elements numbered. No byte of a reply
-/// reaches the terminal as a control character.
+/// Formats replies like redis-cli: with their types, strings in quotes, numbered elements. Control characters in a
+/// reply are escaped.
 struct TypedReply {
-    /// Nobody wants to read the rest.
+    /// The user stopped the output.
     struct Stopped: Error {}
 
     private let output: Output
     private let isStopped: () -> Bool
 
-    /// - Parameter isStopped: asked now and then while a long reply is written.
+    /// - Parameter isStopped: called now and then while a long reply is written.
     init(_ output: Output, isStopped: @escaping () -> Bool) {
         self.output = output
         self.isStopped = isStopped
     }
 
-    /// Writes a message that has come without being asked for.
+    /// Writes a message that is not a reply.
     func writeMessage(_ message: RESPValue) throws {
         output.bytes("-> ".utf8)
         try write(message, indent: 3)
     }
 
-    /// Writes the reply of a command; nil for one that the catalog does not have.
+    /// Writes the reply of a command; nil for a command that is not in the catalog.
     func write(_ reply: RESPValue, of command: CommandMetadata?) throws {
         if let text = text(of: reply, command) {
             output.line(text.last == 0x0A ? Array(text.dropLast()) : text)
@@ -31,7 +31,7 @@ struct TypedReply {
         }
     }
 
-    /// What is shown as it is, line by line.
+    /// Text that is shown unchanged, line by line.
     private func text(of reply: RESPValue, _ command: CommandMetadata?) -> [UInt8]? {
         let bytes: [UInt8]
         switch reply {
@@ -45,7 +45,7 @@ struct TypedReply {
         return bytes.filter { $0 != 0x0D }
     }
 
-    /// Writes the rest of a line that has begun, and what belongs below it.
+    /// Writes the rest of a started line, and the lines below it.
     private func write(_ reply: RESPValue, indent: Int) throws {
         switch reply {
         case .array(let elements): try write(elements, mark: ")", empty: "(empty array)", indent)
@@ -75,18 +75,18 @@ struct TypedReply {
         }
     }
 
-    /// Begins the line of an element.
-    /// - Returns: where its text stands.
+    /// Starts the line of an element.
+    /// - Returns: the column of its text.
     private func begin(_ index: Int, of count: Int, _ mark: String, _ indent: Int) -> Int {
         let width = "\(count)".count
         let number = "\(index + 1)"
-        // The first one stands on the line of what is around it.
+        // The first element is on the line of its container.
         let margin = (index == 0 ? 0 : indent) + width - number.count
         output.bytes((String(repeating: " ", count: margin) + number + mark + " ").utf8)
         return indent + width + mark.count + 1
     }
 
-    /// A value in one line.
+    /// A value on one line.
     private static func word(_ reply: RESPValue) -> String {
         switch reply {
         case .simpleString(let text): safe(Array(text.utf8))
@@ -105,7 +105,7 @@ struct TypedReply {
         String(decoding: TerminalText.escaped(bytes, keepsLines: false), as: UTF8.self)
     }
 
-    /// In the form that can be typed in.
+    /// In quotes, in the form for input.
     static func quoted(_ bytes: [UInt8]) -> String {
         var escaped: [UInt8] = []
         escaped.reserveCapacity(bytes.count + 2)

@@ -110,8 +110,8 @@ import Testing
             #expect(refused.end != .exited(0))
             #expect(
                 refused.errors
-                    == "larderctl: NOPERM User 4321 has no permissions to run the 'set' command (needs write) (larderd's "
-                    + "options --allow-uid, --allow-gid and --rights say who may do what; larderctl acl whoami says who you are)\n"
+                    == "larderctl: NOPERM User 4321 has no permissions to run the 'set' command (needs write) (rights "
+                    + "are set by larderd's options --allow-uid, --allow-gid and --rights; larderctl acl whoami shows your user)\n"
             )
             #expect(try run(4322, "", "get k").errors.contains("NOPERM User 4322"))
             #expect(try run(4322, "", "acl whoami").output == "4322\n")
